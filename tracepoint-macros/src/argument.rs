@@ -1,0 +1,122 @@
+//! The arguments of a tracepoint: `name: Type`, by shared reference or by value of a `Copy` type.
+
+use crate::attributes;
+use crate::name;
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::parse::{Parse, ParseStream};
+use syn::visit_mut::{self, VisitMut};
+use syn::{Attribute, Error, Ident, Lifetime, Result, Token, Type, TypeReference};
+
+/// The lifetime that the arguments of one call have in generated types.
+pub(crate) fn call_lifetime() -> Lifetime {
+    Lifetime::new("'__tracepoint", Span::call_site())
+}
+
+#[derive(Clone)]
+pub(crate) struct Argument {
+    pub(crate) name: Ident,
+    /// As it was written, for signatures.
+    pub(crate) ty: Type,
+    /// With every elided lifetime named, for types that are not signatures.
+    pub(crate) ty_named: Type,
+    /// The text of the type, for listings.
+    pub(crate) ty_text: String,
+}
+
+impl Parse for Argument {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let attributes = Attribute::parse_outer(input)?;
+        attributes::only_doc(&attributes, "an argument")?;
+        if input.peek(Token![self]) || input.peek(Token![&]) && input.peek2(Token![self]) {
+            return Err(input.error("a tracepoint has no `self`: pass it as a named argument, `this: &Type`"));
+        }
+        if !input.peek(Ident) || input.peek(Token![_]) {
+            return Err(input.error("expected an argument, `name: Type`; patterns are not possible here"));
+        }
+        let ident: Ident = input.parse()?;
+        name::of_ident(&ident)?;
+        let _: Token![:] = input.parse()?;
+        let ty: Type = input.parse()?;
+        let mut check = Check { problem: None };
+        check.visit_type_mut(&mut ty.clone());
+        if let Some(problem) = check.problem {
+            return Err(problem);
+        }
+        let mut ty_named = ty.clone();
+        NameLifetimes.visit_type_mut(&mut ty_named);
+        Ok(Self { name: ident, ty_text: type_text(&ty), ty, ty_named })
+    }
+}
+
+/// What cannot be the type of an argument.
+struct Check {
+    problem: Option<Error>,
+}
+
+impl VisitMut for Check {
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        let problem = match ty {
+            Type::ImplTrait(_) => Some("an argument has one type: name it, or take `&dyn Trait`"),
+            Type::Infer(_) => Some("an argument's type must be written out"),
+            Type::Reference(TypeReference { mutability: Some(_), .. }) => {
+                Some("several probes see the argument: it is passed by `&`, not by `&mut`")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            self.problem.get_or_insert_with(|| Error::new_spanned(&*ty, problem));
+        }
+        // What stands inside a function pointer is that function's business.
+        if !matches!(ty, Type::BareFn(_)) {
+            visit_mut::visit_type_mut(self, ty);
+        }
+    }
+
+    fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut syn::ParenthesizedGenericArguments) {}
+}
+
+/// Names elided lifetimes: `&T` and `'_` become the call's lifetime. Those of function pointers and `Fn(…)` bounds are bound
+/// there and stay.
+struct NameLifetimes;
+
+impl VisitMut for NameLifetimes {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        reference.lifetime.get_or_insert_with(call_lifetime);
+        visit_mut::visit_type_reference_mut(self, reference);
+    }
+
+    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+        if lifetime.ident == "_" {
+            *lifetime = call_lifetime();
+        }
+    }
+
+    fn visit_type_bare_fn_mut(&mut self, _: &mut syn::TypeBareFn) {}
+
+    fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut syn::ParenthesizedGenericArguments) {}
+}
+
+/// A type as Rust programmers write it: tokens print with a space between any two.
+fn type_text(ty: &Type) -> String {
+    let mut text = ty.to_token_stream().to_string();
+    for (spaced, plain) in [
+        (" :: ", "::"),
+        (":: ", "::"),
+        (" < ", "<"),
+        (" >", ">"),
+        ("& ", "&"),
+        (" ;", ";"),
+        (" ,", ","),
+        ("[ ", "["),
+        (" ]", "]"),
+        ("( ", "("),
+        (" )", ")"),
+        (" (", "("),
+        ("* const", "*const"),
+        ("* mut", "*mut"),
+    ] {
+        text = text.replace(spaced, plain);
+    }
+    text
+}

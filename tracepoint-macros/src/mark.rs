@@ -1,0 +1,68 @@
+//! `trace_mark!(name, "format", arguments…)`.
+
+use crate::field::Field;
+use crate::format;
+use crate::name;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Error, Expr, Ident, LitStr, Result, Token};
+
+pub(crate) struct Mark {
+    /// The path to the core crate.
+    pub(crate) krate: TokenStream,
+    pub(crate) name: Ident,
+    pub(crate) format: LitStr,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl Parse for Mark {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let krate = input.call(Ident::parse_any)?;
+        let _: Token![,] = input.parse()?;
+        let name: Ident = input.parse().map_err(|error| {
+            Error::new(error.span(), "expected the marker's name: `trace_mark!(name, \"format\", …)`")
+        })?;
+        let text = name::of_ident(&name)?;
+        name::check_length("", &text, name.span())?;
+        let missing = "expected a format string: `trace_mark!(name, \"field %d\", argument)`";
+        let _: Token![,] = input.parse().map_err(|_| Error::new(name.span(), missing))?;
+        let format: LitStr = input.parse().map_err(|error| Error::new(error.span(), missing))?;
+        if !input.is_empty() {
+            let _: Token![,] = input.parse()?;
+        }
+        let arguments = Punctuated::<Expr, Token![,]>::parse_terminated(input)?;
+        let conversions = format::parse(&format)?;
+        if let Some(extra) = arguments.iter().nth(conversions.len()) {
+            return Err(Error::new(
+                extra.span(),
+                format!("the format has {} conversions, this argument has none", conversions.len()),
+            ));
+        }
+        if let Some(without) = conversions.get(arguments.len()) {
+            return Err(Error::new(
+                format.span(),
+                format!(
+                    "the conversion of `{}` has no argument: the format has {} conversions, {} arguments follow",
+                    without.name,
+                    conversions.len(),
+                    arguments.len()
+                ),
+            ));
+        }
+        let fields = conversions
+            .into_iter()
+            .zip(arguments)
+            .map(|(conversion, value)| Field {
+                name: conversion.name,
+                doc: String::new(),
+                kind: conversion.kind,
+                value,
+            })
+            .collect();
+        Ok(Self { krate: quote!(#krate), name, format, fields })
+    }
+}

@@ -1,0 +1,39 @@
+//! Names that CTF can carry.
+
+use proc_macro2::Span;
+use syn::ext::IdentExt;
+use syn::{Error, Ident, LitStr, Result};
+
+/// The longest `provider:event` that LTTng's tools take, in bytes.
+const MAX_FULL_NAME: usize = 255;
+
+/// The text of an identifier, without `r#`. Letters outside ASCII are an error: TSDL has none.
+pub(crate) fn of_ident(ident: &Ident) -> Result<String> {
+    let text = ident.unraw().to_string();
+    if text.is_ascii() {
+        Ok(text)
+    } else {
+        Err(Error::new(ident.span(), format!("CTF cannot carry the name `{text}`: use ASCII letters, digits and `_`")))
+    }
+}
+
+/// Checks a provider's name.
+pub(crate) fn check_provider(provider: &LitStr) -> Result<()> {
+    let text = provider.value();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if text.is_empty() || !text.chars().all(plain) {
+        return Err(Error::new(
+            provider.span(),
+            "a provider's name is made of ASCII letters, digits, `_`, `-` and `.`, and is not empty",
+        ));
+    }
+    check_length(&text, "", provider.span())
+}
+
+/// Checks the length of `provider:event`.
+pub(crate) fn check_length(provider: &str, event: &str, span: Span) -> Result<()> {
+    if provider.len() + 1 + event.len() > MAX_FULL_NAME {
+        return Err(Error::new(span, format!("`provider:event` is longer than {MAX_FULL_NAME} bytes")));
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! Channels: sets of rings with one policy and one account of losses.
+//!
+//! The step before is the marker stage; the step after is a drain, which takes whole packets to the sinks.
+//!
+//! ```text
+//!   site ──fired──▶ stage ──filter──▶ this thread's ring ──record──▶ open packet ──full──▶ closed packet ──drain──▶ sink
+//!                                      │                                │
+//!                                      └─ none: lost, no_ring           └─ no free packet: lost, ring_full (discard),
+//!                                                                          or the oldest packet is overwritten (overwrite)
+//! ```
+//!
+//! A thread takes its ring from a pool of prefaulted spares at its first event and gives it back when it ends. The pool is
+//! refilled, and rings of ended threads made ready again, by whoever drains: never by a site. The parts:
+//!
+//! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files.
+//! * `buffer`: reserve, write, commit; `packet`: the layout of a packet's header.
+//! * `ring`: the two buffers and the counters of one thread; `pool`: the spares.
+//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `drain`: its consumer.
+
+mod account;
+mod buffer;
+mod config;
+mod drain;
+mod memory;
+mod open;
+mod packet;
+mod pool;
+mod ring;
+
+pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
+pub use config::{Channel, ConfigError, Policy};
+pub use drain::{Packet, StreamId};
+pub use memory::{AnonymousMemory, MemorySource, RingMemory};
+pub use open::{EventId, OpenChannel, TooManyEvents};
+pub(crate) use open::{detach_all_after_fork, thread_exits};
+pub use packet::{HEADER_SIZE, PACKET_MAGIC};

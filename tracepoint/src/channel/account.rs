@@ -1,0 +1,131 @@
+//! The books of a channel: fired = recorded + filtered + suppressed + lost, by reason.
+//!
+//! Each thread that has a ring counts in the ring's own row, one entry for each event of the channel; threads without a ring
+//! share one row. Every number has one place in the code that increments it, and none is computed from another.
+
+use crate::counter::LocalCounter;
+
+/// Why an event that fired and passed the filter was not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(usize)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The thread's ring had no free packet (policy discard).
+    RingFull,
+    /// The record is larger than a packet.
+    TooLarge,
+    /// No spare ring was ready for the thread.
+    NoRing,
+    /// A signal handler interrupted a signal handler that interrupted a write.
+    Nested,
+    /// A field expression panicked.
+    Panicked,
+    /// The process is a fork of the one that records.
+    NotAttached,
+}
+
+impl Loss {
+    /// All reasons.
+    pub const ALL: [Self; 6] =
+        [Self::RingFull, Self::TooLarge, Self::NoRing, Self::Nested, Self::Panicked, Self::NotAttached];
+
+    /// The reason's name in the account: `ring_full`, `too_large`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RingFull => "ring_full",
+            Self::TooLarge => "too_large",
+            Self::NoRing => "no_ring",
+            Self::Nested => "nested",
+            Self::Panicked => "panicked",
+            Self::NotAttached => "not_attached",
+        }
+    }
+}
+
+/// One event's counters in one row. What every event touches comes first.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct EventCounters {
+    pub(super) fired: LocalCounter,
+    pub(super) recorded: LocalCounter,
+    pub(super) filtered: LocalCounter,
+    pub(super) suppressed: LocalCounter,
+    lost: [LocalCounter; Loss::ALL.len()],
+}
+
+impl EventCounters {
+    pub(super) const fn lost(&self, reason: Loss) -> &LocalCounter {
+        &self.lost[reason as usize]
+    }
+}
+
+/// The counters of one thread (or of all threads without a ring), by event id.
+#[derive(Debug)]
+pub(super) struct Row(Box<[EventCounters]>);
+
+impl Row {
+    pub(super) fn new(events: usize) -> Self {
+        Self((0..events).map(|_| EventCounters::default()).collect())
+    }
+
+    #[inline(always)]
+    pub(super) fn event(&self, id: u16) -> &EventCounters {
+        &self.0[id as usize]
+    }
+}
+
+/// What became of one event of a channel, over all threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventAccount {
+    /// How often it fired while the channel was subscribed.
+    pub fired: u64,
+    /// How often it was committed to a ring.
+    pub recorded: u64,
+    /// How often a filter refused it.
+    pub filtered: u64,
+    /// How often a brake suppressed it.
+    pub suppressed: u64,
+    /// How often it was lost, by [`Loss`] as index.
+    pub lost: [u64; Loss::ALL.len()],
+}
+
+impl EventAccount {
+    pub(super) fn add(&mut self, counters: &EventCounters) {
+        self.fired += counters.fired.get();
+        self.recorded += counters.recorded.get();
+        self.filtered += counters.filtered.get();
+        self.suppressed += counters.suppressed.get();
+        for reason in Loss::ALL {
+            self.lost[reason as usize] += counters.lost(reason).get();
+        }
+    }
+
+    /// How often it was lost, whatever the reason.
+    pub fn total_lost(&self) -> u64 {
+        self.lost.iter().sum()
+    }
+}
+
+/// What became of the records of one stream, as the ring counted them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamAccount {
+    /// The stream's instance number.
+    pub instance: u64,
+    /// Records committed to it.
+    pub recorded: u64,
+    /// Events lost on their way to it.
+    pub discarded: u64,
+    /// Records whose time was set to that of the record before, because the clock stood behind it.
+    pub clamped: u64,
+    /// Records with a text in which a NUL was replaced.
+    pub altered: u64,
+}
+
+/// The account of a channel. Exact when nothing fires; otherwise as good as a look at running counters can be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelAccount {
+    /// By event id.
+    pub events: Vec<EventAccount>,
+    /// By stream. The last is that of events that had no ring: it never holds a record.
+    pub streams: Vec<StreamAccount>,
+}

@@ -1,0 +1,149 @@
+//! What a channel shall be.
+
+use super::packet::HEADER_SIZE;
+use std::fmt;
+
+/// What happens when a ring is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Policy {
+    /// The newest event is lost, and counted. For traces that are drained while they are recorded.
+    Discard,
+    /// The oldest packet is overwritten, and counted: a flight recorder. Drained when the session stops.
+    Overwrite,
+}
+
+impl Policy {
+    /// The policy's name in the account: `discard` or `overwrite`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Discard => "discard",
+            Self::Overwrite => "overwrite",
+        }
+    }
+}
+
+/// The description of a channel: policy, sizes, spare rings.
+///
+/// Every thread that records has a ring of `ring_size` bytes, cut into packets of `packet_size` bytes, and a small second one
+/// for events of signal handlers that interrupt it while it writes.
+///
+/// ```
+/// use tracepoint::channel::Channel;
+///
+/// let flight_recorder = Channel::overwrite(4 << 20);
+/// let drained = Channel::discard(1 << 20).name("net").spares(32);
+/// assert_eq!(drained.max_record_size(), (1 << 20) / 8 - 96);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    pub(super) name: String,
+    pub(super) policy: Policy,
+    pub(super) ring_size: usize,
+    pub(super) packets: usize,
+    pub(super) spares: usize,
+    pub(super) max_rings: usize,
+}
+
+impl Default for Channel {
+    /// Discards the newest when full; rings of 1 MiB.
+    fn default() -> Self {
+        Self::discard(1 << 20)
+    }
+}
+
+impl Channel {
+    /// A channel that discards the newest events when a ring of `ring_size` bytes is full.
+    pub fn discard(ring_size: usize) -> Self {
+        Self::new(Policy::Discard, ring_size)
+    }
+
+    /// A channel that overwrites the oldest packet when a ring of `ring_size` bytes is full.
+    pub fn overwrite(ring_size: usize) -> Self {
+        Self::new(Policy::Overwrite, ring_size)
+    }
+
+    fn new(policy: Policy, ring_size: usize) -> Self {
+        Self { name: "channel0".to_owned(), policy, ring_size, packets: 8, spares: 16, max_rings: 1024 }
+    }
+
+    /// The name, the first part of its stream files' names: `channel0` unless told otherwise.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Into how many packets a ring is cut: 8 unless told otherwise, at least 2. Fewer packets allow larger records; more let
+    /// the drain start earlier and the overwriting be finer.
+    #[must_use]
+    pub fn packets(mut self, packets: usize) -> Self {
+        self.packets = packets;
+        self
+    }
+
+    /// How many rings are kept ready for threads to come: 16 unless told otherwise. More threads than this that record their
+    /// first event within one wake-up of the drain (about 10 ms) lose events, counted as `no_ring`.
+    #[must_use]
+    pub fn spares(mut self, spares: usize) -> Self {
+        self.spares = spares;
+        self
+    }
+
+    /// How many rings there are at most: 1024 unless told otherwise. `max_rings × ring_size` bounds the channel's memory.
+    #[must_use]
+    pub fn max_rings(mut self, max_rings: usize) -> Self {
+        self.max_rings = max_rings;
+        self
+    }
+
+    /// The size of a packet in bytes.
+    pub fn packet_size(&self) -> usize {
+        // Multiples of eight keep the counters in the headers aligned.
+        self.ring_size / self.packets.max(1) / 8 * 8
+    }
+
+    /// The largest record that fits, in bytes, its 8-byte header word included: a packet without its header. What is larger is
+    /// lost and counted as `too_large`.
+    pub fn max_record_size(&self) -> usize {
+        self.packet_size().saturating_sub(HEADER_SIZE)
+    }
+
+    /// Checks sizes and names.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if self.name.is_empty() || self.name.len() > 64 || self.name.starts_with('.') || !self.name.chars().all(plain) {
+            return Err(ConfigError(format!(
+                "`{}` is no channel name: use 1 to 64 letters, digits, `_`, `-` or `.`, not starting with `.`",
+                self.name
+            )));
+        }
+        if self.packets < 2 {
+            return Err(ConfigError(format!("a ring needs at least 2 packets, not {}", self.packets)));
+        }
+        if self.packet_size() < 512 || self.packet_size() > 1 << 30 {
+            return Err(ConfigError(format!(
+                "a ring of {} bytes in {} packets has packets of {} bytes; they need 512 bytes to 1 GiB",
+                self.ring_size,
+                self.packets,
+                self.packet_size()
+            )));
+        }
+        if self.max_rings == 0 {
+            return Err(ConfigError("a channel needs at least one ring".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// A channel that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(pub(super) String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,131 @@
+//! The consumer's side of a channel: take closed packets, keep the pool filled, and at the end close what is open.
+//!
+//! One thread drains a channel at a time; the list of rings, which is locked meanwhile, sees to that.
+
+use super::buffer::Buffer;
+use super::config::Policy;
+use super::open::OpenChannel;
+use super::packet::{HEADER_SIZE, Opening, empty_packet};
+use super::ring::{Ring, memory_size};
+use crate::clock;
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+/// Which stream of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId {
+    /// The channel's stream class id.
+    pub class: u32,
+    /// The stream's instance number; `u64::MAX` for the stream of events that had no ring.
+    pub instance: u64,
+}
+
+/// A whole packet: CTF from its first byte to its last.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// The stream that it belongs to.
+    pub stream: StreamId,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// How many records the stream had before it.
+    pub events_before: u64,
+    /// How many records the stream has up to its end.
+    pub events_after: u64,
+}
+
+impl OpenChannel {
+    /// Fills the pool and makes the rings of ended threads ready again. Called regularly by whoever drains.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for another ring; the channel goes on with those that it has.
+    pub fn maintain(&self) -> io::Result<()> {
+        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = self.pool.empty_places();
+        if wanted == 0 {
+            return Ok(());
+        }
+        // Under overwrite the rings of ended threads keep their history as long as new ones may be made.
+        let may_make = self.config.max_rings - rings.len().min(self.config.max_rings);
+        if !Ring::keeps_history(&self.config) || may_make < wanted {
+            for ring in rings.iter() {
+                if wanted > 0 && ring.has_ended() {
+                    ring.recycle();
+                    wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
+                }
+            }
+        }
+        for _ in 0..wanted.min(may_make) {
+            let memory = self.source.ring_memory(memory_size(&self.config))?;
+            let index = rings.len() as u64;
+            let ring = Ring::new(&self.config, self.uuid, self.class, index, self.max_events(), memory, clock::now())?;
+            let ring = Arc::new(ring);
+            self.pool.put(Arc::as_ptr(&ring));
+            rings.push(ring);
+        }
+        Ok(())
+    }
+
+    /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
+    ///
+    /// Does nothing under [`Policy::Overwrite`], whose rings are drained at the end.
+    pub fn drain(&self, mut take: impl FnMut(Packet<'_>)) {
+        if self.config.policy == Policy::Discard {
+            self.drain_closed(&mut take);
+        }
+    }
+
+    fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        for buffer in rings.iter().flat_map(|ring| ring.buffers()) {
+            self.drain_buffer(buffer, take);
+        }
+    }
+
+    fn drain_buffer(&self, buffer: &Buffer, take: &mut dyn FnMut(Packet<'_>)) {
+        let stream = StreamId { class: self.class, instance: buffer.instance() };
+        for number in buffer.closed_packets() {
+            // SAFETY: the number is of a closed packet that is not released yet. Under overwrite this runs from `finish` only,
+            // when the owners are outside.
+            let (bytes, events_before, events_after) = unsafe { buffer.packet(number) };
+            take(Packet { stream, bytes, events_before, events_after });
+            buffer.release(number + 1);
+        }
+    }
+
+    /// The empty packet with which the stream begins.
+    pub fn first_packet(&self, stream: StreamId) -> Vec<u8> {
+        empty_packet(&self.stream(stream.instance), Opening::empty(self.start), 0)
+    }
+
+    /// Drains everything, the open packets included, then hands out the last packet of every stream that was used: an empty
+    /// one with the final counts. Nothing fires into the channel any more: its subscriptions have ended, and a grace period
+    /// has passed.
+    pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) {
+        let end = clock::now();
+        for ring in self.rings.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            ring.flush();
+        }
+        self.drain_closed(&mut take);
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        for buffer in rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
+            let account = buffer.account();
+            let bytes = buffer.last_packet(end);
+            let stream = StreamId { class: self.class, instance: buffer.instance() };
+            take(Packet { stream, bytes: &bytes, events_before: account.recorded, events_after: account.recorded });
+        }
+        if self.orphans_discarded() > 0 {
+            let stream = StreamId { class: self.class, instance: self.orphan_instance() };
+            let opening = Opening { seq_num: 1, ..Opening::empty(end) };
+            let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
+            take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
+        }
+    }
+}
+
+impl Opening {
+    /// A packet without records at `time`, the first of its stream.
+    fn empty(time: u64) -> Self {
+        Self { time, seq_num: 0, tid: 0, events_before: 0, size: HEADER_SIZE }
+    }
+}

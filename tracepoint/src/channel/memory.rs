@@ -1,0 +1,90 @@
+//! The memory of a ring.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::io;
+use std::ptr::NonNull;
+
+/// Memory for one ring. Dropping it gives the memory back.
+///
+/// # Safety
+///
+/// From `base` on, `len` bytes are readable and writable for as long as the value lives, zero at first, aligned to 8 bytes,
+/// and used by nobody else but readers that look at what was committed. They should be resident: a page fault in a site is a
+/// stall that this crate promises not to cause.
+pub unsafe trait RingMemory: Send + Sync {
+    /// The first byte.
+    fn base(&self) -> NonNull<u8>;
+    /// How many bytes there are.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Where a channel gets the memory of its rings from. Called by whoever drains, never by a site.
+pub trait MemorySource: Send + Sync {
+    /// Memory of `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If there is none to be had; the channel then goes on with the rings that it has.
+    fn ring_memory(&self, len: usize) -> io::Result<Box<dyn RingMemory>>;
+}
+
+/// Memory of the process itself, made resident when it is made. It is gone when the process ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnonymousMemory;
+
+impl MemorySource for AnonymousMemory {
+    fn ring_memory(&self, len: usize) -> io::Result<Box<dyn RingMemory>> {
+        Ok(Box::new(Allocation::new(len)?))
+    }
+}
+
+struct Allocation {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+const PAGE: usize = 4096;
+
+impl Allocation {
+    fn new(len: usize) -> io::Result<Self> {
+        let layout = Layout::from_size_align(len, PAGE).map_err(io::Error::other)?;
+        if len == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: the layout has a size above zero.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        for offset in (0..len).step_by(PAGE) {
+            // SAFETY: inside the allocation. Volatile, so that the store that makes the page resident is not left out.
+            unsafe { base.as_ptr().add(offset).write_volatile(0) };
+        }
+        Ok(Self { base, layout })
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout, and freed once.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+// SAFETY: plain bytes, owned by this value; whoever holds it may be on any thread.
+unsafe impl Send for Allocation {}
+// SAFETY: shared use is up to the ring, which is told so by `RingMemory`.
+unsafe impl Sync for Allocation {}
+
+// SAFETY: `alloc_zeroed` gave `layout.size()` zero bytes at a multiple of PAGE, owned by this value until it drops, and `new`
+// has touched every page.
+unsafe impl RingMemory for Allocation {
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.layout.size()
+    }
+}

@@ -1,0 +1,317 @@
+//! An open channel: from an event to this thread's ring.
+
+use super::account::{ChannelAccount, EventAccount, Loss, Row, StreamAccount};
+use super::buffer::Buffer;
+use super::config::{Channel, ConfigError};
+use super::memory::MemorySource;
+use super::packet::Stream;
+use super::pool::Pool;
+use super::ring::{Ring, memory_size};
+use crate::clock;
+use crate::control;
+use crate::counter::LocalCounter;
+use crate::field::Fields;
+use crate::published::Published;
+use crate::thread::{MAX_THREADS, ThreadSlot};
+use std::fmt;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The id of an event in a channel. Never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventId(pub(super) u16);
+
+impl EventId {
+    /// The id as it stands in a record's header word.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+/// The channel has given all its event ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyEvents {
+    limit: usize,
+}
+
+impl fmt::Display for TooManyEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the channel was opened for {} events, and all are given", self.limit)
+    }
+}
+
+impl std::error::Error for TooManyEvents {}
+
+/// A channel that records.
+pub struct OpenChannel {
+    pub(super) config: Channel,
+    pub(super) uuid: [u8; 16],
+    pub(super) class: u32,
+    pub(super) start: u64,
+    max_events: usize,
+    events: AtomicU32,
+    /// The ring of each thread, by the thread's place in the table.
+    threads: Box<[AtomicPtr<Ring>]>,
+    pub(super) pool: Pool,
+    /// All rings, in the order of their making. A ring lives as long as the channel.
+    pub(super) rings: Mutex<Vec<Arc<Ring>>>,
+    pub(super) source: Box<dyn MemorySource>,
+    /// The counters of threads without a ring, and the losses on their stream.
+    orphans: Row,
+    orphans_discarded: LocalCounter,
+    /// This process is a fork of the one that opened the channel.
+    detached: AtomicBool,
+}
+
+impl fmt::Debug for OpenChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenChannel").field("config", &self.config).field("class", &self.class).finish_non_exhaustive()
+    }
+}
+
+/// The channels that are open, for threads that end and for fork.
+static OPEN: Published<Vec<Arc<OpenChannel>>> = Published::none();
+
+/// The largest number of events that 16-bit ids can tell apart.
+const MAX_EVENTS: usize = 1 << 16;
+
+// -- control plane ------------------------------------------------------------------------------------------------------
+
+impl OpenChannel {
+    /// Opens a channel: stream class `class` of the trace `uuid`, for at most `max_events` events (65,536 at most).
+    /// The spare rings are made now, from memory that `source` gives.
+    ///
+    /// # Errors
+    ///
+    /// If the sizes or the name will not do, or if not even one ring's memory is to be had.
+    pub fn open(
+        config: Channel,
+        uuid: [u8; 16],
+        class: u32,
+        max_events: usize,
+        source: Box<dyn MemorySource>,
+    ) -> Result<Arc<Self>, ConfigError> {
+        config.check()?;
+        let max_events = max_events.clamp(1, MAX_EVENTS);
+        let channel = Arc::new(Self {
+            pool: Pool::new(config.spares.clamp(1, config.max_rings)),
+            uuid,
+            class,
+            start: clock::now(),
+            max_events,
+            events: AtomicU32::new(0),
+            threads: (0..MAX_THREADS).map(|_| AtomicPtr::new(null_mut())).collect(),
+            rings: Mutex::default(),
+            source,
+            orphans: Row::new(max_events),
+            orphans_discarded: LocalCounter::new(),
+            detached: AtomicBool::new(false),
+            config,
+        });
+        channel.maintain().map_err(|error| {
+            ConfigError(format!("no memory for a ring of {} bytes: {error}", memory_size(&channel.config)))
+        })?;
+        Self::publish(|open| open.push(Arc::clone(&channel)));
+        Ok(channel)
+    }
+
+    /// Takes the channel out of the list of open ones. Its subscriptions have ended.
+    pub fn close(&self) {
+        Self::publish(|open| open.retain(|other| !std::ptr::eq(Arc::as_ptr(other), self)));
+    }
+
+    fn publish(change: impl FnOnce(&mut Vec<Arc<Self>>)) {
+        let locked = control::lock();
+        // SAFETY: the control lock is held; the list is replaced under it only.
+        let mut open = unsafe { OPEN.read() }.cloned().unwrap_or_default();
+        change(&mut open);
+        let old = OPEN.replace((!open.is_empty()).then(|| Box::new(open)));
+        drop(locked);
+        control::retire(old.map(|old| Box::new(old) as control::Garbage).into_iter().collect());
+    }
+
+    /// The description that the channel was opened with.
+    pub const fn config(&self) -> &Channel {
+        &self.config
+    }
+
+    /// The channel's name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// The id of the channel's stream class in the trace.
+    pub const fn class(&self) -> u32 {
+        self.class
+    }
+
+    /// When the channel was opened, in ns (see [`crate::clock`]).
+    pub const fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// An id for one more event.
+    ///
+    /// # Errors
+    ///
+    /// If all ids are given. Ids are never used again.
+    pub fn add_event(&self) -> Result<EventId, TooManyEvents> {
+        let full = TooManyEvents { limit: self.max_events };
+        self.events
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| ((n as usize) < self.max_events).then_some(n + 1))
+            .map(|n| EventId(n as u16))
+            .map_err(|_| full)
+    }
+
+    /// The instance number of the stream of events that had no ring.
+    #[expect(clippy::unused_self, reason = "reads as a property of the channel beside its other streams")]
+    pub(super) const fn orphan_instance(&self) -> u64 {
+        u64::MAX
+    }
+
+    pub(super) fn stream(&self, instance: u64) -> Stream {
+        Stream { uuid: self.uuid, class: self.class, instance }
+    }
+
+    pub(super) const fn max_events(&self) -> usize {
+        self.max_events
+    }
+
+    pub(super) fn orphans_discarded(&self) -> u64 {
+        self.orphans_discarded.get()
+    }
+
+    /// What was fired, recorded and lost so far.
+    pub fn account(&self) -> ChannelAccount {
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = (0..self.events.load(Ordering::Relaxed))
+            .map(|id| {
+                let mut sum = EventAccount::default();
+                for row in rings.iter().map(|ring| &ring.row).chain([&self.orphans]) {
+                    sum.add(row.event(id as u16));
+                }
+                sum
+            })
+            .collect();
+        let orphans = StreamAccount {
+            instance: self.orphan_instance(),
+            discarded: self.orphans_discarded(),
+            ..StreamAccount::default()
+        };
+        let streams =
+            rings.iter().flat_map(|ring| ring.buffers()).filter(|b| b.is_used()).map(Buffer::account).chain([orphans]);
+        ChannelAccount { events, streams: streams.collect() }
+    }
+}
+
+// -- data plane ---------------------------------------------------------------------------------------------------------
+
+impl OpenChannel {
+    #[inline(always)]
+    fn ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
+        let ring = self.threads[slot.index()].load(Ordering::Relaxed);
+        if ring.is_null() {
+            return self.take_ring(slot);
+        }
+        // SAFETY: pointers in `threads` are rings of this channel, which live as long as it does. Relaxed: the pointer was
+        // stored by this very thread.
+        Some(unsafe { &*ring })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
+        if self.detached.load(Ordering::Relaxed) {
+            return None;
+        }
+        let taken = self.pool.take()?;
+        // SAFETY: pointers in the pool are rings of this channel.
+        let ring = unsafe { &*taken };
+        ring.own(slot.tid());
+        let place = &self.threads[slot.index()];
+        match place.compare_exchange(null_mut(), taken.cast_mut(), Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Some(ring),
+            Err(by_handler) => {
+                // A signal handler took a ring for this thread meanwhile: that is the one to use.
+                ring.end();
+                // SAFETY: as above.
+                Some(unsafe { &*by_handler })
+            }
+        }
+    }
+
+    /// Counts an event that fired, before anything else is known of it.
+    #[inline(always)]
+    pub(crate) fn fired(&self, slot: &'static ThreadSlot, id: EventId) {
+        match self.ring(slot) {
+            Some(ring) => ring.row.event(id.0).fired.increment(),
+            None => self.orphans.event(id.0).fired.add_shared(1),
+        }
+    }
+
+    /// Counts an event that a filter refused.
+    pub(crate) fn filtered(&self, slot: &'static ThreadSlot, id: EventId) {
+        match self.ring(slot) {
+            Some(ring) => ring.row.event(id.0).filtered.increment(),
+            None => self.orphans.event(id.0).filtered.add_shared(1),
+        }
+    }
+
+    /// Records an event in the ring of the calling thread, or counts why not.
+    #[inline(always)]
+    pub(crate) fn record<V: Fields>(&self, slot: &'static ThreadSlot, id: EventId, time: u64, values: &V) {
+        match self.ring(slot) {
+            Some(ring) => ring.record(id.0, time, values),
+            None => self.orphaned(id, None),
+        }
+    }
+
+    /// Counts an event that was lost before its record was tried.
+    pub(crate) fn lost(&self, slot: &'static ThreadSlot, id: EventId, reason: Loss) {
+        match self.ring(slot) {
+            Some(ring) => ring.lost(id.0, reason),
+            None => self.orphaned(id, Some(reason)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn orphaned(&self, id: EventId, reason: Option<Loss>) {
+        let detached = self.detached.load(Ordering::Relaxed);
+        let reason = reason.unwrap_or(if detached { Loss::NotAttached } else { Loss::NoRing });
+        self.orphans.event(id.0).lost(reason).add_shared(1);
+        self.orphans_discarded.add_shared(1);
+    }
+
+    fn thread_exits(&self, slot: &'static ThreadSlot) {
+        let ring = self.threads[slot.index()].swap(null_mut(), Ordering::Relaxed);
+        // SAFETY: pointers in `threads` are rings of this channel, or null.
+        if let Some(ring) = unsafe { ring.as_ref() } {
+            ring.end();
+        }
+    }
+
+    fn detach_after_fork(&self) {
+        self.detached.store(true, Ordering::Relaxed);
+        for ring in &self.threads {
+            ring.store(null_mut(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Gives the rings of a thread that ends back to their channels. Called inside a section of `slot`.
+pub(crate) fn thread_exits(slot: &'static ThreadSlot) {
+    // SAFETY: inside a section, and done with the list before it ends.
+    for channel in unsafe { OPEN.read() }.into_iter().flatten() {
+        channel.thread_exits(slot);
+    }
+}
+
+/// In the child after fork, while the control lock is held: the rings are the parent's.
+pub(crate) fn detach_all_after_fork() {
+    // SAFETY: the control lock is held (see `control::around_fork`), and no other thread exists.
+    for channel in unsafe { OPEN.read() }.into_iter().flatten() {
+        channel.detach_after_fork();
+    }
+}

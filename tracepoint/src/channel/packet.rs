@@ -1,0 +1,165 @@
+//! The header of a packet. A packet is a CTF 1.8 packet from its first byte on, so that nothing is converted on its way out.
+//!
+//! | offset | field |
+//! |---|---|
+//! | 0 | magic u32, uuid 16 bytes, stream class id u32, stream instance id u64 |
+//! | 32 | `timestamp_begin`, `timestamp_end`, `content_size`, `packet_size`, `packet_seq_num`, `events_discarded` (u64 each) |
+//! | 80 | tid u32, 4 bytes of alignment |
+//! | 88 | `events_before` u64: records written to this stream before this packet |
+//! | 96 | records |
+//!
+//! All little-endian. Times in nanoseconds, sizes in bits. Commit is the store of `content_size`.
+
+use crate::primitive::{AtomicU64, Ordering};
+
+/// The first four bytes of a packet.
+pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
+/// The size of the header in bytes: where the first record stands.
+pub const HEADER_SIZE: usize = 96;
+
+const TIMESTAMP_BEGIN: usize = 32;
+const TIMESTAMP_END: usize = 40;
+const CONTENT_SIZE: usize = 48;
+const PACKET_SIZE: usize = 56;
+const SEQ_NUM: usize = 64;
+const EVENTS_DISCARDED: usize = 72;
+const TID: usize = 80;
+const EVENTS_BEFORE: usize = 88;
+
+/// What all packets of a stream have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    pub(super) uuid: [u8; 16],
+    pub(super) class: u32,
+    pub(super) instance: u64,
+}
+
+/// What is known when a packet begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening {
+    pub(super) time: u64,
+    pub(super) seq_num: u64,
+    pub(super) tid: u32,
+    pub(super) events_before: u64,
+    /// The packet's place in memory, in bytes.
+    pub(super) size: usize,
+}
+
+/// What is known when a packet ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closing {
+    pub(super) time: u64,
+    pub(super) content: usize,
+    pub(super) events_discarded: u64,
+}
+
+/// A packet in a ring: a place of at least [`HEADER_SIZE`] bytes, aligned to 8.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PacketPtr(pub(super) *mut u8);
+
+impl PacketPtr {
+    /// # Safety
+    ///
+    /// `offset` is inside the header, a multiple of 8, and the place is valid.
+    #[expect(clippy::cast_ptr_alignment, reason = "places and offsets are multiples of 8")]
+    unsafe fn word<'a>(self, offset: usize) -> &'a AtomicU64 {
+        // SAFETY: an aligned u64 inside the place; other threads use it as an atomic too, or look at it after an Acquire load
+        // of the number of closed packets.
+        unsafe { &*self.0.add(offset).cast::<AtomicU64>() }
+    }
+
+    /// Writes a whole header; the packet is empty.
+    ///
+    /// # Safety
+    ///
+    /// The place is valid and only the caller writes to it.
+    pub(super) unsafe fn open(self, stream: &Stream, opening: Opening) {
+        let mut head = [0u8; TIMESTAMP_BEGIN];
+        head[..4].copy_from_slice(&PACKET_MAGIC.to_le_bytes());
+        head[4..20].copy_from_slice(&stream.uuid);
+        head[20..24].copy_from_slice(&stream.class.to_le_bytes());
+        head[24..].copy_from_slice(&stream.instance.to_le_bytes());
+        // SAFETY: the caller owns the place; all offsets are inside the header and multiples of 8.
+        unsafe {
+            self.0.cast::<[u8; TIMESTAMP_BEGIN]>().write(head);
+            self.store(TIMESTAMP_BEGIN, opening.time);
+            self.store(TIMESTAMP_END, opening.time);
+            self.store(PACKET_SIZE, bits(opening.size));
+            self.store(SEQ_NUM, opening.seq_num);
+            self.store(EVENTS_DISCARDED, 0);
+            self.store(TID, u64::from(opening.tid));
+            self.store(EVENTS_BEFORE, opening.events_before);
+        }
+        self.commit(HEADER_SIZE);
+    }
+
+    /// Makes the first `content` bytes of the packet, header included, count.
+    #[inline(always)]
+    pub(super) fn commit(self, content: usize) {
+        // SAFETY: CONTENT_SIZE is an aligned word of the header.
+        // C1: Release: the bytes of the record are in place before the size that covers them. Pairs with the Acquire load of
+        // a reader of the open packet.
+        unsafe { self.word(CONTENT_SIZE) }.store(bits(content).to_le(), Ordering::Release);
+    }
+
+    /// Completes the header. The packet's size becomes that of its content, so that no padding travels.
+    ///
+    /// # Safety
+    ///
+    /// The place is valid and only the caller writes to it.
+    pub(super) unsafe fn close(self, closing: Closing) {
+        // SAFETY: the caller owns the place; the offsets are aligned words of the header.
+        unsafe {
+            self.store(TIMESTAMP_END, closing.time);
+            self.store(PACKET_SIZE, bits(closing.content));
+            self.store(EVENTS_DISCARDED, closing.events_discarded);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As `word`.
+    unsafe fn store(self, offset: usize, value: u64) {
+        // SAFETY: the caller's promise. Relaxed: what publishes the header is the commit, or the count of closed packets.
+        unsafe { self.word(offset) }.store(value.to_le(), Ordering::Relaxed);
+    }
+
+    /// The number of content bytes, header included.
+    ///
+    /// # Safety
+    ///
+    /// The place is valid and was opened.
+    pub(super) unsafe fn content(self) -> usize {
+        // SAFETY: an aligned word of the header.
+        // C1: Acquire pairs with `commit`.
+        let bits = u64::from_le(unsafe { self.word(CONTENT_SIZE) }.load(Ordering::Acquire));
+        (bits / 8) as usize
+    }
+
+    /// The number of records in the stream before this packet.
+    ///
+    /// # Safety
+    ///
+    /// The place is valid and was opened.
+    pub(super) unsafe fn events_before(self) -> u64 {
+        // SAFETY: an aligned word of the header.
+        u64::from_le(unsafe { self.word(EVENTS_BEFORE) }.load(Ordering::Relaxed))
+    }
+}
+
+const fn bits(bytes: usize) -> u64 {
+    bytes as u64 * 8
+}
+
+/// A packet without records, for the beginning and the end of a stream.
+pub(super) fn empty_packet(stream: &Stream, opening: Opening, events_discarded: u64) -> Vec<u8> {
+    let mut words = [0u64; HEADER_SIZE / 8];
+    let packet = PacketPtr(words.as_mut_ptr().cast());
+    let closing = Closing { time: opening.time, content: HEADER_SIZE, events_discarded };
+    // SAFETY: `words` is aligned, large enough and ours.
+    unsafe {
+        packet.open(stream, opening);
+        packet.close(closing);
+    }
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}

@@ -1,0 +1,90 @@
+//! The control lock, what waits for a grace period, and fork.
+//!
+//! One lock serialises everything that replaces a published list or turns a key. It is held for those few stores only: never
+//! while waiting for readers, never while user code (a probe, a `Drop` of what a probe owns) runs. What was replaced is handed
+//! to [`retire`], which waits and frees outside a section, and puts it aside for the next change when called from inside one.
+
+use crate::thread;
+use std::any::Any;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+static LOCK: Mutex<()> = Mutex::new(());
+
+/// What was replaced from inside a section, where waiting would never end.
+static DEFERRED: Mutex<Vec<Garbage>> = Mutex::new(Vec::new());
+
+/// Anything that is freed by dropping it.
+pub(crate) type Garbage = Box<dyn Any + Send>;
+
+/// Proof that the control lock is held.
+#[derive(Debug)]
+pub(crate) struct Locked<'a>(#[expect(dead_code, reason = "held for its Drop")] MutexGuard<'a, ()>);
+
+/// Takes the control lock. Not re-entrant, and never needed by a site.
+pub(crate) fn lock() -> Locked<'static> {
+    prepare();
+    Locked(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Once per process, before anything is switched on.
+fn prepare() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        thread::prepare();
+        crate::fork::prepare();
+    });
+}
+
+/// Frees `garbage` after a grace period. The control lock is not held.
+///
+/// Outside a section it waits, and frees what earlier calls put aside, too. Inside one it only puts `garbage` aside.
+pub(crate) fn retire(garbage: Vec<Garbage>) {
+    let mut deferred = DEFERRED.lock().unwrap_or_else(PoisonError::into_inner);
+    if thread::in_section() {
+        deferred.extend(garbage);
+        return;
+    }
+    let earlier = std::mem::take(&mut *deferred);
+    drop(deferred);
+    thread::wait_for_all();
+    // Dropping runs user code (what a probe owns); nothing is locked here.
+    drop(garbage);
+    drop(earlier);
+}
+
+/// Waits for a grace period, unless called from inside a section, where it returns at once.
+///
+/// Afterwards no thread is inside a probe or a marker that it entered before the call.
+pub fn synchronize() {
+    retire(Vec::new());
+}
+
+/// Runs `in_child` in a forked child while the locks of this module are known to be free.
+pub(crate) mod around_fork {
+    use super::{DEFERRED, Garbage, LOCK};
+    use std::cell::RefCell;
+    use std::sync::{MutexGuard, PoisonError};
+
+    struct Held {
+        _control: MutexGuard<'static, ()>,
+        _deferred: MutexGuard<'static, Vec<Garbage>>,
+    }
+
+    thread_local! {
+        static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    }
+
+    /// In the parent, before: takes the locks, so that the child finds them free and the lists whole.
+    pub(crate) fn before() {
+        let held = Held {
+            _control: LOCK.lock().unwrap_or_else(PoisonError::into_inner),
+            _deferred: DEFERRED.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        HELD.with(|place| *place.borrow_mut() = Some(held));
+    }
+
+    /// In the parent and in the child, after: gives them back.
+    pub(crate) fn after() {
+        HELD.with(|place| place.borrow_mut().take());
+    }
+}

@@ -1,0 +1,64 @@
+//! The values of one event: a list of pairs that ends in `()`.
+
+use super::sealed::Sealed;
+use super::value::{FieldValue, Value, Writer};
+
+/// The evaluated fields of an event: `()`, or `(first, rest)`. Sealed.
+pub trait Fields: Sealed {
+    /// How many bytes all fields take.
+    #[doc(hidden)]
+    fn encoded_size(&self) -> usize;
+    /// Writes all fields in order.
+    ///
+    /// # Safety
+    ///
+    /// `writer` has room for `encoded_size` bytes.
+    #[doc(hidden)]
+    unsafe fn encode(&self, writer: &mut Writer);
+    /// The field at `index`, or `None` past the end.
+    #[doc(hidden)]
+    fn field(&self, index: usize) -> Option<Value<'_>>;
+}
+
+impl Sealed for () {}
+
+impl Fields for () {
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, _: &mut Writer) {}
+
+    #[inline]
+    fn field(&self, _: usize) -> Option<Value<'_>> {
+        None
+    }
+}
+
+impl<First: FieldValue, Rest: Fields> Sealed for (First, Rest) {}
+
+impl<First: FieldValue, Rest: Fields> Fields for (First, Rest) {
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        self.0.encoded_size().saturating_add(self.1.encoded_size())
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: the caller gives room for both parts, one after the other.
+        unsafe {
+            self.0.encode(writer);
+            self.1.encode(writer);
+        }
+    }
+
+    #[inline]
+    fn field(&self, index: usize) -> Option<Value<'_>> {
+        match index.checked_sub(1) {
+            None => Some(self.0.value()),
+            Some(rest) => self.1.field(rest),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a field is, as data: listed, and turned into metadata by the sinks.
+
+use std::fmt;
+
+/// The base in which an integer is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Base {
+    /// Base 2.
+    Binary,
+    /// Base 8.
+    Octal,
+    /// Base 10.
+    #[default]
+    Decimal,
+    /// Base 16.
+    Hexadecimal,
+}
+
+impl Base {
+    /// The base as a number.
+    pub const fn radix(self) -> u8 {
+        match self {
+            Self::Binary => 2,
+            Self::Octal => 8,
+            Self::Decimal => 10,
+            Self::Hexadecimal => 16,
+        }
+    }
+}
+
+/// The order of an integer's bytes in the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum ByteOrder {
+    /// Least significant byte first, as in the rest of the trace.
+    #[default]
+    Little,
+    /// Most significant byte first: network order.
+    Big,
+}
+
+/// An integer field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IntegerType {
+    /// Width in bits: 8, 16, 32 or 64.
+    pub bits: u8,
+    /// Whether negative numbers are possible.
+    pub signed: bool,
+    /// The base in which it is shown.
+    pub base: Base,
+    /// The order of its bytes.
+    pub order: ByteOrder,
+}
+
+/// One label of an enumeration and the value that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EnumLabel {
+    /// The label.
+    pub name: &'static str,
+    /// The value.
+    pub value: i128,
+}
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FieldType {
+    /// An integer.
+    Integer(IntegerType),
+    /// `bool`: one byte, 0 or 1.
+    Bool,
+    /// A floating-point number of 32 or 64 bits.
+    Float {
+        /// Width in bits: 32 or 64.
+        bits: u8,
+    },
+    /// Text in UTF-8, ended by a NUL.
+    Text,
+    /// The bytes of a path (any bytes but NUL), ended by a NUL.
+    Path,
+    /// An integer with names for some of its values.
+    Enum {
+        /// The integer.
+        container: IntegerType,
+        /// The names.
+        labels: &'static [EnumLabel],
+    },
+    /// A fixed number of elements.
+    Array {
+        /// The type of an element: an integer, a bool or a float.
+        element: &'static FieldType,
+        /// How many.
+        len: usize,
+    },
+    /// Any number of elements, with a 32-bit length in front.
+    Sequence {
+        /// The type of an element: an integer, a bool or a float.
+        element: &'static FieldType,
+    },
+}
+
+impl fmt::Display for IntegerType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.base {
+            Base::Decimal => {}
+            Base::Hexadecimal => f.write_str("hex ")?,
+            Base::Octal => f.write_str("oct ")?,
+            Base::Binary => f.write_str("bin ")?,
+        }
+        if self.order == ByteOrder::Big {
+            f.write_str("be ")?;
+        }
+        write!(f, "{}{}", if self.signed { 'i' } else { 'u' }, self.bits)
+    }
+}
+
+impl fmt::Display for FieldType {
+    /// Writes the type as it stands in a field block.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(integer) => integer.fmt(f),
+            Self::Bool => f.write_str("bool"),
+            Self::Float { bits } => write!(f, "f{bits}"),
+            Self::Text => f.write_str("str"),
+            Self::Path => f.write_str("path"),
+            Self::Enum { container, labels } => {
+                write!(f, "enum {container} {{ ")?;
+                for (i, label) in labels.iter().enumerate() {
+                    write!(f, "{}{} = {}", if i == 0 { "" } else { ", " }, label.name, label.value)?;
+                }
+                f.write_str(" }")
+            }
+            Self::Array { element, len } => write!(f, "[{element}; {len}]"),
+            Self::Sequence { element } => write!(f, "[{element}]"),
+        }
+    }
+}
+
+/// A field of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FieldDescriptor {
+    /// The name.
+    pub name: &'static str,
+    /// The type.
+    pub ty: FieldType,
+    /// The doc comment above the field; empty if there is none.
+    pub doc: &'static str,
+}

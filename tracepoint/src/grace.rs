@@ -1,0 +1,114 @@
+//! Read-side sections and grace periods: when may a probe list be freed?
+//!
+//! A thread that fires a tracepoint is *inside a section* from before it loads the list of probes (or of subscribers) until
+//! after the last of them returned. Whoever replaces a list publishes the new one with one store and then waits for a
+//! *grace period*: the moment when every thread that might have seen the old list has left its section.
+//!
+//! # The counter
+//!
+//! Each thread owns one word, [`Section`]: its low eight bits count how deep the thread is inside (probes fire tracepoints,
+//! signal handlers interrupt), the bits above count finished outermost sections.
+//!
+//! ```text
+//!              enter: +1                    enter: +1 (a probe fires, a handler interrupts)
+//!   OUTSIDE ───────────────▶ INSIDE, depth 1 ───────────────▶ INSIDE, depth n
+//!   (depth 0)                                ◀───────────────
+//!      ▲      exit: depth 0, passes +1  │        exit: -1
+//!      └────────────────────────────────┘
+//! ```
+//!
+//! A waiter is done with a thread as soon as it sees depth 0, or a number of passes other than the one it first saw: both say
+//! that the section it worried about has ended. The second rule keeps a busy thread from starving the waiter.
+//!
+//! # Orderings
+//!
+//! Letters as in `docs/ordering.md`.
+//!
+//! * **G1/G2**: `enter` stores the counter, then a sequentially consistent fence, then the reader loads the list. The waiter
+//!   stores the list, then the same kind of fence, then loads the counters. Of two such fences one comes first: either the
+//!   reader sees the new list, or the waiter sees the reader inside.
+//! * **G3**: `exit` stores with Release; the waiter's load with Acquire takes from it. What the probe did happened before the
+//!   waiter frees what the probe used.
+//!
+//! # Signal handlers
+//!
+//! Counter updates are a plain load and store, not a locked instruction: only the owner writes, and a handler that comes in
+//! between leaves the depth as it found it. It may lose one pass (the interrupted thread stores the number that it had loaded
+//! before); the waiter then waits for one section longer, never shorter, because passes never move while a section is open.
+
+use crate::primitive::{AtomicUsize, Ordering, fence, yield_now};
+
+/// The bits that count the depth. A thread is never 255 deep: probes stop at [`crate::MAX_PROBE_DEPTH`].
+const DEPTH_MASK: usize = 0xff;
+/// One finished outermost section.
+const ONE_PASS: usize = DEPTH_MASK + 1;
+
+/// One thread's word: how deep it is inside read-side sections, and how many it has finished.
+#[derive(Debug)]
+pub(crate) struct Section {
+    word: AtomicUsize,
+}
+
+impl Section {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self { word: AtomicUsize::new(0) }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicUsize::new(0) }
+    }
+
+    /// Enters a section. Called by the owning thread (or a signal handler on it) only.
+    #[inline(always)]
+    pub(crate) fn enter(&self) {
+        let word = self.word.load(Ordering::Relaxed);
+        debug_assert!(word & DEPTH_MASK < DEPTH_MASK, "read-side sections nested too deep");
+        self.word.store(word + 1, Ordering::Relaxed);
+        // G1: pairs with the fence in `grace_period_begins`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Leaves a section. Called by the owning thread only, once per `enter`.
+    #[inline(always)]
+    pub(crate) fn exit(&self) {
+        let word = self.word.load(Ordering::Relaxed);
+        debug_assert!(word & DEPTH_MASK > 0, "left a read-side section that was not entered");
+        let after = if word & DEPTH_MASK == 1 { (word - 1).wrapping_add(ONE_PASS) } else { word - 1 };
+        // G3: pairs with the Acquire loads in `wait_until_passed`.
+        self.word.store(after, Ordering::Release);
+    }
+
+    /// How deep the owning thread is; only its own answer is stable.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> usize {
+        self.word.load(Ordering::Relaxed) & DEPTH_MASK
+    }
+
+    /// Waits until the section that is open now, if one is, has ended. The caller has called [`grace_period_begins`].
+    pub(crate) fn wait_until_passed(&self) {
+        let first = self.word.load(Ordering::Acquire);
+        if first & DEPTH_MASK == 0 {
+            return;
+        }
+        let mut word = first;
+        while word & DEPTH_MASK != 0 && word & !DEPTH_MASK == first & !DEPTH_MASK {
+            yield_now();
+            // G3: pairs with the Release store in `exit`.
+            word = self.word.load(Ordering::Acquire);
+        }
+    }
+
+    /// Forgets whatever was open: the thread does not exist in this process (after fork), or the slot gets a new owner.
+    #[cfg(not(loom))]
+    pub(crate) fn reset(&self) {
+        self.word.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The waiter's half of G1/G2: after the new list was stored, before the first counter is loaded.
+pub(crate) fn grace_period_begins() {
+    // G2: pairs with the fence in `Section::enter`.
+    fence(Ordering::SeqCst);
+}

@@ -1,0 +1,118 @@
+//! How important an event is: the fifteen levels of LTTng.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How important an event is, most important first. The numbers are LTTng's and stand in the trace's metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum Level {
+    /// The system is unusable.
+    Emerg = 0,
+    /// Action must be taken at once.
+    Alert = 1,
+    /// A critical condition.
+    Crit = 2,
+    /// An error.
+    Err = 3,
+    /// A warning.
+    Warning = 4,
+    /// Normal, but worth knowing.
+    Notice = 5,
+    /// Informational.
+    Info = 6,
+    /// Debugging, scope: the system (a set of programs).
+    DebugSystem = 7,
+    /// Debugging, scope: the program.
+    DebugProgram = 8,
+    /// Debugging, scope: the process (a set of modules).
+    DebugProcess = 9,
+    /// Debugging, scope: the module (a set of units).
+    DebugModule = 10,
+    /// Debugging, scope: the compilation unit (a set of functions).
+    DebugUnit = 11,
+    /// Debugging, scope: the function.
+    DebugFunction = 12,
+    /// Debugging, scope: the line. The default, as in LTTng.
+    #[default]
+    DebugLine = 13,
+    /// Debugging.
+    Debug = 14,
+}
+
+impl Level {
+    /// All levels, most important first; the index is the number.
+    pub const ALL: [Self; 15] = [
+        Self::Emerg,
+        Self::Alert,
+        Self::Crit,
+        Self::Err,
+        Self::Warning,
+        Self::Notice,
+        Self::Info,
+        Self::DebugSystem,
+        Self::DebugProgram,
+        Self::DebugProcess,
+        Self::DebugModule,
+        Self::DebugUnit,
+        Self::DebugFunction,
+        Self::DebugLine,
+        Self::Debug,
+    ];
+
+    /// The name as it is written in `#[level(…)]`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Emerg => "Emerg",
+            Self::Alert => "Alert",
+            Self::Crit => "Crit",
+            Self::Err => "Err",
+            Self::Warning => "Warning",
+            Self::Notice => "Notice",
+            Self::Info => "Info",
+            Self::DebugSystem => "DebugSystem",
+            Self::DebugProgram => "DebugProgram",
+            Self::DebugProcess => "DebugProcess",
+            Self::DebugModule => "DebugModule",
+            Self::DebugUnit => "DebugUnit",
+            Self::DebugFunction => "DebugFunction",
+            Self::DebugLine => "DebugLine",
+            Self::Debug => "Debug",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The text is no level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseLevelError(String);
+
+impl fmt::Display for ParseLevelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no level; the levels are", self.0)?;
+        for (i, level) in Level::ALL.iter().enumerate() {
+            write!(f, "{} {level}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ParseLevelError {}
+
+impl FromStr for Level {
+    type Err = ParseLevelError;
+
+    /// Reads a name in any case, with or without underscores: `Info`, `info`, `DEBUG_LINE`.
+    fn from_str(text: &str) -> Result<Self, ParseLevelError> {
+        let plain: String = text.chars().filter(|c| *c != '_').collect();
+        Self::ALL
+            .into_iter()
+            .find(|level| level.name().eq_ignore_ascii_case(&plain))
+            .ok_or_else(|| ParseLevelError(text.to_owned()))
+    }
+}

@@ -1,0 +1,26 @@
+//! Where something was declared.
+
+/// The place of a declaration and the crate that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The package, as in its `Cargo.toml`; the crate's name if it was not built by cargo.
+    pub package: &'static str,
+    /// The package's version; empty if it was not built by cargo.
+    pub version: &'static str,
+    /// The module's path.
+    pub module: &'static str,
+    /// The source file, as the compiler was given it.
+    pub file: &'static str,
+    /// The line, from one.
+    pub line: u32,
+}
+
+/// The crate's name out of `module_path!()`: what stands before the first `::`.
+pub const fn crate_name(module: &'static str) -> &'static str {
+    let bytes = module.as_bytes();
+    let mut end = 0;
+    while end < bytes.len() && bytes[end] != b':' {
+        end += 1;
+    }
+    module.split_at(end).0
+}

@@ -1,0 +1,106 @@
+//! The marker stage: one evaluation of an event for all its subscribers.
+
+use super::descriptor::{FieldView, MarkerType};
+use super::subscriber::{Aggregate, Consumer, Filter, SubscriberList};
+use crate::channel::Loss;
+use crate::clock;
+use crate::thread::{self, ThreadSlot};
+use std::any::Any;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// An event between its clock reading and its delivery. The expansion of a field block hands it the values.
+#[derive(Debug)]
+pub struct Stage<'s, M> {
+    list: &'s SubscriberList,
+    slot: &'static ThreadSlot,
+    time: u64,
+    marker: PhantomData<fn() -> M>,
+}
+
+/// Says that the values were delivered: a field expression cannot leave the evaluation early.
+#[derive(Debug)]
+pub struct Emitted(());
+
+impl<M: MarkerType> Stage<'_, M> {
+    /// Serves all subscribers.
+    #[inline(always)]
+    pub fn emit(self, values: &M::Values<'_>) -> Emitted {
+        for entry in &self.list.entries {
+            let subscriber = &entry.subscriber;
+            if let Some(filter) = &subscriber.filter {
+                if !accepts(filter.as_ref(), FieldView::new::<M>(values)) {
+                    if let Consumer::Record { channel, id } = &subscriber.consumer {
+                        channel.filtered(self.slot, *id);
+                    }
+                    continue;
+                }
+            }
+            match &subscriber.consumer {
+                Consumer::Record { channel, id } => channel.record(self.slot, *id, self.time, values),
+                Consumer::Aggregate(aggregate) => observe(aggregate.as_ref(), self.time, FieldView::new::<M>(values)),
+            }
+        }
+        Emitted(())
+    }
+}
+
+#[inline(never)]
+fn accepts(filter: &dyn Filter, event: FieldView<'_>) -> bool {
+    catch_unwind(AssertUnwindSafe(|| filter.accept(event))).unwrap_or_else(|panic| {
+        crate::panic::swallow(panic);
+        false
+    })
+}
+
+#[inline(never)]
+fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| aggregate.observe(time, event))) {
+        crate::panic::swallow(panic);
+    }
+}
+
+/// Steps 1 and 2: counts the event for every subscriber and reads the clock. `None` if nobody is subscribed (any more).
+#[inline(always)]
+fn begin<M: MarkerType>(slot: &'static ThreadSlot) -> Option<Stage<'static, M>> {
+    // SAFETY: callers are inside a section, and are done with the stage before they leave it.
+    let list: &'static SubscriberList = unsafe { M::marker().subscribers.read() }?;
+    for entry in &list.entries {
+        if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
+            channel.fired(slot, *id);
+        }
+    }
+    Some(Stage { list, slot, time: clock::now(), marker: PhantomData })
+}
+
+/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section.
+#[inline(always)]
+pub fn derived<M: MarkerType>(slot: &'static ThreadSlot, evaluate: impl FnOnce(Stage<'_, M>) -> Emitted) {
+    let Some(stage) = begin::<M>(slot) else { return };
+    let list = stage.list;
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
+        panicked(list, slot, panic);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(list: &SubscriberList, slot: &'static ThreadSlot, panic: Box<dyn Any + Send>) {
+    for entry in &list.entries {
+        if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
+            channel.lost(slot, *id, Loss::Panicked);
+        }
+    }
+    crate::panic::swallow(panic);
+}
+
+/// The stage of a hand-written marker, whose values are evaluated already.
+#[cold]
+#[inline(never)]
+pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
+    thread::section(|slot| {
+        if let Some(stage) = begin::<M>(slot) {
+            stage.emit(values);
+        }
+    });
+}

@@ -1,0 +1,151 @@
+//! Who subscribed to a marker: recorders (a channel) and aggregates, each with an optional filter.
+
+use super::descriptor::{FieldView, Marker};
+use crate::channel::{EventId, OpenChannel};
+use crate::control::{self, Garbage, Locked};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Decides, from its fields, whether an event is for a subscriber.
+///
+/// Runs inside the site's cold path: it must not block, and should not allocate. A filter that panics does not accept.
+pub trait Filter: Send + Sync {
+    /// Whether the subscriber gets the event.
+    fn accept(&self, event: FieldView<'_>) -> bool;
+}
+
+/// Makes something smaller out of events where they happen: a count, a histogram.
+///
+/// Runs inside the site's cold path: it must not block, and should not allocate.
+pub trait Aggregate: Send + Sync {
+    /// One event, at `time` nanoseconds on the clock of the process (see [`crate::clock`]).
+    fn observe(&self, time: u64, event: FieldView<'_>);
+}
+
+/// What a subscriber does with an event.
+#[derive(Clone)]
+pub(super) enum Consumer {
+    Record { channel: Arc<OpenChannel>, id: EventId },
+    Aggregate(Arc<dyn Aggregate>),
+}
+
+/// One who wants the events of a marker.
+#[derive(Clone)]
+pub struct Subscriber {
+    pub(super) consumer: Consumer,
+    pub(super) filter: Option<Arc<dyn Filter>>,
+}
+
+impl std::fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match &self.consumer {
+            Consumer::Record { id, .. } => format!("record as {id:?}"),
+            Consumer::Aggregate(_) => "aggregate".to_owned(),
+        };
+        f.debug_struct("Subscriber").field("consumer", &what).field("filter", &self.filter.is_some()).finish()
+    }
+}
+
+impl Subscriber {
+    /// Records the events in `channel`, under an id that the channel gave for this marker.
+    pub const fn record(channel: Arc<OpenChannel>, id: EventId) -> Self {
+        Self { consumer: Consumer::Record { channel, id }, filter: None }
+    }
+
+    /// Shows the events to `aggregate`.
+    pub fn aggregate(aggregate: Arc<dyn Aggregate>) -> Self {
+        Self { consumer: Consumer::Aggregate(aggregate), filter: None }
+    }
+
+    /// Only the events that `filter` accepts.
+    #[must_use]
+    pub fn filter(mut self, filter: Arc<dyn Filter>) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) subscriber: Subscriber,
+    ticket: u64,
+}
+
+/// The subscribers of a marker at one time. Immutable.
+#[derive(Debug)]
+pub(crate) struct SubscriberList {
+    pub(super) entries: Box<[Entry]>,
+}
+
+/// A place in a marker's list. Dropping it unsubscribes, and waits until the subscriber is not in use any more (unless it is
+/// dropped inside a probe: see [`crate::probe`]).
+#[derive(Debug)]
+#[must_use = "dropping it ends the subscription"]
+pub struct Subscription {
+    marker: &'static Marker,
+    ticket: u64,
+}
+
+impl Marker {
+    /// Adds a subscriber; the marker, and its tracepoint's sites, are on from here.
+    pub fn subscribe(&'static self, subscriber: Subscriber) -> Subscription {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        crate::panic::install_silent_hook();
+        let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
+        let locked = control::lock();
+        let mut entries = self.entries(&locked);
+        entries.push(Entry { subscriber, ticket });
+        let old = self.publish(entries, &locked);
+        self.key.enable(&locked);
+        if let Some(tracepoint) = self.tracepoint {
+            tracepoint.key.enable(&locked);
+        }
+        drop(locked);
+        control::retire(old);
+        Subscription { marker: self, ticket }
+    }
+
+    /// How many subscribers there are.
+    pub fn subscriber_count(&self) -> usize {
+        self.entries(&control::lock()).len()
+    }
+
+    fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
+        // SAFETY: the control lock is held while the list is cloned, and lists are replaced under it only.
+        unsafe { self.subscribers.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
+    }
+
+    fn publish(&self, entries: Vec<Entry>, _: &Locked<'_>) -> Vec<Garbage> {
+        let next = (!entries.is_empty()).then(|| Box::new(SubscriberList { entries: entries.into() }));
+        self.subscribers.replace(next).map(|old| Box::new(old) as Garbage).into_iter().collect()
+    }
+}
+
+impl Subscription {
+    /// Ends several subscriptions at the cost of one grace period.
+    pub fn end_all(subscriptions: Vec<Self>) {
+        let mut garbage = Vec::new();
+        for subscription in subscriptions {
+            garbage.append(&mut subscription.detach());
+            std::mem::forget(subscription);
+        }
+        control::retire(garbage);
+    }
+
+    fn detach(&self) -> Vec<Garbage> {
+        let locked = control::lock();
+        let mut entries = self.marker.entries(&locked);
+        entries.retain(|entry| entry.ticket != self.ticket);
+        if let Some(tracepoint) = self.marker.tracepoint {
+            tracepoint.key.disable(&locked);
+        }
+        self.marker.key.disable(&locked);
+        self.marker.publish(entries, &locked)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        control::retire(self.detach());
+    }
+}

@@ -1,0 +1,15 @@
+//! All that the expansions of the macros may name. Not part of the API: it changes without notice.
+
+pub use crate::field::{
+    Array, Base, Be, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
+};
+pub use crate::level::Level;
+pub use crate::location::{Location, crate_name};
+pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Stage, derived, mark};
+pub use crate::probe::{DEFAULT_PRIORITY, Probe, inert};
+pub use crate::registry::{MARKERS, TRACEPOINTS};
+pub use crate::thread::ThreadSlot;
+pub use crate::tracepoint::{Argument, Tracepoint, TracepointParts, TracepointType, fire, register};
+pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
+pub use linkme;
+pub use tracepoint_macros::{define_trace, trace_mark};

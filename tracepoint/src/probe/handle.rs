@@ -1,0 +1,54 @@
+//! The handle of a registered probe.
+
+use crate::tracepoint::Tracepoint;
+use std::marker::PhantomData;
+
+/// In place of a tracepoint's type: the probe was registered by name.
+#[derive(Debug)]
+pub enum Dynamic {}
+
+/// A registered probe of the tracepoint `T`. Dropping it unregisters the probe.
+#[must_use = "dropping the handle unregisters the probe; call `.forever()` to keep it"]
+pub struct Probe<T> {
+    /// `None` where tracing is compiled out.
+    registration: Option<(&'static Tracepoint, u64)>,
+    tracepoint: PhantomData<fn() -> T>,
+}
+
+impl<T> std::fmt::Debug for Probe<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.registration.map(|(tracepoint, _)| tracepoint.full_name());
+        f.debug_struct("Probe").field("tracepoint", &name).finish()
+    }
+}
+
+impl<T> Probe<T> {
+    pub(crate) const fn new(tracepoint: &'static Tracepoint, ticket: u64) -> Self {
+        Self { registration: Some((tracepoint, ticket)), tracepoint: PhantomData }
+    }
+
+    /// Unregisters the probe. When it returns, outside any probe, the probe is not running and never will again, and what it
+    /// owned has been dropped.
+    pub fn unregister(self) {
+        drop(self);
+    }
+
+    /// Keeps the probe registered for the rest of the process.
+    pub fn forever(self) {
+        std::mem::forget(self);
+    }
+}
+
+/// A handle to nothing: what registration gives where the feature `off` is on.
+#[doc(hidden)]
+pub const fn inert<T>() -> Probe<T> {
+    Probe { registration: None, tracepoint: PhantomData }
+}
+
+impl<T> Drop for Probe<T> {
+    fn drop(&mut self) {
+        if let Some((tracepoint, ticket)) = self.registration.take() {
+            tracepoint.disconnect(ticket);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The tables of all tracepoints and markers of the linked object: gathered by the linker, readable before the first hit.
+//!
+//! `#[used]` statics in sections of their own: linkers that collect unreferenced sections keep them, because linkme retains
+//! them. A crate that is a dependency in `Cargo.toml` only, and never named in the source, is not linked at all; write
+//! `use that_crate as _;`.
+
+use crate::error::{NotFound, nearest_names};
+use crate::marker::Marker;
+use crate::tracepoint::Tracepoint;
+use linkme::distributed_slice;
+
+/// Where `define_trace!` puts its tracepoints.
+#[distributed_slice]
+pub static TRACEPOINTS: [&'static Tracepoint];
+
+/// Where `define_trace!` and `trace_mark!` put their markers.
+#[distributed_slice]
+pub static MARKERS: [&'static Marker];
+
+/// All tracepoints of this program (or of this `cdylib`), those that were never hit included, in no particular order.
+pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
+    TRACEPOINTS.iter().copied()
+}
+
+/// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
+pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
+    MARKERS.iter().copied()
+}
+
+/// The tracepoint called `name`, written `provider:name`. If several declarations share the name, the first of them.
+///
+/// # Errors
+///
+/// [`NotFound`], with the names that come nearest.
+pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
+    let is_it = |tracepoint: &&Tracepoint| {
+        name.split_once(':')
+            .is_some_and(|(provider, rest)| tracepoint.provider() == provider && tracepoint.name() == rest)
+    };
+    tracepoints().find(is_it).ok_or_else(|| {
+        let names: Vec<String> = tracepoints().map(Tracepoint::full_name).collect();
+        NotFound { name: name.to_owned(), nearest: nearest_names(name, names.iter().map(String::as_str)) }
+    })
+}

@@ -1,0 +1,53 @@
+//! The threads that fire: one slot each, in a table that a waiter can walk.
+//!
+//! A slot is claimed when a thread fires its first event that is switched on, and returned when the thread ends:
+//!
+//! ```text
+//!   FREE ──claim (CAS, first event)──▶ CLAIMED ──thread exit: rings given back──▶ FREE
+//! ```
+//!
+//! Claiming is a bounded scan with a compare-and-swap: no allocation, no lock, so that a signal handler may do it. A handler
+//! that interrupts the claim finds no slot yet and claims one of its own; the interrupted claim then sees that the thread has
+//! a slot and gives its own back.
+//!
+//! The table is static and bounded by [`MAX_THREADS`]. A thread beyond that is not served: its events are counted by
+//! [`unserved_events`]. So are events fired so late in a thread's life that its slot is gone.
+
+mod exit;
+mod table;
+
+pub use table::ThreadSlot;
+pub(crate) use table::{current, in_section, reset_others_after_fork, wait_for_all};
+
+use crate::counter::LocalCounter;
+
+/// How many threads can be inside tracepoints at a time.
+pub const MAX_THREADS: usize = 8192;
+
+static UNSERVED: LocalCounter = LocalCounter::new();
+
+/// Events that fired where no probe could run and nothing could be recorded: in a thread beyond [`MAX_THREADS`], or in a
+/// thread-local destructor that ran after the thread had left the table.
+pub fn unserved_events() -> u64 {
+    UNSERVED.get()
+}
+
+/// Runs `body` inside a read-side section of the calling thread; counts the event where the thread cannot have one.
+///
+/// `body` must not unwind: callers catch panics of user code inside it.
+#[inline(always)]
+pub(crate) fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
+    let Some(slot) = current() else {
+        UNSERVED.add_shared(1);
+        return None;
+    };
+    slot.section.enter();
+    let result = body(slot);
+    slot.section.exit();
+    Some(result)
+}
+
+/// Prepares what a later claim needs. Called by everything that switches a key on, before it does.
+pub(crate) fn prepare() {
+    exit::prepare();
+}

@@ -1,0 +1,88 @@
+//! How the table learns that a thread ends.
+//!
+//! A thread-local with a destructor would allocate when it is registered, which a signal handler must not do. POSIX keys do
+//! not allocate in glibc for the first 32 keys of a process, and their destructors run after those of Rust's thread-locals, so
+//! that destructors may still trace. Where there are no POSIX keys the thread-local is used.
+
+#[cfg(all(unix, not(tp_portable)))]
+pub(super) use posix::{at_thread_exit, prepare, thread_id};
+
+#[cfg(not(all(unix, not(tp_portable))))]
+pub(super) use portable::{at_thread_exit, prepare, thread_id};
+
+#[cfg(all(unix, not(tp_portable)))]
+mod posix {
+    use crate::thread::table::{ThreadSlot, leave};
+    use std::ffi::c_void;
+    use std::sync::OnceLock;
+
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+
+    pub(in crate::thread) fn prepare() {
+        KEY.get_or_init(|| {
+            let mut key = 0;
+            // SAFETY: `key` is a valid place for the new key, and `thread_ends` has the signature of a key destructor.
+            let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) };
+            (failed == 0).then_some(key)
+        });
+    }
+
+    /// Arranges that `slot` is released when the calling thread ends. Without a key the slot stays claimed for ever.
+    pub(in crate::thread) fn at_thread_exit(slot: &'static ThreadSlot) {
+        if let Some(Some(key)) = KEY.get() {
+            // SAFETY: the key was created by `prepare` and is never deleted; the value is a pointer to a static.
+            unsafe { libc::pthread_setspecific(*key, std::ptr::from_ref(slot).cast()) };
+        }
+    }
+
+    extern "C" fn thread_ends(slot: *mut c_void) {
+        // SAFETY: the only values stored under the key are `&'static ThreadSlot`s of the thread that ends.
+        leave(unsafe { &*slot.cast::<ThreadSlot>() });
+    }
+
+    /// The kernel's id of the calling thread on Linux; elsewhere the process id.
+    pub(in crate::thread) fn thread_id() -> u32 {
+        #[cfg(target_os = "linux")]
+        // SAFETY: gettid takes nothing and cannot fail.
+        let id = unsafe { libc::gettid() };
+        #[cfg(not(target_os = "linux"))]
+        // SAFETY: getpid takes nothing and cannot fail.
+        let id = unsafe { libc::getpid() };
+        id.cast_unsigned()
+    }
+}
+
+#[cfg(not(all(unix, not(tp_portable))))]
+mod portable {
+    use crate::thread::table::{ThreadSlot, leave};
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    struct Leave(Cell<Option<&'static ThreadSlot>>);
+
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            if let Some(slot) = self.0.get() {
+                leave(slot);
+            }
+        }
+    }
+
+    thread_local! {
+        static LEAVE: Leave = const { Leave(Cell::new(None)) };
+    }
+
+    pub(in crate::thread) fn prepare() {}
+
+    /// Arranges that `slot` is released when the calling thread ends.
+    pub(in crate::thread) fn at_thread_exit(slot: &'static ThreadSlot) {
+        // A thread whose locals are being destroyed keeps its slot: the table loses one place, nothing else.
+        let _ = LEAVE.try_with(|leave| leave.0.set(Some(slot)));
+    }
+
+    /// A number of the thread's own, counted from one: there is no portable thread id.
+    pub(in crate::thread) fn thread_id() -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+}

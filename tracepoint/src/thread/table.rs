@@ -1,0 +1,159 @@
+//! The table of slots and the way from a thread to its own.
+
+use super::{MAX_THREADS, exit};
+use crate::grace::{Section, grace_period_begins};
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+const FREE: u32 = 0;
+const CLAIMED: u32 = 1;
+
+/// What the process knows of one thread that fires.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct ThreadSlot {
+    pub(crate) section: Section,
+    state: AtomicU32,
+    /// The kernel's thread id; written by the owner when it claims the slot.
+    tid: AtomicU32,
+    /// How many user probes the thread is inside. Balanced by the owner and its handlers, so plain loads and stores do.
+    pub(crate) probe_depth: AtomicU32,
+}
+
+impl ThreadSlot {
+    const fn new() -> Self {
+        Self {
+            section: Section::new(),
+            state: AtomicU32::new(FREE),
+            tid: AtomicU32::new(0),
+            probe_depth: AtomicU32::new(0),
+        }
+    }
+
+    /// The slot's place in the table, in `0..MAX_THREADS`.
+    #[inline(always)]
+    pub(crate) fn index(&'static self) -> usize {
+        let offset = std::ptr::from_ref(self) as usize - SLOTS.as_ptr() as usize;
+        offset / size_of::<Self>()
+    }
+
+    pub(crate) fn tid(&self) -> u32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+}
+
+static SLOTS: [ThreadSlot; MAX_THREADS] = [const { ThreadSlot::new() }; MAX_THREADS];
+/// One past the highest slot that was ever claimed: how far a waiter has to look.
+static HIGH_WATER: AtomicUsize = AtomicUsize::new(0);
+/// Where the next claim starts to look.
+static HINT: AtomicUsize = AtomicUsize::new(0);
+
+/// Stands for "this thread had a slot and gave it back"; together with null, the addresses that are no slot.
+const GONE: *mut ThreadSlot = without_provenance_mut(1);
+
+thread_local! {
+    // Const-initialised and without a destructor: reached without a call, usable from signal handlers and to the last moment
+    // of the thread. Atomic for the sake of handlers on the same thread, never shared.
+    static CURRENT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
+}
+
+/// The calling thread's slot, claimed now if it has none yet. `None` if the table is full or the thread has left it.
+#[inline(always)]
+pub(crate) fn current() -> Option<&'static ThreadSlot> {
+    let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
+    if slot.addr() <= GONE.addr() {
+        return first_event(slot);
+    }
+    // SAFETY: pointers in CURRENT other than null and GONE point into SLOTS, a static.
+    Some(unsafe { &*slot })
+}
+
+/// Whether the calling thread is inside a read-side section, that is, inside a probe or a marker.
+pub(crate) fn in_section() -> bool {
+    let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
+    // SAFETY: pointers in CURRENT other than null and GONE point into SLOTS, a static.
+    slot.addr() > GONE.addr() && unsafe { &*slot }.section.depth() > 0
+}
+
+#[cold]
+#[inline(never)]
+fn first_event(slot: *mut ThreadSlot) -> Option<&'static ThreadSlot> {
+    if !slot.is_null() {
+        return None; // GONE
+    }
+    let claimed = claim()?;
+    claimed.tid.store(exit::thread_id(), Ordering::Relaxed);
+    let claimed_ptr = std::ptr::from_ref(claimed).cast_mut();
+    // Relaxed: only this thread and its signal handlers look at CURRENT.
+    let installed =
+        CURRENT.with(|current| current.compare_exchange(null_mut(), claimed_ptr, Ordering::Relaxed, Ordering::Relaxed));
+    match installed {
+        Ok(_) => {
+            exit::at_thread_exit(claimed);
+            Some(claimed)
+        }
+        Err(by_handler) => {
+            release(claimed);
+            // SAFETY: a signal handler that ran in between installed a pointer into SLOTS.
+            Some(unsafe { &*by_handler })
+        }
+    }
+}
+
+fn claim() -> Option<&'static ThreadSlot> {
+    let start = HINT.load(Ordering::Relaxed);
+    for step in 0..MAX_THREADS {
+        let index = (start + step) % MAX_THREADS;
+        let slot = &SLOTS[index];
+        // T1: Acquire pairs with the Release store in `release`: what the previous owner left in the slot is ours to reset.
+        if slot.state.load(Ordering::Relaxed) == FREE
+            && slot.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        {
+            HINT.store(index + 1, Ordering::Relaxed);
+            // Before the first `enter`, whose fence (G1) makes it visible to any waiter that must look at this slot.
+            HIGH_WATER.fetch_max(index + 1, Ordering::Relaxed);
+            slot.probe_depth.store(0, Ordering::Relaxed);
+            return Some(slot);
+        }
+    }
+    None
+}
+
+fn release(slot: &'static ThreadSlot) {
+    HINT.fetch_min(slot.index(), Ordering::Relaxed);
+    // T1: pairs with the Acquire in `claim`.
+    slot.state.store(FREE, Ordering::Release);
+}
+
+/// The thread ends: its rings go back to their channels, its slot to the table.
+pub(super) fn leave(slot: &'static ThreadSlot) {
+    slot.section.enter();
+    crate::channel::thread_exits(slot);
+    slot.section.exit();
+    CURRENT.with(|current| current.store(GONE, Ordering::Relaxed));
+    release(slot);
+}
+
+/// Waits for a grace period: every section open now, in any thread, has ended when it returns.
+///
+/// The caller is outside any section and holds no lock.
+pub(crate) fn wait_for_all() {
+    grace_period_begins();
+    let end = HIGH_WATER.load(Ordering::Relaxed);
+    for slot in &SLOTS[..end] {
+        slot.section.wait_until_passed();
+    }
+}
+
+/// In the child after fork: the other threads do not exist here, so nothing of theirs is open.
+pub(crate) fn reset_others_after_fork() {
+    let own = CURRENT.with(|current| current.load(Ordering::Relaxed)).cast_const();
+    for slot in &SLOTS[..HIGH_WATER.load(Ordering::Relaxed)] {
+        if std::ptr::eq(slot, own) {
+            slot.tid.store(exit::thread_id(), Ordering::Relaxed);
+        } else if slot.state.load(Ordering::Relaxed) == CLAIMED {
+            slot.section.reset();
+            release(slot);
+        }
+    }
+}

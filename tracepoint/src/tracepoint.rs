@@ -1,0 +1,254 @@
+//! Tracepoints: typed hooks, each with a key, a list of probes and, if it has a field block, a marker.
+//!
+//! The step before is a site: generated code asks [`Tracepoint::is_on`] and, if so, calls the cold function, which is
+//! [`fire`]. The step after is the tracepoint's marker, then its probes, in that order: the recorded time is as near to the
+//! site as it can be, and what probes record comes after the event that ran them.
+
+use crate::error::RegisterError;
+use crate::key::Key;
+use crate::level::Level;
+use crate::location::Location;
+use crate::marker::Marker;
+use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe, ProbeList};
+use crate::published::Published;
+use crate::thread::{self, ThreadSlot};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An argument of a tracepoint, as it was declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Argument {
+    /// The name.
+    pub name: &'static str,
+    /// The type, as it was written.
+    pub ty: &'static str,
+}
+
+/// The static description of a tracepoint. Grows at its end only; `size` tells an older reader from a newer one.
+#[derive(Debug)]
+#[repr(C)]
+#[non_exhaustive]
+pub struct TracepointDescriptor {
+    /// The size of this structure in bytes.
+    pub size: u32,
+    /// The version of this structure: 1.
+    pub version: u32,
+    /// What was declared.
+    pub parts: TracepointParts,
+    /// Registers a function pointer of the tracepoint's signature, if that is what is in the `Any`.
+    register: fn(&dyn Any, i32) -> Option<u64>,
+    /// The signature as a type's name.
+    signature: fn() -> &'static str,
+}
+
+/// What a declaration says of a tracepoint.
+#[derive(Clone, Copy, Debug)]
+pub struct TracepointParts {
+    /// The part of the name before the colon.
+    pub provider: &'static str,
+    /// The part of the name after the colon.
+    pub name: &'static str,
+    /// How important the event is.
+    pub level: Level,
+    /// The arguments, in order.
+    pub arguments: &'static [Argument],
+    /// The condition, as it was written; empty if there is none.
+    pub condition: &'static str,
+    /// The doc comment; empty if there is none.
+    pub doc: &'static str,
+    /// Where it was declared.
+    pub location: Location,
+    /// The marker that the field block declares; `None` for a bare hook.
+    pub marker: Option<&'static Marker>,
+}
+
+/// A typed hook. One static per declaration.
+#[derive(Debug)]
+pub struct Tracepoint {
+    descriptor: TracepointDescriptor,
+    pub(crate) key: Key,
+    pub(crate) probes: Published<ProbeList>,
+    pub(crate) panics: AtomicU64,
+    pub(crate) skipped: AtomicU64,
+}
+
+impl Tracepoint {
+    /// Built by the macros only.
+    #[doc(hidden)]
+    pub const fn new<T: TracepointType>(parts: TracepointParts) -> Self {
+        Self {
+            descriptor: TracepointDescriptor {
+                size: size_of::<TracepointDescriptor>() as u32,
+                version: 1,
+                parts,
+                register: register_any::<T>,
+                signature: std::any::type_name::<T::Signature>,
+            },
+            key: Key::new(),
+            probes: Published::none(),
+            panics: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether a site does more than ask: a probe is connected, or somebody subscribed to the marker.
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        self.key.is_on()
+    }
+
+    /// The description.
+    pub const fn descriptor(&self) -> &TracepointDescriptor {
+        &self.descriptor
+    }
+
+    /// The part of the name before the colon.
+    pub const fn provider(&self) -> &'static str {
+        self.descriptor.parts.provider
+    }
+
+    /// The part of the name after the colon.
+    pub const fn name(&self) -> &'static str {
+        self.descriptor.parts.name
+    }
+
+    /// `provider:name`.
+    pub fn full_name(&self) -> String {
+        format!("{}:{}", self.provider(), self.name())
+    }
+
+    /// How important the event is.
+    pub const fn level(&self) -> Level {
+        self.descriptor.parts.level
+    }
+
+    /// The arguments, in order.
+    pub const fn arguments(&self) -> &'static [Argument] {
+        self.descriptor.parts.arguments
+    }
+
+    /// The doc comment above the declaration; empty if there is none.
+    pub const fn doc(&self) -> &'static str {
+        self.descriptor.parts.doc
+    }
+
+    /// Where it was declared.
+    pub const fn location(&self) -> Location {
+        self.descriptor.parts.location
+    }
+
+    /// The marker that the field block declares; `None` for a bare hook.
+    pub const fn marker(&self) -> Option<&'static Marker> {
+        self.descriptor.parts.marker
+    }
+
+    /// How many calls of probes ended in a panic. Each disconnected its probe.
+    pub fn probe_panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// How many calls of probes were left out because probes were nested [`MAX_PROBE_DEPTH`](crate::MAX_PROBE_DEPTH) deep.
+    pub fn probes_skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+
+    /// Registers a probe whose type is known at run time only; `S` is a function pointer with the tracepoint's signature.
+    ///
+    /// ```
+    /// # tracepoint::define_trace! { provider = "doc"; grown(size: u64); }
+    /// fn probe(size: u64) {
+    ///     println!("grown to {size}");
+    /// }
+    /// let probe = tracepoint::find("doc:grown")?.register::<fn(u64)>(probe)?;
+    /// probe.unregister();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError::Signature`] if `S` is another type than the tracepoint's signature.
+    pub fn register<S: Any>(&'static self, probe: S) -> Result<Probe<Dynamic>, RegisterError> {
+        self.register_prio(DEFAULT_PRIORITY, probe)
+    }
+
+    /// [`register`](Self::register) with a priority; probes with a higher one run earlier.
+    ///
+    /// # Errors
+    ///
+    /// As `register`.
+    pub fn register_prio<S: Any>(&'static self, priority: i32, probe: S) -> Result<Probe<Dynamic>, RegisterError> {
+        match (self.descriptor.register)(&probe, priority) {
+            Some(ticket) => Ok(Probe::new(self, ticket)),
+            None => Err(RegisterError::Signature {
+                tracepoint: self.full_name(),
+                expected: (self.descriptor.signature)(),
+                found: std::any::type_name::<S>(),
+            }),
+        }
+    }
+}
+
+/// A tracepoint as a type: what its arguments are. Implemented by the macros.
+pub trait TracepointType: Sized + 'static {
+    /// The arguments of one call.
+    #[doc(hidden)]
+    type Args<'a>;
+    /// The function pointer type of a probe.
+    #[doc(hidden)]
+    type Signature: Copy + Send + Sync + 'static;
+    /// The static of the tracepoint.
+    #[doc(hidden)]
+    fn tracepoint() -> &'static Tracepoint;
+    /// The condition of the declaration.
+    #[doc(hidden)]
+    fn holds(args: &Self::Args<'_>) -> bool;
+    /// Hands the field block's values to the marker stage; nothing to do for a bare hook.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn mark(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) {}
+    /// Calls a probe that is a function pointer.
+    #[doc(hidden)]
+    fn call(probe: Self::Signature, args: &Self::Args<'_>);
+}
+
+fn register_any<T: TracepointType>(probe: &dyn Any, priority: i32) -> Option<u64> {
+    let probe = *probe.downcast_ref::<T::Signature>()?;
+    Some(T::tracepoint().connect::<T, _>(priority, move |args: &T::Args<'_>| T::call(probe, args)))
+}
+
+/// Registers a closure: what the generated `register_trace_x` calls.
+#[doc(hidden)]
+pub fn register<T, F>(priority: i32, probe: F) -> Probe<T>
+where
+    T: TracepointType,
+    F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
+{
+    let tracepoint = T::tracepoint();
+    Probe::new(tracepoint, tracepoint.connect::<T, F>(priority, probe))
+}
+
+/// The cold path of a site: condition, marker, probes.
+#[doc(hidden)]
+#[inline(always)]
+pub fn fire<T: TracepointType>(args: &T::Args<'_>) {
+    thread::section(|slot| {
+        // A condition that panics does not hold.
+        match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(panic) => {
+                T::tracepoint().panics.fetch_add(1, Ordering::Relaxed);
+                return crate::panic::swallow(panic);
+            }
+        }
+        let tracepoint = T::tracepoint();
+        if let Some(marker) = tracepoint.marker() {
+            if marker.is_on() {
+                T::mark(slot, args);
+            }
+        }
+        // SAFETY: `args` are live arguments of T, whose tracepoint this is.
+        unsafe { tracepoint.run_probes(slot, std::ptr::from_ref(args).cast()) };
+    });
+}

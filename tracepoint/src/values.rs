@@ -1,0 +1,153 @@
+//! From a field's expression to its value: one function for each kind, so that a wrong type is reported at the expression.
+
+use crate::field::{Array, PathBytes, Scalar, Sequence, Text};
+use std::borrow::Borrow;
+use std::path::Path;
+
+/// An integer, a bool or a float of exactly the field's type.
+#[inline(always)]
+pub const fn scalar<T: Scalar>(value: T) -> T {
+    value
+}
+
+/// Text: anything that coerces to `&str`.
+#[inline(always)]
+pub const fn text(value: &str) -> Text<'_> {
+    Text(value)
+}
+
+/// The bytes of a path: a reference to anything that is a path.
+#[inline(always)]
+pub fn path<P: AsRef<Path> + ?Sized>(value: &P) -> PathBytes<'_> {
+    PathBytes(value.as_ref().as_os_str().as_encoded_bytes())
+}
+
+/// A fixed array, or a reference to one.
+#[inline(always)]
+pub fn array<T: Scalar, const N: usize>(value: &(impl Borrow<[T; N]> + ?Sized)) -> Array<'_, T, N> {
+    Array(value.borrow())
+}
+
+/// A sequence: anything that coerces to a slice.
+#[inline(always)]
+pub const fn sequence<T: Scalar>(value: &[T]) -> Sequence<'_, T> {
+    Sequence(value)
+}
+
+/// What a tracepoint's argument must be, so that every probe can have it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a tracepoint: it is not `Copy`",
+    label = "not `Copy`",
+    note = "every probe gets the argument: take it by reference, `&{Self}`"
+)]
+pub trait ByValue {}
+
+impl<T: Copy> ByValue for T {}
+
+/// Checks an argument's type.
+#[inline(always)]
+pub const fn by_value<T: ByValue>() {}
+
+/// What `%p` takes.
+#[diagnostic::on_unimplemented(
+    message = "`%p` takes a pointer or a reference, not `{Self}`",
+    label = "not a pointer",
+    note = "for an address in an integer use `%lx` with a `u64`, or `%zx` with a `usize`"
+)]
+pub trait Pointer {
+    /// The address.
+    fn address(&self) -> u64;
+}
+
+impl<T: ?Sized> Pointer for *const T {
+    #[inline(always)]
+    fn address(&self) -> u64 {
+        self.cast::<()>().addr() as u64
+    }
+}
+
+impl<T: ?Sized> Pointer for *mut T {
+    #[inline(always)]
+    fn address(&self) -> u64 {
+        self.cast::<()>().addr() as u64
+    }
+}
+
+impl<T: ?Sized> Pointer for &T {
+    #[inline(always)]
+    fn address(&self) -> u64 {
+        std::ptr::from_ref(*self).cast::<()>().addr() as u64
+    }
+}
+
+/// The argument of `%p`.
+#[inline(always)]
+pub fn pointer(value: impl Pointer) -> u64 {
+    value.address()
+}
+
+/// What `%s` takes.
+#[diagnostic::on_unimplemented(
+    message = "`%s` takes text, not `{Self}`",
+    label = "not a `str`",
+    note = "for bytes that are not text use `define_trace!` with a field of type `[u8]` or `path`"
+)]
+pub trait Printed {
+    /// The text.
+    fn text(&self) -> &str;
+}
+
+impl Printed for str {
+    #[inline(always)]
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl Printed for String {
+    #[inline(always)]
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl Printed for std::borrow::Cow<'_, str> {
+    #[inline(always)]
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl<T: Printed + ?Sized> Printed for &T {
+    #[inline(always)]
+    fn text(&self) -> &str {
+        (**self).text()
+    }
+}
+
+impl<T: Printed + ?Sized> Printed for Box<T> {
+    #[inline(always)]
+    fn text(&self) -> &str {
+        (**self).text()
+    }
+}
+
+impl<T: Printed + ?Sized> Printed for std::sync::Arc<T> {
+    #[inline(always)]
+    fn text(&self) -> &str {
+        (**self).text()
+    }
+}
+
+impl<T: Printed + ?Sized> Printed for std::rc::Rc<T> {
+    #[inline(always)]
+    fn text(&self) -> &str {
+        (**self).text()
+    }
+}
+
+/// The argument of `%s`.
+#[inline(always)]
+pub fn printed(value: &(impl Printed + ?Sized)) -> Text<'_> {
+    Text(value.text())
+}
