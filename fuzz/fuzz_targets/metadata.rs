@@ -1,0 +1,14 @@
+//! Any bytes as the metadata of a trace, plain or packetised.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tracepoint_reader::Metadata;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(metadata) = Metadata::parse(bytes) {
+        for stream in metadata.streams() {
+            assert!(metadata.stream(stream.id).is_some());
+        }
+    }
+});

@@ -1,0 +1,36 @@
+//! Metadata and a packet: the text up to the first NUL describes the bytes after it. Everything that is decoded is also
+//! written, as text and as JSON.
+
+#![no_main]
+
+use std::io;
+
+use libfuzzer_sys::fuzz_target;
+use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::{Item, Metadata, PacketDecoder, json};
+
+/// An input is judged by what its first events do; more of them would only make it slow.
+const MOST_EVENTS: usize = 64;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some(end) = bytes.iter().position(|b| *b == 0) else {
+        return;
+    };
+    let Ok(metadata) = Metadata::parse(&bytes[..end]) else {
+        return;
+    };
+    let Ok(decoder) = PacketDecoder::new(&metadata, &bytes[end + 1..]) else {
+        return;
+    };
+    let mut options = TextOptions::default();
+    options.utc = true;
+    let mut writer = TextWriter::new(options);
+    for step in decoder.take(MOST_EVENTS) {
+        let item = match step {
+            Ok(event) => Item::Event(event),
+            Err(damage) => Item::Damage(damage),
+        };
+        writer.write_item(&mut io::sink(), &item).unwrap();
+        json::write_item(&mut io::sink(), &item).unwrap();
+    }
+});

@@ -1,0 +1,207 @@
+//! The account: what the tracer itself counted, kept as `account/account.json` inside the trace directory (below it, so
+//! that viewers of CTF do not take it for a stream).
+//!
+//! The counters are taken where things happen, independently of what was written, so that the two can be balanced
+//! against each other: see [`verify()`](crate::verify()). These types are the one definition of the file's format; whoever
+//! writes an account fills them in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ReadError;
+use crate::source::read_bounded;
+
+/// Where the account is, from the trace directory.
+pub const ACCOUNT_PATH: &str = "account/account.json";
+/// Longest account that is read, in bytes.
+pub const MAX_ACCOUNT: usize = 64 << 20;
+/// What [`Account::format`] says.
+pub const FORMAT: &str = "tracepoint-account";
+/// The version that is written, and the newest that is read.
+pub const VERSION: u32 = 1;
+
+/// The account of one trace: of one process and one session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Account {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`].
+    pub version: u32,
+    /// UUID of the trace, as [`uuid_text`] writes it.
+    pub trace_uuid: String,
+    /// Name of the session.
+    pub session: String,
+    /// The traced process.
+    pub pid: u32,
+    /// Whether the session ended in order. While it runs, and where it was cut off, the counters are a snapshot.
+    pub complete: bool,
+    /// The channels.
+    #[serde(default)]
+    pub channels: Vec<ChannelAccount>,
+    /// Things that happened to events that were recorded.
+    #[serde(default)]
+    pub notes: Notes,
+}
+
+impl Account {
+    /// An account without channels, not yet complete.
+    pub fn new(trace_uuid: [u8; 16], session: impl Into<String>, pid: u32) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            trace_uuid: uuid_text(trace_uuid),
+            session: session.into(),
+            pid,
+            complete: false,
+            channels: Vec::new(),
+            notes: Notes::default(),
+        }
+    }
+
+    /// Reads an account from its bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::Account`] if it is longer than [`MAX_ACCOUNT`], malformed, or of another version.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
+        Self::parse_named(bytes, Path::new(ACCOUNT_PATH))
+    }
+
+    /// Reads the account of the trace in `directory`.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] if there is none or it cannot be read; else as [`Account::parse`].
+    pub fn open(directory: &Path) -> Result<Self, ReadError> {
+        let path = directory.join(ACCOUNT_PATH);
+        let bytes = read_bounded(&path, MAX_ACCOUNT)?;
+        Self::parse_named(&bytes, &path)
+    }
+
+    fn parse_named(bytes: &[u8], path: &Path) -> Result<Self, ReadError> {
+        let error = |reason: String| ReadError::Account { path: path.to_owned(), reason };
+        if bytes.len() > MAX_ACCOUNT {
+            return Err(error(format!("longer than {MAX_ACCOUNT} bytes")));
+        }
+        let account: Self = serde_json::from_slice(bytes).map_err(|e| error(format!("not an account: {e}")))?;
+        if account.format != FORMAT {
+            return Err(error(format!("not an account: its format is not `{FORMAT}`")));
+        }
+        if account.version != VERSION {
+            let version = account.version;
+            return Err(error(format!("version {version} is not understood; use a reader that knows it")));
+        }
+        Ok(account)
+    }
+
+    /// The bytes of the account file.
+    pub fn to_json(&self) -> Vec<u8> {
+        // These types have nothing that JSON cannot hold: all keys are strings, and no number is a fraction.
+        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// What a channel does when its ring is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Policy {
+    /// New events are discarded.
+    #[default]
+    Discard,
+    /// The oldest packet is overwritten.
+    Overwrite,
+}
+
+/// One channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ChannelAccount {
+    /// Its id: that of its stream class in the metadata.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// What it does when a ring is full.
+    pub policy: Policy,
+    /// Its events.
+    pub events: Vec<EventAccount>,
+    /// Its streams.
+    pub streams: Vec<StreamAccount>,
+}
+
+/// One kind of event in one channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EventAccount {
+    /// Its id in the metadata.
+    pub id: u64,
+    /// Its name, `provider:event`.
+    pub name: String,
+    /// How often its marker was reached.
+    pub fired: u64,
+    /// How often it was written to a ring.
+    pub recorded: u64,
+    /// How often the filter said no.
+    pub filtered: u64,
+    /// How often it was left out on purpose: sampled, or above a rate.
+    pub suppressed: u64,
+    /// How often it was lost before a ring, by reason. Any reason may stand here.
+    pub lost: BTreeMap<String, u64>,
+}
+
+impl EventAccount {
+    /// The sum of all losses; `None` if it is beyond 64 bits, which no true account is.
+    pub fn total_lost(&self) -> Option<u64> {
+        self.lost.values().try_fold(0u64, |sum, n| sum.checked_add(*n))
+    }
+}
+
+/// One stream: one ring of a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StreamAccount {
+    /// Its stream instance id.
+    pub instance: u64,
+    /// Name of its file in the trace directory; empty if none was written.
+    pub file: String,
+    /// Events written to the ring.
+    pub recorded: u64,
+    /// Packets written to the file.
+    pub packets: u64,
+    /// Events in these packets.
+    pub written: u64,
+    /// Events overwritten in the ring before they could be written to the file.
+    pub overwritten: u64,
+    /// Events that the sink could not write.
+    pub sink: u64,
+    /// Events lost before the ring.
+    pub discarded: u64,
+}
+
+/// Things that happened to events that were recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Notes {
+    /// Times that were raised to the one before, for the clock had gone back.
+    pub clamped: u64,
+    /// Texts in which a NUL was replaced.
+    pub altered: u64,
+}
+
+/// A UUID in its usual form: lower-case hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+pub fn uuid_text(uuid: [u8; 16]) -> String {
+    let mut text = String::with_capacity(36);
+    for (index, byte) in uuid.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        for nibble in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+        }
+    }
+    text
+}

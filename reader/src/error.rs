@@ -1,0 +1,70 @@
+//! What can stop a reader before it has decoded anything.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A trace, its metadata or its account could not be read at all.
+///
+/// Damage that is found later, inside one stream, is no error: it is an [`Item::Damage`](crate::Item::Damage) among the
+/// events, so that the other streams still come out.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The operating system refused to read a file or a directory.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// The path holds no trace.
+    #[error(
+        "{}: {reason}; name a directory that holds a file called `metadata`, or one with such directories below it",
+        path.display()
+    )]
+    NotATrace {
+        /// The path as it was given.
+        path: PathBuf,
+        /// What was found instead.
+        reason: String,
+    },
+    /// The metadata does not describe a trace that this reader understands.
+    #[error("{}: line {line}, byte {offset}: {reason}", path.display())]
+    Metadata {
+        /// The metadata file, or `metadata` for bytes in memory.
+        path: PathBuf,
+        /// Line of the text, from 1; 0 when the error is not in the text (a bad packet of metadata).
+        line: u64,
+        /// Byte offset: in the text, or in the file when `line` is 0.
+        offset: u64,
+        /// What is wrong and, where there is one, the mend.
+        reason: String,
+    },
+    /// The account file is not one that this reader understands.
+    #[error("{}: {reason}", path.display())]
+    Account {
+        /// The account file.
+        path: PathBuf,
+        /// What is wrong, with line and column where the text is malformed.
+        reason: String,
+    },
+}
+
+impl ReadError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    /// Puts the file's own path into an error about metadata that was parsed from memory.
+    pub(crate) fn in_file(self, file: &Path) -> Self {
+        match self {
+            Self::Metadata { line, offset, reason, .. } => {
+                Self::Metadata { path: file.to_owned(), line, offset, reason }
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A decoded event, and the stream it came from.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::metadata::{EventClass, Metadata, StreamClass};
+use crate::value::StructValue;
+
+/// One stream: the packets of one instance (a thread's or a CPU's ring) of a stream class (a channel).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stream {
+    /// The metadata of its trace.
+    pub metadata: Metadata,
+    /// Its class.
+    pub class: Arc<StreamClass>,
+    /// Which instance of the class it is, if its packets say so.
+    pub instance: Option<u64>,
+    /// The file that its packets are in (the first, where there are several); `packet` for a packet in memory.
+    pub file: PathBuf,
+}
+
+impl Stream {
+    /// Nanoseconds since the epoch of a value of the stream's clock; 0 where it has no clock.
+    pub fn nanoseconds(&self, cycles: u64) -> i64 {
+        let clock = self.class.clock.and_then(|index| self.metadata.clocks().get(index));
+        clock.map_or(0, |clock| clock.nanoseconds(cycles))
+    }
+}
+
+/// One event.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Event {
+    /// When it was recorded, in nanoseconds since the epoch; 0 where the stream has no clock.
+    pub time_ns: i64,
+    /// The same as the clock counted it.
+    pub cycles: u64,
+    /// The stream it is in.
+    pub stream: Arc<Stream>,
+    /// Its kind.
+    pub class: Arc<EventClass>,
+    /// The context of its packet.
+    pub packet_context: Option<Arc<StructValue>>,
+    /// The context that every event of the stream class has.
+    pub stream_context: Option<StructValue>,
+    /// The context of this kind of event.
+    pub context: Option<StructValue>,
+    /// Its fields.
+    pub fields: Option<StructValue>,
+}
+
+impl Event {
+    /// `provider:name`.
+    pub fn name(&self) -> &str {
+        &self.class.name
+    }
+
+    /// The level, 0 (emergency) to 14 (debug), if the metadata has one.
+    pub fn loglevel(&self) -> Option<i64> {
+        self.class.loglevel
+    }
+}

@@ -1,0 +1,183 @@
+//! Writes items as JSON: one object per line.
+//!
+//! An event is `{"type":"event","time_ns":…,"time":"…","name":"…","loglevel":…,"stream":{…},"packet_context":{…},
+//! "stream_context":{…},"context":{…},"fields":{…}}`; parts that an event does not have are left out. `time_ns` counts
+//! from the epoch, `time` is the same in RFC 3339 and UTC. A loss is `{"type":"loss","from_ns":…,"to_ns":…,"stream":…}`
+//! with `"events"`, and for missing packets `"packets"`; a number that is not known is `null`. Damage is
+//! `{"type":"damage","file":…,"offset":…,"reason":…}`.
+//!
+//! Values: integers are numbers of up to 64 bits. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
+//! `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
+//! base 16 (no field can be called so, for `$` stands in no name). Arrays, of bytes too, are arrays, structures are
+//! objects, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::event::{Event, Stream};
+use crate::loss::{Damage, Loss, LossKind};
+use crate::merge::Item;
+use crate::text::PACKET_MEMBERS;
+use crate::value::{Int, StructValue, Value};
+
+/// Writes one item and a line feed.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_item(out: &mut impl Write, item: &Item) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, item)?;
+    out.write_all(b"\n")
+}
+
+impl Serialize for Item {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Event(event) => event.serialize(serializer),
+            Self::Loss(loss) => loss.serialize(serializer),
+            Self::Damage(damage) => damage.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "event")?;
+        map.serialize_entry("time_ns", &self.time_ns)?;
+        map.serialize_entry("time", &rfc3339(self.time_ns))?;
+        map.serialize_entry("name", self.name())?;
+        if let Some(level) = self.loglevel() {
+            map.serialize_entry("loglevel", &level)?;
+        }
+        map.serialize_entry("stream", &*self.stream)?;
+        if let Some(context) = &self.packet_context {
+            map.serialize_entry("packet_context", &Members(context, &PACKET_MEMBERS))?;
+        }
+        let parts = [("stream_context", &self.stream_context), ("context", &self.context), ("fields", &self.fields)];
+        for (name, part) in parts {
+            if let Some(part) = part {
+                map.serialize_entry(name, &Members(part, &[]))?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Stream {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("class", &self.class.id)?;
+        if let Some(instance) = self.instance {
+            map.serialize_entry("instance", &instance)?;
+        }
+        map.serialize_entry("file", &Text(self.file.as_os_str().as_encoded_bytes()))?;
+        map.end()
+    }
+}
+
+impl Serialize for Loss {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "loss")?;
+        map.serialize_entry("from_ns", &self.from_ns)?;
+        map.serialize_entry("to_ns", &self.to_ns)?;
+        map.serialize_entry("stream", &*self.stream)?;
+        match self.kind {
+            LossKind::Events(events) => map.serialize_entry("events", &events)?,
+            LossKind::Packets { packets, events } => {
+                map.serialize_entry("packets", &packets)?;
+                map.serialize_entry("events", &events)?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Damage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "damage")?;
+        map.serialize_entry("file", &Text(self.file.as_os_str().as_encoded_bytes()))?;
+        map.serialize_entry("offset", &self.offset)?;
+        map.serialize_entry("reason", &self.reason)?;
+        map.end()
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Int(int) => int.serialize(serializer),
+            Self::Enum(int, ty) => {
+                let labels: Vec<&str> = ty.labels(int.value).collect();
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("value", int)?;
+                map.serialize_entry("labels", &labels)?;
+                map.end()
+            }
+            Self::F32(number) if number.is_finite() => serializer.serialize_f32(*number),
+            Self::F32(number) => serializer.serialize_str(not_finite(f64::from(*number))),
+            Self::F64(number) if number.is_finite() => serializer.serialize_f64(*number),
+            Self::F64(number) => serializer.serialize_str(not_finite(*number)),
+            Self::String(bytes) => Text(bytes).serialize(serializer),
+            Self::Bytes(bytes, _) => serializer.collect_seq(bytes.iter()),
+            Self::Array(values) => serializer.collect_seq(values),
+            Self::Struct(structure) => Members(structure, &[]).serialize(serializer),
+            Self::Variant(option, value) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry(&**option, &**value)?;
+                map.end()
+            }
+        }
+    }
+}
+
+impl Serialize for Int {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.signed { serializer.serialize_i64(self.value as i64) } else { serializer.serialize_u64(self.pattern()) }
+    }
+}
+
+/// The members of a structure, but those with these names.
+struct Members<'a>(&'a StructValue, &'a [&'a str]);
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().filter(|(name, _)| !self.1.contains(name)))
+    }
+}
+
+/// Text that may not be UTF-8.
+struct Text<'a>(&'a [u8]);
+
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Ok(text) = std::str::from_utf8(self.0) {
+            return serializer.serialize_str(text);
+        }
+        let mut hex = String::with_capacity(self.0.len() * 2);
+        for byte in self.0 {
+            for nibble in [byte >> 4, byte & 15] {
+                hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+            }
+        }
+        serializer.collect_map([("$bytes", hex)])
+    }
+}
+
+fn not_finite(number: f64) -> &'static str {
+    match (number.is_nan(), number.is_sign_negative()) {
+        (true, false) => "NaN",
+        (true, true) => "-NaN",
+        (false, false) => "Infinity",
+        (false, true) => "-Infinity",
+    }
+}
+
+fn rfc3339(time_ns: i64) -> String {
+    // All times that 64 bits of nanoseconds reach are within the calendar's range.
+    let timestamp = Timestamp::from_nanosecond(i128::from(time_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
+    format!("{timestamp:.9}")
+}

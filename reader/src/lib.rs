@@ -1,0 +1,50 @@
+//! Reads the traces that `tracepoint` programs record, and any other CTF 1.8 trace.
+//!
+//! In the order in which bytes meet them: [`Metadata`] says how the bytes of a trace are laid out; [`StreamReader`] reads
+//! the packets of one stream file, and [`PacketDecoder`] one packet in memory; both yield [`Event`]s with [`Value`]s.
+//! [`Trace`] opens a directory and merges the events of all its streams by time, together with each [`Loss`] that the
+//! tracer counted and each [`Damage`] that the reader met. [`text`] and [`json`] write these [`Item`]s down. [`account`]
+//! is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace.
+//!
+//! Bytes are read as hostile: lengths, depths and memory are bounded, nothing panics, and what is wrong in one stream
+//! leaves the others readable. A trace is read through windows of bounded size, so it may be larger than memory.
+//!
+//! ```no_run
+//! use std::io::{self, Write};
+//! use tracepoint_reader::{Trace, text::{TextOptions, TextWriter}};
+//!
+//! let trace = Trace::open("/tmp/trace".as_ref())?;
+//! let mut out = io::stdout().lock();
+//! let mut writer = TextWriter::new(TextOptions::default());
+//! for item in trace.items() {
+//!     writer.write_item(&mut out, &item)?;
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod account;
+mod decode;
+mod error;
+mod event;
+pub mod json;
+mod loss;
+mod merge;
+pub mod metadata;
+mod packet;
+mod source;
+mod stream;
+pub mod text;
+mod value;
+pub mod verify;
+
+pub use error::ReadError;
+pub use event::{Event, Stream};
+pub use loss::{Damage, Loss, LossKind};
+pub use merge::{Item, Items, Trace};
+pub use metadata::Metadata;
+pub use packet::{Packet, PacketDecoder};
+pub use stream::{PacketEnd, Packets, Step, StreamReader};
+pub use value::{Int, StructValue, Value};
+pub use verify::{Report, verify};

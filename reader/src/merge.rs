@@ -1,0 +1,162 @@
+//! Opens traces and merges the events of their streams by time.
+
+mod directory;
+mod lane;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::path::{Path, PathBuf};
+
+use crate::decode::State;
+use crate::error::ReadError;
+use crate::event::Event;
+use crate::loss::{Damage, Loss};
+use crate::metadata::Metadata;
+use crate::packet::Packet;
+use crate::source::{FileWindow, Source};
+use crate::stream::StreamReader;
+use lane::Lane;
+
+pub(crate) use directory::stream_files;
+
+/// What a merged trace consists of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Item {
+    /// An event.
+    Event(Event),
+    /// Events or packets are missing here.
+    Loss(Loss),
+    /// A stream could not be read on from here.
+    Damage(Damage),
+}
+
+/// One or several traces that were recorded into one directory tree.
+#[derive(Debug)]
+pub struct Trace {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    metadata: Metadata,
+    directory: PathBuf,
+}
+
+impl Trace {
+    /// Opens the trace in a directory, or all traces in the tree below it, and reads their metadata.
+    ///
+    /// # Errors
+    /// [`ReadError::NotATrace`] if there is no metadata, [`ReadError::Io`] and [`ReadError::Metadata`] if it cannot be
+    /// read.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let mut parts = Vec::new();
+        for directory in directory::traces(path)? {
+            let metadata = Metadata::open(&directory.join("metadata"))?;
+            parts.push(Part { metadata, directory });
+        }
+        Ok(Self { parts })
+    }
+
+    /// The metadata of each trace, with its directory.
+    pub fn metadata(&self) -> impl Iterator<Item = (&Path, &Metadata)> {
+        self.parts.iter().map(|part| (part.directory.as_path(), &part.metadata))
+    }
+
+    /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace, class and
+    /// instance, and each stream its own order. Files that cannot be read at all are told first.
+    pub fn items(&self) -> Items {
+        let mut items = Items { lanes: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
+        for part in &self.parts {
+            items.add(part);
+        }
+        items
+    }
+}
+
+/// The iterator that [`Trace::items`] returns.
+#[derive(Debug)]
+pub struct Items {
+    lanes: Vec<Lane>,
+    /// The time at which each lane goes on, and its index; equal times come out by index.
+    heap: BinaryHeap<Reverse<(i64, usize)>>,
+    damage: VecDeque<Damage>,
+}
+
+impl Items {
+    fn add(&mut self, part: &Part) {
+        let files = match stream_files(&part.directory) {
+            Ok(files) => files,
+            Err(error) => {
+                let reason = format!("cannot be listed: {error}");
+                self.damage.push_back(Damage { file: part.directory.clone(), offset: 0, reason });
+                return;
+            }
+        };
+        // Files of the same class and instance continue each other, in the order of their first packets.
+        let mut streams: BTreeMap<_, Vec<(Option<u64>, PathBuf, Packet)>> = BTreeMap::new();
+        for file in files {
+            match first_packet(&part.metadata, &file) {
+                Ok(Some(packet)) => {
+                    // A file that names no instance is a stream of its own.
+                    let alone = if packet.instance.is_none() { Some(file.clone()) } else { None };
+                    let key = (packet.class.id, packet.instance, alone);
+                    streams.entry(key).or_default().push((packet.begin, file, packet));
+                }
+                Ok(None) => {}
+                Err(damage) => self.damage.push_back(damage),
+            }
+        }
+        for mut files in streams.into_values() {
+            files.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+            let (begin, file, packet) = &files[0];
+            let stream = crate::event::Stream {
+                metadata: part.metadata.clone(),
+                class: packet.class.clone(),
+                instance: packet.instance,
+                file: file.clone(),
+            };
+            let begin = stream.nanoseconds(begin.unwrap_or(0));
+            let paths = files.into_iter().map(|(_, file, _)| file).collect();
+            self.heap.push(Reverse((begin, self.lanes.len())));
+            self.lanes.push(Lane::new(StreamReader::of_files(&part.metadata, paths), begin));
+        }
+    }
+}
+
+impl Iterator for Items {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        if let Some(damage) = self.damage.pop_front() {
+            return Some(Item::Damage(damage));
+        }
+        loop {
+            let Reverse((_, index)) = self.heap.pop()?;
+            let lane = &mut self.lanes[index];
+            // A lane that has not begun has nothing yet, and is only put back at its first item's time.
+            let item = lane.take();
+            if let Some(time) = lane.advance() {
+                self.heap.push(Reverse((time, index)));
+            }
+            if item.is_some() {
+                return item;
+            }
+        }
+    }
+}
+
+/// Reads the first packet's header; `None` for an empty file. The file is closed again: a trace may have more streams
+/// than a process may have open files, and most of them may not be needed at the same time.
+fn first_packet(metadata: &Metadata, file: &Path) -> Result<Option<Packet>, Damage> {
+    let damage = |offset, reason| Damage { file: file.to_owned(), offset, reason };
+    let mut window = FileWindow::open(file).map_err(|error| damage(0, format!("cannot be opened: {error}")))?;
+    if window.length() == 0 {
+        return Ok(None);
+    }
+    let mut state = State::new(metadata.slots());
+    match Packet::open(&mut window, metadata, &mut state, 0) {
+        Ok(packet) => Ok(Some(packet)),
+        Err(fault) => Err(damage(fault.bit / 8, fault.in_header())),
+    }
+}

@@ -1,0 +1,195 @@
+//! The metadata of a trace: what is in it, and how its bytes are laid out.
+
+mod block;
+mod build;
+mod lexer;
+mod parser;
+mod resolve;
+mod specifier;
+mod text;
+pub mod types;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::ReadError;
+use types::{ByteOrder, StructType};
+
+/// Longest metadata that is read, in bytes.
+pub const MAX_METADATA: usize = 64 << 20;
+
+/// A clock.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    /// Its name.
+    pub name: String,
+    /// What identifies it across traces: for `CLOCK_MONOTONIC`, the boot.
+    pub uuid: Option<[u8; 16]>,
+    /// A sentence about it.
+    pub description: String,
+    /// Cycles per second, never 0.
+    pub frequency: u64,
+    /// Its uncertainty, in cycles.
+    pub precision: u64,
+    /// Distance of its zero from the epoch: whole seconds, to which `offset_cycles` is added.
+    pub offset_seconds: i128,
+    /// Distance of its zero from the epoch, in cycles.
+    pub offset_cycles: i128,
+}
+
+impl Clock {
+    /// Nanoseconds since the epoch, rounded down; clamped to what 64 bits hold.
+    pub fn nanoseconds(&self, cycles: u64) -> i64 {
+        let cycles = i128::from(cycles) + self.offset_cycles;
+        let frequency = i128::from(self.frequency);
+        let part = if frequency == 1_000_000_000 {
+            cycles
+        } else {
+            cycles.saturating_mul(1_000_000_000).div_euclid(frequency)
+        };
+        let total = self.offset_seconds.saturating_mul(1_000_000_000).saturating_add(part);
+        total.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+}
+
+/// A value in the trace's environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvValue {
+    /// A number; within the range of 64-bit numbers, signed or unsigned.
+    Integer(i128),
+    /// A text.
+    String(String),
+}
+
+/// A kind of event.
+#[derive(Clone, Debug)]
+pub struct EventClass {
+    /// Its id within the stream class.
+    pub id: u64,
+    /// The stream class (channel) it belongs to.
+    pub stream_id: u64,
+    /// Its name, `provider:event`.
+    pub name: String,
+    /// Its level: 0 (emergency) to 14 (debug).
+    pub loglevel: Option<i64>,
+    /// Attributes beyond these, such as `model.emf.uri`, as text.
+    pub attributes: Vec<(String, String)>,
+    /// Type of the event's own context.
+    pub context: Option<Arc<StructType>>,
+    /// Type of its fields.
+    pub fields: Option<Arc<StructType>>,
+}
+
+/// A kind of stream: a channel.
+#[derive(Clone, Debug)]
+pub struct StreamClass {
+    /// Its id within the trace.
+    pub id: u64,
+    /// Type of the context of each packet.
+    pub packet_context: Option<Arc<StructType>>,
+    /// Type of the header of each event.
+    pub event_header: Option<Arc<StructType>>,
+    /// Type of the context that each event has.
+    pub event_context: Option<Arc<StructType>>,
+    /// Its events, by id.
+    pub events: BTreeMap<u64, Arc<EventClass>>,
+    /// The clock of its times, as an index into [`Metadata::clocks`].
+    pub clock: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Body {
+    uuid: Option<[u8; 16]>,
+    order: ByteOrder,
+    packet_header: Option<Arc<StructType>>,
+    env: Vec<(String, EnvValue)>,
+    clocks: Vec<Clock>,
+    streams: BTreeMap<u64, Arc<StreamClass>>,
+    shared_slots: usize,
+    event_slots: usize,
+}
+
+/// The metadata of one trace. A clone shares the contents.
+#[derive(Clone, Debug)]
+pub struct Metadata {
+    body: Arc<Body>,
+}
+
+impl Metadata {
+    /// Reads metadata, plain or wrapped in packets.
+    ///
+    /// # Errors
+    /// [`ReadError::Metadata`] if it is longer than [`MAX_METADATA`], not well formed, or refers to what is not there.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
+        let error = |line, offset: usize, reason| ReadError::Metadata {
+            path: PathBuf::from("metadata"),
+            line,
+            offset: offset as u64,
+            reason,
+        };
+        if bytes.len() > MAX_METADATA {
+            return Err(error(0, MAX_METADATA, format!("longer than {MAX_METADATA} bytes")));
+        }
+        let text = text::unwrap(bytes).map_err(|bad| error(0, bad.offset, bad.reason))?;
+        let text = String::from_utf8_lossy(&text);
+        build::build(&text).map_err(|flaw| {
+            let before = &text.as_bytes()[..flaw.offset.min(text.len())];
+            let line = before.split(|b| *b == b'\n').count() as u64;
+            error(line, flaw.offset, flaw.reason)
+        })
+    }
+
+    /// Reads a metadata file.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] if the file cannot be read; else as [`Metadata::parse`].
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let bytes = crate::source::read_bounded(path, MAX_METADATA)?;
+        Self::parse(&bytes).map_err(|error| error.in_file(path))
+    }
+
+    /// Identifies the trace.
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        self.body.uuid
+    }
+
+    /// The byte order of what does not name its own.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.body.order
+    }
+
+    /// Type of the header of each packet.
+    pub fn packet_header(&self) -> Option<&Arc<StructType>> {
+        self.body.packet_header.as_ref()
+    }
+
+    /// The environment, in the order of the text.
+    pub fn env(&self) -> &[(String, EnvValue)] {
+        &self.body.env
+    }
+
+    /// One value of the environment.
+    pub fn env_value(&self, name: &str) -> Option<&EnvValue> {
+        self.body.env.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+    }
+
+    /// The clocks.
+    pub fn clocks(&self) -> &[Clock] {
+        &self.body.clocks
+    }
+
+    /// The stream classes, by id.
+    pub fn streams(&self) -> impl Iterator<Item = &Arc<StreamClass>> {
+        self.body.streams.values()
+    }
+
+    /// The stream class with this id.
+    pub fn stream(&self, id: u64) -> Option<&Arc<StreamClass>> {
+        self.body.streams.get(&id)
+    }
+
+    pub(crate) fn slots(&self) -> (usize, usize) {
+        (self.body.shared_slots, self.body.event_slots)
+    }
+}

@@ -1,0 +1,143 @@
+//! Puts the blocks of the text together: events into their streams, paths to the integers they mean.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::block::{Blocks, EventBlock, StreamBlock};
+use super::parser::{Flaw, Parser};
+use super::resolve::{Resolver, Roots};
+use super::types::Type;
+use super::{Body, Clock, EventClass, Metadata, StreamClass, lexer};
+
+/// How many types are looked at to find the clock of a stream.
+const CLOCK_SEARCH: u32 = 4096;
+
+/// Events by id, by stream.
+type Events = BTreeMap<u64, BTreeMap<u64, Arc<EventClass>>>;
+
+/// Parses the text and builds the metadata from it.
+pub(super) fn build(text: &str) -> Result<Metadata, Flaw> {
+    let mut parser = Parser::new(text)?;
+    let mut blocks = parser.blocks()?;
+    let declared = std::mem::take(&mut blocks.clocks);
+    let clocks = order_clocks(&parser.clocks, declared).map_err(|reason| Flaw { offset: text.len(), reason })?;
+    let mut resolver = Resolver::default();
+    resolve_streams(&mut resolver, &mut blocks)?;
+    let mut events = place_events(&mut resolver, &mut blocks)?;
+
+    let streams = blocks.streams.into_iter().map(|stream| {
+        let clock = [&stream.event_header, &stream.packet_context]
+            .into_iter()
+            .flatten()
+            .find_map(|ty| first_clock(&Type::Struct(Arc::clone(ty)), &mut { CLOCK_SEARCH }))
+            .or(if clocks.len() == 1 { Some(0) } else { None });
+        let class = StreamClass {
+            id: stream.id,
+            packet_context: stream.packet_context,
+            event_header: stream.event_header,
+            event_context: stream.event_context,
+            events: events.remove(&stream.id).unwrap_or_default(),
+            clock,
+        };
+        (class.id, Arc::new(class))
+    });
+    let body = Body {
+        uuid: blocks.uuid,
+        order: parser.native,
+        packet_header: blocks.packet_header,
+        env: blocks.env,
+        streams: streams.collect(),
+        clocks,
+        shared_slots: resolver.shared as usize,
+        event_slots: resolver.most_event as usize,
+    };
+    Ok(Metadata { body: Arc::new(body) })
+}
+
+/// Resolves the paths in all that comes before an event.
+fn resolve_streams(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<(), Flaw> {
+    if blocks.streams.is_empty() {
+        blocks.streams.push(StreamBlock::default());
+    }
+    let mut resolve = |offset, mut roots: Roots<'_>, which| {
+        resolver.resolve(&mut roots, which).map_err(|reason| Flaw { offset, reason })
+    };
+    let header = &mut blocks.packet_header;
+    resolve(0, [header, &mut None, &mut None, &mut None, &mut None, &mut None], 0)?;
+    for stream in &mut blocks.streams {
+        for which in 1..4 {
+            let roots = [
+                &mut *header,
+                &mut stream.packet_context,
+                &mut stream.event_header,
+                &mut stream.event_context,
+                &mut None,
+                &mut None,
+            ];
+            resolve(stream.offset, roots, which)?;
+        }
+    }
+    Ok(())
+}
+
+/// Resolves the paths in the events, and sorts these by stream: an event may stand before its stream in the text.
+fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, Flaw> {
+    let mut index = BTreeMap::new();
+    for (position, stream) in blocks.streams.iter().enumerate() {
+        if index.insert(stream.id, position).is_some() {
+            let reason = format!("stream {} is declared twice", stream.id);
+            return Err(Flaw { offset: stream.offset, reason });
+        }
+    }
+    let only = if index.len() == 1 { index.keys().next().copied() } else { None };
+    let mut events = Events::new();
+    for EventBlock { offset, stream, mut class } in std::mem::take(&mut blocks.events) {
+        let flaw = |reason: String| Flaw { offset, reason };
+        let id = stream.or(only).ok_or_else(|| flaw("an event needs a `stream_id`".to_owned()))?;
+        let position = *index.get(&id).ok_or_else(|| flaw(format!("there is no stream {id} for this event")))?;
+        let stream = &mut blocks.streams[position];
+        resolver.event = 0;
+        for which in 4..6 {
+            let mut roots = [
+                &mut blocks.packet_header,
+                &mut stream.packet_context,
+                &mut stream.event_header,
+                &mut stream.event_context,
+                &mut class.context,
+                &mut class.fields,
+            ];
+            resolver.resolve(&mut roots, which).map_err(flaw)?;
+        }
+        class.stream_id = id;
+        let event_id = class.id;
+        if events.entry(id).or_default().insert(event_id, Arc::new(class)).is_some() {
+            return Err(flaw(format!("event {event_id} of stream {id} is declared twice")));
+        }
+    }
+    Ok(events)
+}
+
+/// Puts the clocks in the order in which integers refer to them.
+fn order_clocks(mentioned: &[String], mut declared: Vec<Clock>) -> Result<Vec<Clock>, String> {
+    let mut clocks = Vec::new();
+    for name in mentioned {
+        let Some(index) = declared.iter().position(|clock| clock.name == *name) else {
+            return Err(format!("no clock is called `{}`", lexer::shorten(name)));
+        };
+        clocks.push(declared.remove(index));
+    }
+    clocks.append(&mut declared);
+    Ok(clocks)
+}
+
+/// The first clock that an integer in `ty` is mapped to; looks at no more than `left` types.
+fn first_clock(ty: &Type, left: &mut u32) -> Option<usize> {
+    *left = left.checked_sub(1)?;
+    match ty {
+        Type::Integer(integer) | Type::Enum(integer, _) => integer.clock.map(usize::from),
+        Type::Struct(ty) => ty.fields.iter().find_map(|f| first_clock(&f.ty, left)),
+        Type::Array(ty) => first_clock(&ty.element, left),
+        Type::Variant(ty) => ty.options.iter().find_map(|f| first_clock(&f.ty, left)),
+        Type::Float(_) | Type::String => None,
+    }
+}

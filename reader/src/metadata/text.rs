@@ -1,0 +1,48 @@
+//! Gets the text out of a metadata file, which holds it either plainly or wrapped in packets.
+
+use std::borrow::Cow;
+
+/// Size of a metadata packet's header, in bytes.
+const HEADER: usize = 37;
+const MAGIC: u32 = 0x75D1_1D57;
+
+/// What is wrong with the wrapping, and at which byte of the file.
+pub(super) struct BadPacket {
+    pub(super) offset: usize,
+    pub(super) reason: String,
+}
+
+/// The text in `bytes`. Consecutive packets are joined, for a declaration may span them.
+pub(super) fn unwrap(bytes: &[u8]) -> Result<Cow<'_, [u8]>, BadPacket> {
+    let word = |at: usize| -> Option<[u8; 4]> { bytes.get(at..at + 4)?.try_into().ok() };
+    let decode = match word(0) {
+        Some(magic) if u32::from_le_bytes(magic) == MAGIC => u32::from_le_bytes,
+        Some(magic) if u32::from_be_bytes(magic) == MAGIC => u32::from_be_bytes,
+        _ => return Ok(Cow::Borrowed(bytes)),
+    };
+    let mut text = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let bad = |reason: &str| BadPacket { offset: at, reason: format!("metadata packet: {reason}") };
+        let header = bytes.get(at..at + HEADER).ok_or_else(|| bad("the file ends within its header"))?;
+        let field = |from: usize| word(at + from).map_or(0, decode);
+        if field(0) != MAGIC {
+            return Err(bad("wrong magic number"));
+        }
+        if header[32..35] != [0, 0, 0] {
+            return Err(bad("compressed, encrypted or checksummed metadata is not understood"));
+        }
+        if header[35..37] != [1, 8] {
+            return Err(bad("not version 1.8; convert the trace to CTF 1.8"));
+        }
+        let content = field(24) as usize / 8;
+        let packet = field(28) as usize / 8;
+        if content < HEADER || packet < content {
+            return Err(bad("its sizes contradict each other"));
+        }
+        let body = bytes.get(at + HEADER..at + content).ok_or_else(|| bad("the file ends within its text"))?;
+        text.extend_from_slice(body);
+        at += packet;
+    }
+    Ok(Cow::Owned(text))
+}

@@ -1,0 +1,238 @@
+//! Field types as the metadata declares them.
+//!
+//! A type is a tree. Named types share their subtrees, so a tree may be met many times over; what a decoder needs at
+//! each node (alignment, depth) is computed once, when the node is built.
+
+use std::sync::Arc;
+
+/// Order of bytes, and of bits within a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Least significant byte first; bit fields fill a byte from its least significant bit.
+    Little,
+    /// Most significant byte first; bit fields fill a byte from its most significant bit.
+    Big,
+}
+
+/// The base in which an integer asks to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Base {
+    /// Base 2.
+    Binary,
+    /// Base 8.
+    Octal,
+    /// Base 10.
+    #[default]
+    Decimal,
+    /// Base 16.
+    Hexadecimal,
+}
+
+/// An integer of 1 to 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Integer {
+    /// Size in bits, 1 to 64.
+    pub bits: u8,
+    /// Alignment in bits, a power of two.
+    pub align: u32,
+    /// Whether the value is signed (two's complement).
+    pub signed: bool,
+    /// The base in which it asks to be shown.
+    pub base: Base,
+    /// Its byte order.
+    pub order: ByteOrder,
+    /// Whether it encodes a character: arrays of such integers are text.
+    pub text: bool,
+    /// The clock whose value it carries, as an index into [`Metadata::clocks`](crate::Metadata::clocks).
+    pub clock: Option<u16>,
+    pub(crate) slot: Option<Slot>,
+}
+
+/// An IEEE 754 number of 32 or 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Float {
+    /// Size in bits: 32 or 64.
+    pub bits: u8,
+    /// Alignment in bits, a power of two.
+    pub align: u32,
+    /// Its byte order.
+    pub order: ByteOrder,
+}
+
+/// Where a decoder keeps an integer that later decides the length of a sequence or the option of a variant.
+///
+/// Event slots are numbered anew for each event class; the others, once per trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Shared(u32),
+    Event(u32),
+}
+
+/// One label of an enumeration and the values it stands for.
+///
+/// The bounds are compared as signed or unsigned numbers, like the container, and kept as their 64-bit patterns.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// The label.
+    pub label: String,
+    /// First value.
+    pub first: i128,
+    /// Last value, included.
+    pub last: i128,
+}
+
+/// The labels of an enumeration, in the order of their declaration. Ranges may overlap.
+#[derive(Debug)]
+pub struct EnumType {
+    /// The labels.
+    pub mappings: Vec<Mapping>,
+}
+
+impl EnumType {
+    /// All labels that stand for `value`, in the order of their declaration.
+    pub fn labels(&self, value: i128) -> impl Iterator<Item = &str> {
+        self.mappings.iter().filter(move |m| (m.first..=m.last).contains(&value)).map(|m| m.label.as_str())
+    }
+}
+
+/// A named member of a structure, or a named option of a variant.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// The name as the metadata spells it.
+    pub raw_name: Arc<str>,
+    /// The type.
+    pub ty: Type,
+}
+
+impl Field {
+    /// The name as it is shown: without one leading underscore, which writers put there to avoid keywords.
+    pub fn name(&self) -> &str {
+        self.raw_name.strip_prefix('_').unwrap_or(&self.raw_name)
+    }
+}
+
+/// A structure.
+#[derive(Clone, Debug)]
+pub struct StructType {
+    /// Its members, in order.
+    pub fields: Vec<Field>,
+    /// Alignment in bits: the largest of its own and of its members'.
+    pub align: u32,
+    pub(crate) depth: u32,
+    pub(crate) dynamic: bool,
+}
+
+/// How many elements an array has.
+#[derive(Clone, Debug)]
+pub enum Length {
+    /// As many as the metadata says.
+    Fixed(u64),
+    /// As many as an earlier integer says.
+    Field(Reference),
+}
+
+/// The path to an earlier integer, and the slot it was found to have.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// The path as the metadata spells it, one name per component.
+    pub path: Arc<[String]>,
+    pub(crate) slot: Option<Slot>,
+}
+
+/// An array or a sequence.
+#[derive(Clone, Debug)]
+pub struct ArrayType {
+    /// Type of each element.
+    pub element: Type,
+    /// How many there are.
+    pub length: Length,
+    pub(crate) depth: u32,
+    pub(crate) dynamic: bool,
+}
+
+/// A variant: one of several options, chosen by the label of an earlier enumeration.
+#[derive(Clone, Debug)]
+pub struct VariantType {
+    /// The enumeration that chooses; empty only while a variant is declared apart from its tag.
+    pub tag: Reference,
+    /// Which values of the tag choose which option; known once the path is resolved.
+    pub(crate) choices: Arc<[Choice]>,
+    /// The options.
+    pub options: Vec<Field>,
+    pub(crate) depth: u32,
+}
+
+/// Values of a tag, and the index of the option that they choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    pub(crate) first: i128,
+    pub(crate) last: i128,
+    pub(crate) option: usize,
+}
+
+/// A field type.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Type {
+    /// An integer.
+    Integer(Integer),
+    /// A floating-point number.
+    Float(Float),
+    /// Bytes that end with a NUL.
+    String,
+    /// An integer with labels.
+    Enum(Integer, Arc<EnumType>),
+    /// A structure.
+    Struct(Arc<StructType>),
+    /// An array or a sequence.
+    Array(Arc<ArrayType>),
+    /// A variant.
+    Variant(Arc<VariantType>),
+}
+
+impl Type {
+    /// Alignment in bits.
+    pub fn align(&self) -> u32 {
+        match self {
+            Self::Integer(integer) | Self::Enum(integer, _) => integer.align,
+            Self::Float(float) => float.align,
+            Self::String => 8,
+            Self::Struct(ty) => ty.align,
+            Self::Array(ty) => ty.element.align(),
+            // Each option aligns itself once it is chosen.
+            Self::Variant(_) => 1,
+        }
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        match self {
+            Self::Struct(ty) => ty.depth,
+            Self::Array(ty) => ty.depth,
+            Self::Variant(ty) => ty.depth,
+            _ => 1,
+        }
+    }
+
+    /// Whether a sequence or a variant is inside, whose path has to be resolved.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        match self {
+            Self::Struct(ty) => ty.dynamic,
+            Self::Array(ty) => ty.dynamic,
+            Self::Variant(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is a byte that means neither a character nor a time: arrays of these are kept as bytes.
+    pub(crate) fn is_plain_byte(&self) -> Option<Integer> {
+        match self {
+            Self::Integer(i) if i.bits == 8 && i.align == 8 && !i.signed && i.clock.is_none() => Some(*i),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a whole byte that encodes a character.
+    pub(crate) fn is_character(&self) -> bool {
+        matches!(self, Self::Integer(i) if i.text && i.bits == 8 && i.align % 8 == 0)
+    }
+}

@@ -1,0 +1,101 @@
+//! Where bytes come from: a file, read through a window of bounded size, or memory.
+//!
+//! A file is never mapped: another process may cut it short at any time, which must be an error and not a signal.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::error::ReadError;
+
+/// How much of a file is kept in memory, unless one value alone needs more.
+const WINDOW: usize = 64 << 10;
+
+/// Bytes at offsets.
+pub(crate) trait Source {
+    /// How many bytes there are.
+    fn length(&self) -> u64;
+
+    /// The bytes from `offset` on: at least `least` of them, or fewer only where the source ends.
+    fn bytes(&mut self, offset: u64, least: usize) -> io::Result<&[u8]>;
+}
+
+impl Source for &[u8] {
+    fn length(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn bytes(&mut self, offset: u64, _least: usize) -> io::Result<&[u8]> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
+        Ok(&self[start..])
+    }
+}
+
+/// A file, of which a moving part is in memory. Its length is taken once, at the start.
+#[derive(Debug)]
+pub(crate) struct FileWindow {
+    file: File,
+    length: u64,
+    start: u64,
+    held: Vec<u8>,
+}
+
+impl FileWindow {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let file = open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Self { file, length, start: 0, held: Vec::new() })
+    }
+}
+
+impl Source for FileWindow {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn bytes(&mut self, offset: u64, least: usize) -> io::Result<&[u8]> {
+        let rest = self.length.saturating_sub(offset);
+        let least = rest.min(least as u64) as usize;
+        let skip = offset.wrapping_sub(self.start);
+        let covered = offset >= self.start && skip.saturating_add(least as u64) <= self.held.len() as u64;
+        if !covered {
+            let wanted = rest.min(least.max(WINDOW) as u64) as usize;
+            self.start = offset;
+            self.held.resize(wanted, 0);
+            let mut filled = 0;
+            while filled < wanted {
+                match self.file.read_at(&mut self.held[filled..], offset + filled as u64) {
+                    // Cut short since its length was taken.
+                    Ok(0) => break,
+                    Ok(count) => filled += count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        self.held.clear();
+                        return Err(error);
+                    }
+                }
+            }
+            self.held.truncate(filled);
+        }
+        let skip = usize::try_from(offset - self.start).unwrap_or(usize::MAX).min(self.held.len());
+        Ok(&self.held[skip..])
+    }
+}
+
+/// Opens a regular file: anything else may never end, or wait for ever.
+fn open(path: &Path) -> io::Result<File> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    File::open(path)
+}
+
+/// A whole small file. One that is longer than `most` bytes is read to `most + 1`, for the caller to refuse.
+pub(crate) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = Vec::new();
+    open(path)
+        .and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| ReadError::io(path, error))?;
+    Ok(bytes)
+}

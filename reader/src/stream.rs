@@ -1,0 +1,237 @@
+//! Reads a stream's files packet by packet.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::decode::State;
+use crate::error::ReadError;
+use crate::event::{Event, Stream};
+use crate::loss::Damage;
+use crate::metadata::Metadata;
+use crate::packet::{Body, Packet};
+use crate::source::{FileWindow, Source};
+
+/// What is met while reading a stream, in order.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Step {
+    /// A packet begins.
+    Begin(Arc<Packet>),
+    /// An event of that packet.
+    Event(Event),
+    /// The packet has no more events.
+    End(PacketEnd),
+    /// The stream cannot be read on; nothing comes after this.
+    Damage(Damage),
+}
+
+/// What is known once all events of a packet have been read.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PacketEnd {
+    /// How many events there were.
+    pub events: u64,
+    /// Time of its end, in cycles. One that was written as 0, or lies before the last event, is mended to the time of
+    /// the last event: such a packet was never closed.
+    pub end: u64,
+}
+
+/// The packets of one stream file by their headers alone: an index, made while it is read.
+///
+/// Iterating yields each packet, and at most one damage, at the end.
+#[derive(Debug)]
+pub struct Packets {
+    metadata: Metadata,
+    file: PathBuf,
+    window: FileWindow,
+    state: State,
+    offset: u64,
+    done: bool,
+}
+
+impl Packets {
+    /// Opens a stream file.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] if it cannot be opened.
+    pub fn open(metadata: &Metadata, file: &Path) -> Result<Self, ReadError> {
+        let window = FileWindow::open(file).map_err(|error| ReadError::io(file, error))?;
+        let state = State::new(metadata.slots());
+        Ok(Self { metadata: metadata.clone(), file: file.to_owned(), window, state, offset: 0, done: false })
+    }
+}
+
+impl Iterator for Packets {
+    type Item = Result<Packet, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.done || self.offset == self.window.length() {
+            return None;
+        }
+        let damage = |offset, reason| Some(Err(Damage { file: self.file.clone(), offset, reason }));
+        if self.offset > self.window.length() {
+            self.done = true;
+            return damage(self.window.length(), cut(self.offset - self.window.length()));
+        }
+        match Packet::open(&mut self.window, &self.metadata, &mut self.state, self.offset) {
+            Ok(packet) => {
+                self.state.clock = packet.end.unwrap_or(self.state.clock).max(self.state.clock);
+                self.offset = self.offset.saturating_add(packet.size());
+                Some(Ok(packet))
+            }
+            Err(fault) => {
+                self.done = true;
+                damage(self.offset + fault.bit / 8, fault.in_header())
+            }
+        }
+    }
+}
+
+/// Why a file ends before a packet does.
+fn cut(missing: u64) -> String {
+    format!("the file ends {missing} bytes before its last packet does")
+}
+
+/// Reads the packets and events of one stream. Memory is bounded by one packet header, one event and a window.
+///
+/// Iterating yields [`Step`]s.
+#[derive(Debug)]
+pub struct StreamReader {
+    metadata: Metadata,
+    files: VecDeque<PathBuf>,
+    state: State,
+    stream: Option<Arc<Stream>>,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Before the next file.
+    File,
+    /// Before the packet at this offset.
+    Packet(PathBuf, FileWindow, u64),
+    /// Among the events of a packet.
+    Events(PathBuf, FileWindow, Arc<Packet>, Body, u64),
+    /// After the last step.
+    Done,
+}
+
+impl StreamReader {
+    /// Reads one stream file. Nothing is opened before the first step.
+    pub fn new(metadata: &Metadata, file: &Path) -> Self {
+        Self::of_files(metadata, VecDeque::from([file.to_owned()]))
+    }
+
+    /// Reads files that continue each other.
+    pub(crate) fn of_files(metadata: &Metadata, files: VecDeque<PathBuf>) -> Self {
+        Self {
+            metadata: metadata.clone(),
+            files,
+            state: State::new(metadata.slots()),
+            stream: None,
+            place: Place::File,
+        }
+    }
+
+    /// The stream, known from its first packet on.
+    pub fn stream(&self) -> Option<&Arc<Stream>> {
+        self.stream.as_ref()
+    }
+
+    fn damage(&mut self, file: PathBuf, offset: u64, reason: String) -> Step {
+        self.place = Place::Done;
+        Step::Damage(Damage { file, offset, reason })
+    }
+
+    fn packet(&mut self, file: PathBuf, mut window: FileWindow, offset: u64) -> Option<Step> {
+        if offset >= window.length() {
+            self.place = Place::File;
+            return None;
+        }
+        let packet = match Packet::open(&mut window, &self.metadata, &mut self.state, offset) {
+            Ok(packet) => Arc::new(packet),
+            Err(fault) => {
+                let at = offset + fault.bit / 8;
+                return Some(self.damage(file, at, fault.in_header()));
+            }
+        };
+        let stream = self.stream.get_or_insert_with(|| {
+            Arc::new(Stream {
+                metadata: self.metadata.clone(),
+                class: Arc::clone(&packet.class),
+                instance: packet.instance,
+                file: file.clone(),
+            })
+        });
+        if (stream.class.id, stream.instance) != (packet.class.id, packet.instance) {
+            let reason = "a packet of another stream is in this file".to_owned();
+            return Some(self.damage(file, offset, reason));
+        }
+        let body = Body::new(&packet, &window);
+        self.place = Place::Events(file, window, Arc::clone(&packet), body, 0);
+        Some(Step::Begin(packet))
+    }
+
+    fn event(
+        &mut self,
+        file: PathBuf,
+        mut window: FileWindow,
+        packet: Arc<Packet>,
+        mut body: Body,
+        events: u64,
+    ) -> Option<Step> {
+        // A packet has been begun, so the stream is known.
+        let stream = self.stream.as_ref()?;
+        match body.event(&mut window, &mut self.state, &packet, stream) {
+            Ok(Some(event)) => {
+                self.place = Place::Events(file, window, packet, body, events + 1);
+                Some(Step::Event(event))
+            }
+            Ok(None) => {
+                let last = self.state.clock;
+                let end = packet.end.map_or(last, |end| end.max(last));
+                self.state.clock = end;
+                let next = packet.offset.saturating_add(packet.size());
+                // Past the end of the file where that lacks a part of the packet: told as damage by the next step.
+                self.place = Place::Packet(file, window, next);
+                Some(Step::End(PacketEnd { events, end }))
+            }
+            Err(fault) => {
+                self.place = Place::Done;
+                Some(Step::Damage(body.damage(fault, &packet, &file)))
+            }
+        }
+    }
+}
+
+impl Iterator for StreamReader {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        loop {
+            let step = match std::mem::replace(&mut self.place, Place::Done) {
+                Place::Done => return None,
+                Place::File => {
+                    let file = self.files.pop_front()?;
+                    match FileWindow::open(&file) {
+                        Ok(window) => {
+                            self.place = Place::Packet(file, window, 0);
+                            None
+                        }
+                        Err(error) => Some(self.damage(file, 0, format!("cannot be opened: {error}"))),
+                    }
+                }
+                Place::Packet(file, window, offset) if offset > window.length() => {
+                    let length = window.length();
+                    Some(self.damage(file, length, cut(offset - length)))
+                }
+                Place::Packet(file, window, offset) => self.packet(file, window, offset),
+                Place::Events(file, window, packet, body, events) => self.event(file, window, packet, body, events),
+            };
+            if step.is_some() {
+                return step;
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Writes items as text: events exactly as `babeltrace2` does by default, one per line.
+
+mod float;
+mod literal;
+mod time;
+
+use std::io::{self, Write};
+
+use crate::event::{Event, Stream};
+use crate::loss::{Loss, LossKind};
+use crate::merge::Item;
+use crate::metadata::EnvValue;
+use crate::value::StructValue;
+use time::Clock;
+
+/// Members of a packet's context that describe the packet, not its events, and are not shown.
+pub(crate) const PACKET_MEMBERS: [&str; 6] =
+    ["timestamp_begin", "timestamp_end", "content_size", "packet_size", "packet_seq_num", "events_discarded"];
+
+/// How items are written.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TextOptions {
+    /// Show times in UTC instead of the local time zone.
+    pub utc: bool,
+    /// Show the date before each time.
+    pub date: bool,
+}
+
+/// Writes items, one line each. It remembers the time of the last event, to show the distance of the next one.
+#[derive(Debug)]
+pub struct TextWriter {
+    clock: Clock,
+    last_ns: Option<i64>,
+    line: Vec<u8>,
+}
+
+impl TextWriter {
+    /// A writer that has seen no event.
+    pub fn new(options: TextOptions) -> Self {
+        Self { clock: Clock::new(options), last_ns: None, line: Vec::new() }
+    }
+
+    /// Writes one item and a line feed, in one piece.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_item(&mut self, out: &mut impl Write, item: &Item) -> io::Result<()> {
+        self.line.clear();
+        match item {
+            Item::Event(event) => self.event(event)?,
+            Item::Loss(loss) => self.loss(loss)?,
+            Item::Damage(damage) => write!(self.line, "[damage: {damage}]")?,
+        }
+        self.line.push(b'\n');
+        out.write_all(&self.line)
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.line.push(b'[');
+        self.clock.write(&mut self.line, event.time_ns);
+        self.line.extend_from_slice(b"] (+");
+        match self.last_ns {
+            None => self.line.extend_from_slice(b"?.?????????"),
+            Some(last) => {
+                let distance = i128::from(event.time_ns) - i128::from(last);
+                let sign = if distance < 0 { "-" } else { "" };
+                let distance = distance.unsigned_abs();
+                write!(self.line, "{sign}{}.{:09}", distance / 1_000_000_000, distance % 1_000_000_000)?;
+            }
+        }
+        self.last_ns = Some(event.time_ns);
+        self.line.extend_from_slice(b") ");
+        origin(&mut self.line, &event.stream);
+        plain(&mut self.line, event.name());
+        self.line.extend_from_slice(b": ");
+
+        let mut first = true;
+        let mut part = |line: &mut Vec<u8>, value: Option<&StructValue>, hide: &[&str]| -> io::Result<()> {
+            let Some(value) = value else {
+                return Ok(());
+            };
+            let shown = value.iter().any(|(name, _)| !hide.contains(&name));
+            if !shown && !hide.is_empty() {
+                return Ok(());
+            }
+            if !first {
+                line.extend_from_slice(b", ");
+            }
+            first = false;
+            literal::members(line, value, hide)
+        };
+        part(&mut self.line, event.packet_context.as_deref(), &PACKET_MEMBERS)?;
+        part(&mut self.line, event.stream_context.as_ref(), &[])?;
+        part(&mut self.line, event.context.as_ref(), &[])?;
+        part(&mut self.line, event.fields.as_ref(), &[])
+    }
+
+    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
+        self.line.push(b'[');
+        self.clock.write(&mut self.line, loss.from_ns);
+        self.line.extend_from_slice(b" to ");
+        self.clock.write(&mut self.line, loss.to_ns);
+        self.line.extend_from_slice(b"] [lost: ");
+        match loss.kind {
+            LossKind::Events(Some(count)) => counted(&mut self.line, count, "event")?,
+            LossKind::Events(None) => self.line.extend_from_slice(b"perhaps events, their number is unknown"),
+            LossKind::Packets { packets, events } => {
+                match packets {
+                    Some(count) => counted(&mut self.line, count, "packet")?,
+                    None => self.line.extend_from_slice(b"packets"),
+                }
+                if let Some(events) = events {
+                    self.line.extend_from_slice(b" with ");
+                    counted(&mut self.line, events, "event")?;
+                }
+            }
+        }
+        write!(self.line, ", in {}]", loss.stream.file.display())
+    }
+}
+
+fn counted(line: &mut Vec<u8>, count: u64, noun: &str) -> io::Result<()> {
+    write!(line, "{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Where the trace comes from: `host:process:(pid) `, as far as its environment says.
+fn origin(line: &mut Vec<u8>, stream: &Stream) {
+    let mut any = false;
+    for name in ["hostname", "procname", "vpid"] {
+        let text = match (name, stream.metadata.env_value(name)) {
+            ("vpid", Some(EnvValue::Integer(pid))) => format!("({pid})"),
+            ("hostname" | "procname", Some(EnvValue::String(text))) => text.clone(),
+            _ => continue,
+        };
+        if any {
+            line.push(b':');
+        }
+        plain(line, &text);
+        any = true;
+    }
+    if any {
+        line.push(b' ');
+    }
+}
+
+/// Text from the metadata that stands without quotes. Control characters, which no honest name has, are shown as `\u{1b}`: a
+/// hostile trace must not speak to the terminal.
+fn plain(line: &mut Vec<u8>, text: &str) {
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_unicode().map(|c| c as u8));
+        } else {
+            line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+}

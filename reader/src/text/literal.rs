@@ -1,0 +1,133 @@
+//! Values as text.
+
+use std::io::{self, Write};
+
+use super::float;
+use crate::metadata::types::{Base, EnumType};
+use crate::value::{Int, StructValue, Value};
+
+/// Appends the members of a structure in braces, but those called as in `hide`.
+pub(super) fn members(line: &mut Vec<u8>, structure: &StructValue, hide: &[&str]) -> io::Result<()> {
+    line.extend_from_slice(b"{");
+    let mut separator: &[u8] = b" ";
+    for (name, value) in structure.iter().filter(|(name, _)| !hide.contains(name)) {
+        line.extend_from_slice(separator);
+        line.extend_from_slice(name.as_bytes());
+        line.extend_from_slice(b" = ");
+        literal(line, value)?;
+        separator = b", ";
+    }
+    line.extend_from_slice(b" }");
+    Ok(())
+}
+
+fn literal(line: &mut Vec<u8>, value: &Value) -> io::Result<()> {
+    match value {
+        Value::Int(int) => integer(line, int),
+        Value::Enum(int, labels) => enumeration(line, int, labels),
+        Value::F32(number) => {
+            float::write(line, f64::from(*number));
+            Ok(())
+        }
+        Value::F64(number) => {
+            float::write(line, *number);
+            Ok(())
+        }
+        Value::String(bytes) => {
+            string(line, bytes);
+            Ok(())
+        }
+        Value::Bytes(bytes, base) => elements(line, bytes.iter(), |line, byte| {
+            integer(line, &Int { value: i128::from(*byte), bits: 8, signed: false, base: *base })
+        }),
+        Value::Array(values) => elements(line, values.iter(), literal),
+        Value::Struct(structure) => members(line, structure, &[]),
+        Value::Variant(_, value) => {
+            line.extend_from_slice(b"{ ");
+            literal(line, value)?;
+            line.extend_from_slice(b" }");
+            Ok(())
+        }
+    }
+}
+
+fn elements<T>(
+    line: &mut Vec<u8>,
+    elements: impl Iterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T) -> io::Result<()>,
+) -> io::Result<()> {
+    line.push(b'[');
+    for (index, element) in elements.enumerate() {
+        let separator = if index == 0 { " " } else { ", " };
+        write!(line, "{separator}[{index}] = ")?;
+        write(line, element)?;
+    }
+    line.extend_from_slice(b" ]");
+    Ok(())
+}
+
+/// In another base than ten, the bits are shown: a negative number as its two's complement in whole digits.
+fn integer(line: &mut Vec<u8>, int: &Int) -> io::Result<()> {
+    let bits = u32::from(int.bits);
+    let digits = |per_digit: u32| {
+        let width = (bits.div_ceil(per_digit) * per_digit).min(64);
+        int.pattern() & (u64::MAX >> (64 - width))
+    };
+    match int.base {
+        Base::Decimal => write!(line, "{}", int.value),
+        Base::Hexadecimal => write!(line, "0x{:X}", digits(4)),
+        Base::Octal => write!(line, "0{:o}", digits(3)),
+        Base::Binary => write!(line, "0b{:0width$b}", digits(1), width = usize::from(int.bits)),
+    }
+}
+
+fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
+    line.extend_from_slice(b"( ");
+    let mut any = false;
+    for label in ty.labels(int.value) {
+        if any {
+            line.extend_from_slice(b", ");
+        }
+        string(line, label.as_bytes());
+        any = true;
+    }
+    if !any {
+        line.extend_from_slice(b"<unknown>");
+    }
+    line.extend_from_slice(b" : container = ");
+    integer(line, int)?;
+    line.extend_from_slice(b" )");
+    Ok(())
+}
+
+/// In quotes, with C's escapes. Bytes beyond ASCII stand as they are.
+fn string(line: &mut Vec<u8>, bytes: &[u8]) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    line.push(b'"');
+    for &byte in bytes {
+        let escape = match byte {
+            b'\\' | b'\'' | b'"' | b'?' => byte,
+            0x07 => b'a',
+            0x08 => b'b',
+            b'\t' => b't',
+            b'\n' => b'n',
+            0x0B => b'v',
+            0x0C => b'f',
+            b'\r' => b'r',
+            0x1B => b'e',
+            0..0x20 | 0x7F => {
+                line.extend_from_slice(b"\\x");
+                line.push(HEX[usize::from(byte >> 4)]);
+                line.push(HEX[usize::from(byte & 15)]);
+                continue;
+            }
+            _ => {
+                line.push(byte);
+                continue;
+            }
+        };
+        line.push(b'\\');
+        line.push(escape);
+    }
+    line.push(b'"');
+}

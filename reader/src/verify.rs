@@ -1,0 +1,122 @@
+//! Balances a trace against its account, hop by hop: from what was fired to what can be decoded.
+//!
+//! The rules, by the letters that [`Check::rule`] cites:
+//!
+//! - **A** the account is there and complete.
+//! - **B** the UUID is the same in account, metadata and every packet.
+//! - **C** the process is the one that the metadata names (`vpid` in its environment), where it names one.
+//! - **D** account and metadata know the same channels and events.
+//! - **E** per event: fired = recorded + filtered + suppressed + the sum of lost.
+//! - **F** per channel: the events' recorded = the streams' recorded.
+//! - **G** per channel: the events' lost = the streams' discarded.
+//! - **H** per stream: recorded = written + overwritten + sink.
+//! - **I** per stream: events decoded from its file = written.
+//! - **J** per stream: packets in its file = packets.
+//! - **K** per stream: `events_discarded` of its last packet = discarded.
+//! - **L** per stream: `events_before` of its last packet + that packet's events = recorded.
+//! - **M** per stream: the sum of what `events_before` jumps by, before and between packets = overwritten + sink.
+//! - **N** per stream: packet numbers rise.
+//! - **O** per event: decoded = recorded where the channel lost nothing after its rings; else decoded is not more, and
+//!   the differences of the channel's events add up to overwritten + sink.
+//! - **P** per stream: each packet agrees with itself and with the one before it: times are in order, counters do not
+//!   go back.
+//! - **Q** the stream files are those that the account names, are of the stream that it names, and can be read to
+//!   their ends.
+//!
+//! Files are read once, packet by packet; what is kept are counters.
+
+mod balance;
+mod scan;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::account::{ACCOUNT_PATH, Account};
+use crate::error::ReadError;
+use crate::merge::{Trace, stream_files};
+use crate::metadata::Metadata;
+use balance::Balance;
+
+/// One rule, applied to one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Check {
+    /// The rule's letter.
+    pub rule: char,
+    /// What it was applied to.
+    pub subject: String,
+    /// What is compared, in words.
+    pub compares: &'static str,
+    /// The left side.
+    pub left: String,
+    /// The right side.
+    pub right: String,
+    /// Whether the sides agree.
+    pub pass: bool,
+}
+
+/// The outcome of [`verify()`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// The path that was verified.
+    pub path: PathBuf,
+    /// Everything that was compared.
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    /// Whether every check passed.
+    pub fn passed(&self) -> bool {
+        self.checks.iter().all(|check| check.pass)
+    }
+
+    /// The checks that did not pass.
+    pub fn failures(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| !check.pass)
+    }
+}
+
+/// Balances the trace in a directory, or all traces in the tree below it, against their accounts.
+///
+/// What does not balance, and damage of streams, is in the report; an error means that there was nothing to balance.
+///
+/// # Errors
+/// As [`Trace::open`]; and [`ReadError::Account`] or [`ReadError::Io`] for an account that is there and cannot be read.
+pub fn verify(path: &Path) -> Result<Report, ReadError> {
+    let trace = Trace::open(path)?;
+    let mut report = Report { path: path.to_owned(), checks: Vec::new() };
+    for (directory, metadata) in trace.metadata() {
+        verify_one(directory, metadata, &mut report)?;
+    }
+    Ok(report)
+}
+
+fn verify_one(directory: &Path, metadata: &Metadata, report: &mut Report) -> Result<(), ReadError> {
+    let file = directory.join(ACCOUNT_PATH);
+    let account = match Account::open(directory) {
+        Ok(account) => Some(account),
+        Err(ReadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let found = match &account {
+        Some(account) if account.complete => "complete",
+        Some(_) => "not complete: the session had not ended when it was written",
+        None => "missing: the process ended before writing its account; `tracectl recover` completes such a trace",
+    };
+    report.checks.push(Check {
+        rule: 'A',
+        subject: file.display().to_string(),
+        compares: "the account = complete",
+        left: found.to_owned(),
+        right: "complete".to_owned(),
+        pass: found == "complete",
+    });
+    let Some(account) = account else {
+        return Ok(());
+    };
+    let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
+    Balance::new(directory, metadata, &account, &mut report.checks).run(&files);
+    Ok(())
+}

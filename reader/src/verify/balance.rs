@@ -1,0 +1,215 @@
+//! Compares an account with the metadata and with what was counted in the stream files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::Check;
+use super::scan::{Flaws, Scan};
+use crate::account::{Account, ChannelAccount, StreamAccount, uuid_text};
+use crate::metadata::{EnvValue, Metadata};
+
+/// Adds 64-bit counters where no sum can overflow.
+fn sum(counters: impl IntoIterator<Item = u64>) -> u128 {
+    counters.into_iter().map(u128::from).sum()
+}
+
+pub(super) struct Balance<'a> {
+    directory: &'a Path,
+    metadata: &'a Metadata,
+    account: &'a Account,
+    checks: &'a mut Vec<Check>,
+    /// Events decoded in all files, by class and id.
+    decoded: BTreeMap<(u64, u64), u64>,
+}
+
+impl<'a> Balance<'a> {
+    pub(super) fn new(
+        directory: &'a Path,
+        metadata: &'a Metadata,
+        account: &'a Account,
+        checks: &'a mut Vec<Check>,
+    ) -> Self {
+        Self { directory, metadata, account, checks, decoded: BTreeMap::new() }
+    }
+
+    fn check(&mut self, rule: char, subject: &str, compares: &'static str, left: String, right: String, pass: bool) {
+        self.checks.push(Check { rule, subject: subject.to_owned(), compares, left, right, pass });
+    }
+
+    fn equal<T: PartialEq + ToString>(
+        &mut self,
+        rule: char,
+        subject: &str,
+        compares: &'static str,
+        left: &T,
+        right: &T,
+    ) {
+        let pass = left == right;
+        self.check(rule, subject, compares, left.to_string(), right.to_string(), pass);
+    }
+
+    /// A packet counter against the account's; where no packet has it, the account's must be 0.
+    fn counter(&mut self, rule: char, subject: &str, compares: &'static str, left: Option<u64>, right: u64) {
+        let pass = left.unwrap_or(0) == right;
+        let left = left.map_or("not in any packet".to_owned(), |n| n.to_string());
+        self.check(rule, subject, compares, left, right.to_string(), pass);
+    }
+
+    fn no_flaws(&mut self, rule: char, subject: &str, compares: &'static str, flaws: &Flaws) {
+        self.equal(rule, subject, compares, &flaws.describe(), &"none".to_owned());
+    }
+
+    /// Applies all rules but A.
+    pub(super) fn run(mut self, files: &[PathBuf]) {
+        let subject = self.directory.display().to_string();
+        let uuid = self.metadata.uuid().map_or("none".to_owned(), uuid_text);
+        self.equal('B', &subject, "the account's UUID = the metadata's", &self.account.trace_uuid, &uuid);
+        if let Some(EnvValue::Integer(pid)) = self.metadata.env_value("vpid") {
+            let left = i128::from(self.account.pid);
+            self.equal('C', &subject, "the account's pid = the metadata's vpid", &left, pid);
+        }
+        self.declarations(&subject);
+        let mut named: BTreeMap<&str, (&ChannelAccount, &StreamAccount)> = BTreeMap::new();
+        let account = self.account;
+        for channel in &account.channels {
+            let instances: BTreeSet<u64> = channel.streams.iter().map(|s| s.instance).collect();
+            self.equal(
+                'Q',
+                &channel.name,
+                "streams in the account = different instances",
+                &channel.streams.len(),
+                &instances.len(),
+            );
+            for stream in &channel.streams {
+                let stream_subject = format!("{}, instance {}", channel.name, stream.instance);
+                self.stream_books(&stream_subject, stream);
+                if stream.file.is_empty() {
+                    self.nothing_written(&stream_subject, stream);
+                } else if named.insert(&stream.file, (channel, stream)).is_some() {
+                    let left = "twice".to_owned();
+                    self.equal('Q', &stream_subject, "the account names the file = once", &left, &"once".to_owned());
+                }
+            }
+        }
+        for file in files {
+            let name = file.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            let entry = named.remove(name.as_str());
+            self.file(file, entry);
+        }
+        for (name, (channel, _)) in named {
+            let subject = format!("{}, {name}", channel.name);
+            self.equal('Q', &subject, "the stream file = present", &"missing".to_owned(), &"present".to_owned());
+        }
+        for channel in &account.channels {
+            self.channel(channel);
+        }
+    }
+
+    /// Rule D.
+    fn declarations(&mut self, subject: &str) {
+        let declared: BTreeSet<_> = self
+            .metadata
+            .streams()
+            .flat_map(|class| class.events.values().map(|e| (class.id, e.id, e.name.clone())))
+            .collect();
+        let mut counted = BTreeSet::new();
+        let mut entries = 0usize;
+        for channel in &self.account.channels {
+            let known = if self.metadata.stream(channel.id).is_some() { "declared" } else { "unknown" };
+            let subject = format!("{}, id {}", channel.name, channel.id);
+            self.equal('D', &subject, "the metadata's stream = declared", &known, &"declared");
+            entries += channel.events.len();
+            counted.extend(channel.events.iter().map(|e| (channel.id, e.id, e.name.clone())));
+        }
+        self.equal('D', subject, "events in the account = different ones", &entries, &counted.len());
+        let first = |set: Option<&(u64, u64, String)>| match set {
+            Some((stream, id, name)) => format!("{name}, id {id} of stream {stream}"),
+            None => "none".to_owned(),
+        };
+        let unknown = first(counted.difference(&declared).next());
+        self.equal('D', subject, "the account's events that the metadata lacks = none", &unknown, &"none".to_owned());
+        let uncounted = first(declared.difference(&counted).next());
+        self.equal('D', subject, "the metadata's events that the account lacks = none", &uncounted, &"none".to_owned());
+    }
+
+    /// Rule H.
+    fn stream_books(&mut self, subject: &str, stream: &StreamAccount) {
+        let right = sum([stream.written, stream.overwritten, stream.sink]);
+        let compares = "recorded = written + overwritten + sink";
+        self.equal('H', subject, compares, &u128::from(stream.recorded), &right);
+    }
+
+    /// Rules I and J for a stream without a file.
+    fn nothing_written(&mut self, subject: &str, stream: &StreamAccount) {
+        self.equal('I', subject, "events decoded (no file) = written", &0, &stream.written);
+        self.equal('J', subject, "packets read (no file) = packets", &0, &stream.packets);
+    }
+
+    /// Reads one file: rules B and I to Q.
+    fn file(&mut self, file: &Path, entry: Option<(&ChannelAccount, &StreamAccount)>) {
+        let subject = file.display().to_string();
+        let scan = Scan::of(self.metadata, file);
+        if let Some((class, _)) = scan.stream {
+            for (id, count) in &scan.decoded {
+                *self.decoded.entry((class, *id)).or_default() += count;
+            }
+        }
+        self.no_flaws('B', &subject, "packets with another UUID = none", &scan.foreign);
+        let damage = scan.damage.clone().unwrap_or("none".to_owned());
+        self.equal('Q', &subject, "damage = none", &damage, &"none".to_owned());
+        self.no_flaws('N', &subject, "packets whose number does not rise = none", &scan.numbers);
+        self.no_flaws('P', &subject, "packets that contradict themselves = none", &scan.flaws);
+        let Some((channel, stream)) = entry else {
+            if scan.packets > 0 {
+                self.equal('Q', &subject, "the account's entry = present", &"missing", &"present");
+            }
+            return;
+        };
+        if let Some((class, instance)) = scan.stream {
+            let name = |class: u64, instance: Option<u64>| match instance {
+                Some(instance) => format!("stream {class}, instance {instance}"),
+                None => format!("stream {class}"),
+            };
+            let right = name(channel.id, Some(stream.instance));
+            self.equal('Q', &subject, "the packets' stream = the account's", &name(class, instance), &right);
+        }
+        self.equal('I', &subject, "events decoded = written", &scan.events, &stream.written);
+        self.equal('J', &subject, "packets read = packets", &scan.packets, &stream.packets);
+        let compares = "the last packet's events_discarded = discarded";
+        self.counter('K', &subject, compares, scan.discarded, stream.discarded);
+        let compares = "the last packet's events_before + its events = recorded";
+        self.counter('L', &subject, compares, scan.total, stream.recorded);
+        let right = sum([stream.overwritten, stream.sink]);
+        let compares = "jumps of events_before = overwritten + sink";
+        self.equal('M', &subject, compares, &u128::from(scan.jumps), &right);
+    }
+
+    /// Rules E, F, G and O.
+    fn channel(&mut self, channel: &ChannelAccount) {
+        let after_ring = sum(channel.streams.iter().flat_map(|s| [s.overwritten, s.sink]));
+        let mut missing = 0i128;
+        for event in &channel.events {
+            let subject = format!("{} in {}", event.name, channel.name);
+            let spent = sum([event.recorded, event.filtered, event.suppressed]) + sum(event.lost.values().copied());
+            let compares = "fired = recorded + filtered + suppressed + lost";
+            self.equal('E', &subject, compares, &u128::from(event.fired), &spent);
+            let decoded = self.decoded.get(&(channel.id, event.id)).copied().unwrap_or(0);
+            missing += i128::from(event.recorded) - i128::from(decoded);
+            let (compares, pass) = if after_ring == 0 {
+                ("events decoded = recorded", decoded == event.recorded)
+            } else {
+                ("events decoded, at most recorded", decoded <= event.recorded)
+            };
+            self.check('O', &subject, compares, decoded.to_string(), event.recorded.to_string(), pass);
+        }
+        let name = &channel.name;
+        let compares = "recorded and not decoded = overwritten + sink";
+        self.equal('O', name, compares, &missing.to_string(), &after_ring.to_string());
+        let events = sum(channel.events.iter().map(|e| e.recorded));
+        let streams = sum(channel.streams.iter().map(|s| s.recorded));
+        self.equal('F', name, "the events' recorded = the streams' recorded", &events, &streams);
+        let lost = sum(channel.events.iter().flat_map(|e| e.lost.values().copied()));
+        let discarded = sum(channel.streams.iter().map(|s| s.discarded));
+        self.equal('G', name, "the events' lost = the streams' discarded", &lost, &discarded);
+    }
+}

@@ -1,0 +1,46 @@
+#!/bin/sh
+# Builds the fuzz targets with stable rustc and runs each over its corpus.
+#
+#   scripts/fuzz.sh [--long] [SECONDS] [TARGET...]
+#
+# Each target runs for 10 seconds; with --long, for 10 minutes. The exit status is not 0 if one crashes, hangs or takes
+# too much memory. What a run finds stays in a temporary directory, whose name is told; the tree is left as it is.
+set -eu
+
+seconds=10
+targets=
+for argument; do
+    case $argument in
+        --long) seconds=600 ;;
+        *[!0-9]*) targets="$targets $argument" ;;
+        *) seconds=$argument ;;
+    esac
+done
+: "${targets:=metadata packet account}"
+
+fuzz=$(cd "$(dirname "$0")/../fuzz" && pwd)
+triple=x86_64-unknown-linux-gnu
+build=${CARGO_TARGET_DIR:-$fuzz/target}
+found=$(mktemp -d "${TMPDIR:-/tmp}/fuzz.XXXXXX")
+
+# The flags that cargo-fuzz passes, as far as stable rustc takes them: coverage counters, and the table of their places.
+# With an explicit --target they apply to the targets alone, not to build scripts.
+flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
+flags="$flags -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
+flags="$flags -Ccodegen-units=1 --cfg fuzzing"
+RUSTFLAGS=$flags cargo build --release --manifest-path "$fuzz/Cargo.toml" --target "$triple" --target-dir "$build"
+
+failed=
+for target in $targets; do
+    mkdir -p "$found/$target"
+    echo "== $target, $seconds s; findings in $found/$target"
+    # The first directory receives what is new; the second is only read.
+    "$build/$triple/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
+        -print_final_stats=1 -artifact_prefix="$found/$target-" "$found/$target" "$fuzz/corpus/$target" \
+        2>"$found/$target.log" || failed="$failed $target"
+    tail -n 8 "$found/$target.log"
+done
+if [ -n "$failed" ]; then
+    echo "failed:$failed; logs and inputs are in $found" >&2
+    exit 1
+fi
