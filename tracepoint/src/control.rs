@@ -4,9 +4,10 @@
 //! while waiting for readers, never while user code (a probe, a `Drop` of what a probe owns) runs. What was replaced is handed
 //! to [`retire`], which waits and frees outside a section, and puts it aside for the next change when called from inside one.
 
+use crate::primitive::{Mutex, MutexGuard};
 use crate::thread;
 use std::any::Any;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Once, PoisonError};
 
 static LOCK: Mutex<()> = Mutex::new(());
 
@@ -35,9 +36,9 @@ fn prepare() {
     });
 }
 
-/// Frees `garbage` after a grace period. The control lock is not held.
+/// Frees `garbage`, and what earlier calls put aside, after a grace period. The control lock is not held.
 ///
-/// Outside a section it waits, and frees what earlier calls put aside, too. Inside one it only puts `garbage` aside.
+/// Inside a section nothing can be waited for: there `garbage` is put aside. Without any garbage there is nothing to wait for.
 pub(crate) fn retire(garbage: Vec<Garbage>) {
     let mut deferred = DEFERRED.lock().unwrap_or_else(PoisonError::into_inner);
     if thread::in_section() {
@@ -46,24 +47,37 @@ pub(crate) fn retire(garbage: Vec<Garbage>) {
     }
     let earlier = std::mem::take(&mut *deferred);
     drop(deferred);
+    if garbage.is_empty() && earlier.is_empty() {
+        return;
+    }
     thread::wait_for_all();
     // Dropping runs user code (what a probe owns); nothing is locked here.
     drop(garbage);
     drop(earlier);
 }
 
+/// Whether the calling thread is inside a probe, a filter or a field expression, where nothing that waits for probes can be
+/// waited for.
+pub fn in_probe() -> bool {
+    thread::in_section()
+}
+
 /// Waits for a grace period, unless called from inside a section, where it returns at once.
 ///
 /// Afterwards no thread is inside a probe or a marker that it entered before the call.
 pub fn synchronize() {
+    if !thread::in_section() {
+        thread::wait_for_all();
+    }
     retire(Vec::new());
 }
 
 /// Runs `in_child` in a forked child while the locks of this module are known to be free.
 pub(crate) mod around_fork {
     use super::{DEFERRED, Garbage, LOCK};
+    use crate::primitive::MutexGuard;
     use std::cell::RefCell;
-    use std::sync::{MutexGuard, PoisonError};
+    use std::sync::PoisonError;
 
     struct Held {
         _control: MutexGuard<'static, ()>,
@@ -80,11 +94,12 @@ pub(crate) mod around_fork {
             _control: LOCK.lock().unwrap_or_else(PoisonError::into_inner),
             _deferred: DEFERRED.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        HELD.with(|place| *place.borrow_mut() = Some(held));
+        // In a thread whose locals are gone the locks are given back at once: the fork goes unguarded, but it goes.
+        let _ = HELD.try_with(|place| *place.borrow_mut() = Some(held));
     }
 
     /// In the parent and in the child, after: gives them back.
     pub(crate) fn after() {
-        HELD.with(|place| place.borrow_mut().take());
+        let _ = HELD.try_with(|place| place.borrow_mut().take());
     }
 }

@@ -28,7 +28,8 @@
 //!   stores the list, then the same kind of fence, then loads the counters. Of two such fences one comes first: either the
 //!   reader sees the new list, or the waiter sees the reader inside.
 //! * **G3**: `exit` stores with Release; the waiter's load with Acquire takes from it. What the probe did happened before the
-//!   waiter frees what the probe used.
+//!   waiter frees what the probe used. The store in `enter` is a Release too: a waiter that finds the *next* section open learns
+//!   from that value that the one before has ended, and a relaxed store would carry nothing of it.
 //!
 //! # Signal handlers
 //!
@@ -38,7 +39,7 @@
 
 use crate::primitive::{AtomicUsize, Ordering, fence, yield_now};
 
-/// The bits that count the depth. A thread is never 255 deep: probes stop at [`crate::MAX_PROBE_DEPTH`].
+/// The bits that count the depth. A thread is never 255 deep: `thread::section` stops long before.
 const DEPTH_MASK: usize = 0xff;
 /// One finished outermost section.
 const ONE_PASS: usize = DEPTH_MASK + 1;
@@ -65,7 +66,8 @@ impl Section {
     pub(crate) fn enter(&self) {
         let word = self.word.load(Ordering::Relaxed);
         debug_assert!(word & DEPTH_MASK < DEPTH_MASK, "read-side sections nested too deep");
-        self.word.store(word + 1, Ordering::Relaxed);
+        // G3: whoever sees this number of passes sees what the passes before it did. Pairs with the loads of the waiter.
+        self.word.store(word + 1, Ordering::Release);
         // G1: pairs with the fence in `grace_period_begins`.
         fence(Ordering::SeqCst);
     }
@@ -76,7 +78,7 @@ impl Section {
         let word = self.word.load(Ordering::Relaxed);
         debug_assert!(word & DEPTH_MASK > 0, "left a read-side section that was not entered");
         let after = if word & DEPTH_MASK == 1 { (word - 1).wrapping_add(ONE_PASS) } else { word - 1 };
-        // G3: pairs with the Acquire loads in `wait_until_passed`.
+        // G3: pairs with the loads of the waiter, in `open` and `has_passed`.
         self.word.store(after, Ordering::Release);
     }
 
@@ -88,16 +90,24 @@ impl Section {
 
     /// Waits until the section that is open now, if one is, has ended. The caller has called [`grace_period_begins`].
     pub(crate) fn wait_until_passed(&self) {
-        let first = self.word.load(Ordering::Acquire);
-        if first & DEPTH_MASK == 0 {
-            return;
-        }
-        let mut word = first;
-        while word & DEPTH_MASK != 0 && word & !DEPTH_MASK == first & !DEPTH_MASK {
+        let Some(open) = self.open() else { return };
+        while !self.has_passed(open) {
             yield_now();
-            // G3: pairs with the Release store in `exit`.
-            word = self.word.load(Ordering::Acquire);
         }
+    }
+
+    /// The section that is open now, if one is.
+    pub(crate) fn open(&self) -> Option<OpenSection> {
+        // G3: pairs with the Release stores in `enter` and `exit`.
+        let word = self.word.load(Ordering::Acquire);
+        (word & DEPTH_MASK != 0).then_some(OpenSection { passes: word & !DEPTH_MASK })
+    }
+
+    /// Whether the section that was seen open has ended.
+    pub(crate) fn has_passed(&self, open: OpenSection) -> bool {
+        // G3: as in `open`.
+        let word = self.word.load(Ordering::Acquire);
+        word & DEPTH_MASK == 0 || word & !DEPTH_MASK != open.passes
     }
 
     /// Forgets whatever was open: the thread does not exist in this process (after fork), or the slot gets a new owner.
@@ -105,6 +115,12 @@ impl Section {
     pub(crate) fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
     }
+}
+
+/// A section that a waiter has seen open: the one after so many passes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenSection {
+    passes: usize,
 }
 
 /// The waiter's half of G1/G2: after the new list was stored, before the first counter is loaded.

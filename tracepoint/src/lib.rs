@@ -1,4 +1,98 @@
-//! Tracepoints for Rust programs.
+//! Typed tracepoints for programs in production: free while they are off, and switched on while the program runs.
+//!
+//! # The nouns, in the order in which an event meets them
+//!
+//! * A **tracepoint** is a typed hook with a name, declared once by [`define_trace!`]. It owns a key and a list of probes.
+//! * A **site** is a place where a tracepoint is called, with [`trace!`] or the generated function.
+//! * A [**key**](Key) is the on/off switch that a site asks: reference-counted, on while anybody wants the event.
+//! * A [**probe**](Probe) is a function with the tracepoint's exact argument types, connected while the program runs.
+//! * A [**marker**](Marker) is the export of basic types: a name, a format string, named fields. [`define_trace!`] derives one
+//!   from a field block; [`trace_mark!`] makes one by hand. It has a key of its own, and *subscribers*.
+//! * A **record** is one event in bytes: a header word (event id and time), then the packed [fields](field).
+//! * A [**channel**](channel) is a set of rings, one for each thread, with one policy and one account of losses.
+//! * A **packet** is one piece of a ring. It is a CTF 1.8 packet, so that nothing is converted on its way out.
+//!
+//! What comes after that (sinks, which write packets to files and sockets; sessions, which say what is recorded where) is in
+//! the crates `tracepoint-sinks` and `tracepoint-control`. A library that only wants to be traceable depends on this one alone.
+//!
+//! # An example
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//! use tracepoint::{define_trace, trace};
+//!
+//! pub struct Request {
+//!     id: u64,
+//!     path: String,
+//! }
+//!
+//! define_trace! {
+//!     provider = "shop";
+//!
+//!     /// A request was answered.
+//!     #[level(Info)]
+//!     pub answered(request: &Request, status: u16) {
+//!         id: u64 = request.id,
+//!         path: str = &request.path,
+//!         status: u16 = status,
+//!     }
+//! }
+//!
+//! fn answer(request: &Request) {
+//!     // Off, this is a load and a branch: no argument is evaluated.
+//!     trace!(answered(request, 200));
+//! }
+//!
+//! // It can be listed before it is hit for the first time …
+//! let tracepoint = tracepoint::find("shop:answered")?;
+//! assert_eq!(tracepoint.marker().unwrap().format(), "id %lu path %s status %hu");
+//!
+//! // … and switched on by a probe, which sees the arguments as they are.
+//! let seen = Arc::new(AtomicU64::new(0));
+//! let sum = Arc::clone(&seen);
+//! let probe = register_trace_answered(move |request, _status| {
+//!     sum.fetch_add(request.id, Ordering::Relaxed);
+//! })?;
+//! answer(&Request { id: 7, path: "/".into() });
+//! unregister_trace_answered(probe); // from here on the probe is not running and never will again
+//! answer(&Request { id: 8, path: "/".into() });
+//! assert_eq!(seen.load(Ordering::Relaxed), 7);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! To record to a trace that `babeltrace2` opens, start a `Session` of `tracepoint-control`; neither the declaration nor the
+//! sites change.
+//!
+//! # What a site promises
+//!
+//! * Off: no lock, no call, nothing computed.
+//! * On: no lock, no allocation and no system call of this crate's. Memory is bounded; what does not fit is lost, and counted
+//!   by [reason](channel::Loss).
+//! * A panic in a probe or in a field expression does not reach the traced code: it is caught, its message suppressed, and
+//!   counted; a probe that panicked is disconnected. Under `panic = "abort"` there is nothing to catch: the program ends.
+//! * Sites may be hit in signal handlers, in destructors of thread-locals, and inside probes.
+//!
+//! # Limits
+//!
+//! | what | limit | beyond it |
+//! |---|---|---|
+//! | threads inside tracepoints at a time | [`MAX_THREADS`] | counted by [`unserved_events`] |
+//! | probes that fire tracepoints whose probes fire … | [`MAX_PROBE_DEPTH`] deep | counted by [`Tracepoint::probes_skipped`] |
+//! | size of a record | [`channel::Channel::max_record_size`] | lost, `too_large` |
+//! | events of a channel | 65,536 | refused when they are enabled |
+//!
+//! # Platforms
+//!
+//! | target | switch | threads' ends, fork |
+//! |---|---|---|
+//! | Linux and other Unix | a flag | POSIX keys and fork handlers |
+//! | others | a flag | destructors of thread-locals; there is no fork |
+//!
+//! # Feature flags
+//!
+//! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
+//!   program; registering a probe gives a handle to nothing.
 
 pub mod channel;
 pub mod clock;
@@ -25,7 +119,7 @@ mod thread;
 mod tracepoint;
 mod values;
 
-pub use control::synchronize;
+pub use control::{in_probe, synchronize};
 pub use error::{NotFound, RegisterError, nearest_names};
 pub use key::Key;
 pub use level::{Level, ParseLevelError};

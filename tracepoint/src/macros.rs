@@ -1,6 +1,65 @@
-//! The macros as users know them. Each passes `$crate` on, the path by which the caller knows this crate.
+//! The macros as users know them. Each passes `$crate` on: the path by which the caller knows this crate, whatever its name
+//! is there.
 
 /// Declares tracepoints.
+///
+/// # Forms
+///
+/// ```
+/// # use std::path::PathBuf;
+/// # pub struct Task { pid: i32, comm: String, addr: u64, port: u16, digest: [u8; 32], bytes: Vec<u8>, path: PathBuf, mode: u8 }
+/// tracepoint::define_trace! {
+///     provider = "sched"; // what stands before the colon in the events' names; by default the crate's name
+///
+///     /// The scheduler leaves `prev` and runs `next`. (This goes into the docs and into the trace's metadata.)
+///     #[level(Debug)] // one of the 15 levels of LTTng, see `Level`; by default DebugLine
+///     pub sched_switch(prev: &Task, next: &Task) { // a typed prototype
+///         prev_pid: i32 = prev.pid, // fields: basic types, from expressions
+///         next_pid: i32 = next.pid,
+///         prev_comm: str = &prev.comm, // text
+///         addr: hex u64 = prev.addr, // a display base: bin, oct, dec, hex
+///         port: be u16 = prev.port, // network order in the record
+///         digest: [u8; 32] = prev.digest, // a fixed array
+///         data: [u8] = &prev.bytes, // a sequence, its length in front
+///         file: path = &prev.path, // the bytes of a path
+///         mode: enum u8 { Idle = 0, Run = 1 } = prev.mode,
+///     }
+///
+///     /// A bare hook: typed probes see it, there is nothing to record.
+///     pub sched_migrate(task: &Task, dest_cpu: u32);
+///
+///     /// Conditional: fires only where the condition holds.
+///     pub slow_request(ns: u64) if ns > 1_000_000 { ns: u64 = ns }
+///
+///     // A class: one prototype and field block, several events.
+///     class io(fd: i32, n: u64) { fd: i32 = fd, n: u64 = n }
+///     pub read: io;
+///     pub write: io;
+/// }
+/// ```
+///
+/// Arguments are passed to every probe: by shared reference, or by value if they are `Copy`. A lifetime that is not written
+/// with `&` is written `'_`: `Cow<'_, str>`. Field types are the integers up to 64 bits (`usize` is recorded with 64), `bool`,
+/// `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` and `enum R { … }`; the bytes of each are in [`field`](crate::field).
+/// `#[cfg(…)]` on a tracepoint removes all of it.
+///
+/// # What it makes
+///
+/// For a tracepoint `x`, with the visibility of the declaration:
+///
+/// | item | is |
+/// |---|---|
+/// | `x` | a type: the path that [`trace!`](crate::trace) takes, and the parameter of its probes' handles |
+/// | `trace_x(args)` | fires it, if it is on; the caller evaluates the arguments in any case |
+/// | `trace_x_enabled()` | whether it is on, to guard long preparation |
+/// | `register_trace_x(probe)` | connects `Fn(args) + Send + Sync + 'static`, gives a [`Probe<x>`](crate::Probe) |
+/// | `register_trace_x_prio(priority, probe)` | the same with a priority: higher ones run earlier, 10 is usual |
+/// | `unregister_trace_x(probe)` | disconnects it: afterwards it is not running and never will again |
+///
+/// # Cost
+///
+/// Off, a site costs a relaxed load and a branch. The lazy form `trace!(x(…))` computes nothing else; the function form also
+/// costs what the caller's argument expressions cost. What is recorded costs as `docs/costs.md` says.
 #[macro_export]
 macro_rules! define_trace {
     ($($block:tt)*) => {
@@ -8,7 +67,29 @@ macro_rules! define_trace {
     };
 }
 
-/// Marks a place in the code.
+/// Marks a place in the code: a marker by hand, with fields that a format string names.
+///
+/// ```
+/// # struct Task { pid: i32, state: i64, comm: String }
+/// # let (prev, next) = (Task { pid: 1, state: 0, comm: "a".into() }, Task { pid: 2, state: 0, comm: "b".into() });
+/// tracepoint::trace_mark!(kernel_sched_switch, "prev_pid %d next_pid %d prev_state %ld", prev.pid, next.pid, prev.state);
+/// tracepoint::trace_mark!(woken, "comm %s", next.comm);
+/// ```
+///
+/// The format is read when the program is compiled, and arguments are checked against it. The last word before a conversion is
+/// the name of its field (`argN` where there is none). The event's provider is the crate's name. Arguments are evaluated only
+/// if somebody subscribed; they may contain `?`, `return` and `.await`.
+///
+/// | conversion | takes |
+/// |---|---|
+/// | `%d` `%i` `%u` | `i32`, `u32`; with `hh` 8, `h` 16, `l` `ll` `j` 64 bits, with `z` `t` `isize` or `usize` |
+/// | `%x` `%X` `%o` | the unsigned integers, shown in base 16 or 8 |
+/// | `%f` `%e` `%g` `%a` | `f64` |
+/// | `%s` | text: `str`, `String`, and what points to them |
+/// | `%c` | `char`, recorded as text |
+/// | `%p` | a pointer or a reference, recorded as its address |
+///
+/// Flags, width and precision are read and have no effect: the record holds the value.
 #[macro_export]
 macro_rules! trace_mark {
     ($($mark:tt)*) => {
@@ -16,7 +97,17 @@ macro_rules! trace_mark {
     };
 }
 
-/// Fires a tracepoint; evaluates the arguments only if it is on.
+/// Fires a tracepoint, and evaluates its arguments only if it is on: the form to use.
+///
+/// ```
+/// # tracepoint::define_trace! { provider = "doc"; pub opened(fd: i32, name: &str) { fd: i32 = fd, name: str = name } }
+/// # fn expensive_name() -> String { unreachable!("the tracepoint is off") }
+/// tracepoint::trace!(opened(3, &expensive_name())); // off: the name is not made
+/// ```
+///
+/// The tracepoint is named by its path (`trace!(net::events::opened(…))`) or by its name where it is in scope. The arguments are
+/// ordinary expressions of the place where they stand: they may contain `?`, `.await` and `return`, and are not in an `unsafe`
+/// context. Their panics are the caller's.
 #[macro_export]
 macro_rules! trace {
     ($($segment:ident)::+ ( $($argument:expr),* $(,)? )) => {

@@ -24,10 +24,14 @@ use crate::counter::LocalCounter;
 /// How many threads can be inside tracepoints at a time.
 pub const MAX_THREADS: usize = 8192;
 
+/// How deep events nest on one thread (probes, field expressions and signal handlers that fire in turn) before the next one is
+/// not served: an endless recursion ends here, not at the end of the stack.
+const MAX_DEPTH: usize = 64;
+
 static UNSERVED: LocalCounter = LocalCounter::new();
 
-/// Events that fired where no probe could run and nothing could be recorded: in a thread beyond [`MAX_THREADS`], or in a
-/// thread-local destructor that ran after the thread had left the table.
+/// Events that fired where no probe could run and nothing could be recorded: in a thread beyond [`MAX_THREADS`], in a
+/// destructor that ran after the thread had left the table, or 64 events deep in one another.
 pub fn unserved_events() -> u64 {
     UNSERVED.get()
 }
@@ -37,7 +41,7 @@ pub fn unserved_events() -> u64 {
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
 pub(crate) fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
-    let Some(slot) = current() else {
+    let Some(slot) = current().filter(|slot| slot.section.depth() < MAX_DEPTH) else {
         UNSERVED.add_shared(1);
         return None;
     };

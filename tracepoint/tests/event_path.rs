@@ -1,79 +1,54 @@
-//! The whole path of an event through the core.
+//! The whole path of an event through the core, from its declaration to the bytes of a packet. Read this after
+//! `ARCHITECTURE.md`.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
-use tracepoint::marker::Subscriber;
+use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel, PACKET_MAGIC};
+use tracepoint::marker::{Subscriber, Subscription};
 
-/// A task.
-#[derive(Debug)]
-pub struct Task {
+struct Task {
     pid: i32,
     state: i64,
     comm: String,
-    addr: u64,
-    port: u16,
-    digest: [u8; 32],
-    bytes: Vec<u8>,
-    path: PathBuf,
-    mode: u8,
 }
 
+// 1. Declaration: a typed hook with a field block, and one without.
 tracepoint::define_trace! {
     provider = "sched";
 
     /// The scheduler leaves `prev` and runs `next`.
     #[level(Debug)]
-    pub sched_switch(prev: &Task, next: &Task) {
+    sched_switch(prev: &Task, next: &Task) {
         prev_pid: i32 = prev.pid,
         next_pid: i32 = next.pid,
-        prev_state: i64 = prev.state,
-        prev_comm: str = &prev.comm,
-        addr: hex u64 = prev.addr,
-        port: be u16 = prev.port,
-        digest: [u8; 32] = prev.digest,
-        data: [u8] = &prev.bytes,
-        file: path = &prev.path,
-        mode: enum u8 { Idle = 0, Run = 1, "say \"hi\"" } = prev.mode as u8,
+        next_comm: str = &next.comm,
     }
 
-    /// A bare hook.
-    pub sched_migrate(task: &Task, dest_cpu: u32);
-
-    /// Conditional.
-    pub slow_request(ns: u64) if ns > 1_000_000 { ns: u64 = ns }
-
-    class io(fd: i32, n: u64) { fd: i32 = fd, n: u64 = n }
-    pub read: io;
-    pub write: io;
-    nothing();
+    sched_migrate(task: &Task, dest_cpu: u32);
 }
 
-fn task(pid: i32) -> Task {
-    Task {
-        pid,
-        state: 1,
-        comm: "a".into(),
-        addr: 0xff,
-        port: 80,
-        digest: [7; 32],
-        bytes: vec![1, 2],
-        path: "/tmp".into(),
-        mode: 1,
-    }
+/// Copies a little-endian number out of a packet.
+fn number(bytes: &[u8], offset: usize) -> u64 {
+    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"))
 }
 
 #[test]
-fn the_whole_path() {
-    let (a, b) = (task(1), task(2));
-    tracepoint::trace!(sched_switch(&a, &b));
+fn from_a_typed_call_to_the_bytes_of_a_packet() {
+    let prev = Task { pid: 1, state: 3, comm: "init".to_owned() };
+    let next = Task { pid: 2, state: 0, comm: "sh".to_owned() };
+
+    // 2. Off: listed before the first hit, and a site computes nothing.
+    let tracepoint = tracepoint::find("sched:sched_switch").expect("the linker gathered it");
+    assert!(!tracepoint.is_on());
+    let unused = || -> &Task { unreachable!("the tracepoint is off") };
+    tracepoint::trace!(sched_switch(&prev, unused()));
+
+    // 3. A probe has the typed arguments; this one marks, by hand, what it sees: the mission's first program.
     let hits = Arc::new(AtomicU64::new(0));
-    let h = Arc::clone(&hits);
+    let count = Arc::clone(&hits);
     let probe = register_trace_sched_switch(move |prev, next| {
-        assert_eq!((prev.pid, next.pid), (1, 2));
-        h.fetch_add(1, Ordering::Relaxed);
+        count.fetch_add(1, Ordering::Relaxed);
         tracepoint::trace_mark!(
             kernel_sched_switch,
             "prev_pid %d next_pid %d prev_state %ld",
@@ -82,41 +57,66 @@ fn the_whole_path() {
             prev.state
         );
     })
-    .unwrap();
+    .expect("registers");
     assert!(trace_sched_switch_enabled());
-    let channel = OpenChannel::open(Channel::discard(1 << 16), [1; 16], 0, 16, Box::new(AnonymousMemory)).unwrap();
-    let subs: Vec<_> = tracepoint::markers()
-        .map(|m| {
-            let id = channel.add_event().unwrap();
-            println!("{} {} {:?}", m.full_name(), m.format(), m.location());
-            m.subscribe(Subscriber::record(channel.clone(), id))
+
+    // 4. A channel subscribes to both markers: the one derived from the field block, and the one by hand.
+    let channel =
+        OpenChannel::open(Channel::discard(1 << 16), [0xAB; 16], 5, 2, Box::new(AnonymousMemory)).expect("memory");
+    let subscriptions: Vec<_> = ["sched:sched_switch", "event_path:kernel_sched_switch"]
+        .into_iter()
+        .map(|name| {
+            let marker =
+                tracepoint::markers().find(|marker| marker.full_name() == name).expect("the linker gathered it");
+            marker.subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event().expect("an id")))
         })
         .collect();
-    tracepoint::trace!(self::sched_switch(&a, &b));
-    trace_sched_switch(&a, &b);
-    tracepoint::trace!(slow_request(5));
-    tracepoint::trace!(slow_request(5_000_000));
-    trace_read(1, 2);
-    trace_write(1, 2);
-    trace_nothing();
-    tracepoint::marker::Subscription::end_all(subs);
+
+    // 5. Two events: each evaluated once, recorded, then probed; the probe's mark is an event of its own.
+    tracepoint::trace!(sched_switch(&prev, &next));
+    trace_sched_switch(&next, &prev);
+
+    // 6. Off again: after this nothing runs and nothing is written.
+    Subscription::end_all(subscriptions);
     unregister_trace_sched_switch(probe);
-    assert!(!trace_sched_switch_enabled());
+    trace_sched_switch(&prev, &next);
+    assert!(!tracepoint.is_on());
     assert_eq!(hits.load(Ordering::Relaxed), 2);
-    let mut n = 0;
-    channel.finish(|p| {
-        n = n.max(p.events_after);
-    });
-    assert_eq!(n, 2 + 2 + 1 + 2);
-    println!("{:?}", channel.account());
+
+    // 7. The packet: CTF from its first byte, a header word and packed fields for each record.
+    let mut packets = Vec::new();
+    channel.finish(|packet| packets.push(packet.bytes.to_vec()));
     channel.close();
-    for t in tracepoint::tracepoints() {
-        println!("{} {:?} {:?} {:?}", t.full_name(), t.arguments(), t.location(), t.doc());
+    let [packet, last] = packets.as_slice() else { panic!("one packet, and the last one with the final counts") };
+    assert_eq!(packet[..4], PACKET_MAGIC.to_le_bytes());
+    assert_eq!(packet[4..20], [0xAB; 16], "the trace's uuid");
+    assert_eq!(packet[20..24], 5u32.to_le_bytes(), "the stream class");
+    let (begin, end, content) = (number(packet, 32), number(packet, 40), number(packet, 48));
+    assert_eq!(content, packet.len() as u64 * 8);
+    assert_eq!(number(packet, 64), 1, "the stream's first packet has number 0 and is empty");
+    let mut records = &packet[96..];
+    let mut times = Vec::new();
+    for (prev, next) in [(&prev, &next), (&next, &prev)] {
+        let derived_size = 8 + 4 + 4 + next.comm.len() + 1;
+        let derived = &records[..derived_size];
+        assert_eq!(number(derived, 0) & 0xFFFF, 0, "the id of the derived event");
+        assert_eq!(derived[8..12], prev.pid.to_le_bytes());
+        assert_eq!(derived[12..16], next.pid.to_le_bytes());
+        assert_eq!(&derived[16..], [next.comm.as_bytes(), &[0]].concat());
+        let by_hand = &records[derived_size..derived_size + 8 + 4 + 4 + 8];
+        assert_eq!(number(by_hand, 0) & 0xFFFF, 1, "the id of the event by hand");
+        assert_eq!(by_hand[16..24], prev.state.to_le_bytes());
+        times.extend([number(derived, 0) >> 16, number(by_hand, 0) >> 16]);
+        records = &records[derived_size + by_hand.len()..];
     }
-    fn p(_: u64) {}
-    let h = tracepoint::find("sched:slow_request").unwrap().register::<fn(u64)>(p).unwrap();
-    drop(h);
-    let e = tracepoint::find("sched:slow_request").unwrap().register::<fn(u32)>(|_| {}).unwrap_err();
-    println!("{e}");
-    println!("{}", tracepoint::find("sched:slow_reqest").unwrap_err());
+    assert!(records.is_empty());
+    assert!(times.is_sorted() && times[0] == begin & 0xFFFF_FFFF_FFFF && times[3] == end & 0xFFFF_FFFF_FFFF);
+    assert_eq!((last.len(), number(last, 88)), (96, 4), "no records, and four before it");
+
+    // 8. The books: every event that fired was recorded, by counters that know nothing of each other.
+    let account = channel.account();
+    for event in &account.events {
+        assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));
+    }
+    assert_eq!(account.streams[0].recorded, 4);
 }

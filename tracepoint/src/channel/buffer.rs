@@ -25,10 +25,9 @@ use super::config::Policy;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
 use crate::counter::LocalCounter;
 use crate::field::{Fields, Writer};
-use crate::primitive::{AtomicU64, Ordering};
 use crate::record;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 
 /// A packet is closed before it is this old, in ns: the 48 bits of a record's time must not run over twice.
 const MAX_AGE: u64 = 1 << 47;
@@ -44,8 +43,6 @@ struct Cursor {
     begin: u64,
     /// The time of the last record.
     last: u64,
-    /// Records in this stream since the beginning.
-    records: u64,
 }
 
 /// One of the two buffers of a ring.
@@ -59,6 +56,8 @@ pub(super) struct Buffer {
     /// Set from reserve to commit. Only the owner and its signal handlers look at it.
     writing: AtomicBool,
     cursor: UnsafeCell<Cursor>,
+    /// Records in this stream since the beginning. Stored by the owner, between reserve and commit; loaded by anybody.
+    records: AtomicU64,
     closed: AtomicU64,
     released: AtomicU64,
     /// For each slot, the records of the stream up to the end of the closed packet in it. Published by `closed`.
@@ -110,8 +109,8 @@ impl Buffer {
                 used: packet_size,
                 begin: now,
                 last: now,
-                records: 0,
             }),
+            records: AtomicU64::new(0),
             closed: AtomicU64::new(0),
             released: AtomicU64::new(0),
             records_at_end: (0..packets).map(|_| AtomicU64::new(0)).collect(),
@@ -171,7 +170,7 @@ impl Buffer {
         }
         cursor.used += size;
         cursor.last = time;
-        cursor.records += 1;
+        self.records.store(self.records() + 1, Ordering::Relaxed);
         cursor.packet.commit(cursor.used);
         Ok(())
     }
@@ -199,7 +198,7 @@ impl Buffer {
                 time,
                 seq_num: next + 1, // 0 is the empty packet with which the stream begins
                 tid,
-                events_before: cursor.records,
+                events_before: self.records(),
                 size: self.packet_size,
             };
             cursor.packet.open(&self.stream, opening);
@@ -207,6 +206,10 @@ impl Buffer {
         cursor.used = HEADER_SIZE;
         cursor.begin = time;
         Ok(())
+    }
+
+    fn records(&self) -> u64 {
+        self.records.load(Ordering::Relaxed)
     }
 
     /// The slot of packet `number`.
@@ -221,7 +224,7 @@ impl Buffer {
         cursor.packet = PacketPtr(std::ptr::null_mut());
         cursor.used = self.packet_size;
         let number = self.closed.load(Ordering::Relaxed);
-        self.records_at_end[self.slot(number)].store(cursor.records, Ordering::Relaxed);
+        self.records_at_end[self.slot(number)].store(self.records(), Ordering::Relaxed);
         // R2: Release pairs with the Acquire load in `closed_packets`: the packet is whole before it counts as closed.
         self.closed.store(number + 1, Ordering::Release);
     }
@@ -276,7 +279,7 @@ impl Buffer {
 
     /// Whether the buffer was ever used: a record, or a loss.
     pub(super) fn is_used(&self) -> bool {
-        self.closed.load(Ordering::Relaxed) > 0 || self.discarded.get() > 0
+        self.records() > 0 || self.discarded.get() > 0
     }
 
     /// The empty packet with the final counts with which the stream ends. The owner is outside, or gone.
@@ -287,18 +290,17 @@ impl Buffer {
             time: time.max(cursor.last),
             seq_num: self.closed.load(Ordering::Relaxed) + 1,
             tid: 0,
-            events_before: cursor.records,
+            events_before: self.records(),
             size: HEADER_SIZE,
         };
         empty_packet(&self.stream, opening, self.discarded.get())
     }
 
-    /// What the buffer counted. `records` is exact only if the owner is outside.
+    /// What the buffer counted; exact if the owner is outside.
     pub(super) fn account(&self) -> super::StreamAccount {
         super::StreamAccount {
             instance: self.stream.instance,
-            // SAFETY: a read of one aligned word; exact only if the owner is outside, as the doc says.
-            recorded: unsafe { (&raw const (*self.cursor.get()).records).read_volatile() },
+            recorded: self.records(),
             discarded: self.discarded.get(),
             clamped: self.clamped.get(),
             altered: self.altered.get(),

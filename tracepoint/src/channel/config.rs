@@ -97,6 +97,11 @@ impl Channel {
         self
     }
 
+    /// What happens when a ring is full.
+    pub const fn policy(&self) -> Policy {
+        self.policy
+    }
+
     /// The size of a packet in bytes.
     pub fn packet_size(&self) -> usize {
         // Multiples of eight keep the counters in the headers aligned.

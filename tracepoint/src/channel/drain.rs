@@ -16,7 +16,7 @@ use std::sync::{Arc, PoisonError};
 pub struct StreamId {
     /// The channel's stream class id.
     pub class: u32,
-    /// The stream's instance number; `u64::MAX` for the stream of events that had no ring.
+    /// The stream's instance number; `u32::MAX` for the stream of events that had no ring.
     pub instance: u64,
 }
 

@@ -164,10 +164,16 @@ impl OpenChannel {
             .map_err(|_| full)
     }
 
-    /// The instance number of the stream of events that had no ring.
+    /// Whether the channel has given this id.
+    pub(crate) fn has_event(&self, id: EventId) -> bool {
+        u32::from(id.0) < self.events.load(Ordering::Relaxed)
+    }
+
+    /// The instance number of the stream of events that had no ring: beyond those of rings. Not the largest of 64 bits, which
+    /// babeltrace2 takes for "none".
     #[expect(clippy::unused_self, reason = "reads as a property of the channel beside its other streams")]
     pub(super) const fn orphan_instance(&self) -> u64 {
-        u64::MAX
+        u32::MAX as u64
     }
 
     pub(super) fn stream(&self, instance: u64) -> Stream {

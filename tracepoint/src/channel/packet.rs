@@ -10,7 +10,7 @@
 //!
 //! All little-endian. Times in nanoseconds, sizes in bits. Commit is the store of `content_size`.
 
-use crate::primitive::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The first four bytes of a packet.
 pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;

@@ -48,7 +48,12 @@ impl std::fmt::Debug for Subscriber {
 
 impl Subscriber {
     /// Records the events in `channel`, under an id that the channel gave for this marker.
-    pub const fn record(channel: Arc<OpenChannel>, id: EventId) -> Self {
+    ///
+    /// # Panics
+    ///
+    /// If `channel` has not given so many ids: the id is another channel's.
+    pub fn record(channel: Arc<OpenChannel>, id: EventId) -> Self {
+        assert!(channel.has_event(id), "the event id was given by another channel");
         Self { consumer: Consumer::Record { channel, id }, filter: None }
     }
 

@@ -136,6 +136,10 @@ impl Tracepoint {
     /// Disconnects the probe of `ticket`, if a panic has not done so before, and waits as the module head says.
     pub(crate) fn disconnect(&self, ticket: u64) {
         let garbage = self.remove(ticket);
+        if garbage.is_empty() {
+            // Disconnected by a panic before: what it owned is freed elsewhere, but it may still be running.
+            return control::synchronize();
+        }
         control::retire(garbage);
     }
 

@@ -127,10 +127,11 @@ fn release(slot: &'static ThreadSlot) {
 
 /// The thread ends: its rings go back to their channels, its slot to the table.
 pub(super) fn leave(slot: &'static ThreadSlot) {
+    // First of all, so that a signal handler that comes from here on cannot take a ring for a slot that is given up.
+    CURRENT.with(|current| current.store(GONE, Ordering::Relaxed));
     slot.section.enter();
     crate::channel::thread_exits(slot);
     slot.section.exit();
-    CURRENT.with(|current| current.store(GONE, Ordering::Relaxed));
     release(slot);
 }
 

@@ -1,0 +1,63 @@
+//! What the benches share: the events that they fire, and channels to record them.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint::{Marker, find};
+
+tracepoint::define_trace! {
+    provider = "bench";
+
+    /// The small workload: two 32-bit numbers and a 64-bit one, 24 bytes with the header word.
+    pub small(a: i32, b: i32, c: i64) { a: i32 = a, b: i32 = b, c: i64 = c }
+
+    /// The workload with text.
+    pub text(name: &str, n: u64) { name: str = name, n: u64 = n }
+}
+
+/// Recording into `n` channels at once: one evaluation, `n` records.
+#[derive(Debug)]
+pub struct Recording {
+    channels: Vec<Arc<OpenChannel>>,
+    subscriptions: Vec<Subscription>,
+}
+
+impl Recording {
+    /// Subscribes `n` flight-recorder channels, whose rings never fill, to the marker called `name`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such marker, or no memory for the rings.
+    pub fn start(name: &str, n: usize) -> Self {
+        let marker: &'static Marker = find(name).expect("declared above").marker().expect("has fields");
+        let channels: Vec<_> = (0..n)
+            .map(|class| {
+                let config = Channel::overwrite(256 << 10).spares(1);
+                OpenChannel::open(config, [9; 16], class as u32, 1, Box::new(AnonymousMemory)).expect("memory")
+            })
+            .collect();
+        let subscriptions = channels
+            .iter()
+            .map(|channel| {
+                let id = channel.add_event().expect("room for one event");
+                marker.subscribe(Subscriber::record(Arc::clone(channel), id))
+            })
+            .collect();
+        Self { channels, subscriptions }
+    }
+
+    /// How many records were committed, over all channels.
+    pub fn recorded(&self) -> u64 {
+        self.channels.iter().flat_map(|channel| channel.account().events).map(|event| event.recorded).sum()
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        Subscription::end_all(std::mem::take(&mut self.subscriptions));
+        for channel in &self.channels {
+            channel.close();
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Loom models of the small concurrent structures of `tracepoint`.
+//!
+//! Loom runs a model under every interleaving, and under every value that the memory orderings allow a load to see. Its atomics
+//! cannot stand in statics, so the core as a whole cannot be built on them: this crate includes the very source files of the
+//! structures, which name their atomics through `primitive`, and the models put them together as the core does.
+//!
+//! Run them with `RUSTFLAGS="--cfg loom" cargo test -p tracepoint-models --release`; without `--cfg loom` the crate is empty.
+#![cfg(all(loom, test))]
+
+#[path = "../../tracepoint/src/grace.rs"]
+#[expect(dead_code, reason = "the models do not ask how deep a thread is")]
+mod grace;
+#[path = "../../tracepoint/src/primitive.rs"]
+mod primitive;
+#[path = "../../tracepoint/src/published.rs"]
+mod published;
+
+mod models;

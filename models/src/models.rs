@@ -1,0 +1,206 @@
+//! Each model states what must hold, and which orderings (letters as in `docs/ordering.md`) it needs: weaken one of them and
+//! the model fails.
+
+use crate::grace::{Section, grace_period_begins};
+use crate::published::Published;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+/// What a list points to: a probe that knows whether it was freed. A relaxed load, so that the model shows whether the
+/// orderings of the structures themselves keep "freed" out of a section.
+struct Probe {
+    freed: AtomicUsize,
+}
+
+/// One thread that fires and the published list, with everything by `Arc`, as the core has everything static.
+struct World {
+    section: Section,
+    list: Published<Arc<Probe>>,
+}
+
+impl World {
+    fn new(probe: &Arc<Probe>) -> Arc<Self> {
+        let world = Self { section: Section::new(), list: Published::none() };
+        assert!(world.list.replace(Some(Box::new(Arc::clone(probe)))).is_none());
+        Arc::new(world)
+    }
+
+    /// What a site does.
+    fn fire(&self) -> bool {
+        self.section.enter();
+        // SAFETY: inside a section until `exit` below.
+        let seen = unsafe { self.list.read() };
+        if let Some(probe) = seen {
+            assert_eq!(probe.freed.load(Ordering::Relaxed), 0, "a probe ran after it was freed");
+        }
+        let ran = seen.is_some();
+        self.section.exit();
+        ran
+    }
+
+    /// What `unregister` does.
+    fn unregister(&self, probe: &Probe) {
+        let old = self.list.replace(None);
+        grace_period_begins();
+        self.section.wait_until_passed();
+        probe.freed.store(1, Ordering::Relaxed);
+        drop(old);
+    }
+}
+
+fn probe() -> Arc<Probe> {
+    Arc::new(Probe { freed: AtomicUsize::new(0) })
+}
+
+/// Promise 3: after unregister has waited, the probe is not running and will not run. Needs G1/G2, G3 and P1.
+#[test]
+fn nothing_runs_after_the_grace_period() {
+    loom::model(|| {
+        let probe = probe();
+        let world = World::new(&probe);
+        let firing = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.fire();
+                world.fire();
+            })
+        };
+        world.unregister(&probe);
+        firing.join().unwrap();
+        assert!(!world.fire(), "a site that fires later finds no list");
+    });
+}
+
+/// What a probe did is seen by whoever waited for it. Needs G3.
+#[test]
+fn the_waiter_sees_what_the_probe_did() {
+    loom::model(|| {
+        let probe = probe();
+        let world = World::new(&probe);
+        let done = Arc::new(AtomicUsize::new(0));
+        let firing = {
+            let (world, done) = (Arc::clone(&world), Arc::clone(&done));
+            thread::spawn(move || {
+                world.section.enter();
+                // SAFETY: inside a section until `exit` below.
+                let ran = unsafe { world.list.read() }.is_some();
+                if ran {
+                    done.store(1, Ordering::Relaxed);
+                }
+                world.section.exit();
+                ran
+            })
+        };
+        world.unregister(&probe);
+        let seen = done.load(Ordering::Relaxed);
+        let ran = firing.join().unwrap();
+        assert!(!ran || seen == 1, "the probe ran, so its effect is visible after the wait");
+    });
+}
+
+/// A waiter that finds the next section open, and never saw the word between the two, sees what the first one did. Needs G3 in
+/// `enter`. The waiter looks twice and does not yield: loom would let the other thread run to its end.
+#[test]
+fn the_next_section_tells_what_the_one_before_did() {
+    loom::model(|| {
+        let probe = probe();
+        let world = World::new(&probe);
+        let done = Arc::new(AtomicUsize::new(0));
+        let firing = {
+            let (world, done) = (Arc::clone(&world), Arc::clone(&done));
+            thread::spawn(move || {
+                world.section.enter();
+                // SAFETY: inside a section until `exit` below.
+                let ran = unsafe { world.list.read() }.is_some();
+                if ran {
+                    done.store(1, Ordering::Relaxed);
+                }
+                world.section.exit();
+                world.section.enter();
+                world.section.exit();
+                ran
+            })
+        };
+        let old = world.list.replace(None);
+        grace_period_begins();
+        let passed = world.section.open().is_none_or(|open| world.section.has_passed(open));
+        let seen = done.load(Ordering::Relaxed);
+        let ran = firing.join().unwrap();
+        assert!(!passed || !ran || seen == 1, "the section had passed, so what ran in it is visible");
+        drop(old);
+    });
+}
+
+/// A probe that fires a tracepoint nests: the inner exit does not end the outer section.
+#[test]
+fn an_inner_exit_does_not_end_the_outer_section() {
+    loom::model(|| {
+        let probe = probe();
+        let world = World::new(&probe);
+        let firing = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.section.enter();
+                // SAFETY: inside a section until the last `exit` below.
+                let seen = unsafe { world.list.read() };
+                world.fire();
+                if let Some(probe) = seen {
+                    assert_eq!(probe.freed.load(Ordering::Relaxed), 0, "freed under an open section");
+                }
+                world.section.exit();
+            })
+        };
+        world.unregister(&probe);
+        firing.join().unwrap();
+    });
+}
+
+/// A list is whole when a reader finds it. Needs P1.
+#[test]
+fn a_published_list_is_whole() {
+    loom::model(|| {
+        let world = Arc::new((Section::new(), Published::<AtomicUsize>::none()));
+        let reading = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.0.enter();
+                // SAFETY: inside a section until `exit` below; nothing is replaced in this model.
+                if let Some(list) = unsafe { world.1.read() } {
+                    assert_eq!(list.load(Ordering::Relaxed), 7);
+                }
+                world.0.exit();
+            })
+        };
+        let list = AtomicUsize::new(0);
+        list.store(7, Ordering::Relaxed);
+        assert!(world.1.replace(Some(Box::new(list))).is_none());
+        reading.join().unwrap();
+        drop(world.1.replace(None));
+    });
+}
+
+/// Two that change at once, each waiting for itself, free each its own.
+#[test]
+fn two_changes_at_once() {
+    loom::model(|| {
+        let first = probe();
+        let world = World::new(&first);
+        let second = probe();
+        let changing = {
+            let (world, second) = (Arc::clone(&world), Arc::clone(&second));
+            thread::spawn(move || {
+                let old = world.list.replace(Some(Box::new(second)));
+                grace_period_begins();
+                world.section.wait_until_passed();
+                drop(old);
+            })
+        };
+        let old = world.list.replace(None);
+        grace_period_begins();
+        world.section.wait_until_passed();
+        drop(old);
+        changing.join().unwrap();
+        drop(world.list.replace(None));
+    });
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Runs the loom models. With --mutate (and in the long mode) it also weakens each ordering in turn, in a copy, and demands that
+# a model fails: a model that passes whatever the code does shows nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+run_models() { # in the current directory
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target" cargo test -q -p tracepoint-models --release --lib
+}
+
+target=$PWD/target/loom
+run_models
+
+case "${1-}" in
+    "") exit 0 ;;
+    --mutate | --long) ;;
+    *) echo "usage: scripts/models.sh [--mutate|--long]" >&2; exit 2 ;;
+esac
+
+root=$PWD
+# Its own: cargo may take the artifact of a copy for that of the tree.
+target=$PWD/target/loom-mutated
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+mkdir -p "$copy/tracepoint"
+cp -r models "$copy/"
+cp Cargo.lock "$copy/"
+sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
+# The copy has no other crates: drop the workspace dependencies that name them by path.
+sed -i '/path = /d' "$copy/Cargo.toml"
+cd "$copy"
+
+mutate() { # letter, file, extended regex, replacement
+    rm -rf tracepoint/src
+    cp -r "$root/tracepoint/src" tracepoint/
+    perl -0pi -e "s/$3/$4/" "tracepoint/src/$2"
+    if cmp -s "tracepoint/src/$2" "$root/tracepoint/src/$2"; then
+        echo "models.sh: the mutation $1 no longer matches $2" >&2
+        exit 1
+    fi
+    if run_models >/dev/null 2>&1; then
+        echo "models.sh: no model fails without $1" >&2
+        exit 1
+    fi
+    echo "without $1 a model fails, as it should"
+}
+
+mutate "G1 (fence in enter)" grace.rs 'fence\(Ordering::SeqCst\);(?=\n    \}\n\n    \/\/\/ Leaves)' ''
+mutate "G2 (fence of the waiter)" grace.rs 'fence\(Ordering::SeqCst\);(?=\n\}\n)' ''
+mutate "G3 (release in exit)" grace.rs 'store\(after, Ordering::Release\)' 'store(after, Ordering::Relaxed)'
+mutate "G3 (release in enter)" grace.rs 'store\(word \+ 1, Ordering::Release\)' 'store(word + 1, Ordering::Relaxed)'
+mutate "P1 (release of the list)" published.rs 'Ordering::AcqRel' 'Ordering::Relaxed'
+mutate "P1 (acquire of the list)" published.rs 'load\(Ordering::Acquire\)' 'load(Ordering::Relaxed)'
+mutate "the wait" grace.rs 'while !self.has_passed\(open\)' 'while false'

@@ -1,0 +1,109 @@
+//! Children of a traced program.
+#![cfg(unix)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
+use tracepoint::marker::{Subscriber, Subscription};
+
+tracepoint::define_trace! {
+    provider = "fork";
+    busy(n: u64) { n: u64 = n }
+}
+
+/// Runs `child` in a forked process and gives its exit code; 99 if it did not end within ten seconds.
+fn in_child(child: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child only calls `child` and `_exit`; the core's own locks are taken care of by its fork handlers, which is
+    // what these tests are about, and malloc's by the C library.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+    if pid == 0 {
+        // SAFETY: alarm and _exit take plain numbers. The alarm ends a child that hangs, by SIGALRM.
+        unsafe {
+            libc::alarm(10);
+            libc::_exit(child());
+        }
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a valid place, `pid` a child of ours that nobody else waits for.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 99 }
+}
+
+#[test]
+fn a_child_changes_probes_while_the_parents_threads_were_inside() {
+    let stop = AtomicBool::new(false);
+    let parent_hits = Arc::new(AtomicU64::new(0));
+    let hits = Arc::clone(&parent_hits);
+    let slow = register_trace_busy(move |_| {
+        hits.fetch_add(1, Ordering::Relaxed);
+        thread::yield_now();
+    })
+    .expect("registers");
+    thread::scope(|scope| {
+        for n in 0..2 {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    trace_busy(n);
+                }
+            });
+        }
+        // A changer, so that the control lock is often held when the fork comes.
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                drop(register_trace_busy(|_| {}));
+            }
+        });
+        for _ in 0..50 {
+            let code = in_child(|| {
+                let ran = Arc::new(AtomicU64::new(0));
+                let count = Arc::clone(&ran);
+                let Ok(probe) = register_trace_busy(move |_| {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }) else {
+                    return 1;
+                };
+                trace_busy(7);
+                probe.unregister();
+                trace_busy(7);
+                tracepoint::synchronize();
+                i32::from(ran.load(Ordering::Relaxed) != 1)
+            });
+            assert_eq!(code, 0, "0: probes work in the child; 99: it hung");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(parent_hits.load(Ordering::Relaxed) > 0);
+    drop(slow);
+}
+
+#[test]
+fn a_child_does_not_write_into_its_parents_rings() {
+    let channel =
+        OpenChannel::open(Channel::discard(1 << 16), [3; 16], 0, 4, Box::new(AnonymousMemory)).expect("opens");
+    let marker = tracepoint::find("fork:busy").expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("first id");
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id));
+    let own = |n| {
+        trace_busy(n);
+    };
+    own(1);
+    let code = in_child(|| {
+        own(2);
+        own(3);
+        // A new thread, whose place in the table was another's in the parent.
+        thread::spawn(|| trace_busy(4)).join().map_or(1, |()| {
+            let event = channel.account().events[id.get() as usize].clone();
+            i32::from(event.lost[Loss::NotAttached as usize] < 3)
+        })
+    });
+    assert_eq!(code, 0);
+    own(5);
+    Subscription::end_all(vec![subscription]);
+    let event = &channel.account().events[id.get() as usize];
+    assert_eq!(event.lost[Loss::NotAttached as usize], 0, "the parent lost nothing");
+    assert_eq!(event.fired, event.recorded);
+    channel.close();
+}
