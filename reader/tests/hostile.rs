@@ -195,9 +195,9 @@ fn greedy_fields_are_bounded() {
 /// A name that holds an escape sequence does not reach the terminal as one; honest text stays as it is.
 #[test]
 fn names_do_not_speak_to_the_terminal() {
-    let metadata = hand::one_event("u8 a;").replace("\"p:x\"", "\"p:\\033[31mx\"").replace("\"box\"", "\"bo\\007x\"");
-    let packet = hand::Packet::of(&[(0, 1000, b"\x01")]);
-    let directory = hand::trace(&metadata, &[("s_0", &[packet.bytes()])]);
+    let metadata = one_event("u8 a;").replace("\"p:x\"", "\"p:\\033[31mx\"").replace("\"box\"", "\"bo\\007x\"");
+    let packet = Packet::of(&[(0, 1000, b"\x01")]);
+    let directory = trace(&metadata, &[("s_0", &[packet.bytes()])]);
     let text = hand::ours(directory.path());
     assert!(text.contains("p:\\u{1b}[31mx") && text.contains("bo\\u{7}x"), "{text}");
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");

@@ -1,0 +1,55 @@
+//! The background thread of a session: it moves packets from the rings to the sinks and keeps spare rings ready.
+
+use nix::sys::signal::SigSet;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use tracepoint_sinks::Drain;
+
+/// Its name, as `top -H` shows it.
+const NAME: &str = "tracepoint-drain";
+/// The pause between rounds while little happens. New threads find a spare ring made within this time.
+const IDLE: Duration = Duration::from_millis(10);
+/// The pause after a round that found something.
+const BUSY: Duration = Duration::from_millis(2);
+
+/// The thread, and the way to wake it.
+#[derive(Debug)]
+pub(crate) struct DrainThread {
+    /// Dropping it wakes the thread, and ends it.
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl DrainThread {
+    /// Starts the thread.
+    pub(crate) fn start(drain: Arc<Mutex<Drain>>) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let thread = Builder::new().name(NAME.to_owned()).spawn(move || run(&drain, &stopped))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the thread, and waits until it has ended.
+    pub(crate) fn stop(self) {
+        drop(self.stop);
+        // A panic was caught inside; there is nothing left that could come out here.
+        let _ = self.thread.join();
+    }
+}
+
+fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
+    // The program's signals are for the program's threads. Should this fail, a handler runs here, as it may on any thread.
+    let _ = SigSet::all().thread_block();
+    let mut pause = IDLE;
+    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let round = || drain.lock().unwrap_or_else(PoisonError::into_inner).drain();
+        // Without memory for another ring threads to come have none, which the channel counts. A round that panicked is tried
+        // again: what it had not released is still in the rings.
+        let drained = catch_unwind(AssertUnwindSafe(round));
+        let moved = matches!(drained, Ok(Ok(drained)) if drained.packets > 0);
+        pause = if moved { BUSY } else { IDLE };
+    }
+}

@@ -1,0 +1,43 @@
+//! Sessions: which events are recorded, through which rings, into which sinks.
+//!
+//! The nouns: a [`Session`] has rules, which choose events by name and level; a [`Channel`], whose rings the events go into;
+//! and sinks (see [`tracepoint_sinks`]), which take what the rings hold. While it runs, one background thread,
+//! `tracepoint-drain`, moves packets from the rings to the sinks. What became of every event is in its account.
+//!
+//! ```
+//! use tracepoint_control::{Session, sinks::CtfSink};
+//!
+//! tracepoint::define_trace! {
+//!     provider = "shop";
+//!     /// Somebody paid.
+//!     #[level(Info)]
+//!     pub paid(cents: u64) { cents: u64 = cents }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let place = tempfile::tempdir()?;
+//! # let dir = place.path().join("trace");
+//! let session = Session::builder("purchases").events("shop:*").level("<=info").sink(CtfSink::create(dir)?).start()?;
+//! tracepoint::trace!(paid(1250));
+//! let summary = session.stop()?;
+//! assert_eq!(summary.events()[0].recorded, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod drain_thread;
+mod process;
+mod rule;
+mod rundir;
+mod session;
+
+pub use rundir::{RunDir, RunDirError};
+pub use session::{Notice, Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
+pub use tracepoint::channel::Channel;
+/// The sinks that a session can be given, and the trait for sinks of one's own.
+pub use tracepoint_sinks as sinks;

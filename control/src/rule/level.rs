@@ -1,0 +1,68 @@
+//! The rule on levels: `<=info`, `==err`, `>=debug`.
+
+use super::BadRule;
+use tracepoint::Level;
+
+/// Compares the numbers of levels: the smaller, the more important.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LevelRule {
+    /// `<=`: at least as important.
+    AtMost(Level),
+    /// `==`: this one.
+    Exactly(Level),
+    /// `>=`: at most as important.
+    AtLeast(Level),
+}
+
+impl LevelRule {
+    /// Reads a rule.
+    pub(crate) fn parse(text: &str) -> Result<Self, BadRule> {
+        let bad = |reason: String| BadRule { text: text.to_owned(), reason };
+        let trimmed = text.trim();
+        let (rule, rest): (fn(Level) -> Self, _) = if let Some(rest) = trimmed.strip_prefix("<=") {
+            (Self::AtMost, rest)
+        } else if let Some(rest) = trimmed.strip_prefix("==") {
+            (Self::Exactly, rest)
+        } else if let Some(rest) = trimmed.strip_prefix(">=") {
+            (Self::AtLeast, rest)
+        } else {
+            return Err(bad(
+                "it does not begin with `<=`, `==` or `>=`; expected for example `<=info` for events that are \
+                            at least as important, `==err`, or `>=debug`"
+                    .to_owned(),
+            ));
+        };
+        rest.trim().parse().map(rule).map_err(|error| bad(format!("{error}")))
+    }
+
+    /// Whether events of `level` are wanted.
+    pub(crate) fn matches(self, level: Level) -> bool {
+        match self {
+            Self::AtMost(limit) => level <= limit,
+            Self::Exactly(wanted) => level == wanted,
+            Self::AtLeast(limit) => level >= limit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smaller_numbers_are_more_important() {
+        assert_eq!(LevelRule::parse("<=info"), Ok(LevelRule::AtMost(Level::Info)));
+        assert_eq!(LevelRule::parse(" == debug_line "), Ok(LevelRule::Exactly(Level::DebugLine)));
+        let rule = LevelRule::AtMost(Level::Info);
+        assert!(rule.matches(Level::Err) && rule.matches(Level::Info) && !rule.matches(Level::Debug));
+        assert!(LevelRule::AtLeast(Level::Info).matches(Level::Debug));
+    }
+
+    #[test]
+    fn what_is_no_rule_is_told_so() {
+        for (text, part) in [("", "does not begin"), ("info", "does not begin"), ("<=loud", "no level")] {
+            let error = LevelRule::parse(text).expect_err(text);
+            assert!(error.reason.contains(part), "{text}: {}", error.reason);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Rules on names: `sched:*`, `net:recv_?`, `io:[a-m]*`, and `!…` for what is left out.
+
+use super::BadRule;
+use glob::Pattern;
+
+/// A pattern for `provider:name`, and whether it takes events in or leaves them out.
+#[derive(Debug)]
+pub(crate) struct NameRule {
+    text: String,
+    pattern: Pattern,
+    excludes: bool,
+}
+
+impl NameRule {
+    /// Reads a rule.
+    pub(crate) fn parse(text: &str) -> Result<Self, BadRule> {
+        let bad = |reason: String| BadRule { text: text.to_owned(), reason };
+        let (excludes, glob) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        if glob.is_empty() {
+            return Err(bad(
+                "it is empty; expected a name like `provider:name`, or a pattern like `provider:*`".to_owned()
+            ));
+        }
+        if !glob.contains([':', '*', '?', '[']) {
+            return Err(bad(format!(
+                "it names no provider; expected `provider:name`: `*:{glob}` for one event of any provider, `{glob}:*` for a \
+                 provider"
+            )));
+        }
+        // Two stars say what one says; to the library they would say something about folders.
+        let mut plain = glob.to_owned();
+        while plain.contains("**") {
+            plain = plain.replace("**", "*");
+        }
+        let pattern = Pattern::new(&plain).map_err(|error| {
+            let at = error.pos + 1;
+            bad(format!("{} at character {at}; expected `*`, `?`, `[abc]`, `[a-z]` or `[!a]` in a name", error.msg))
+        })?;
+        Ok(Self { text: text.to_owned(), pattern, excludes })
+    }
+
+    /// The rule as it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it leaves events out.
+    pub(crate) const fn excludes(&self) -> bool {
+        self.excludes
+    }
+
+    /// Whether `name`, a `provider:name`, is one that the rule speaks of.
+    pub(crate) fn matches(&self, name: &str) -> bool {
+        self.pattern.matches(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(rule: &str, name: &str) -> bool {
+        NameRule::parse(rule).is_ok_and(|rule| rule.matches(name))
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (rule, name, expected) in [
+            ("sched:*", "sched:switch", true),
+            ("sched:*", "xsched:switch", false),
+            ("*", "a:b", true),
+            ("a:**", "a:b/c", true),
+            ("*:recv_?", "net:recv_1", true),
+            ("*:recv_?", "net:recv_12", false),
+            ("io:[a-m]*", "io:close", true),
+            ("io:[!a-m]*", "io:close", false),
+            ("s*", "sched:switch", true),
+            ("!sched:*", "sched:switch", true),
+        ] {
+            assert_eq!(matches(rule, name), expected, "{rule} on {name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_told_so() {
+        for (rule, part) in [("", "empty"), ("!", "empty"), ("sched", "`sched:*`"), ("a:[", "at character 3")] {
+            let error = NameRule::parse(rule).expect_err(rule);
+            assert!(error.reason.contains(part), "{rule}: {}", error.reason);
+        }
+    }
+}

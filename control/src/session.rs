@@ -1,0 +1,133 @@
+//! Sessions: from the rules to the recording, and to its account.
+
+mod builder;
+mod error;
+mod notice;
+mod plan;
+mod status;
+
+pub use builder::SessionBuilder;
+pub use error::{SessionError, SinkFailure};
+pub use notice::Notice;
+pub use status::{Status, Summary};
+
+use crate::drain_thread::DrainThread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use tracepoint::channel::OpenChannel;
+use tracepoint::marker::Subscription;
+use tracepoint_sinks::Drain;
+
+/// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
+///
+/// A child that is forked from the process has no part in the session: what it fires is not recorded, and `stop` and drop do
+/// nothing there.
+///
+/// Inside a probe a session cannot be waited for: `stop` refuses, and a session that is dropped there is ended by a thread of its
+/// own, soon after.
+#[derive(Debug)]
+pub struct Session {
+    name: String,
+    /// The process that started it.
+    process: u32,
+    notices: Vec<Notice>,
+    /// `None` once it has stopped.
+    running: Option<Running>,
+}
+
+/// What a session holds while it runs.
+#[derive(Debug)]
+struct Running {
+    subscriptions: Vec<Subscription>,
+    thread: DrainThread,
+    drain: Arc<Mutex<Drain>>,
+    channel: Arc<OpenChannel>,
+}
+
+impl Session {
+    /// Begins the description of a session called `name`: 1 to 255 bytes, without `/` and NUL, not starting with a dot.
+    pub fn builder(name: impl Into<String>) -> SessionBuilder {
+        SessionBuilder::new(name.into())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is worth knowing about how it was started, and was no reason not to start it.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// How it fares. The counters run while they are read. In a forked child the status is empty.
+    ///
+    /// Waits for a sink that is being written to.
+    pub fn status(&self) -> Status {
+        match &self.running {
+            Some(running) if self.is_ours() => {
+                Status::new(running.drain.lock().unwrap_or_else(PoisonError::into_inner).report())
+            }
+            _ => Status::default(),
+        }
+    }
+
+    /// Ends the recording: switches the events off, waits for those that are being written, moves what is in the rings to the
+    /// sinks, and closes these.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Sinks`] if a sink failed, now or while the session ran; it holds the summary, and the other sinks are
+    /// complete. [`SessionError::Forked`] in a child that was forked from the process; nothing is done there.
+    /// [`SessionError::InsideProbe`] inside a probe; the session is then dropped.
+    pub fn stop(mut self) -> Result<Summary, SessionError> {
+        if !self.is_ours() {
+            return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
+        }
+        if tracepoint::in_probe() {
+            return Err(SessionError::InsideProbe { name: self.name.clone() });
+        }
+        let reports = self.running.take().map(Running::stop).unwrap_or_default();
+        Summary::new(self.name.clone(), reports)
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process == process::id()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        if self.is_ours() {
+            // Whoever drops a session does not ask how it ended; and a panic here could end the program.
+            let stop = move || drop(catch_unwind(AssertUnwindSafe(|| running.stop())));
+            if tracepoint::in_probe() {
+                // Without a thread to be had the session is dropped as it is: the trace lacks its end, and `verify` says so.
+                let _ = thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(stop);
+            } else {
+                stop();
+            }
+        } else {
+            // The thread, the rings and the files are the parent's, and a lock may be held by a thread that is not here.
+            std::mem::forget(running);
+        }
+    }
+}
+
+impl Running {
+    fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
+        let Self { subscriptions, thread, drain, channel } = self;
+        // Waits for a grace period: from here on nothing is written into the rings.
+        Subscription::end_all(subscriptions);
+        thread.stop();
+        // The thread had the other reference.
+        let reports = Arc::into_inner(drain)
+            .map(|drain| drain.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
+            .unwrap_or_default();
+        channel.close();
+        reports
+    }
+}

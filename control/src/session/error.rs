@@ -1,0 +1,117 @@
+//! Why a session does not start, or how it ended badly.
+
+use super::status::Summary;
+use std::io;
+use tracepoint::channel::{ConfigError, TooManyEvents};
+use tracepoint_sinks::SinkError;
+
+/// A session cannot start, or did not end well.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The name will not do for a file.
+    #[error("{name:?} is no session name: {reason}; use 1 to 255 bytes without `/`, not starting with a dot")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A rule for events does not read as one.
+    #[error("the rule `{rule}` cannot be understood: {reason}")]
+    Rule {
+        /// The rule.
+        rule: String,
+        /// What is wrong with it, and what was expected.
+        reason: String,
+    },
+    /// The rule for levels does not read as one.
+    #[error("the level rule `{rule}` cannot be understood: {reason}")]
+    Level {
+        /// The rule.
+        rule: String,
+        /// What is wrong with it, and what was expected.
+        reason: String,
+    },
+    /// There are no events at all.
+    #[error(
+        "this program has no events: declare some with `define_trace!` (a bare hook without a field block exports none); a \
+         crate that is only a dependency, and never named in the code, is not linked (`use it as _;`); and the feature `off` \
+         of tracepoint removes all"
+    )]
+    NoEvents,
+    /// A rule matches none of them.
+    #[error("no event matches `{rule}`{}", hint(nearest))]
+    NoMatch {
+        /// The rule.
+        rule: String,
+        /// The names that come nearest; may be empty.
+        nearest: Vec<String>,
+    },
+    /// The rules together leave nothing.
+    #[error("the rules leave no event: {reason}")]
+    NothingLeft {
+        /// Which rule took the last ones away.
+        reason: String,
+    },
+    /// There is nowhere to record to.
+    #[error("the session has no sink: give it one, for example `.sink(CtfSink::create(dir)?)`")]
+    NoSink,
+    /// The channel cannot be opened.
+    #[error("the channel cannot be opened: {0}")]
+    Channel(#[from] ConfigError),
+    /// The rules match more events than a channel has ids for.
+    #[error("{0}; choose fewer with `.events(…)`")]
+    TooManyEvents(#[from] TooManyEvents),
+    /// A sink cannot begin.
+    #[error("the session does not start: {0}")]
+    Start(#[source] SinkError),
+    /// The background thread cannot be started.
+    #[error("the session's thread cannot be started: {0}")]
+    Thread(#[source] io::Error),
+    /// The recording ended, and sinks had failed.
+    #[error("{}", failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Sinks {
+        /// Which, and how.
+        failures: Vec<SinkFailure>,
+        /// What became of the events all the same.
+        summary: Box<Summary>,
+    },
+    /// A probe tried to stop it.
+    #[error(
+        "the session {name} cannot be stopped inside a probe, which it would have to wait for; it ends by itself now"
+    )]
+    InsideProbe {
+        /// The session's name.
+        name: String,
+    },
+    /// The session belongs to the process that this one was forked from.
+    #[error("the session {name} is one of process {process}, from which this one was forked; stop it there")]
+    Forked {
+        /// The session's name.
+        name: String,
+        /// The process that started it.
+        process: u32,
+    },
+}
+
+/// A sink that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{sink}: {error}{}", if *refused > 0 { format!(" ({refused} packets were lost)") } else { String::new() })]
+#[non_exhaustive]
+pub struct SinkFailure {
+    /// What it is called.
+    pub sink: String,
+    /// Its first error.
+    #[source]
+    pub error: SinkError,
+    /// How many packets it did not take. Their events are in its account, under `sink`.
+    pub refused: u64,
+}
+
+fn hint(nearest: &[String]) -> String {
+    match nearest {
+        [] => "; names are written `provider:name`".to_owned(),
+        names => format!("; did you mean {}?", names.join(" or ")),
+    }
+}

@@ -1,0 +1,45 @@
+//! What is worth knowing, and no error.
+
+use std::fmt;
+
+/// Something that a session did other than one might expect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// Several declarations share a name and differ in level or fields: they are recorded as events of their own.
+    Renamed {
+        /// The name that they share.
+        name: String,
+        /// The name under which one of them is recorded.
+        recorded: String,
+        /// Where it is declared: file and line.
+        declared: String,
+    },
+    /// A rule that leaves events out matches none.
+    UselessExclusion {
+        /// The rule.
+        rule: String,
+    },
+    /// The run directory cannot be used. Times of several processes may be microseconds apart when their traces are merged.
+    NoSharedClock {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Renamed { name, recorded, declared } => {
+                write!(f, "{name} of {declared} is recorded as {recorded}: another event of that name has other fields")
+            }
+            Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` leaves nothing out: no event matches it"),
+            Self::NoSharedClock { reason } => {
+                write!(
+                    f,
+                    "the clock cannot be shared with other processes, whose times may be microseconds apart: {reason}"
+                )
+            }
+        }
+    }
+}

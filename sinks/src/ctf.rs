@@ -1,0 +1,22 @@
+//! CTF 1.8 directories, as babeltrace2 and Trace Compass read them.
+//!
+//! ```text
+//!   DIR/metadata               one append-only text: layout, environment, clock, channels, events
+//!   DIR/<channel>_<instance>   the packets of one ring, one after the other
+//!   DIR/account/account.json   what was fired, recorded and lost; below DIR, where viewers do not look for streams
+//! ```
+//!
+//! Packets are CTF already and are appended as they come. A file always ends with a whole packet: what a full disk cuts off
+//! is taken back, and the place for a stream's last packet, which has the final counts, is kept free from the start.
+
+mod directory;
+mod error;
+mod metadata;
+mod sink;
+mod streams;
+mod tsdl;
+mod types;
+
+pub use error::CtfError;
+pub use metadata::MetadataText;
+pub use sink::CtfSink;

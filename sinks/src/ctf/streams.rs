@@ -1,0 +1,73 @@
+//! Files that only ever grow by whole pieces.
+
+use super::directory::Directory;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::process::{Resource, getrlimit};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use tracepoint::channel::HEADER_SIZE;
+
+/// What is kept free behind the last packet: the place for the one with which the stream ends.
+const RESERVE: u64 = HEADER_SIZE as u64;
+
+/// The files of a directory, by name. One of them is open at a time: a program that is traced needs its descriptors itself.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    lengths: HashMap<String, Length>,
+    open: Option<(String, File)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Length {
+    /// The length of all whole pieces, in bytes.
+    whole: u64,
+    /// Whether a part of another piece may follow them.
+    dirty: bool,
+}
+
+impl Streams {
+    /// Appends `bytes` to the file `name`, all or nothing; makes the file at the first time. A piece larger than a packet's
+    /// header leaves room for another header behind it.
+    pub(super) fn append(&mut self, directory: &Directory, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let file = match &mut self.open {
+            Some((open, file)) if open == name => file,
+            other => {
+                let known = self.lengths.contains_key(name);
+                let file = if known { directory.open_file(name)? } else { directory.create_file(name)? };
+                self.lengths.entry(name.to_owned()).or_default();
+                &mut other.insert((name.to_owned(), file)).1
+            }
+        };
+        let length = self.lengths.entry(name.to_owned()).or_default();
+        if length.dirty {
+            file.set_len(length.whole)?;
+            length.dirty = false;
+        }
+        make_room(file, length.whole, bytes.len() as u64)?;
+        if let Err(error) = file.write_all(bytes) {
+            length.dirty = file.set_len(length.whole).is_err();
+            return Err(error);
+        }
+        length.whole += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Sees to it that a piece fits before any of it is written.
+fn make_room(file: &File, end: u64, len: u64) -> io::Result<()> {
+    let reserve = if len > RESERVE { RESERVE } else { 0 };
+    let wanted = len + reserve;
+    // Writing beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the program that is traced.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| end + wanted > limit) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    if reserve == 0 {
+        return Ok(());
+    }
+    match fallocate(file, FallocateFlags::KEEP_SIZE, end, wanted) {
+        Err(errno @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => Err(errno.into()),
+        // Not every file system can; the write itself will tell.
+        _ => Ok(()),
+    }
+}

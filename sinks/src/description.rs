@@ -1,0 +1,57 @@
+//! What a sink is told about channels and events before their first packet.
+
+use tracepoint::channel::{EventId, OpenChannel, Policy};
+use tracepoint::field::FieldDescriptor;
+use tracepoint::{Level, Marker};
+
+/// A channel: its packets are those of one stream class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelDescription {
+    /// The id of its stream class.
+    pub class: u32,
+    /// Its name, the first part of its streams' names.
+    pub name: String,
+    /// What it does when a ring is full.
+    pub policy: Policy,
+}
+
+impl ChannelDescription {
+    /// The description of `channel`.
+    pub fn of(channel: &OpenChannel) -> Self {
+        Self { class: channel.class(), name: channel.name().to_owned(), policy: channel.config().policy() }
+    }
+}
+
+/// A kind of event in a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventDescription {
+    /// The id of its channel's stream class.
+    pub class: u32,
+    /// Its id in the channel.
+    pub id: u16,
+    /// Its name as it is recorded: `provider:name`, with something appended where events of one name differ in their fields.
+    pub name: String,
+    /// How important it is.
+    pub level: Level,
+    /// Its fields, in the order of the record.
+    pub fields: &'static [FieldDescriptor],
+    /// What its author says of it; may be empty.
+    pub doc: &'static str,
+    /// The format string of its marker.
+    pub format: &'static str,
+}
+
+impl EventDescription {
+    /// The event as which the channel with stream class `class` records `marker`, under `name`.
+    pub fn of(marker: &'static Marker, class: u32, id: EventId, name: impl Into<String>) -> Self {
+        Self {
+            class,
+            id: id.get(),
+            name: name.into(),
+            level: marker.level(),
+            fields: marker.fields(),
+            doc: marker.doc(),
+            format: marker.format(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Moves packets from channels to sinks, and keeps the books of what arrived.
+//!
+//! The step before is the channel, which hands out whole packets and counts what it lost itself; the step after are the sinks.
+//! Each sink has books of its own: one may fail while another goes on.
+
+mod books;
+mod feed;
+
+use crate::account::Account;
+use crate::description::{ChannelDescription, EventDescription};
+use crate::error::SinkError;
+use crate::sink::{Sink, StreamInfo};
+use crate::trace_info::TraceInfo;
+use books::Positions;
+use feed::Feed;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use tracepoint::channel::{OpenChannel, Packet};
+
+/// What one round of [`Drain::drain`] moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// Packets taken out of the rings.
+    pub packets: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+}
+
+/// How one sink fares, or fared.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SinkReport {
+    /// What the sink is called.
+    pub name: String,
+    /// Bytes that it took.
+    pub bytes: u64,
+    /// Packets that it took.
+    pub packets: u64,
+    /// Packets that it did not take.
+    pub refused: u64,
+    /// The account as this sink sees it.
+    pub account: Account,
+    /// The first error; `None` if there was none.
+    pub error: Option<SinkError>,
+}
+
+/// Channels, and the sinks that their packets go to.
+pub struct Drain {
+    trace: TraceInfo,
+    channels: Vec<Arc<OpenChannel>>,
+    events: Vec<EventDescription>,
+    feeds: Vec<Feed>,
+    positions: Positions,
+}
+
+impl fmt::Debug for Drain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drain").field("trace", &self.trace).field("channels", &self.channels).finish_non_exhaustive()
+    }
+}
+
+impl Drain {
+    /// A drain of `channels`, all of the trace `trace`, into `sinks`. Nothing is done yet.
+    pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>, sinks: Vec<Box<dyn Sink>>) -> Self {
+        let feeds = sinks.into_iter().map(Feed::new).collect();
+        Self { trace, channels, events: Vec::new(), feeds, positions: Positions::default() }
+    }
+
+    /// Tells the sinks that the trace begins. Called once, before anything else.
+    ///
+    /// # Errors
+    ///
+    /// That of the first sink that cannot begin; the others are not asked.
+    pub fn begin(&mut self) -> Result<(), SinkError> {
+        let channels: Vec<_> = self.channels.iter().map(|channel| ChannelDescription::of(channel)).collect();
+        self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.begin(&self.trace, &channels)))
+    }
+
+    /// Tells the sinks of events. Called before the events are switched on.
+    ///
+    /// # Errors
+    ///
+    /// That of the first sink that cannot take them; the others are not asked.
+    pub fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.describe(events)))?;
+        self.events.extend_from_slice(events);
+        Ok(())
+    }
+
+    /// One round: keeps the channels supplied with spare rings, and moves all closed packets to the sinks.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for another ring; the packets are moved all the same. Errors of sinks are kept for the report.
+    pub fn drain(&mut self) -> io::Result<Drained> {
+        let mut drained = Drained::default();
+        let mut supplied = Ok(());
+        for channel in &self.channels {
+            supplied = supplied.and(channel.maintain());
+            channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
+        }
+        supplied.map(|()| drained)
+    }
+
+    /// Moves everything that the channels still hold, and lets each sink finish, whatever became of the others.
+    ///
+    /// Nothing fires into the channels any more: their subscriptions have ended, and a grace period has passed.
+    pub fn finish(mut self) -> Vec<SinkReport> {
+        let mut drained = Drained::default();
+        for channel in &self.channels {
+            channel.finish(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
+        }
+        let base = self.base_account(true);
+        self.feeds.into_iter().map(|feed| feed.finish(&self.channels, &self.positions, base.clone())).collect()
+    }
+
+    /// How the sinks fare, with the account so far: as good as a look at running counters can be.
+    pub fn report(&self) -> Vec<SinkReport> {
+        let base = self.base_account(false);
+        self.feeds.iter().map(|feed| feed.report(&self.channels, &self.positions, base.clone())).collect()
+    }
+
+    /// The account without what differs from sink to sink.
+    fn base_account(&self, complete: bool) -> Account {
+        let mut account = Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid);
+        account.complete = complete;
+        for channel in &self.channels {
+            books::add_channel(&mut account, channel, &self.events);
+        }
+        account
+    }
+}
+
+fn deliver(
+    channel: &OpenChannel,
+    positions: &mut Positions,
+    feeds: &mut [Feed],
+    drained: &mut Drained,
+    packet: &Packet<'_>,
+) {
+    drained.packets += 1;
+    drained.bytes += packet.bytes.len() as u64;
+    positions.pass(packet);
+    let stream = StreamInfo { id: packet.stream, channel: channel.name().to_owned() };
+    for feed in feeds {
+        feed.take(channel, &stream, packet);
+    }
+}

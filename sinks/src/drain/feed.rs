@@ -1,0 +1,109 @@
+//! One sink and its books.
+
+use super::SinkReport;
+use super::books::Positions;
+use crate::account::Account;
+use crate::error::SinkError;
+use crate::sink::{Sink, StreamInfo};
+use std::collections::HashMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tracepoint::channel::{OpenChannel, Packet, StreamId};
+
+/// What arrived of one stream.
+#[derive(Clone, Debug, Default)]
+struct Arrived {
+    /// Where it is kept.
+    file: String,
+    packets: u64,
+    records: u64,
+    /// Records in packets that the sink did not take.
+    lost: u64,
+}
+
+pub(super) struct Feed {
+    /// `None` after a panic: what state it is in then, nobody knows.
+    sink: Option<Box<dyn Sink>>,
+    name: String,
+    streams: HashMap<StreamId, Arrived>,
+    bytes: u64,
+    refused: u64,
+    error: Option<SinkError>,
+}
+
+impl Feed {
+    pub(super) fn new(sink: Box<dyn Sink>) -> Self {
+        let name = sink.name();
+        Self { sink: Some(sink), name, streams: HashMap::new(), bytes: 0, refused: 0, error: None }
+    }
+
+    /// Calls the sink; one that panics is not called again.
+    pub(super) fn call<R>(&mut self, act: impl FnOnce(&mut dyn Sink) -> Result<R, SinkError>) -> Result<R, SinkError> {
+        let panicked = |name: &str| SinkError::new(format!("use {name}"), io::Error::other("it panicked"));
+        let Some(mut sink) = self.sink.take() else { return Err(panicked(&self.name)) };
+        let result = catch_unwind(AssertUnwindSafe(|| act(sink.as_mut()))).map_err(|_| panicked(&self.name))?;
+        self.sink = Some(sink);
+        result
+    }
+
+    /// Gives the sink a packet, and before the first of a stream the empty one with which the stream begins.
+    pub(super) fn take(&mut self, channel: &OpenChannel, stream: &StreamInfo, packet: &Packet<'_>) {
+        let begun = self.streams.get(&stream.id).is_some_and(|arrived| arrived.packets > 0);
+        // A stream does not begin in its middle: without its first packet the reader could not tell what is missing.
+        let first = if begun { Ok(()) } else { self.begin_stream(channel, stream) };
+        if let Err(error) = first.and_then(|()| self.give(stream, packet)) {
+            self.streams.entry(stream.id).or_default().lost += packet.events_after - packet.events_before;
+            self.refused += 1;
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn begin_stream(&mut self, channel: &OpenChannel, stream: &StreamInfo) -> Result<(), SinkError> {
+        let bytes = channel.first_packet(stream.id);
+        self.give(stream, &Packet { stream: stream.id, bytes: &bytes, events_before: 0, events_after: 0 })?;
+        let file = self.call(|sink| Ok(sink.file_of(stream)))?;
+        self.streams.entry(stream.id).or_default().file = file;
+        Ok(())
+    }
+
+    fn give(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
+        self.call(|sink| sink.packet(stream, packet))?;
+        let arrived = self.streams.entry(stream.id).or_default();
+        arrived.packets += 1;
+        arrived.records += packet.events_after - packet.events_before;
+        self.bytes += packet.bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Lets the sink finish. The error of the report is the first one of all.
+    pub(super) fn finish(mut self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) -> SinkReport {
+        let mut report = self.report(channels, positions, base);
+        let finished = self.call(|sink| sink.finish(&report.account));
+        report.error = self.error.or(finished.err());
+        report
+    }
+
+    pub(super) fn report(&self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) -> SinkReport {
+        let mut account = base;
+        for (entry, channel) in account.channels.iter_mut().zip(channels) {
+            for line in &mut entry.streams {
+                let id = StreamId { class: channel.class(), instance: line.instance };
+                line.overwritten = positions.overwritten(id);
+                let Some(arrived) = self.streams.get(&id) else { continue };
+                line.file.clone_from(&arrived.file);
+                line.packets = arrived.packets;
+                line.written = arrived.records;
+                line.sink = arrived.lost;
+            }
+        }
+        SinkReport {
+            name: self.name.clone(),
+            bytes: self.bytes,
+            packets: self.streams.values().map(|arrived| arrived.packets).sum(),
+            refused: self.refused,
+            account,
+            error: self.error.clone(),
+        }
+    }
+}

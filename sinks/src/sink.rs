@@ -1,0 +1,65 @@
+//! The trait of all sinks.
+
+use crate::account::Account;
+use crate::description::{ChannelDescription, EventDescription};
+use crate::error::SinkError;
+use crate::trace_info::TraceInfo;
+use tracepoint::channel::{Packet, StreamId};
+
+/// One stream: the packets of one ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// Its stream class and instance number.
+    pub id: StreamId,
+    /// The name of its channel.
+    pub channel: String,
+}
+
+/// Takes whole packets.
+///
+/// ```text
+///   begin ──▶ describe ──▶ packet* ──▶ finish
+///                ▲────────────┘ more events, while packets come
+/// ```
+///
+/// All calls come from one thread at a time, and never from one that traces. A sink may block; the rings meanwhile fill up,
+/// and what they cannot take is counted. A sink that panics is not called again, and what it would have got is counted as
+/// lost.
+pub trait Sink: Send {
+    /// What the sink is called in messages: `CTF in /tmp/trace`.
+    fn name(&self) -> String;
+
+    /// The trace begins. Called once, first.
+    ///
+    /// # Errors
+    ///
+    /// If nothing can be written; the recording then does not start.
+    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError>;
+
+    /// Events that may stand in packets from now on. Called before they are switched on; may be called again.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written down; the events are then not switched on.
+    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError>;
+
+    /// A packet. Those of one stream come in their order; the first and the last of each stream hold no record.
+    ///
+    /// # Errors
+    ///
+    /// If the packet was not taken, no part of it. It is counted as lost by the sink, and the next one is tried.
+    fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError>;
+
+    /// The trace ends. Called once, last.
+    ///
+    /// # Errors
+    ///
+    /// If something is not in its final place.
+    fn finish(&mut self, account: &Account) -> Result<(), SinkError>;
+
+    /// The name of the file, inside the sink's place, that holds a stream's packets; empty if there is no such file.
+    fn file_of(&self, stream: &StreamInfo) -> String {
+        let _ = stream;
+        String::new()
+    }
+}

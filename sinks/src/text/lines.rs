@@ -1,0 +1,108 @@
+//! Lines on their way out. A line leaves whole, once: what an output did not take is tried again from where it stopped.
+
+use super::order::Entry;
+use std::io::{self, Write};
+use tracepoint_reader::Item;
+use tracepoint_reader::text::{TextOptions, TextWriter};
+
+/// How many bytes are written at a time.
+const CHUNK: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct Lines<W> {
+    out: W,
+    writer: TextWriter,
+    buffer: Vec<u8>,
+    /// How much of the buffer is out.
+    written: usize,
+}
+
+impl<W: Write> Lines<W> {
+    pub(super) fn new(out: W, options: TextOptions) -> Self {
+        Self { out, writer: TextWriter::new(options), buffer: Vec::new(), written: 0 }
+    }
+
+    pub(super) fn with(self, options: TextOptions) -> Self {
+        Self { writer: TextWriter::new(options), ..self }
+    }
+
+    /// Adds a line. The entry is taken even if the output fails.
+    pub(super) fn add(&mut self, entry: Entry) -> io::Result<()> {
+        match entry {
+            Entry::Event(event) => self.writer.write_item(&mut self.buffer, &Item::Event(event))?,
+            Entry::Note(line) => self.buffer.extend_from_slice(line.as_bytes()),
+        }
+        if self.buffer.len() < CHUNK { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes what is there.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while self.written < self.buffer.len() {
+            match self.out.write(&self.buffer[self.written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => self.written += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.buffer.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Writes what is there, and what the output itself has buffered.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.out.flush()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// How many lines are not, or not wholly, out.
+    pub(super) fn unwritten(&self) -> usize {
+        self.buffer[self.written..].split_inclusive(|byte| *byte == b'\n').count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes three bytes at a time, and refuses every other call.
+    #[derive(Default)]
+    struct Reluctant {
+        taken: Vec<u8>,
+        refuses: bool,
+    }
+
+    impl Write for Reluctant {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.refuses = !self.refuses;
+            if !self.refuses {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let n = bytes.len().min(3);
+            self.taken.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_twice_and_nothing_is_left_out() -> io::Result<()> {
+        let mut lines = Lines::new(Reluctant::default(), TextOptions::default());
+        lines.add(Entry::Note("first\n".to_owned()))?;
+        lines.add(Entry::Note("second\n".to_owned()))?;
+        assert_eq!(lines.unwritten(), 2);
+        let tries = (1..10).find(|_| lines.flush().is_ok());
+        assert_eq!(tries, Some(5));
+        assert_eq!(lines.out.taken, b"first\nsecond\n");
+        assert_eq!(lines.unwritten(), 0);
+        Ok(())
+    }
+}

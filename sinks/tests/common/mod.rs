@@ -1,0 +1,101 @@
+//! What the tests of sinks share: a recording without a session.
+
+#![allow(dead_code, reason = "every test uses its part of this")]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_sinks::{ClockInfo, Drain, EventDescription, ProcessInfo, Sink, SinkReport, TraceInfo};
+
+pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// A directory that goes away by itself.
+pub(crate) fn place() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+/// All markers of the program, recorded into sinks.
+pub(crate) struct Recording {
+    pub(crate) drain: Drain,
+    channel: Arc<OpenChannel>,
+    subscriptions: Vec<Subscription>,
+}
+
+impl Recording {
+    pub(crate) fn start(config: Channel, sinks: Vec<Box<dyn Sink>>) -> Result<Self, Box<dyn std::error::Error>> {
+        let uuid = *b"0123456789abcdef";
+        let mut markers: Vec<_> = tracepoint::markers().collect();
+        markers.sort_by_key(|marker| marker.full_name());
+        let channel = OpenChannel::open(config, uuid, 0, markers.len(), Box::new(AnonymousMemory))?;
+        let process = ProcessInfo {
+            pid: std::process::id(),
+            name: "the \"program\"".to_owned(),
+            executable: "/bin/program".to_owned(),
+            hostname: "host".to_owned(),
+        };
+        let clock = ClockInfo { uuid: Some([7; 16]), offset: 1_700_000_000_000_000_000 };
+        let trace = TraceInfo { uuid, name: "test".to_owned(), clock, process };
+        let mut drain = Drain::new(trace, vec![Arc::clone(&channel)], sinks);
+        drain.begin()?;
+        let mut subscriptions = Vec::new();
+        for marker in markers {
+            let id = channel.add_event()?;
+            drain.describe(&[EventDescription::of(marker, 0, id, marker.full_name())])?;
+            subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id)));
+        }
+        Ok(Self { drain, channel, subscriptions })
+    }
+
+    pub(crate) fn finish(self) -> Vec<SinkReport> {
+        Subscription::end_all(self.subscriptions);
+        let reports = self.drain.finish();
+        self.channel.close();
+        reports
+    }
+}
+
+/// What babeltrace2 prints for the trace in `dir`, and what it complains of.
+pub(crate) fn view(dir: &Path) -> (String, String) {
+    let output =
+        Command::new("babeltrace2").arg(dir).output().expect("babeltrace2 is installed (see scripts/setup.sh)");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let warnings = text(&output.stderr);
+    assert!(output.status.success(), "babeltrace2 failed: {warnings}");
+    (text(&output.stdout), warnings)
+}
+
+/// The reader balances the books of the trace in `dir`.
+pub(crate) fn assert_balances(dir: &Path) {
+    let report = tracepoint_reader::verify(dir).expect("a trace with an account");
+    let failures: Vec<_> = report.failures().collect();
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// A place for text that the test keeps a hold of.
+#[derive(Clone, Default)]
+pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    /// All that was written.
+    pub(crate) fn text(&self) -> String {
+        self.0.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// The same by lines.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.text().lines().map(str::to_owned).collect()
+    }
+}
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().map_err(|_| std::io::ErrorKind::Other)?.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
