@@ -1,0 +1,57 @@
+//! How a verb ends, and the exit code that says so.
+
+use anstream::eprintln;
+use anstyle::{AnsiColor, Style};
+use std::io;
+use std::process::ExitCode;
+use thiserror::Error;
+use tracepoint_reader::ReadError;
+
+/// Told at the end of every `--help`.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  all is well
+  1  the trace is damaged, or its books do not balance
+  2  the command line is wrong
+  3  there is no trace that could be read, or the output could not be written";
+
+/// A verb did what it was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// There was nothing to complain about.
+    Well,
+    /// It found the trace wanting, and has said so.
+    Wanting,
+}
+
+/// A verb could not do what it was asked to.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// There is nothing to read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+}
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// The exit code, after the error message if there is one.
+pub(crate) fn exit_code(outcome: Result<Outcome, Failure>) -> ExitCode {
+    match outcome {
+        Ok(Outcome::Well) => ExitCode::SUCCESS,
+        Ok(Outcome::Wanting) => ExitCode::from(1),
+        // Whoever read the output has seen enough, as `head` does.
+        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            say_error(&failure.to_string());
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// Writes one message to the standard error.
+pub(crate) fn say_error(message: &str) {
+    eprintln!("{ERROR}error{ERROR:#}: {message}");
+}

@@ -1,0 +1,13 @@
+//! The standard output, buffered.
+
+use std::io::{self, BufWriter, StdoutLock};
+
+/// Data goes here, as it is: bytes that are no text stay bytes.
+pub(crate) fn raw() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Tables for people go here: with colours, unless the output is no terminal or `NO_COLOR` is set.
+pub(crate) fn coloured() -> BufWriter<anstream::AutoStream<StdoutLock<'static>>> {
+    BufWriter::new(anstream::AutoStream::auto(io::stdout()).lock())
+}

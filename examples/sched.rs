@@ -1,0 +1,70 @@
+//! The smallest program with a tracepoint, a probe, a marker and a recording. Copy it to begin.
+//!
+//! `cargo run --example sched`
+
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io;
+use tracepoint_control::{Session, sinks::CtfSink};
+use tracepoint_reader::Trace;
+use tracepoint_reader::text::{TextOptions, TextWriter};
+
+/// What the program has of its own.
+struct Task {
+    pid: i32,
+    state: i64,
+}
+
+// 1. Declare: a name and typed arguments. While it is off, a call of it costs nothing that can be measured.
+tracepoint::define_trace! {
+    provider = "sched";
+
+    /// The scheduler leaves `prev` and runs `next`.
+    sched_switch(prev: &Task, next: &Task);
+}
+
+// 2. Call it wherever it happens.
+fn switch(prev: &Task, next: &Task) {
+    tracepoint::trace!(sched_switch(prev, next));
+}
+
+// 3. A probe is a function with the same arguments. This one exports what it picks from them, as basic types, to whoever
+//    listens to the marker `kernel_sched_switch`.
+fn probe_sched_switch(prev: &Task, next: &Task) {
+    tracepoint::trace_mark!(
+        kernel_sched_switch,
+        "prev_pid %d next_pid %d prev_state %ld",
+        prev.pid,
+        next.pid,
+        prev.state
+    );
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (idle, shell) = (Task { pid: 0, state: 0 }, Task { pid: 4711, state: 1 });
+    switch(&idle, &shell); // off: nobody sees this one
+
+    // 4. Record: which events, and where to.
+    let place = tempfile::tempdir()?;
+    let directory = place.path().join("trace");
+    let session =
+        Session::builder("sched").events("*:kernel_sched_switch").sink(CtfSink::create(&directory)?).start()?;
+
+    // 5. Connect the probe: the tracepoint is on.
+    let probe = register_trace_sched_switch(probe_sched_switch)?;
+    switch(&idle, &shell);
+    switch(&shell, &idle);
+    unregister_trace_sched_switch(probe); // the probe is not running any more, and will not again
+    switch(&idle, &shell); // off
+
+    // 6. The account of the recording, and the recording itself: any reader of CTF opens it, this is ours.
+    for event in session.stop()?.events() {
+        eprintln!("{}: fired {}, recorded {}", event.name, event.fired, event.recorded);
+    }
+    let mut text = TextWriter::new(TextOptions::default());
+    for item in Trace::open(&directory)?.items() {
+        text.write_item(&mut io::stdout(), &item)?;
+    }
+    Ok(())
+}

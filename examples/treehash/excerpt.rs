@@ -1,0 +1,78 @@
+//! The first and the last lines of a trace.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::{ReadError, Trace};
+
+/// How many lines from either end.
+const LINES: usize = 3;
+/// Longer lines are cut.
+const WIDTH: usize = 240;
+
+/// Lines from both ends of a trace, as `tracectl view` shows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The first lines.
+    pub first: Vec<String>,
+    /// How many are left out.
+    pub between: u64,
+    /// The last lines, if there are more.
+    pub last: VecDeque<String>,
+}
+
+impl Excerpt {
+    /// Reads all of the trace in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no trace.
+    pub fn of(directory: &Path) -> Result<Self, ReadError> {
+        let mut excerpt = Self::default();
+        let mut writer = TextWriter::new(TextOptions::default());
+        for item in Trace::open(directory)?.items() {
+            let mut line = Line::default();
+            // A `Line` takes everything.
+            let _ = writer.write_item(&mut line, &item);
+            let line = line.told();
+            if excerpt.first.len() < LINES {
+                excerpt.first.push(line);
+                continue;
+            }
+            excerpt.last.push_back(line);
+            if excerpt.last.len() > LINES {
+                excerpt.last.pop_front();
+                excerpt.between += 1;
+            }
+        }
+        Ok(excerpt)
+    }
+}
+
+/// The beginning of a line.
+#[derive(Default)]
+struct Line {
+    bytes: Vec<u8>,
+    cut: bool,
+}
+
+impl io::Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = WIDTH.saturating_sub(self.bytes.len());
+        self.bytes.extend(bytes.iter().take(room));
+        self.cut |= bytes.len() > room;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Line {
+    fn told(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        format!("{}{}", text.trim_end(), if self.cut { "…" } else { "" })
+    }
+}

@@ -1,0 +1,50 @@
+//! The command line.
+
+use clap::Parser;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Hashes every regular file of a directory tree and records itself doing it
+///
+/// Every file is hashed with BLAKE3 by one of several threads. Each step is a tracepoint of the provider `treehash`; a
+/// session records them into a CTF trace: exactly one `treehash:file_hashed` for each regular file hashed, and one
+/// `treehash:error` for each problem.
+///
+/// Symbolic links are not followed, unless `--follow` is given: each is one `treehash:link_skipped`, and one that leads in a
+/// circle is a `treehash:error` of the kind `loop` besides. What cannot be read is counted and does not end the walk.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "treehash",
+    after_help = "\
+Examples:
+  cargo run --release --example treehash
+  cargo run --release --example treehash -- --out /tmp/trace ~/src
+  cargo run --release --example treehash -- --off ~/src
+
+Memory of the recording: one ring of 4 MiB for each thread, and for two more: 40 MiB for 8 threads.
+
+Exit codes:
+  0  the tree was walked; problems with files in it are told, and counted
+  1  the tree cannot be read, or the trace cannot be written
+  2  the command line is wrong"
+)]
+pub struct Options {
+    /// The directory [default: the Rust toolchain's own, as `rustc --print sysroot` tells it]
+    #[arg(value_name = "DIR")]
+    pub root: Option<PathBuf>,
+    /// Where to write the trace: a directory that is empty or does not exist [default: a new one for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How many threads hash [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Follow symbolic links
+    #[arg(long)]
+    pub follow: bool,
+    /// Record nothing: the same work with all tracepoints off, to compare
+    #[arg(long, conflicts_with = "out")]
+    pub off: bool,
+    /// Report in one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

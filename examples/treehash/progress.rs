@@ -1,0 +1,94 @@
+//! How far the work is: counted by all threads, shown by a bar.
+
+use crate::problem::Problem;
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint::trace;
+
+/// What was done in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Regular files hashed.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Directories entered.
+    pub directories: u64,
+    /// Symbolic links seen and not followed.
+    pub links: u64,
+    /// Problems, by [`Problem`] as index.
+    pub problems: [u64; Problem::ALL.len()],
+}
+
+/// The counters, and the bar on the standard error: only where that is a terminal.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    files: AtomicU64,
+    bytes: AtomicU64,
+    directories: AtomicU64,
+    links: AtomicU64,
+    problems: [AtomicU64; Problem::ALL.len()],
+}
+
+impl Progress {
+    /// Counters at zero; with a bar, or without one.
+    pub fn new(shown: bool) -> Self {
+        let bar = if shown { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} files, {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            directories: AtomicU64::new(0),
+            links: AtomicU64::new(0),
+            problems: [const { AtomicU64::new(0) }; Problem::ALL.len()],
+        }
+    }
+
+    /// A regular file was found.
+    pub(crate) fn found(&self) {
+        self.bar.inc_length(1);
+    }
+
+    /// A directory was entered.
+    pub(crate) fn entered(&self) {
+        self.directories.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A link was seen and not followed.
+    pub(crate) fn skipped(&self) {
+        self.links.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A file of `size` bytes was hashed.
+    pub(crate) fn hashed(&self, size: u64) {
+        let files = self.files.fetch_add(1, Ordering::Relaxed);
+        let bytes = self.bytes.fetch_add(size, Ordering::Relaxed) + size;
+        if files.is_multiple_of(256) {
+            self.bar.set_message(HumanBytes(bytes).to_string());
+        }
+        self.bar.inc(1);
+    }
+
+    /// Something is wrong with `path`: counted, and told to the tracepoint.
+    pub(crate) fn problem(&self, path: &Path, kind: Problem, message: &str) {
+        self.problems[kind as usize].fetch_add(1, Ordering::Relaxed);
+        trace!(crate::trace::error(path, kind, message));
+    }
+
+    /// Takes the bar away; what was counted.
+    pub fn finish(self) -> Totals {
+        self.bar.finish_and_clear();
+        Totals {
+            files: self.files.into_inner(),
+            bytes: self.bytes.into_inner(),
+            directories: self.directories.into_inner(),
+            links: self.links.into_inner(),
+            problems: self.problems.map(AtomicU64::into_inner),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How often: in all, and by the value of a field.
+//!
+//! An event is counted once in the total and, where a field was named, once more: in its value's group, as `overflow` if
+//! there is no room for one more group, or as `ungrouped` if it has no value to group by. The two sums come from different
+//! counters; once nothing fires any more they are equal.
+
+mod groups;
+mod key;
+mod snapshot;
+
+pub use key::GroupKey;
+pub use snapshot::{Counts, Group};
+
+use crate::shard;
+use crossbeam_utils::CachePadded;
+use groups::Groups;
+use key::Key;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint::marker::{Aggregate, FieldView};
+
+/// Counts events.
+///
+/// Each thread counts in one of several sets of counters (one per processor), so that counting in several threads does not
+/// make them wait for each other's cache lines. All memory is allocated here, when the count is made: about 100 bytes for each
+/// possible group, and 8 more for each processor.
+///
+/// One count may serve several markers; a field that it groups by then has the same type in all of them.
+#[derive(Debug)]
+pub struct Count {
+    field: Option<String>,
+    groups: Groups,
+    tallies: Box<[CachePadded<Tally>]>,
+}
+
+/// One set of counters.
+#[derive(Debug)]
+struct Tally {
+    total: AtomicU64,
+    overflow: AtomicU64,
+    ungrouped: AtomicU64,
+    groups: Box<[AtomicU64]>,
+}
+
+impl Tally {
+    fn new(groups: usize) -> Self {
+        Self {
+            total: AtomicU64::new(0),
+            overflow: AtomicU64::new(0),
+            ungrouped: AtomicU64::new(0),
+            groups: (0..groups).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+impl Default for Count {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Count {
+    /// A count of all events.
+    pub fn new() -> Self {
+        Self::with(None, Groups::none())
+    }
+
+    /// A count of all events, and of those with each value of the field called `field`, for up to `max_groups` values (zero
+    /// and `false` come on top). Events of further values are counted together, as `overflow`.
+    ///
+    /// Groups are made in the order in which values are first seen, and stay. Numbers are told apart exactly; texts by a hash
+    /// of 64 bits under a secret key. Arrays and sequences have no groups.
+    ///
+    /// The closer the number of values comes to `max_groups`, the longer an event takes: up to a look at all of the groups.
+    pub fn by(field: impl Into<String>, max_groups: usize) -> Self {
+        Self::with(Some(field.into()), Groups::new(max_groups))
+    }
+
+    fn with(field: Option<String>, groups: Groups) -> Self {
+        let tallies = (0..shard::count()).map(|_| CachePadded::new(Tally::new(groups.slots()))).collect();
+        Self { field, groups, tallies }
+    }
+
+    /// The field whose values have groups.
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+
+    /// What was counted so far. Exact for every event whose firing happened before (by a join, or by the end of the
+    /// subscription); for events that fire meanwhile, as good as a look at running counters can be.
+    pub fn snapshot(&self) -> Counts {
+        let sum = |counter: &dyn Fn(&Tally) -> &AtomicU64| -> u64 {
+            self.tallies.iter().map(|tally| counter(tally).load(Ordering::Relaxed)).sum()
+        };
+        let mut groups: Vec<Group> = (0..self.groups.slots())
+            .filter_map(|slot| {
+                let count = sum(&|tally| &tally.groups[slot]);
+                (count > 0).then(|| Group { key: self.groups.key(slot), count })
+            })
+            .collect();
+        groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.order(&b.key)));
+        Counts {
+            total: sum(&|tally| &tally.total),
+            groups,
+            overflow: sum(&|tally| &tally.overflow),
+            ungrouped: sum(&|tally| &tally.ungrouped),
+        }
+    }
+}
+
+impl Aggregate for Count {
+    fn observe(&self, _time: u64, event: FieldView<'_>) {
+        // The number of tallies is a power of two.
+        let tally = &self.tallies[shard::current() & (self.tallies.len() - 1)];
+        tally.total.fetch_add(1, Ordering::Relaxed);
+        let Some(field) = &self.field else { return };
+        let counter = match event.by_name(field).and_then(|value| Key::of(&value)) {
+            None => &tally.ungrouped,
+            Some(key) => match self.groups.find(&key) {
+                Some(slot) => &tally.groups[slot],
+                None => &tally.overflow,
+            },
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
