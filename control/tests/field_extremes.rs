@@ -99,7 +99,7 @@ fn sample(n: usize) -> Sample {
         } else if low {
             min
         } else {
-            (n % 5) as i64 - 2
+            i64::from((n % 5) as u8) - 2
         }
     };
     let unsigned = |max: u64| if top { max } else { u64::from(!low) * n as u64 % 7 };
@@ -117,7 +117,7 @@ fn sample(n: usize) -> Sample {
         text,
         path: PathBuf::from(OsStr::from_bytes(paths[n % paths.len()])),
         digest: [n as u8; 32],
-        halves: [i16::MIN, (n % 100) as i16, i16::MAX],
+        halves: [i16::MIN, i16::from((n % 100) as u8), i16::MAX],
         bytes: (0..n % 5).map(|i| (i * 85) as u8).collect(),
         reals: floats[..n % 4].to_vec(),
         mode: [0, 1, 255, 7][n % 4],

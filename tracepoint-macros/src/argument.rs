@@ -18,8 +18,8 @@ pub(crate) struct Argument {
     pub(crate) name: Ident,
     /// As it was written, for signatures.
     pub(crate) ty: Type,
-    /// With every elided lifetime named, for types that are not signatures.
-    pub(crate) ty_named: Type,
+    /// With the call's lifetime in place of every elided one, for types that are not signatures.
+    pub(crate) ty_tied: Type,
     /// The text of the type, for listings.
     pub(crate) ty_text: String,
 }
@@ -36,6 +36,9 @@ impl Parse for Argument {
         }
         let ident: Ident = input.parse()?;
         name::of_ident(&ident)?;
+        if !input.peek(Token![:]) {
+            return Err(Error::new(ident.span(), "expected an argument's name and its type: `name: Type`"));
+        }
         let _: Token![:] = input.parse()?;
         let ty: Type = input.parse()?;
         let mut check = Check { problem: None };
@@ -43,9 +46,9 @@ impl Parse for Argument {
         if let Some(problem) = check.problem {
             return Err(problem);
         }
-        let mut ty_named = ty.clone();
-        NameLifetimes.visit_type_mut(&mut ty_named);
-        Ok(Self { name: ident, ty_text: type_text(&ty), ty, ty_named })
+        let mut ty_tied = ty.clone();
+        NameLifetimes.visit_type_mut(&mut ty_tied);
+        Ok(Self { name: ident, ty_text: type_text(&ty), ty, ty_tied })
     }
 }
 
@@ -68,7 +71,7 @@ impl VisitMut for Check {
             self.problem.get_or_insert_with(|| Error::new_spanned(&*ty, problem));
         }
         // What stands inside a function pointer is that function's business.
-        if !matches!(ty, Type::BareFn(_)) {
+        if !matches!(ty, Type::FnPtr(_)) {
             visit_mut::visit_type_mut(self, ty);
         }
     }
@@ -92,7 +95,7 @@ impl VisitMut for NameLifetimes {
         }
     }
 
-    fn visit_type_bare_fn_mut(&mut self, _: &mut syn::TypeBareFn) {}
+    fn visit_type_fn_ptr_mut(&mut self, _: &mut syn::TypeFnPtr) {}
 
     fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut syn::ParenthesizedGenericArguments) {}
 }

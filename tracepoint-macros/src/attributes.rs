@@ -1,5 +1,6 @@
 //! Attributes of tracepoints, classes, arguments and fields.
 
+use crate::problems::Problems;
 use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, Meta, Result};
 
 /// The names of the levels, as `tracepoint::Level` has them.
@@ -26,8 +27,10 @@ const LEVELS: [&str; 15] = [
 pub(crate) struct Attributes {
     /// `#[cfg(…)]`: on every generated item.
     pub(crate) cfg: Vec<Attribute>,
-    /// Doc comments, lint levels, `#[deprecated]`: on the items that a user sees.
+    /// Lint levels, `#[deprecated]`, `#[doc(hidden)]`: on the items that a user sees.
     pub(crate) shown: Vec<Attribute>,
+    /// The lines of the doc comment: on the items that fire.
+    pub(crate) docs: Vec<Attribute>,
     /// The doc comment as text.
     pub(crate) doc: String,
     /// `#[level(…)]`.
@@ -35,49 +38,55 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    pub(crate) fn of_tracepoint(attributes: Vec<Attribute>) -> Result<Self> {
+    pub(crate) fn of_tracepoint(attributes: Vec<Attribute>, problems: &mut Problems) -> Self {
         let mut parsed = Self { doc: doc_text(&attributes), ..Self::default() };
         for attribute in attributes {
-            let path = attribute.path();
-            if path.is_ident("cfg") {
+            let is = |name: &&str| attribute.path().is_ident(name);
+            if is(&"cfg") {
                 parsed.cfg.push(attribute);
-            } else if path.is_ident("level") {
-                let level: Ident = attribute.parse_args()?;
-                if !LEVELS.contains(&level.to_string().as_str()) {
-                    return Err(Error::new(
-                        level.span(),
-                        format!("`{level}` is no level; the levels are {}", LEVELS.join(", ")),
-                    ));
+            } else if is(&"level") {
+                let level = problems.take(level(&attribute));
+                if parsed.level.is_some() {
+                    problems.add(Error::new_spanned(attribute, "a tracepoint has one level"));
                 }
-                if parsed.level.replace(level).is_some() {
-                    return Err(Error::new_spanned(attribute, "a tracepoint has one level"));
-                }
-            } else if ["doc", "allow", "warn", "deny", "forbid", "expect", "deprecated"]
-                .iter()
-                .any(|known| path.is_ident(known))
-            {
+                parsed.level = level.or(parsed.level);
+            } else if is(&"doc") && matches!(attribute.meta, Meta::NameValue(_)) {
+                parsed.docs.push(attribute);
+            } else if ["doc", "allow", "warn", "deny", "forbid", "deprecated"].iter().any(is) {
                 parsed.shown.push(attribute);
+            } else if is(&"cfg_attr") {
+                problems.add(Error::new_spanned(
+                    attribute,
+                    "a tracepoint has its attributes always: declare it twice, under `#[cfg(…)]` and `#[cfg(not(…))]`",
+                ));
             } else {
-                return Err(Error::new_spanned(
+                problems.add(Error::new_spanned(
                     attribute,
                     "a tracepoint takes doc comments, `#[level(…)]`, `#[cfg(…)]`, `#[deprecated]` and lint levels only",
                 ));
             }
         }
-        Ok(parsed)
+        parsed
     }
 }
 
-/// The doc comment of a field or an argument, on which nothing else may stand: `what` says which, for the message.
+fn level(attribute: &Attribute) -> Result<Ident> {
+    let level: Ident = attribute
+        .parse_args()
+        .map_err(|error| Error::new(error.span(), "expected a level in parentheses: `#[level(Info)]`"))?;
+    if LEVELS.contains(&level.to_string().as_str()) {
+        Ok(level)
+    } else {
+        Err(Error::new(level.span(), format!("`{level}` is no level; the levels are {}", LEVELS.join(", "))))
+    }
+}
+
+/// The doc comment of a class, a field or an argument, on which nothing else may stand: `what` says which, for the message.
 pub(crate) fn only_doc(attributes: &[Attribute], what: &str) -> Result<String> {
     for attribute in attributes {
         if attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr") {
-            return Err(Error::new_spanned(
-                attribute,
-                format!(
-                    "{what} cannot be switched by `cfg`: its tracepoint would change its type; put the `#[cfg]` on the tracepoint"
-                ),
-            ));
+            let message = format!("{what} is there in every build: put the `#[cfg]` on whole tracepoints");
+            return Err(Error::new_spanned(attribute, message));
         }
         if !attribute.path().is_ident("doc") {
             return Err(Error::new_spanned(attribute, format!("{what} takes doc comments only")));

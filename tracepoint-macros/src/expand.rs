@@ -1,20 +1,21 @@
 //! From what was parsed to items. Two twins with equal signatures: `on`, and `off` where tracing is compiled out.
+//!
+//! The expressions and types of a user stand in the expansion among items and bindings of ours, and must not see them. Bindings
+//! get their names from [`local`]; items, which have no hygiene, have `__tracepoint` in theirs.
 
-#[cfg(not(feature = "off"))]
-mod on;
-#[cfg(not(feature = "off"))]
-use on as twin;
-
-#[cfg(feature = "off")]
+mod arguments;
+mod field;
 mod off;
-#[cfg(feature = "off")]
-use off as twin;
-
+mod on;
 mod surface;
 
 use crate::input::Block;
 use crate::mark::Mark;
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+/// Whether tracing is compiled out.
+const OFF: bool = cfg!(feature = "off");
 
 /// The items of a `define_trace!` block.
 pub(crate) fn block(block: &Block) -> TokenStream {
@@ -22,19 +23,31 @@ pub(crate) fn block(block: &Block) -> TokenStream {
         .tracepoints
         .iter()
         .map(|tracepoint| {
-            let surface = surface::functions(&block.krate, tracepoint);
-            let behind = twin::tracepoint(block, tracepoint);
-            quote::quote!(#surface #behind)
+            let surface = surface::functions(&at(&block.krate, tracepoint.name.span()), tracepoint);
+            let behind = if OFF { off::tracepoint(block, tracepoint) } else { on::tracepoint(block, tracepoint) };
+            quote!(#surface #behind)
         })
         .collect()
 }
 
 /// The expression of a `trace_mark!`.
 pub(crate) fn mark(mark: &Mark) -> TokenStream {
-    twin::mark(mark)
+    if OFF { off::mark(mark) } else { on::mark(mark) }
+}
+
+/// The name of a binding that no expression of the user can see.
+fn local(name: &str) -> Ident {
+    format_ident!("__tracepoint_{name}", span = Span::mixed_site())
+}
+
+/// `$crate` at another place: messages that mention what it begins point there, not to the whole macro.
+fn at(krate: &Ident, place: Span) -> Ident {
+    let mut krate = krate.clone();
+    krate.set_span(place.resolved_at(krate.span()));
+    krate
 }
 
 /// `(a, (b, (c, ())))`.
 fn nested(parts: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
-    parts.rev().fold(quote::quote!(()), |rest, part| quote::quote!((#part, #rest)))
+    parts.rev().fold(quote!(()), |rest, part| quote!((#part, #rest)))
 }

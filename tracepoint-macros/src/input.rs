@@ -1,20 +1,18 @@
 //! A `define_trace!` block: a provider, tracepoints and classes.
 
 use crate::argument::Argument;
-use crate::attributes::Attributes;
-use crate::field::{self, Field};
+use crate::attributes::{self, Attributes};
+use crate::field::Field;
 use crate::name;
-use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use crate::problems::{Problems, skip_declaration};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, Visibility, braced, parenthesized, token};
 
 /// What `define_trace!` was given.
 pub(crate) struct Block {
-    /// The path to the core crate.
-    pub(crate) krate: TokenStream,
+    /// The path to the core crate: `$crate`.
+    pub(crate) krate: Ident,
     pub(crate) provider: Option<LitStr>,
     pub(crate) tracepoints: Vec<Tracepoint>,
 }
@@ -30,7 +28,7 @@ pub(crate) struct Tracepoint {
 }
 
 /// What a class gives to its tracepoints.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Prototype {
     pub(crate) arguments: Vec<Argument>,
     pub(crate) condition: Option<Expr>,
@@ -38,55 +36,37 @@ pub(crate) struct Prototype {
     pub(crate) fields: Option<Vec<Field>>,
 }
 
+/// A class: its name, and what it gives.
+type Class = (Ident, Prototype);
+
 impl Parse for Block {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let krate = input.call(Ident::parse_any)?;
         let _: Token![,] = input.parse()?;
-        let provider = provider(input)?;
-        let mut classes: Vec<(Ident, Prototype)> = Vec::new();
-        let mut tracepoints: Vec<Tracepoint> = Vec::new();
+        let mut problems = Problems::default();
+        let provider = match provider(input) {
+            Ok(provider) => provider,
+            Err(problem) => {
+                problems.add(problem);
+                skip_declaration(input);
+                None
+            }
+        };
+        let mut classes = Vec::new();
+        let mut tracepoints = Vec::new();
         while !input.is_empty() {
-            let attributes = Attribute::parse_outer(input)?;
-            if is_class(input) {
-                if let Some(attribute) = attributes.iter().find(|attribute| !attribute.path().is_ident("doc")) {
-                    return Err(Error::new_spanned(
-                        attribute,
-                        "a class takes doc comments only: its events have attributes",
-                    ));
-                }
-                let _: Ident = input.parse()?;
-                let name: Ident = input.parse()?;
-                if classes.iter().any(|(other, _)| *other == name) {
-                    return Err(Error::new(name.span(), format!("the class `{name}` stands here twice")));
-                }
-                let prototype = prototype(input, Some(&name))?;
-                classes.push((name, prototype));
-                continue;
-            }
-            if input.peek(Ident) && input.peek2(Token![=]) {
-                return Err(input.error("`provider = \"…\";` stands once, at the beginning of the block"));
-            }
-            tracepoints.push(tracepoint(input, attributes, &classes)?);
-        }
-        for (i, tracepoint) in tracepoints.iter().enumerate() {
-            // Two with `cfg`s that exclude each other are fine; rustc finds those that do not.
-            let without_cfg = |other: &&Tracepoint| other.attributes.cfg.is_empty() && other.text == tracepoint.text;
-            if tracepoint.attributes.cfg.is_empty() && tracepoints[..i].iter().any(|other| without_cfg(&other)) {
-                return Err(Error::new(
-                    tracepoint.name.span(),
-                    format!("the tracepoint `{}` stands here twice", tracepoint.text),
-                ));
-            }
-            if let Some(provider) = &provider {
-                name::check_length(&provider.value(), &tracepoint.text, tracepoint.name.span())?;
+            if let Err(problem) = declaration(input, &mut classes, &mut tracepoints, &mut problems) {
+                problems.add(problem);
+                skip_declaration(input);
             }
         }
-        Ok(Self { krate: quote!(#krate), provider, tracepoints })
+        check_names(&tracepoints, provider.as_ref(), &mut problems);
+        problems.finish(Self { krate, provider, tracepoints })
     }
 }
 
 fn provider(input: ParseStream<'_>) -> Result<Option<LitStr>> {
-    if !(input.peek(Ident) && input.peek2(Token![=])) {
+    if !is_assignment(input) {
         return Ok(None);
     }
     let word: Ident = input.parse()?;
@@ -97,8 +77,35 @@ fn provider(input: ParseStream<'_>) -> Result<Option<LitStr>> {
     let provider: LitStr =
         input.parse().map_err(|error| Error::new(error.span(), "a provider's name is a string literal"))?;
     name::check_provider(&provider)?;
+    if !input.peek(Token![;]) {
+        return Err(Error::new(provider.span(), "expected `;` after the provider's name"));
+    }
     let _: Token![;] = input.parse()?;
     Ok(Some(provider))
+}
+
+fn is_assignment(input: ParseStream<'_>) -> bool {
+    input.peek(Ident) && input.peek2(Token![=])
+}
+
+/// A class or a tracepoint.
+fn declaration(
+    input: ParseStream<'_>,
+    classes: &mut Vec<Class>,
+    tracepoints: &mut Vec<Tracepoint>,
+    problems: &mut Problems,
+) -> Result<()> {
+    let attributes = Attribute::parse_outer(input)?;
+    if is_class(input) {
+        problems.take(attributes::only_doc(&attributes, "a class"));
+        return class(input, classes, problems);
+    }
+    if is_assignment(input) {
+        return Err(input.error("`provider = \"…\";` stands once, at the beginning of the block"));
+    }
+    let attributes = Attributes::of_tracepoint(attributes, problems);
+    tracepoints.push(tracepoint(input, attributes, classes, problems)?);
+    Ok(())
 }
 
 /// `class name`: two words. A tracepoint that is called `class` is followed by its arguments.
@@ -106,12 +113,32 @@ fn is_class(input: ParseStream<'_>) -> bool {
     input.peek(Ident) && input.peek2(Ident) && input.fork().parse::<Ident>().is_ok_and(|word| word == "class")
 }
 
+fn class(input: ParseStream<'_>, classes: &mut Vec<Class>, problems: &mut Problems) -> Result<()> {
+    let _: Ident = input.parse()?;
+    let name: Ident = input.parse()?;
+    if classes.iter().any(|(other, _)| *other == name) {
+        problems.add(Error::new(name.span(), format!("the class `{name}` stands here twice")));
+    }
+    // A class that is wrong is known all the same: its events are not wrong for that.
+    let index = classes.len();
+    classes.push((name.clone(), Prototype::default()));
+    let prototype = prototype(input, &name, problems)?;
+    if prototype.fields.is_none() {
+        return Err(Error::new(
+            name.span(),
+            format!("a class is a field block that events share: `class {name}(…) {{ field: type = value }}`"),
+        ));
+    }
+    classes[index].1 = prototype;
+    Ok(())
+}
+
 fn tracepoint(
     input: ParseStream<'_>,
-    attributes: Vec<Attribute>,
-    classes: &[(Ident, Prototype)],
+    attributes: Attributes,
+    classes: &[Class],
+    problems: &mut Problems,
 ) -> Result<Tracepoint> {
-    let attributes = Attributes::of_tracepoint(attributes)?;
     let visibility: Visibility = input.parse()?;
     if input.peek(Token![fn]) {
         return Err(input.error("a tracepoint is declared without `fn`: `name(argument: Type);`"));
@@ -119,66 +146,54 @@ fn tracepoint(
     let name: Ident = input.parse().map_err(|error| {
         Error::new(error.span(), "expected a tracepoint: `name(argument: Type) { field: type = value }`")
     })?;
-    let text = name::of_ident(&name)?;
-    name::check_length("", &text, name.span())?;
+    let text = problems.take(name::of_tracepoint(&name)).unwrap_or_default();
     if input.peek(Token![<]) {
         return Err(input.error("a tracepoint has one signature: it cannot be generic"));
     }
-    let prototype = if input.peek(Token![:]) {
-        let _: Token![:] = input.parse()?;
-        let class: Ident = input.parse()?;
-        let found = classes.iter().find(|(other, _)| *other == class);
-        let Some((_, prototype)) = found else {
-            return Err(Error::new(class.span(), format!("no class `{class}` stands above in this block")));
-        };
-        if input.peek(token::Brace) || input.peek(token::Paren) {
-            return Err(input.error("arguments and fields of this event are those of its class: expected `;`"));
-        }
-        semicolon(input, &name)?;
-        prototype.clone()
-    } else {
-        prototype(input, None)?
-    };
+    let prototype =
+        if input.peek(Token![:]) { of_class(input, classes, problems)? } else { prototype(input, &name, problems)? };
     Ok(Tracepoint { attributes, visibility, name, text, prototype })
 }
 
-fn semicolon(input: ParseStream<'_>, after: &Ident) -> Result<()> {
-    if input.is_empty() {
-        return Err(Error::new(after.span(), format!("expected `;` after `{after}`")));
+/// `: class;`
+fn of_class(input: ParseStream<'_>, classes: &[Class], problems: &mut Problems) -> Result<Prototype> {
+    let _: Token![:] = input.parse()?;
+    let class: Ident = input.parse().map_err(|error| Error::new(error.span(), "expected the name of a class"))?;
+    let found = classes.iter().find(|(other, _)| *other == class);
+    if found.is_none() {
+        problems.add(Error::new(class.span(), format!("no class `{class}` stands above in this block")));
+    }
+    if input.peek(token::Brace) || input.peek(token::Paren) {
+        return Err(input.error("arguments and fields of this event are those of its class: expected `;`"));
+    }
+    semicolon(input, &class)?;
+    Ok(found.map_or_else(Prototype::default, |(_, prototype)| prototype.clone()))
+}
+
+/// The `;` after `last`: where it is missing, the next line is not to blame.
+fn semicolon(input: ParseStream<'_>, last: &Ident) -> Result<()> {
+    if !input.peek(Token![;]) {
+        return Err(Error::new(last.span(), format!("expected `;` after `{last}`")));
     }
     input.parse::<Token![;]>().map(|_| ())
 }
 
-/// `(arguments) [if condition] { fields }`, or `;` in place of the fields unless it is a class.
-fn prototype(input: ParseStream<'_>, class: Option<&Ident>) -> Result<Prototype> {
+/// `(arguments) [if condition] { fields }`, or `;` in place of the fields. `name` is whose they are.
+fn prototype(input: ParseStream<'_>, name: &Ident, problems: &mut Problems) -> Result<Prototype> {
     if !input.peek(token::Paren) {
-        return Err(input.error("expected the arguments in parentheses"));
+        return Err(Error::new(name.span(), format!("expected arguments in parentheses after `{name}`")));
     }
-    let content;
-    parenthesized!(content in input);
-    let arguments: Vec<Argument> = Punctuated::<Argument, Token![,]>::parse_terminated(&content)?.into_iter().collect();
-    let names: Vec<(String, Span)> = arguments.iter().map(|a| (a.name.to_string(), a.name.span())).collect();
-    for (i, (name, span)) in names.iter().enumerate() {
-        if names[..i].iter().any(|(other, _)| other == name) {
-            return Err(Error::new(*span, format!("the argument `{name}` stands here twice")));
-        }
-    }
+    let arguments = arguments(input, problems)?;
     if input.peek(Token![->]) {
         return Err(input.error("a tracepoint returns nothing"));
     }
-    let condition = if input.peek(Token![if]) {
-        let _: Token![if] = input.parse()?;
-        Some(Expr::parse_without_eager_brace(input)?)
-    } else {
-        None
-    };
+    let condition = if input.peek(Token![if]) { Some(condition(input)?) } else { None };
     let fields = if input.peek(token::Brace) {
-        Some(fields(input)?)
-    } else if class.is_some() {
-        return Err(input.error("a class has a field block: expected `{`"));
+        Some(fields(input, problems)?)
     } else {
         if !input.peek(Token![;]) {
-            return Err(input.error("expected `;`, `if condition`, or a field block in braces"));
+            let message = format!("expected `;`, `if condition` or a field block in braces after `{name}(…)`");
+            return Err(Error::new(name.span(), message));
         }
         let _: Token![;] = input.parse()?;
         None
@@ -186,20 +201,58 @@ fn prototype(input: ParseStream<'_>, class: Option<&Ident>) -> Result<Prototype>
     Ok(Prototype { arguments, condition, fields })
 }
 
-fn fields(input: ParseStream<'_>) -> Result<Vec<Field>> {
+fn condition(input: ParseStream<'_>) -> Result<Expr> {
+    let _: Token![if] = input.parse()?;
+    if input.peek(Token![let]) {
+        return Err(input.error("a condition binds nothing: write `if matches!(value, pattern)`"));
+    }
+    Expr::parse_without_eager_brace(input)
+}
+
+fn arguments(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Argument>> {
     let content;
-    braced!(content in input);
-    let mut fields: Vec<Field> = Vec::new();
-    let mut names = Vec::new();
-    while !content.is_empty() {
-        let span = content.span();
-        let field: Field = content.parse()?;
-        names.push((field.name.clone(), span));
-        fields.push(field);
-        if !content.is_empty() {
-            let _: Token![,] = content.parse()?;
+    parenthesized!(content in input);
+    let arguments: Vec<Argument> = problems.list(&content);
+    for (i, Argument { name, .. }) in arguments.iter().enumerate() {
+        if arguments[..i].iter().any(|other| other.name == *name) {
+            problems.add(Error::new(name.span(), format!("the argument `{name}` stands here twice")));
         }
     }
-    field::check_distinct(&names)?;
+    Ok(arguments)
+}
+
+fn fields(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Field>> {
+    let content;
+    braced!(content in input);
+    let fields: Vec<Field> = problems.list(&content);
+    for (i, Field { name, span, .. }) in fields.iter().enumerate() {
+        // A reader could not tell them apart.
+        if fields[..i].iter().any(|other| other.name == *name) {
+            problems.add(Error::new(*span, format!("the field `{name}` stands here twice")));
+        }
+    }
     Ok(fields)
+}
+
+/// Checks the names of a block against each other.
+fn check_names(tracepoints: &[Tracepoint], provider: Option<&LitStr>, problems: &mut Problems) {
+    for (i, tracepoint) in tracepoints.iter().enumerate() {
+        let Tracepoint { text, name, attributes, .. } = tracepoint;
+        // Two with `cfg`s that exclude each other are fine; rustc finds those that do not.
+        let clashes = |other: &&Tracepoint| other.attributes.cfg.is_empty() && other.text == *text;
+        if attributes.cfg.is_empty() && tracepoints[..i].iter().any(|other| clashes(&other)) {
+            problems.add(Error::new(name.span(), format!("the tracepoint `{text}` stands here twice")));
+        }
+        for (suffix, function) in [("_enabled", format!("trace_{text}")), ("_prio", format!("register_trace_{text}"))] {
+            if let Some(other) = text.strip_suffix(suffix) {
+                if tracepoints.iter().any(|tracepoint| tracepoint.text == other) {
+                    let message = format!("the function `{function}` belongs to the tracepoint `{other}` already");
+                    problems.add(Error::new(name.span(), message));
+                }
+            }
+        }
+        if let Some(provider) = provider {
+            problems.take(name::check_length(&provider.value(), text, name.span()));
+        }
+    }
 }

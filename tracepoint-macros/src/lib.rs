@@ -5,6 +5,7 @@
 //!
 //! * `input`, `attributes`, `argument`, `field`: the parts of a `define_trace!` block, and what is wrong with them;
 //! * `format`, `mark`: the same for `trace_mark!`;
+//! * `problems`: what is wrong, gathered, so that one build tells it all;
 //! * `expand`: the items, in twin files for builds with tracing and for builds with it compiled out.
 
 mod argument;
@@ -15,6 +16,7 @@ mod format;
 mod input;
 mod mark;
 mod name;
+mod problems;
 
 use proc_macro::TokenStream;
 

@@ -3,8 +3,6 @@
 use crate::field::Field;
 use crate::format;
 use crate::name;
-use proc_macro2::TokenStream;
-use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
@@ -12,8 +10,8 @@ use syn::spanned::Spanned;
 use syn::{Error, Expr, Ident, LitStr, Result, Token};
 
 pub(crate) struct Mark {
-    /// The path to the core crate.
-    pub(crate) krate: TokenStream,
+    /// The path to the core crate: `$crate`.
+    pub(crate) krate: Ident,
     pub(crate) name: Ident,
     pub(crate) format: LitStr,
     pub(crate) fields: Vec<Field>,
@@ -28,6 +26,9 @@ impl Parse for Mark {
         })?;
         let text = name::of_ident(&name)?;
         name::check_length("", &text, name.span())?;
+        if !input.is_empty() && !input.peek(Token![,]) {
+            return Err(input.error("expected `,`: a marker's name is one identifier"));
+        }
         let missing = "expected a format string: `trace_mark!(name, \"field %d\", argument)`";
         let _: Token![,] = input.parse().map_err(|_| Error::new(name.span(), missing))?;
         let format: LitStr = input.parse().map_err(|error| Error::new(error.span(), missing))?;
@@ -39,17 +40,17 @@ impl Parse for Mark {
         if let Some(extra) = arguments.iter().nth(conversions.len()) {
             return Err(Error::new(
                 extra.span(),
-                format!("the format has {} conversions, this argument has none", conversions.len()),
+                format!("the format has {}, none for this argument", counted(conversions.len(), "conversion")),
             ));
         }
         if let Some(without) = conversions.get(arguments.len()) {
             return Err(Error::new(
                 format.span(),
                 format!(
-                    "the conversion of `{}` has no argument: the format has {} conversions, {} arguments follow",
+                    "the conversion of `{}` has no argument: the format has {}, {} given",
                     without.name,
-                    conversions.len(),
-                    arguments.len()
+                    counted(conversions.len(), "conversion"),
+                    counted(arguments.len(), "argument")
                 ),
             ));
         }
@@ -58,11 +59,16 @@ impl Parse for Mark {
             .zip(arguments)
             .map(|(conversion, value)| Field {
                 name: conversion.name,
+                span: format.span(),
                 doc: String::new(),
                 kind: conversion.kind,
                 value,
             })
             .collect();
-        Ok(Self { krate: quote!(#krate), name, format, fields })
+        Ok(Self { krate, name, format, fields })
     }
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -17,6 +17,23 @@ pub(crate) fn of_ident(ident: &Ident) -> Result<String> {
     }
 }
 
+/// Types that every module knows without importing them.
+const PRIMITIVES: [&str; 17] = [
+    "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8", "u16", "u32", "u64", "u128",
+    "usize",
+];
+
+/// The text of a tracepoint's name.
+pub(crate) fn of_tracepoint(name: &Ident) -> Result<String> {
+    let text = of_ident(name)?;
+    if PRIMITIVES.contains(&text.as_str()) {
+        let message = format!("a tracepoint is a type, and this one would hide the type `{text}` from its module");
+        return Err(Error::new(name.span(), message));
+    }
+    check_length("", &text, name.span())?;
+    Ok(text)
+}
+
 /// Checks a provider's name.
 pub(crate) fn check_provider(provider: &LitStr) -> Result<()> {
     let text = provider.value();

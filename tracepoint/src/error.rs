@@ -11,9 +11,9 @@ pub enum RegisterError {
         /// `provider:name` of the tracepoint.
         tracepoint: String,
         /// The signature of the tracepoint, as Rust writes the type of a function pointer.
-        expected: &'static str,
+        expected: String,
         /// The signature of the probe.
-        found: &'static str,
+        found: String,
     },
 }
 
@@ -55,12 +55,22 @@ impl fmt::Display for NotFound {
 
 impl std::error::Error for NotFound {}
 
-/// The names nearest to `wanted`, best first, at most three: by edit distance, none further than a third of the name's length.
+/// The names nearest to `wanted`, best first, at most three: by edit distance, none further than a third of the name's length. A
+/// provider that both have in common (what stands before the colon) does not count.
 pub fn nearest_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut ranked: Vec<(usize, &str)> = names
         .into_iter()
-        .map(|name| (edit_distance(wanted, name), name))
-        .filter(|(distance, name)| *distance <= name.len().max(3) / 3 || (!wanted.is_empty() && name.contains(wanted)))
+        .filter_map(|name| {
+            let (wanted, compared) = match (wanted.split_once(':'), name.split_once(':')) {
+                (Some((wanted_provider, wanted)), Some((provider, event))) if wanted_provider == provider => {
+                    (wanted, event)
+                }
+                _ => (wanted, name),
+            };
+            let distance = edit_distance(wanted, compared);
+            let near = distance <= compared.len().max(3) / 3 || (!wanted.is_empty() && compared.contains(wanted));
+            near.then_some((distance, name))
+        })
         .collect();
     ranked.sort_unstable();
     ranked.dedup();
@@ -92,6 +102,7 @@ mod tests {
         let names = ["sched:sched_switch", "sched:sched_migrate", "net:recv"];
         assert_eq!(nearest_names("sched:sched_swich", names), ["sched:sched_switch"]);
         assert_eq!(nearest_names("recv", names), ["net:recv"]);
+        assert!(nearest_names("sched:exit", names).is_empty(), "the provider they share does not make names near");
         assert!(nearest_names("zzz", names).is_empty());
     }
 }

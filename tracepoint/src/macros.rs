@@ -39,7 +39,8 @@
 /// ```
 ///
 /// Arguments are passed to every probe: by shared reference, or by value if they are `Copy`. A lifetime that is not written
-/// with `&` is written `'_`: `Cow<'_, str>`. Field types are the integers up to 64 bits (`usize` is recorded with 64), `bool`,
+/// with `&` is written `'_`: `Cow<'_, str>`. A type that is invariant in such a lifetime (`&Cell<&str>`) cannot be an argument.
+/// Field types are the integers up to 64 bits (`usize` is recorded with 64), `bool`,
 /// `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` and `enum R { … }`; the bytes of each are in [`field`](crate::field).
 /// `#[cfg(…)]` on a tracepoint removes all of it.
 ///
@@ -105,7 +106,8 @@ macro_rules! trace_mark {
 /// tracepoint::trace!(opened(3, &expensive_name())); // off: the name is not made
 /// ```
 ///
-/// The tracepoint is named by its path (`trace!(net::events::opened(…))`) or by its name where it is in scope. The arguments are
+/// The tracepoint is named by its path (`trace!(net::events::opened(…))`) or by its name where it is in scope; a macro of yours that
+/// passes a path on takes it as `$($segment:ident)::+`. The arguments are
 /// ordinary expressions of the place where they stand: they may contain `?`, `.await` and `return`, and are not in an `unsafe`
 /// context. Their panics are the caller's.
 #[macro_export]

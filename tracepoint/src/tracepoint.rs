@@ -182,11 +182,16 @@ impl Tracepoint {
             Some(ticket) => Ok(Probe::new(self, ticket)),
             None => Err(RegisterError::Signature {
                 tracepoint: self.full_name(),
-                expected: (self.descriptor.signature)(),
-                found: std::any::type_name::<S>(),
+                expected: written(self.descriptor.signature),
+                found: written(std::any::type_name::<S>),
             }),
         }
     }
+}
+
+/// The name of a signature as one writes it, without the lifetimes that are elided.
+fn written(type_name: fn() -> &'static str) -> String {
+    type_name().replace("'_ ", "")
 }
 
 /// A tracepoint as a type: what its arguments are. Implemented by the macros.

@@ -1,29 +1,31 @@
 //! Tracing is compiled out: the same names, no statics, no entries, no strings.
 
-use super::{nested, surface::allows};
+use super::arguments::Arguments;
+use super::surface::{allows, place, probe_parameter};
+use super::{at, nested};
+use crate::argument::call_lifetime;
 use crate::input::{Block, Tracepoint};
 use crate::mark::Mark;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 
 pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
-    let krate = &block.krate;
+    let krate = &at(&block.krate, tracepoint.name.span());
     let Tracepoint { attributes, name, prototype, .. } = tracepoint;
     let cfg = &attributes.cfg;
     let allows = allows();
-    let names: Vec<_> = prototype.arguments.iter().map(|argument| &argument.name).collect();
-    let types: Vec<_> = prototype.arguments.iter().map(|argument| &argument.ty).collect();
-    let named: Vec<_> = prototype.arguments.iter().map(|argument| &argument.ty_named).collect();
-    let lifetime = crate::argument::call_lifetime();
+    let Arguments { names, types, tied } = Arguments::of(tracepoint);
+    let lifetime = call_lifetime();
     let condition = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let values = nested(prototype.fields.iter().flatten().map(|field| field.value(krate)));
-    quote! {
+    let parameter = probe_parameter(tracepoint);
+    quote_spanned! {place(tracepoint)=>
         #(#cfg)*
         #allows
         const _: () = {
             // Never called, and so not in the program: what is wrong in a declaration is wrong in this build, too.
-            fn check<#lifetime>(#(#names: #named),*) {
-                #(#krate::private::by_value::<#named>();)*
+            fn __tracepoint_check<#lifetime>(#(#names: #tied),*) {
+                #(#krate::private::by_value::<#tied>();)*
                 if #condition {
                     let _ = #values;
                 }
@@ -32,7 +34,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
             impl #name {
                 #[doc(hidden)]
                 #[inline(always)]
-                pub const fn __tracepoint_is_on() -> bool {
+                pub const fn __tracepoint_is_on() -> ::core::primitive::bool {
                     false
                 }
 
@@ -41,12 +43,12 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
                 pub fn __tracepoint_fire(#(#names: #types),*) {}
 
                 #[doc(hidden)]
-                pub fn __tracepoint_register<F>(
-                    priority: i32,
-                    probe: F,
+                pub fn __tracepoint_register<#parameter>(
+                    priority: ::core::primitive::i32,
+                    probe: #parameter,
                 ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
                 where
-                    F: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
+                    #parameter: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
                 {
                     ::core::result::Result::Ok(#krate::private::inert())
                 }

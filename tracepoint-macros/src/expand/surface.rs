@@ -1,60 +1,93 @@
 //! What a user sees of a tracepoint: its type and its functions. The same in both twins.
 
+use super::arguments::Arguments;
 use crate::input::Tracepoint;
-use proc_macro2::TokenStream;
-use quote::{format_ident, quote};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-/// Lints that the expansion must not raise in a strict crate.
+/// Lints that the expansion must not raise in a strict crate. One by one: a crate that forbids some other lint of a group could
+/// not allow the group. Those of clippy are about signatures, which follow from the declaration.
 pub(super) fn allows() -> TokenStream {
     quote!(#[allow(
         dead_code,
+        deprecated,
+        missing_copy_implementations,
+        missing_debug_implementations,
         non_camel_case_types,
         non_snake_case,
+        single_use_lifetimes,
         unreachable_pub,
         unused_variables,
-        single_use_lifetimes,
-        clippy::all,
-        clippy::pedantic,
-        clippy::nursery
+        clippy::borrowed_box,
+        clippy::exhaustive_enums,
+        clippy::fn_params_excessive_bools,
+        clippy::inline_always,
+        clippy::large_types_passed_by_value,
+        clippy::many_single_char_names,
+        clippy::missing_const_for_fn,
+        clippy::missing_errors_doc,
+        clippy::missing_inline_in_public_items,
+        clippy::needless_pass_by_value,
+        clippy::no_effect_underscore_binding,
+        clippy::ptr_arg,
+        clippy::redundant_allocation,
+        clippy::ref_option,
+        clippy::ref_option_ref,
+        clippy::similar_names,
+        clippy::too_many_arguments,
+        clippy::trivially_copy_pass_by_ref,
+        clippy::type_complexity,
+        clippy::unused_unit
     )])
 }
 
-pub(super) fn functions(krate: &TokenStream, tracepoint: &Tracepoint) -> TokenStream {
-    let Tracepoint { attributes, visibility, name, text, prototype } = tracepoint;
-    let (cfg, shown) = (&attributes.cfg, &attributes.shown);
+/// Where the generated parts of a tracepoint are, for messages that mention them: at its name, not at the whole block. They stay
+/// expanded code to lints.
+pub(super) fn place(tracepoint: &Tracepoint) -> Span {
+    tracepoint.name.span().resolved_at(Span::call_site())
+}
+
+pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
+    let Tracepoint { attributes, visibility, name, text, .. } = tracepoint;
+    let (cfg, shown, docs) = (&attributes.cfg, &attributes.shown, &attributes.docs);
     let allows = allows();
-    let trace = format_ident!("trace_{}", text, span = name.span());
-    let enabled = format_ident!("trace_{}_enabled", text, span = name.span());
-    let register = format_ident!("register_trace_{}", text, span = name.span());
-    let register_prio = format_ident!("register_trace_{}_prio", text, span = name.span());
-    let unregister = format_ident!("unregister_trace_{}", text, span = name.span());
-    let names: Vec<_> = prototype.arguments.iter().map(|argument| &argument.name).collect();
-    let types: Vec<_> = prototype.arguments.iter().map(|argument| &argument.ty).collect();
+    let place = place(tracepoint);
+    let trace = format_ident!("trace_{}", text, span = place);
+    let enabled = format_ident!("trace_{}_enabled", text, span = place);
+    let register = format_ident!("register_trace_{}", text, span = place);
+    let register_prio = format_ident!("register_trace_{}_prio", text, span = place);
+    let unregister = format_ident!("unregister_trace_{}", text, span = place);
+    let Arguments { names, types, .. } = Arguments::of(tracepoint);
+    let probe = probe_parameter(tracepoint);
+    let link = format!("[`{text}`](enum@{name})");
     let type_doc =
         format!("The tracepoint `{text}`: the path that `trace!` takes, and the type of its probes' handles.");
     let trace_doc = format!(
-        "Fires [`{text}`], if it is on. The arguments are evaluated in any case; `trace!` evaluates them only if it is on."
+        "Fires {link}, if it is on. The arguments are evaluated in any case; `trace!` evaluates them only if it is on."
     );
-    let enabled_doc = format!("Whether [`{text}`] is on, for long preparation.");
+    let enabled_doc = format!("Whether {link} is on, for long preparation.");
     let register_doc =
-        format!("Connects a probe to [`{text}`] and switches it on. Dropping the handle disconnects the probe.");
-    let prio_doc =
-        format!("[`{register}`] with a priority: probes with a higher one run earlier (the usual one is 10).");
-    let unregister_doc = format!(
-        "Disconnects a probe of [`{text}`]. When it returns, outside any probe, the probe is not running and never will again."
+        format!("Connects a probe to {link} and switches it on. Dropping the handle disconnects the probe.");
+    let prio_doc = format!(
+        "[`{register}`](fn@{register}) with a priority: probes with a higher one run earlier (the usual one is 10)."
     );
-    quote! {
+    let unregister_doc = format!(
+        "Disconnects a probe of {link}. When it returns, outside any probe, the probe is not running and never will again."
+    );
+    quote_spanned! {place=>
         #(#cfg)*
-        #(#shown)*
+        #(#docs)*
         #[doc = ""]
         #[doc = #type_doc]
+        #(#shown)*
         #allows
         #visibility enum #name {}
 
         #(#cfg)*
-        #(#shown)*
+        #(#docs)*
         #[doc = ""]
         #[doc = #trace_doc]
+        #(#shown)*
         #allows
         #[inline(always)]
         #visibility fn #trace(#(#names: #types),*) {
@@ -65,10 +98,11 @@ pub(super) fn functions(krate: &TokenStream, tracepoint: &Tracepoint) -> TokenSt
 
         #(#cfg)*
         #[doc = #enabled_doc]
+        #(#shown)*
         #allows
         #[inline(always)]
         #[must_use]
-        #visibility fn #enabled() -> bool {
+        #visibility fn #enabled() -> ::core::primitive::bool {
             #name::__tracepoint_is_on()
         }
 
@@ -78,12 +112,15 @@ pub(super) fn functions(krate: &TokenStream, tracepoint: &Tracepoint) -> TokenSt
         #[doc = "# Errors"]
         #[doc = ""]
         #[doc = "None at present; the type leaves room."]
+        #(#shown)*
         #allows
-        #visibility fn #register<F>(probe: F) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
+        #visibility fn #register<#probe>(
+            probe: #probe,
+        ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
         where
-            F: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
+            #probe: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
         {
-            #register_prio(#krate::private::DEFAULT_PRIORITY, probe)
+            #name::__tracepoint_register(#krate::private::DEFAULT_PRIORITY, probe)
         }
 
         #(#cfg)*
@@ -92,22 +129,47 @@ pub(super) fn functions(krate: &TokenStream, tracepoint: &Tracepoint) -> TokenSt
         #[doc = "# Errors"]
         #[doc = ""]
         #[doc = "None at present; the type leaves room."]
+        #(#shown)*
         #allows
-        #visibility fn #register_prio<F>(
-            priority: i32,
-            probe: F,
+        #visibility fn #register_prio<#probe>(
+            priority: ::core::primitive::i32,
+            probe: #probe,
         ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
         where
-            F: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
+            #probe: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
         {
             #name::__tracepoint_register(priority, probe)
         }
 
         #(#cfg)*
         #[doc = #unregister_doc]
+        #(#shown)*
         #allows
         #visibility fn #unregister(probe: #krate::Probe<#name>) {
             probe.unregister();
         }
     }
+}
+
+/// The type parameter for a probe: `F`, or the first of `F1`, `F2`, … that neither the tracepoint nor a type of its arguments
+/// mentions: parameters have no hygiene.
+pub(super) fn probe_parameter(tracepoint: &Tracepoint) -> Ident {
+    let types = tracepoint.prototype.arguments.iter().map(|argument| argument.ty.to_token_stream());
+    let mentioned: TokenStream = types.chain([tracepoint.name.to_token_stream()]).collect();
+    let mut parameter = Ident::new("F", place(tracepoint));
+    for number in 1.. {
+        if !mentions(&mentioned, &parameter) {
+            break;
+        }
+        parameter = format_ident!("F{number}", span = place(tracepoint));
+    }
+    parameter
+}
+
+fn mentions(tokens: &TokenStream, ident: &Ident) -> bool {
+    tokens.clone().into_iter().any(|tree| match tree {
+        TokenTree::Ident(other) => other == *ident,
+        TokenTree::Group(group) => mentions(&group.stream(), ident),
+        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+    })
 }

@@ -1,0 +1,196 @@
+//! What a field becomes: a description, the type of its value, an expression for it, a conversion in the format string.
+
+use super::{at, local};
+use crate::argument::call_lifetime;
+use crate::field::{Base, Field, Kind, Label, Scalar};
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Expr, Ident};
+
+/// The primitive type called `ident`, whatever else has that name where the block stands. Errors point to `ident`.
+fn primitive(ident: &Ident) -> TokenStream {
+    quote_spanned!(ident.span().resolved_at(Span::call_site())=> ::core::primitive::#ident)
+}
+
+/// `value`, which has to be of the type `ty`: a binding tells the user where that type was asked for.
+fn of_type(ty: &TokenStream, value: &Expr) -> TokenStream {
+    let binding = local("value");
+    quote!({
+        let #binding: #ty = #value;
+        #binding
+    })
+}
+
+/// `value` as a constant of its own: a description may then refer to it, even if a function works it out.
+fn constant(name: &str, ty: &TokenStream, value: &TokenStream) -> TokenStream {
+    let name = format_ident!("__TRACEPOINT_{name}");
+    quote!({
+        const #name: #ty = #value;
+        #name
+    })
+}
+
+impl Scalar {
+    /// The expression of type `FieldType`.
+    fn descriptor(self, krate: &Ident, base: Base, big_endian: bool) -> TokenStream {
+        match self {
+            Self::Integer { .. } => {
+                let integer = self.integer(krate, base, big_endian);
+                quote!(#krate::private::FieldType::Integer(#integer))
+            }
+            Self::Bool => quote!(#krate::private::FieldType::Bool),
+            Self::Float { bits } => quote!(#krate::private::FieldType::Float { bits: #bits }),
+        }
+    }
+
+    /// The expression of type `IntegerType`.
+    fn integer(self, krate: &Ident, base: Base, big_endian: bool) -> TokenStream {
+        let (bits, signed) = match self {
+            Self::Integer { bits, signed } => (bits, signed),
+            Self::Bool => (8, false),
+            Self::Float { bits } => (bits, true),
+        };
+        let base = match base {
+            Base::Binary => quote!(Binary),
+            Base::Octal => quote!(Octal),
+            Base::Decimal => quote!(Decimal),
+            Base::Hexadecimal => quote!(Hexadecimal),
+        };
+        let order = if big_endian { quote!(Big) } else { quote!(Little) };
+        quote!(#krate::private::IntegerType {
+            bits: #bits,
+            signed: #signed,
+            base: #krate::private::Base::#base,
+            order: #krate::private::ByteOrder::#order,
+        })
+    }
+
+    /// The conversion in a format string.
+    fn conversion(self, base: Base) -> String {
+        let (bits, signed) = match self {
+            Self::Integer { bits, signed } => (bits, signed),
+            Self::Bool => return "%d".to_owned(),
+            Self::Float { .. } => return "%f".to_owned(),
+        };
+        let length = match bits {
+            8 => "hh",
+            16 => "h",
+            32 => "",
+            _ => "l",
+        };
+        let (flag, letter) = match base {
+            Base::Hexadecimal => ("#", 'x'),
+            Base::Octal => ("#", 'o'),
+            Base::Binary => ("#", 'b'),
+            Base::Decimal if signed => ("", 'd'),
+            Base::Decimal => ("", 'u'),
+        };
+        format!("%{flag}{length}{letter}")
+    }
+}
+
+impl Field {
+    /// The expression of type `FieldDescriptor`.
+    pub(super) fn descriptor(&self, krate: &Ident) -> TokenStream {
+        let Self { name, doc, kind, .. } = self;
+        let ty = match kind {
+            Kind::Scalar { scalar, base, big_endian, .. } => scalar.descriptor(krate, *base, *big_endian),
+            Kind::Pointer => Scalar::Integer { bits: 64, signed: false }.descriptor(krate, Base::Hexadecimal, false),
+            Kind::Text | Kind::Printed | Kind::Character => quote!(#krate::private::FieldType::Text),
+            Kind::Path => quote!(#krate::private::FieldType::Path),
+            Kind::Enum { ident, scalar, labels } => {
+                let container = scalar.integer(krate, Base::Decimal, false);
+                let ty = primitive(ident);
+                let labels = labels.iter().map(|Label { text, value }| {
+                    let value = constant("LABEL", &ty, value);
+                    quote!(#krate::private::EnumLabel {
+                        name: #text,
+                        value: #value as ::core::primitive::i128,
+                    })
+                });
+                quote!(#krate::private::FieldType::Enum { container: #container, labels: &[#(#labels),*] })
+            }
+            Kind::Array { scalar, base, len, .. } => {
+                let element = scalar.descriptor(krate, *base, false);
+                let len = constant("LEN", &quote!(::core::primitive::usize), &quote!(#len));
+                quote!(#krate::private::FieldType::Array { element: &#element, len: #len })
+            }
+            Kind::Sequence { scalar, base, .. } => {
+                let element = scalar.descriptor(krate, *base, false);
+                quote!(#krate::private::FieldType::Sequence { element: &#element })
+            }
+        };
+        quote!(#krate::private::FieldDescriptor { name: #name, ty: #ty, doc: #doc })
+    }
+
+    /// The type of the value.
+    pub(super) fn value_type(&self, krate: &Ident) -> TokenStream {
+        let lifetime = call_lifetime();
+        match &self.kind {
+            Kind::Scalar { ident, big_endian, .. } => {
+                let ty = primitive(ident);
+                if *big_endian { quote!(#krate::private::Be<#ty>) } else { ty }
+            }
+            Kind::Enum { ident, .. } => primitive(ident),
+            Kind::Pointer => quote!(::core::primitive::u64),
+            Kind::Text | Kind::Printed | Kind::Character => quote!(#krate::private::Text<#lifetime>),
+            Kind::Path => quote!(#krate::private::PathBytes<#lifetime>),
+            Kind::Array { ident, len, .. } => {
+                let ty = primitive(ident);
+                quote!(#krate::private::Array<#lifetime, #ty, { #len }>)
+            }
+            Kind::Sequence { ident, .. } => {
+                let ty = primitive(ident);
+                quote!(#krate::private::Sequence<#lifetime, #ty>)
+            }
+        }
+    }
+
+    /// The expression of the value. The user's expression stands in it as it was written, so that errors point there; what
+    /// surrounds it is where the field's name is.
+    pub(super) fn value(&self, krate: &Ident) -> TokenStream {
+        let value = &self.value;
+        let krate = &at(krate, self.span);
+        let place = self.span.resolved_at(Span::call_site());
+        // Where a bound on the whole is not met, rustc points to the innermost code that nobody expanded: it has to be the value.
+        let reference = quote_spanned!(value.span()=> &(#value));
+        match &self.kind {
+            Kind::Scalar { ident, big_endian, .. } => {
+                let scalar = of_type(&primitive(ident), value);
+                if *big_endian { quote!(#krate::private::Be(#scalar)) } else { scalar }
+            }
+            Kind::Enum { ident, .. } => of_type(&primitive(ident), value),
+            Kind::Text => quote_spanned!(place=> #krate::private::text(#value)),
+            Kind::Printed => quote_spanned!(place=> #krate::private::printed(#reference)),
+            Kind::Character => {
+                let character = of_type(&primitive(&Ident::new("char", self.span)), value);
+                quote!(#krate::private::text(::core::primitive::char::encode_utf8(#character, &mut [0; 4])))
+            }
+            Kind::Pointer => quote_spanned!(place=> #krate::private::pointer(#value)),
+            Kind::Path => quote_spanned!(place=> #krate::private::path(#value)),
+            Kind::Array { ident, len, .. } => {
+                let ty = primitive(ident);
+                quote_spanned!(place=> #krate::private::array::<#ty, { #len }>(#reference))
+            }
+            Kind::Sequence { ident, .. } => {
+                let ty = primitive(ident);
+                quote_spanned!(place=> #krate::private::sequence::<#ty>(#value))
+            }
+        }
+    }
+
+    /// The conversion that the format string of a field block has for this field.
+    pub(super) fn conversion(&self) -> String {
+        match &self.kind {
+            Kind::Scalar { scalar, base, .. } => scalar.conversion(*base),
+            Kind::Enum { scalar, .. } => scalar.conversion(Base::Decimal),
+            Kind::Text | Kind::Printed | Kind::Path => "%s".to_owned(),
+            Kind::Character => "%c".to_owned(),
+            Kind::Pointer => "%p".to_owned(),
+            Kind::Array { scalar, base, .. } | Kind::Sequence { scalar, base, .. } => {
+                format!("[{}]", scalar.conversion(*base))
+            }
+        }
+    }
+}

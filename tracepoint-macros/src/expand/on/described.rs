@@ -1,0 +1,47 @@
+//! What the descriptions of tracepoints and of markers share: whose they are, and where they stand.
+
+use crate::input::{Block, Tracepoint};
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Ident;
+
+/// The parts that the descriptions of a tracepoint and of its marker share.
+pub(super) fn common_parts(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
+    let krate = &block.krate;
+    let text = &tracepoint.text;
+    let provider = block.provider.as_ref().map_or_else(|| default_provider(krate), |provider| quote!(#provider));
+    let level = tracepoint.attributes.level.as_ref().map_or_else(|| quote!(DebugLine), |level| quote!(#level));
+    let location = location(krate, tracepoint.name.span());
+    quote! {
+        provider: #provider,
+        name: #text,
+        level: #krate::private::Level::#level,
+        location: #location,
+    }
+}
+
+pub(super) fn default_provider(krate: &Ident) -> TokenStream {
+    quote!(#krate::private::crate_name(::core::module_path!()))
+}
+
+/// Where `span` is. The macros that say so stand at `span` themselves: at the call site they would all name the line on which
+/// the block begins.
+pub(super) fn location(krate: &Ident, span: Span) -> TokenStream {
+    let file = quote_spanned!(span=> ::core::file!());
+    let line = quote_spanned!(span=> ::core::line!());
+    quote! {
+        #krate::private::Location {
+            package: match ::core::option_env!("CARGO_PKG_NAME") {
+                ::core::option::Option::Some(package) => package,
+                ::core::option::Option::None => #krate::private::crate_name(::core::module_path!()),
+            },
+            version: match ::core::option_env!("CARGO_PKG_VERSION") {
+                ::core::option::Option::Some(version) => version,
+                ::core::option::Option::None => "",
+            },
+            module: ::core::module_path!(),
+            file: #file,
+            line: #line,
+        }
+    }
+}

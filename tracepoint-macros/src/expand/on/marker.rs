@@ -1,0 +1,98 @@
+//! Markers: the one of a field block, and those written by hand.
+
+use super::described::{common_parts, default_provider, location};
+use crate::argument::call_lifetime;
+use crate::expand::nested;
+use crate::expand::surface::allows;
+use crate::field::Field;
+use crate::input::{Block, Tracepoint};
+use crate::mark::Mark;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Ident;
+use syn::ext::IdentExt;
+
+/// The static of a field block's marker, its entry, and its type: that of the tracepoint.
+pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Field]) -> TokenStream {
+    let krate = &block.krate;
+    let name = &tracepoint.name;
+    let doc = &tracepoint.attributes.doc;
+    let parts = common_parts(block, tracepoint);
+    let format =
+        fields.iter().map(|field| format!("{} {}", field.name, field.conversion())).collect::<Vec<_>>().join(" ");
+    let marker_type = marker_type(krate, fields, &quote!(#name));
+    let descriptors = fields.iter().map(|field| field.descriptor(krate));
+    quote! {
+        static __TRACEPOINT_MARKER: #krate::private::Marker = #krate::private::Marker::new::<#name>(
+            #krate::private::MarkerParts {
+                #parts
+                doc: #doc,
+                fields: &[#(#descriptors),*],
+                format: #format,
+            },
+            ::core::option::Option::Some(&__TRACEPOINT),
+        );
+
+        #[#krate::private::linkme::distributed_slice(#krate::private::MARKERS)]
+        #[linkme(crate = #krate::private::linkme)]
+        static __TRACEPOINT_MARKER_ENTRY: &#krate::private::Marker = &__TRACEPOINT_MARKER;
+
+        #marker_type
+    }
+}
+
+/// Ties the type of a marker to its values. The static is where the caller puts it.
+fn marker_type(krate: &Ident, fields: &[Field], ty: &TokenStream) -> TokenStream {
+    let lifetime = call_lifetime();
+    let values = nested(fields.iter().map(|field| field.value_type(krate)));
+    quote! {
+        impl #krate::private::MarkerType for #ty {
+            type Values<#lifetime> = #values;
+
+            #[inline(always)]
+            fn marker() -> &'static #krate::private::Marker {
+                &__TRACEPOINT_MARKER
+            }
+        }
+    }
+}
+
+pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
+    let Mark { krate, name, format, fields } = mark;
+    let allows = allows();
+    let text = name.unraw().to_string();
+    let provider = default_provider(krate);
+    let location = location(krate, name.span());
+    let marker_type = marker_type(krate, fields, &quote!(__TracepointMark));
+    let descriptors = fields.iter().map(|field| field.descriptor(krate));
+    let values = nested(fields.iter().map(|field| field.value(krate)));
+    quote! {
+        {
+            static __TRACEPOINT_MARKER: #krate::private::Marker = #krate::private::Marker::new::<__TracepointMark>(
+                #krate::private::MarkerParts {
+                    provider: #provider,
+                    name: #text,
+                    level: #krate::private::Level::DebugLine,
+                    location: #location,
+                    doc: "",
+                    fields: &[#(#descriptors),*],
+                    format: #format,
+                },
+                ::core::option::Option::None,
+            );
+
+            #[#krate::private::linkme::distributed_slice(#krate::private::MARKERS)]
+            #[linkme(crate = #krate::private::linkme)]
+            static __TRACEPOINT_MARKER_ENTRY: &#krate::private::Marker = &__TRACEPOINT_MARKER;
+
+            enum __TracepointMark {}
+
+            #allows
+            #marker_type
+
+            if __TRACEPOINT_MARKER.is_on() {
+                #krate::private::mark::<__TracepointMark>(&#values)
+            }
+        }
+    }
+}

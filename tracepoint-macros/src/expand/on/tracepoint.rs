@@ -1,0 +1,172 @@
+//! A tracepoint: its static, its entry, and what its type does with arguments.
+
+use super::described::common_parts;
+use super::marker::marker_items;
+use crate::argument::{Argument, call_lifetime};
+use crate::expand::arguments::Arguments;
+use crate::expand::surface::{allows, place, probe_parameter};
+use crate::expand::{at, local, nested};
+use crate::input::{Block, Tracepoint};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::Ident;
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+
+pub(in crate::expand) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
+    let krate = &at(&block.krate, tracepoint.name.span());
+    let cfg = &tracepoint.attributes.cfg;
+    let allows = allows();
+    let arguments = Arguments::of(tracepoint);
+    let statics = statics(block, tracepoint);
+    let marker_items = tracepoint.prototype.fields.as_ref().map(|fields| marker_items(block, tracepoint, fields));
+    let copy = copy(krate, tracepoint, &arguments);
+    let type_impl = type_impl(krate, tracepoint, &arguments);
+    let functions = functions(krate, tracepoint, &arguments);
+    quote! {
+        #(#cfg)*
+        #allows
+        const _: () = {
+            #statics
+            #marker_items
+            #copy
+            #type_impl
+            #functions
+        };
+    }
+}
+
+/// The description and its entry in the table.
+fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
+    let krate = &block.krate;
+    let Tracepoint { attributes, name, prototype, .. } = tracepoint;
+    let doc = &attributes.doc;
+    let parts = common_parts(block, tracepoint);
+    let listed = prototype.arguments.iter().map(|Argument { name, ty_text, .. }| {
+        let name = name.unraw().to_string();
+        quote!(#krate::private::Argument { name: #name, ty: #ty_text })
+    });
+    let condition = prototype.condition.as_ref().map_or_else(String::new, |condition| quote!(#condition).to_string());
+    let marker = prototype.fields.as_ref().map_or_else(|| quote!(None), |_| quote!(Some(&__TRACEPOINT_MARKER)));
+    quote! {
+        static __TRACEPOINT: #krate::private::Tracepoint =
+            #krate::private::Tracepoint::new::<#name>(#krate::private::TracepointParts {
+                #parts
+                doc: #doc,
+                arguments: &[#(#listed),*],
+                condition: #condition,
+                marker: ::core::option::Option::#marker,
+            });
+
+        #[#krate::private::linkme::distributed_slice(#krate::private::TRACEPOINTS)]
+        #[linkme(crate = #krate::private::linkme)]
+        static __TRACEPOINT_ENTRY: &#krate::private::Tracepoint = &__TRACEPOINT;
+    }
+}
+
+/// The one function that copies arguments, and so the one that fails to compile if they are not `Copy`.
+fn copy(krate: &Ident, tracepoint: &Tracepoint, Arguments { names, .. }: &Arguments<'_>) -> TokenStream {
+    let name = &tracepoint.name;
+    let lifetime = call_lifetime();
+    let args = local("args");
+    let checks = tracepoint
+        .prototype
+        .arguments
+        .iter()
+        .map(|Argument { ty, ty_tied, .. }| quote_spanned!(ty.span()=> #krate::private::by_value::<#ty_tied>();));
+    quote! {
+        #[inline(always)]
+        fn __tracepoint_copy<#lifetime>(
+            #args: &<#name as #krate::private::TracepointType>::Args<#lifetime>,
+        ) -> <#name as #krate::private::TracepointType>::Args<#lifetime> {
+            #(#checks)*
+            let (#(#names,)*) = *#args;
+            (#(#names,)*)
+        }
+    }
+}
+
+/// What the core asks of a tracepoint's type.
+fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
+    let Tracepoint { name, prototype, .. } = tracepoint;
+    let Arguments { names, types, tied } = arguments;
+    let lifetime = call_lifetime();
+    let [args, slot, stage, probe] = ["args", "slot", "stage", "probe"].map(local);
+    let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
+    let mark = prototype.fields.as_ref().map(|fields| {
+        let values = nested(fields.iter().map(|field| field.value(krate)));
+        quote! {
+            #[inline(always)]
+            fn mark(#slot: &'static #krate::private::ThreadSlot, #args: &Self::Args<'_>) {
+                let (#(#names,)*) = __tracepoint_copy(#args);
+                #krate::private::derived::<#name>(#slot, |#stage| #stage.emit(&#values))
+            }
+        }
+    });
+    quote_spanned! {place(tracepoint)=>
+        impl #krate::private::TracepointType for #name {
+            type Args<#lifetime> = (#(#tied,)*);
+            type Signature = fn(#(#types),*);
+
+            #[inline(always)]
+            fn tracepoint() -> &'static #krate::private::Tracepoint {
+                &__TRACEPOINT
+            }
+
+            #[inline(always)]
+            fn holds(#args: &Self::Args<'_>) -> ::core::primitive::bool {
+                let (#(#names,)*) = __tracepoint_copy(#args);
+                #holds
+            }
+
+            #mark
+
+            #[inline(always)]
+            fn call(#probe: Self::Signature, #args: &Self::Args<'_>) {
+                let (#(#names,)*) = __tracepoint_copy(#args);
+                #probe(#(#names),*)
+            }
+        }
+    }
+}
+
+/// What the functions of the surface, and `trace!`, call. Messages about arguments mention them: they are where the name is.
+fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
+    let name = &tracepoint.name;
+    let Arguments { names, types, .. } = arguments;
+    let [args, probe, priority] = ["args", "probe", "priority"].map(local);
+    let parameter = probe_parameter(tracepoint);
+    quote_spanned! {place(tracepoint)=>
+        impl #name {
+            #[doc(hidden)]
+            #[inline(always)]
+            pub fn __tracepoint_is_on() -> ::core::primitive::bool {
+                __TRACEPOINT.is_on()
+            }
+
+            #[doc(hidden)]
+            #[cold]
+            #[inline(never)]
+            pub fn __tracepoint_fire(#(#names: #types),*) {
+                #krate::private::fire::<#name>(&(#(#names,)*))
+            }
+
+            #[doc(hidden)]
+            pub fn __tracepoint_register<#parameter>(
+                #priority: ::core::primitive::i32,
+                #probe: #parameter,
+            ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
+            where
+                #parameter: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
+            {
+                ::core::result::Result::Ok(#krate::private::register::<#name, _>(
+                    #priority,
+                    move |#args: &<#name as #krate::private::TracepointType>::Args<'_>| {
+                        let (#(#names,)*) = __tracepoint_copy(#args);
+                        #probe(#(#names),*)
+                    },
+                ))
+            }
+        }
+    }
+}

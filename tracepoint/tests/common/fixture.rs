@@ -1,0 +1,108 @@
+//! Builds and runs the crates in `tests/fixtures`, which are a workspace of their own with one target directory.
+#![allow(dead_code)] // each test is a crate of its own and uses a part
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The workspace of the fixtures.
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures");
+
+/// How a fixture is built.
+#[derive(Debug)]
+pub(crate) struct Build {
+    profile: &'static str,
+    gnu_ld: bool,
+}
+
+impl Build {
+    pub(crate) fn dev() -> Self {
+        Self::profile("dev")
+    }
+
+    pub(crate) fn profile(profile: &'static str) -> Self {
+        Self { profile, gnu_ld: false }
+    }
+
+    /// With the system's `ld` in place of the linker that comes with rustc.
+    pub(crate) fn gnu_ld(self) -> Self {
+        Self { gnu_ld: true, ..self }
+    }
+
+    pub(crate) fn is_gnu_ld(&self) -> bool {
+        self.gnu_ld
+    }
+
+    /// Builds a program.
+    pub(crate) fn binary(&self, package: &str) -> PathBuf {
+        self.build(package, &["build", "--bin", package, "-p", package])
+    }
+
+    /// Builds a test of a package.
+    pub(crate) fn test_binary(&self, package: &str, test: &str) -> PathBuf {
+        self.build(test, &["test", "--no-run", "--test", test, "-p", package])
+    }
+
+    /// The executable that cargo says it made of a target. It names others, too: with a test come the programs of its package.
+    fn build(&self, target_name: &str, arguments: &[&str]) -> PathBuf {
+        let mut command = command();
+        command.args(arguments).args(["--profile", self.profile, "--message-format", "json-render-diagnostics"]);
+        if self.gnu_ld {
+            // A directory of its own: tests run side by side, and both would leave the program under one name.
+            command.args(["--config", "target.x86_64-unknown-linux-gnu.rustflags=[\"-Clinker-features=-lld\"]"]);
+            command.env("CARGO_TARGET_DIR", target().join("gnu-ld"));
+        }
+        let messages = finish(&mut command);
+        let named = format!("\"name\":\"{target_name}\"");
+        let mut executables = messages
+            .lines()
+            .filter(|message| message.contains(&named))
+            .filter_map(|message| message.split_once("\"executable\":\"")?.1.split_once('"'));
+        PathBuf::from(executables.next().expect("cargo names the executable").0)
+    }
+}
+
+/// Runs cargo on the fixtures.
+pub(crate) fn cargo(verb: &str, arguments: &[&str]) {
+    finish(command().arg(verb).args(arguments));
+}
+
+/// Runs a program; its standard output.
+pub(crate) fn run(program: &Path, arguments: &[&str]) -> String {
+    finish(Command::new(program).args(arguments))
+}
+
+/// What a fixture listed, sorted.
+pub(crate) fn listed(output: &str) -> Vec<&str> {
+    let mut listed = Vec::new();
+    for kind in ["marker ", "tracepoint "] {
+        listed.extend(output.lines().filter(|line| line.starts_with(kind)));
+    }
+    listed.sort_unstable();
+    listed
+}
+
+/// What a fixture said besides its list.
+pub(crate) fn said(output: &str) -> Vec<&str> {
+    let listed = listed(output);
+    output.lines().filter(|line| !listed.contains(line)).collect()
+}
+
+fn target() -> PathBuf {
+    // Inside the target directory of the workspace: `cargo clean` takes it along.
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("fixtures")
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(FIXTURES).env("CARGO_TARGET_DIR", target()).env("RUSTDOCFLAGS", "-D warnings");
+    command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    command
+}
+
+fn finish(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed\n{stdout}\n{stderr}");
+    stdout
+}

@@ -1,0 +1,5 @@
+tracepoint::define_trace! {
+    x(value: &mut u32);
+}
+
+fn main() {}

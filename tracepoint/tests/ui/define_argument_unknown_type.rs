@@ -1,0 +1,5 @@
+tracepoint::define_trace! {
+    x(n: Missing);
+}
+
+fn main() {}

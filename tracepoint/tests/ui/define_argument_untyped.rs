@@ -1,0 +1,5 @@
+tracepoint::define_trace! {
+    x(u32);
+}
+
+fn main() {}

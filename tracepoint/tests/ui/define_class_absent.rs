@@ -1,0 +1,6 @@
+tracepoint::define_trace! {
+    read: io;
+    class io(n: u32) { n: u32 = n }
+}
+
+fn main() {}

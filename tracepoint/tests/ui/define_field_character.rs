@@ -1,0 +1,5 @@
+tracepoint::define_trace! {
+    x(n: char) { n: char = n }
+}
+
+fn main() {}

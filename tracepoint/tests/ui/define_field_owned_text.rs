@@ -1,0 +1,5 @@
+tracepoint::define_trace! {
+    x(name: &String) { name: String = name }
+}
+
+fn main() {}

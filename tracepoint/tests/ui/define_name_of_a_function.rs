@@ -1,0 +1,7 @@
+tracepoint::define_trace! {
+    x(n: u32);
+    x_enabled(n: u32);
+    x_prio(n: u32);
+}
+
+fn main() {}

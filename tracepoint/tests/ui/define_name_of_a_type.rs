@@ -1,0 +1,5 @@
+tracepoint::define_trace! {
+    str(n: u32);
+}
+
+fn main() {}

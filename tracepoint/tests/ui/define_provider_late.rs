@@ -1,0 +1,6 @@
+tracepoint::define_trace! {
+    x(n: u32);
+    provider = "late";
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+const PROVIDER: &str = "mine";
+
+tracepoint::define_trace! {
+    provider = PROVIDER;
+    x(n: u32);
+}
+
+fn main() {}

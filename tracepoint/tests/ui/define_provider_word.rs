@@ -1,0 +1,6 @@
+tracepoint::define_trace! {
+    supplier = "one";
+    x(n: u32);
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+tracepoint::define_trace! {
+    x;
+    y { n: u32 = 1 }
+}
+
+fn main() {}

@@ -1,0 +1,3 @@
+fn main() {
+    tracepoint::trace_mark!(star, "n %*d", 5, 1);
+}

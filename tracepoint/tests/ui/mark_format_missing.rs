@@ -1,0 +1,5 @@
+fn main() {
+    tracepoint::trace_mark!(nothing);
+    tracepoint::trace_mark!(nothing,);
+    tracepoint::trace_mark!();
+}

@@ -1,0 +1,3 @@
+fn main() {
+    tracepoint::trace_mark!(x, "n %d" 1);
+}

@@ -1,0 +1,8 @@
+tracepoint::define_trace! {
+    x(n: u32, text: &str);
+}
+
+fn main() {
+    let calls = std::rc::Rc::new(0);
+    let _probe = register_trace_x(move |_, _| drop(calls.clone()));
+}
