@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# All tests, as CI runs them. `--long` adds the campaigns: a million probe changes, mutated models, ten minutes of fuzzing for
+# each decoder.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+long=
+case "${1-}" in
+    "") ;;
+    --long) long=--long; export TRACEPOINT_LONG=1 ;;
+    *) echo "usage: scripts/test.sh [--long]" >&2; exit 2 ;;
+esac
+
+step() { printf '\n== %s\n' "$*" >&2; "$@"; }
+
+step scripts/setup.sh
+step cargo fmt --all --check
+step cargo clippy --workspace --all-targets -- -D warnings
+step cargo test --workspace --no-fail-fast
+RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps
+step scripts/portable.sh
+step scripts/abort.sh
+step scripts/helgrind.sh
+step scripts/models.sh ${long}
+step scripts/fuzz.sh ${long}
