@@ -45,8 +45,8 @@ mutate() { # letter, file, extended regex, replacement
     echo "without $1 a model fails, as it should"
 }
 
-mutate "G1 (fence in enter)" grace.rs 'fence\(Ordering::SeqCst\);(?=\n    \}\n\n    \/\/\/ Leaves)' ''
-mutate "G2 (fence of the waiter)" grace.rs 'fence\(Ordering::SeqCst\);(?=\n\}\n)' ''
+mutate "G1 (fence in enter)" grace.rs '(?<=\n)        light_fence\(\);' ''
+mutate "G2 (fence of the waiter)" grace.rs '    heavy_fence\(\)(?=\n\})' '    true'
 mutate "G3 (release in exit)" grace.rs 'store\(after, Ordering::Release\)' 'store(after, Ordering::Relaxed)'
 mutate "G3 (release in enter)" grace.rs 'store\(word \+ 1, Ordering::Release\)' 'store(word + 1, Ordering::Relaxed)'
 mutate "P1 (release of the list)" published.rs 'Ordering::AcqRel' 'Ordering::Relaxed'

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 long=
 case "${1-}" in
     "") ;;
-    --long) long=--long; export TRACEPOINT_LONG=1 ;;
+    --long) long=--long; export TRACEPOINT_ROUNDS=500000 ;;
     *) echo "usage: scripts/test.sh [--long]" >&2; exit 2 ;;
 esac
 

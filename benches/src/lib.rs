@@ -41,7 +41,7 @@ impl Recording {
             .iter()
             .map(|channel| {
                 let id = channel.add_event().expect("room for one event");
-                marker.subscribe(Subscriber::record(Arc::clone(channel), id))
+                marker.subscribe(Subscriber::record(Arc::clone(channel), id)).expect("sites can be switched")
             })
             .collect();
         Self { channels, subscriptions }

@@ -41,6 +41,7 @@ impl DrainThread {
 }
 
 fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
+    tracepoint::private::never_trace_this_thread();
     // The program's signals are for the program's threads. Should this fail, a handler runs here, as it may on any thread.
     let _ = SigSet::all().thread_block();
     let mut pause = IDLE;

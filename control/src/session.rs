@@ -25,6 +25,10 @@ use tracepoint_sinks::Drain;
 /// A child that is forked from the process has no part in the session: what it fires is not recorded, and `stop` and drop do
 /// nothing there.
 ///
+/// Packets go to the sinks when they are full, and all of them when the session ends: a slow trickle of events is seen then, and a
+/// program that ends by `process::exit` or a signal without `stop` loses what its open packets hold. `stop` waits for the sinks: one
+/// that blocks for ever blocks it, too.
+///
 /// Inside a probe a session cannot be waited for: `stop` refuses, and a session that is dropped there is ended by a thread of its
 /// own, soon after.
 #[derive(Debug)]

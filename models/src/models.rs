@@ -42,7 +42,7 @@ impl World {
     /// What `unregister` does.
     fn unregister(&self, probe: &Probe) {
         let old = self.list.replace(None);
-        grace_period_begins();
+        assert!(grace_period_begins());
         self.section.wait_until_passed();
         probe.freed.store(1, Ordering::Relaxed);
         drop(old);
@@ -123,7 +123,7 @@ fn the_next_section_tells_what_the_one_before_did() {
             })
         };
         let old = world.list.replace(None);
-        grace_period_begins();
+        assert!(grace_period_begins());
         let passed = world.section.open().is_none_or(|open| world.section.has_passed(open));
         let seen = done.load(Ordering::Relaxed);
         let ran = firing.join().unwrap();
@@ -191,13 +191,13 @@ fn two_changes_at_once() {
             let (world, second) = (Arc::clone(&world), Arc::clone(&second));
             thread::spawn(move || {
                 let old = world.list.replace(Some(Box::new(second)));
-                grace_period_begins();
+                assert!(grace_period_begins());
                 world.section.wait_until_passed();
                 drop(old);
             })
         };
         let old = world.list.replace(None);
-        grace_period_begins();
+        assert!(grace_period_begins());
         world.section.wait_until_passed();
         drop(old);
         changing.join().unwrap();

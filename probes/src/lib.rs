@@ -21,7 +21,7 @@
 //!
 //! let marker = tracepoint::find("shop:sold")?.marker().ok_or("a bare hook has nothing to count by")?;
 //! let count = Arc::new(Count::by("article", 100));
-//! let subscription = marker.subscribe(Subscriber::aggregate(count.clone()));
+//! let subscription = marker.subscribe(Subscriber::aggregate(count.clone()))?;
 //!
 //! tracepoint::trace!(sold("apple", 3));
 //! tracepoint::trace!(sold("pear", 1));

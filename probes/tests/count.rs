@@ -26,7 +26,7 @@ fn marker(name: &str) -> &'static Marker {
 /// Counts what `fire` fires.
 fn counted(name: &str, count: Count, fire: impl FnOnce()) -> Counts {
     let count = Arc::new(count);
-    let subscription = marker(name).subscribe(Subscriber::aggregate(count.clone()));
+    let subscription = marker(name).subscribe(Subscriber::aggregate(count.clone())).expect("switches");
     fire();
     drop(subscription);
     count.snapshot()
@@ -105,7 +105,7 @@ fn every_kind_of_field_is_grouped_or_counted_as_ungrouped() {
     let [flag, ratio, bytes, missing] =
         ["flag", "ratio", "bytes", "missing"].map(|field| Arc::new(Count::by(field, 4)));
     let subscriptions: Vec<_> = [&flag, &ratio, &bytes, &missing]
-        .map(|count| marker("other").subscribe(Subscriber::aggregate(count.clone())))
+        .map(|count| marker("other").subscribe(Subscriber::aggregate(count.clone())).expect("switches"))
         .into();
     for (set, value) in [(true, 0.5), (false, 0.0), (true, f64::NAN)] {
         tracepoint::trace!(other(set, value, &[1, 2]));
@@ -135,7 +135,8 @@ fn a_filter_decides_what_is_counted() {
         }
     }
     let count = Arc::new(Count::new());
-    let subscription = marker("filtered").subscribe(Subscriber::aggregate(count.clone()).filter(Arc::new(Even)));
+    let subscription =
+        marker("filtered").subscribe(Subscriber::aggregate(count.clone()).filter(Arc::new(Even))).expect("switches");
     (0..9).for_each(|n| tracepoint::trace!(filtered(n)));
     assert_eq!(count.snapshot().total, 5);
     drop(subscription);

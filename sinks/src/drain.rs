@@ -106,13 +106,16 @@ impl Drain {
 
     /// Moves everything that the channels still hold, and lets each sink finish, whatever became of the others.
     ///
-    /// Nothing fires into the channels any more: their subscriptions have ended, and a grace period has passed.
+    /// The subscriptions of the channels have ended; where that is not so, or cannot be known, the account says that it is not complete.
     pub fn finish(mut self) -> Vec<SinkReport> {
         let mut drained = Drained::default();
+        let mut complete = true;
         for channel in &self.channels {
-            channel.finish(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
+            let take =
+                |packet: Packet<'_>| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet);
+            complete &= channel.finish(take).is_ok();
         }
-        let base = self.base_account(true);
+        let base = self.base_account(complete);
         self.feeds.into_iter().map(|feed| feed.finish(&self.channels, &self.positions, base.clone())).collect()
     }
 

@@ -9,6 +9,7 @@ mod off;
 mod on;
 mod surface;
 
+use crate::field::Field;
 use crate::input::Block;
 use crate::mark::Mark;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -47,7 +48,26 @@ fn at(krate: &Ident, place: Span) -> Ident {
     krate
 }
 
-/// `(a, (b, (c, ())))`.
-fn nested(parts: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
-    parts.rev().fold(quote!(()), |rest, part| quote!((#part, #rest)))
+/// How long a list of pairs may be: the compiler follows types so deep, and asks for `recursion_limit` beyond.
+const LIST: usize = 32;
+
+/// The values of fields, `(a, (b, (c, ())))`, in halves if there are many.
+fn values<'f>(krate: &Ident, fields: impl IntoIterator<Item = &'f Field>) -> TokenStream {
+    let values: Vec<_> = fields.into_iter().map(|field| field.value(krate)).collect();
+    nested(&values, &|front, back| quote!(#krate::private::Both(#front, #back)))
+}
+
+/// The type of what [`values`] gives.
+fn value_types(krate: &Ident, fields: &[Field]) -> TokenStream {
+    let types: Vec<_> = fields.iter().map(|field| field.value_type(krate)).collect();
+    nested(&types, &|front, back| quote!(#krate::private::Both<#front, #back>))
+}
+
+/// `(a, (b, (c, ())))`; more than [`LIST`] parts are halved and joined, so that any number will do.
+fn nested(parts: &[TokenStream], join: &dyn Fn(TokenStream, TokenStream) -> TokenStream) -> TokenStream {
+    if parts.len() > LIST {
+        let (front, back) = parts.split_at(parts.len() / 2);
+        return join(nested(front, join), nested(back, join));
+    }
+    parts.iter().rev().fold(quote!(()), |rest, part| quote!((#part, #rest)))
 }

@@ -29,8 +29,10 @@ mod ring;
 
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
-pub use drain::{Packet, StreamId};
+pub use drain::{FinishError, Packet, StreamId};
 pub use memory::{AnonymousMemory, MemorySource, RingMemory};
+#[cfg(posix)]
+pub(crate) use open::detach_all_after_fork;
+pub(crate) use open::thread_exits;
 pub use open::{EventId, OpenChannel, TooManyEvents};
-pub(crate) use open::{detach_all_after_fork, thread_exits};
 pub use packet::{HEADER_SIZE, PACKET_MAGIC};

@@ -1,7 +1,7 @@
 //! The clock: nanoseconds on the axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
 
 /// The time now, in ns since an arbitrary point that is the same for all processes since the machine booted.
-#[cfg(all(unix, not(tp_portable)))]
+#[cfg(posix)]
 #[inline]
 pub fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -11,7 +11,7 @@ pub fn now() -> u64 {
 }
 
 /// The time now, in ns since the first call: there is no clock that processes share on this target.
-#[cfg(not(all(unix, not(tp_portable))))]
+#[cfg(not(posix))]
 pub fn now() -> u64 {
     use std::sync::OnceLock;
     use std::time::Instant;

@@ -7,12 +7,15 @@
 use crate::primitive::{Mutex, MutexGuard};
 use crate::thread;
 use std::any::Any;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, PoisonError};
 
 static LOCK: Mutex<()> = Mutex::new(());
 
 /// What was replaced from inside a section, where waiting would never end.
 static DEFERRED: Mutex<Vec<Garbage>> = Mutex::new(Vec::new());
+
+static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// Anything that is freed by dropping it.
 pub(crate) type Garbage = Box<dyn Any + Send>;
@@ -24,6 +27,12 @@ pub(crate) struct Locked<'a>(#[expect(dead_code, reason = "held for its Drop")] 
 /// Takes the control lock. Not re-entrant, and never needed by a site.
 pub(crate) fn lock() -> Locked<'static> {
     prepare();
+    Locked(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Takes the control lock and prepares nothing: for what runs before `main`, and switches nothing on by itself.
+#[cfg(patched_sites)]
+pub(crate) fn lock_alone() -> Locked<'static> {
     Locked(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -50,10 +59,26 @@ pub(crate) fn retire(garbage: Vec<Garbage>) {
     if garbage.is_empty() && earlier.is_empty() {
         return;
     }
-    thread::wait_for_all();
-    // Dropping runs user code (what a probe owns); nothing is locked here.
-    drop(garbage);
-    drop(earlier);
+    if thread::wait_for_all() {
+        // Dropping runs user code (what a probe owns); nothing is locked here.
+        drop(garbage);
+        drop(earlier);
+    } else {
+        // Somebody may be using it, and there is no way to find out: it stays, and is counted.
+        KEPT.fetch_add(garbage.len() + earlier.len(), Ordering::Relaxed);
+        std::mem::forget((garbage, earlier));
+    }
+}
+
+/// Waits for a grace period; `false` if none can be had.
+#[must_use]
+pub(crate) fn wait_for_grace() -> bool {
+    thread::wait_for_all()
+}
+
+/// How many replaced lists and probes were kept because the kernel refused the fence that a grace period needs.
+pub(crate) fn kept() -> usize {
+    KEPT.load(Ordering::Relaxed)
 }
 
 /// Whether the calling thread is inside a probe, a filter or a field expression, where nothing that waits for probes can be
@@ -67,12 +92,14 @@ pub fn in_probe() -> bool {
 /// Afterwards no thread is inside a probe or a marker that it entered before the call.
 pub fn synchronize() {
     if !thread::in_section() {
-        thread::wait_for_all();
+        // Where nothing can be waited for, nothing is freed either: `retire` sees to that.
+        let _ = thread::wait_for_all();
     }
     retire(Vec::new());
 }
 
 /// Runs `in_child` in a forked child while the locks of this module are known to be free.
+#[cfg(posix)]
 pub(crate) mod around_fork {
     use super::{DEFERRED, Garbage, LOCK};
     use crate::primitive::MutexGuard;

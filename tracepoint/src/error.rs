@@ -1,11 +1,14 @@
 //! What can go wrong when a probe is registered.
 
+use crate::site::SwitchError;
 use std::fmt;
 
 /// Why a probe could not be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegisterError {
+    /// The tracepoint's sites cannot be switched on.
+    Switch(SwitchError),
     /// A probe that was registered by name has another signature than the tracepoint.
     Signature {
         /// `provider:name` of the tracepoint.
@@ -20,6 +23,7 @@ pub enum RegisterError {
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Switch(error) => error.fmt(f),
             Self::Signature { tracepoint, expected, found } => {
                 write!(f, "the probes of {tracepoint} are `{expected}`, this one is `{found}`")
             }
@@ -28,6 +32,12 @@ impl fmt::Display for RegisterError {
 }
 
 impl std::error::Error for RegisterError {}
+
+impl From<SwitchError> for RegisterError {
+    fn from(error: SwitchError) -> Self {
+        Self::Switch(error)
+    }
+}
 
 /// No tracepoint has the name that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-pub use list::Fields;
+pub use list::{Both, Fields};
 pub use scalar::{Be, Scalar};
 pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 pub use value::{Array, Elements, FieldValue, PathBytes, Sequence, Text, Value, Writer};

@@ -7,27 +7,27 @@
 //!
 //! A child made by a raw `clone` system call runs no handlers; such a child must `exec`, as the C library asks of it anyway.
 
-#[cfg(all(unix, not(tp_portable)))]
+#[cfg(posix)]
 pub(crate) fn prepare() {
     // SAFETY: the three handlers take nothing, return nothing, and only use what this crate owns.
     // A failure (out of memory) leaves the child without the reset; there is nobody to tell.
     let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }
 
-#[cfg(not(all(unix, not(tp_portable))))]
+#[cfg(not(posix))]
 pub(crate) fn prepare() {}
 
-#[cfg(all(unix, not(tp_portable)))]
+#[cfg(posix)]
 extern "C" fn before() {
     crate::control::around_fork::before();
 }
 
-#[cfg(all(unix, not(tp_portable)))]
+#[cfg(posix)]
 extern "C" fn in_parent() {
     crate::control::around_fork::after();
 }
 
-#[cfg(all(unix, not(tp_portable)))]
+#[cfg(posix)]
 extern "C" fn in_child() {
     crate::thread::reset_others_after_fork();
     crate::channel::detach_all_after_fork();

@@ -24,9 +24,9 @@
 //!
 //! Letters as in `docs/ordering.md`.
 //!
-//! * **G1/G2**: `enter` stores the counter, then a sequentially consistent fence, then the reader loads the list. The waiter
-//!   stores the list, then the same kind of fence, then loads the counters. Of two such fences one comes first: either the
-//!   reader sees the new list, or the waiter sees the reader inside.
+//! * **G1/G2**: `enter` stores the counter, then a fence, then the reader loads the list. The waiter stores the list, then a
+//!   fence, then loads the counters. Of the two fences one comes first: either the reader sees the new list, or the waiter sees
+//!   the reader inside. The reader's is the light half of an asymmetric pair, the waiter's the heavy one (`membarrier.rs`).
 //! * **G3**: `exit` stores with Release; the waiter's load with Acquire takes from it. What the probe did happened before the
 //!   waiter frees what the probe used. The store in `enter` is a Release too: a waiter that finds the *next* section open learns
 //!   from that value that the one before has ended, and a relaxed store would carry nothing of it.
@@ -37,7 +37,7 @@
 //! between leaves the depth as it found it. It may lose one pass (the interrupted thread stores the number that it had loaded
 //! before); the waiter then waits for one section longer, never shorter, because passes never move while a section is open.
 
-use crate::primitive::{AtomicUsize, Ordering, fence, yield_now};
+use crate::primitive::{AtomicUsize, Ordering, heavy_fence, light_fence, pause};
 
 /// The bits that count the depth. A thread is never 255 deep: `thread::section` stops long before.
 const DEPTH_MASK: usize = 0xff;
@@ -69,7 +69,7 @@ impl Section {
         // G3: whoever sees this number of passes sees what the passes before it did. Pairs with the loads of the waiter.
         self.word.store(word + 1, Ordering::Release);
         // G1: pairs with the fence in `grace_period_begins`.
-        fence(Ordering::SeqCst);
+        light_fence();
     }
 
     /// Leaves a section. Called by the owning thread only, once per `enter`.
@@ -91,8 +91,10 @@ impl Section {
     /// Waits until the section that is open now, if one is, has ended. The caller has called [`grace_period_begins`].
     pub(crate) fn wait_until_passed(&self) {
         let Some(open) = self.open() else { return };
+        let mut looks = 0;
         while !self.has_passed(open) {
-            yield_now();
+            pause(looks);
+            looks = looks.saturating_add(1);
         }
     }
 
@@ -111,7 +113,7 @@ impl Section {
     }
 
     /// Forgets whatever was open: the thread does not exist in this process (after fork), or the slot gets a new owner.
-    #[cfg(not(loom))]
+    #[cfg(posix)]
     pub(crate) fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
     }
@@ -123,8 +125,10 @@ pub(crate) struct OpenSection {
     passes: usize,
 }
 
-/// The waiter's half of G1/G2: after the new list was stored, before the first counter is loaded.
-pub(crate) fn grace_period_begins() {
+/// The waiter's half of G1/G2: after the new list was stored, before the first counter is loaded. `false` if there is no telling
+/// who is inside: the kernel refuses the fence by now.
+#[must_use]
+pub(crate) fn grace_period_begins() -> bool {
     // G2: pairs with the fence in `Section::enter`.
-    fence(Ordering::SeqCst);
+    heavy_fence()
 }

@@ -1,18 +1,22 @@
-//! The on/off switch of a tracepoint or a marker: reference-counted, read by every site.
+//! The on/off switch of a tracepoint or a marker: reference-counted.
 //!
-//! The previous step of an event's path is the site, which asks the key; the next is [`crate::tracepoint`].
+//! The previous step of an event's path is the [site](crate::site), which has been patched by the key, or asks it; the next is
+//! [`crate::tracepoint`].
+//!
+//! ```text
+//!   OFF (0 users) ──first user: sites on──▶ ON (1 … n users) ──last user leaves: sites off──▶ OFF
+//! ```
+//!
+//! A site decides only whether to enter the cold path. That reads the published lists with the ordering that they need, and
+//! finds them empty if it came too early or too late: so turning a key needs no ordering of its own. Lists are published before a
+//! key goes on, and taken away after it went off.
 
 use crate::control::Locked;
+use crate::site::{self, SwitchError};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A reference-counted switch.
-///
-/// ```text
-///   OFF (0 users) ──first user: flag set──▶ ON (1 … n users) ──last user leaves: flag cleared──▶ OFF
-/// ```
-///
-/// A site reads the flag without ordering: it decides only whether to enter the cold path, which then reads the published
-/// lists with the ordering they need, and finds them empty if it came too early or too late.
 #[derive(Debug)]
 pub struct Key {
     on: AtomicBool,
@@ -21,8 +25,9 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key that is off.
-    pub(crate) const fn new() -> Self {
+    /// A key that is off. Built by the macros only.
+    #[doc(hidden)]
+    pub const fn new() -> Self {
         Self { on: AtomicBool::new(false), users: AtomicU32::new(0) }
     }
 
@@ -32,21 +37,58 @@ impl Key {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// One more user. The lists that the site will read are in place already.
-    pub(crate) fn enable(&self, _: &Locked<'_>) {
-        let users = self.users.load(Ordering::Relaxed) + 1;
-        self.users.store(users, Ordering::Relaxed);
-        if users == 1 {
-            self.on.store(true, Ordering::Relaxed);
-        }
+    /// One more, or one less; gives whether the key turns by it.
+    fn count(&self, on: bool) -> bool {
+        let users = self.users.load(Ordering::Relaxed);
+        self.users.store(if on { users + 1 } else { users - 1 }, Ordering::Relaxed);
+        users == u32::from(!on)
+    }
+}
+
+/// Changes of keys, made together: their sites are switched in one batch.
+#[derive(Debug)]
+pub(crate) struct Turn<'l> {
+    /// Users are counted, and sites written, by one thread at a time.
+    locked: PhantomData<&'l Locked<'l>>,
+    on: bool,
+    keys: Vec<&'static Key>,
+}
+
+impl<'l> Turn<'l> {
+    /// One more user for each key that will be added.
+    pub(crate) const fn on(_: &'l Locked<'l>) -> Self {
+        Self { locked: PhantomData, on: true, keys: Vec::new() }
     }
 
-    /// One user less. Called before what that user read is taken away.
-    pub(crate) fn disable(&self, _: &Locked<'_>) {
-        let users = self.users.load(Ordering::Relaxed) - 1;
-        self.users.store(users, Ordering::Relaxed);
-        if users == 0 {
-            self.on.store(false, Ordering::Relaxed);
+    /// One user less for each.
+    pub(crate) const fn off(_: &'l Locked<'l>) -> Self {
+        Self { locked: PhantomData, on: false, keys: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, key: &'static Key) {
+        self.keys.push(key);
+    }
+
+    /// Counts the users and switches the sites of the keys that turn.
+    ///
+    /// # Errors
+    ///
+    /// If sites cannot be switched on; nothing has changed then. Switching off does not fail.
+    pub(crate) fn apply(self) -> Result<(), SwitchError> {
+        let Self { locked: _, on, keys } = self;
+        let turning: Vec<_> = keys.iter().copied().filter(|key| key.count(on)).map(|key| (key, on)).collect();
+        for (key, on) in &turning {
+            key.on.store(*on, Ordering::Relaxed);
         }
+        let switched = site::switch(&turning);
+        if switched.is_err() {
+            for key in keys {
+                key.count(!on);
+            }
+            for (key, on) in turning {
+                key.on.store(!on, Ordering::Relaxed);
+            }
+        }
+        switched
     }
 }

@@ -40,7 +40,7 @@
 //! }
 //!
 //! fn answer(request: &Request) {
-//!     // Off, this is a load and a branch: no argument is evaluated.
+//!     // Off, this is one instruction: no load, no branch, no argument is evaluated.
 //!     trace!(answered(request, 200));
 //! }
 //!
@@ -66,7 +66,8 @@
 //!
 //! # What a site promises
 //!
-//! * Off: no lock, no call, nothing computed.
+//! * Off: one instruction that reads and writes no memory and branches nowhere; nothing is computed. (Where sites cannot be
+//!   patched: a relaxed load and a predicted branch.)
 //! * On: no lock, no allocation and no system call of this crate's. Memory is bounded; what does not fit is lost, and counted
 //!   by [reason](channel::Loss).
 //! * A panic in a probe or in a field expression does not reach the traced code: it is caught, its message suppressed, and
@@ -84,13 +85,25 @@
 //!
 //! # Platforms
 //!
-//! | target | switch | threads' ends, fork |
-//! |---|---|---|
-//! | Linux and other Unix | a flag | POSIX keys and fork handlers |
-//! | others | a flag | destructors of thread-locals; there is no fork |
+//! | target | sites | grace periods | threads' ends, fork |
+//! |---|---|---|---|
+//! | x86-64 Linux | patched | `membarrier`, else fences | POSIX keys and fork handlers |
+//! | other Linux | a flag | `membarrier`, else fences | the same |
+//! | other Unix | a flag | fences | the same |
+//! | others | a flag | fences | destructors of thread-locals; there is no fork |
+//!
+//! A patched site is switched by writing one byte of the program's code, by `/proc/self/mem` or, where that is refused, by making
+//! the page writable for a moment. A process that is allowed neither cannot switch patched sites: registering says so
+//! ([`SwitchError`]), and the feature `flag-sites` is for it. [`platform()`] tells what a process was given.
+//!
+//! Debuggers and profilers work. A breakpoint exactly on a site makes it foreign: it is left alone and counted, and switches
+//! again once the breakpoint is gone. Rust `dylib`s that share the core are switched together; a `cdylib` has a core of its own. An
+//! object may be unloaded (`dlclose`) once no probe and no session uses its tracepoints; one that has a core of its own stays loaded
+//! once something was switched on in it, because threads that fired report to it when they end.
 //!
 //! # Feature flags
 //!
+//! * `flag-sites` makes sites load a flag where they could be patched.
 //! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
 //!   program; registering a probe gives a handle to nothing.
 
@@ -107,7 +120,9 @@ mod level;
 mod location;
 mod macros;
 pub mod marker;
+mod membarrier;
 mod panic;
+mod platform;
 mod primitive;
 #[doc(hidden)]
 pub mod private;
@@ -115,6 +130,7 @@ pub mod probe;
 mod published;
 mod record;
 mod registry;
+mod site;
 mod thread;
 mod tracepoint;
 mod values;
@@ -125,7 +141,9 @@ pub use key::Key;
 pub use level::{Level, ParseLevelError};
 pub use location::Location;
 pub use marker::Marker;
+pub use platform::{Platform, platform};
 pub use probe::{MAX_PROBE_DEPTH, Probe};
 pub use registry::{find, markers, tracepoints};
+pub use site::SwitchError;
 pub use thread::{MAX_THREADS, unserved_events};
 pub use tracepoint::{Argument, Tracepoint, TracepointDescriptor, TracepointParts};

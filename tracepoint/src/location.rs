@@ -16,10 +16,15 @@ pub struct Location {
 }
 
 /// The crate's name out of `module_path!()`: what stands before the first `::`.
+///
+/// # Panics
+///
+/// When it is evaluated, at compile time: if the name is not ASCII.
 pub const fn crate_name(module: &'static str) -> &'static str {
     let bytes = module.as_bytes();
     let mut end = 0;
     while end < bytes.len() && bytes[end] != b':' {
+        assert!(bytes[end].is_ascii(), "CTF cannot carry the crate's name: give the block a `provider`");
         end += 1;
     }
     module.split_at(end).0

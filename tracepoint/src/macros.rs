@@ -59,8 +59,18 @@
 ///
 /// # Cost
 ///
-/// Off, a site costs a relaxed load and a branch. The lazy form `trace!(x(…))` computes nothing else; the function form also
-/// costs what the caller's argument expressions cost. What is recorded costs as `docs/costs.md` says.
+/// Off, a site is one instruction where it can be patched, else a relaxed load and a branch. The lazy form `trace!(x(…))` computes
+/// nothing else. The function form `trace_x(…)` also costs what the caller's argument expressions need before the call:
+///
+/// | argument | the lazy form | the function form |
+/// |---|---|---|
+/// | a value that is in a register, arithmetic on such values | nothing | nothing: the compiler moves it to the cold path |
+/// | `&local` | nothing; the local lives in memory, not in a register | the same |
+/// | `v[i]`, a field behind a pointer | nothing | the load and the bounds check |
+/// | a call that is not inlined | nothing | the call |
+///
+/// In either form the registers that the cold path needs to save are saved where the function begins, once for each call, if the
+/// site is in a loop. What is recorded costs as `docs/costs.md` says.
 #[macro_export]
 macro_rules! define_trace {
     ($($block:tt)*) => {

@@ -11,10 +11,24 @@ pub(crate) use std::sync::{
 };
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{Ordering, fence};
+pub(crate) use crate::membarrier::{heavy_fence, light_fence};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::Ordering;
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Loom does not know the kernel's fences: in a model both halves are ordinary ones.
+#[cfg(loom)]
+pub(crate) fn light_fence() {
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+#[cfg(loom)]
+pub(crate) fn heavy_fence() -> bool {
+    loom::sync::atomic::fence(Ordering::SeqCst);
+    true
+}
 
 // The path is spelt out because the models include this file by path, too.
 #[cfg(tp_helgrind)]
@@ -24,10 +38,19 @@ mod annotated;
 #[cfg(tp_helgrind)]
 pub(crate) use annotated::{AtomicPtr, AtomicUsize, Mutex, MutexGuard};
 
-/// Lets somebody else run: called by a waiter between two looks.
-pub(crate) fn yield_now() {
-    #[cfg(not(loom))]
-    std::thread::yield_now();
-    #[cfg(loom)]
+/// Lets somebody else run: called by a waiter between two looks. After many looks it sleeps: what it waits for may have a lower
+/// priority, or be slow.
+#[cfg(not(loom))]
+pub(crate) fn pause(looks: u32) {
+    const PATIENCE: u32 = 100;
+    if looks < PATIENCE {
+        std::thread::yield_now();
+    } else {
+        std::thread::sleep(std::time::Duration::from_micros(u64::from(looks).min(1000)));
+    }
+}
+
+#[cfg(loom)]
+pub(crate) fn pause(_: u32) {
     loom::thread::yield_now();
 }

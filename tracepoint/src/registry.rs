@@ -3,9 +3,13 @@
 //! `#[used]` statics in sections of their own: linkers that collect unreferenced sections keep them, because linkme retains
 //! them. A crate that is a dependency in `Cargo.toml` only, and never named in the source, is not linked at all; write
 //! `use that_crate as _;`.
+//!
+//! linkme's slice is that of one linked object. A program of several (Rust `dylib`s that share the core) has one table in each;
+//! where sites are patched, each object makes its own known (see [`crate::site`]). A `cdylib` links a core of its own.
 
 use crate::error::{NotFound, nearest_names};
 use crate::marker::Marker;
+use crate::site::{Object, objects};
 use crate::tracepoint::Tracepoint;
 use linkme::distributed_slice;
 
@@ -19,12 +23,18 @@ pub static MARKERS: [&'static Marker];
 
 /// All tracepoints of this program (or of this `cdylib`), those that were never hit included, in no particular order.
 pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
-    TRACEPOINTS.iter().copied()
+    gathered(&TRACEPOINTS, Object::tracepoints).into_iter()
 }
 
 /// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    MARKERS.iter().copied()
+    gathered(&MARKERS, Object::markers).into_iter()
+}
+
+/// The slice of this linked object, and those of the other objects of the process that share this copy of the core.
+fn gathered<T>(own: &'static [&'static T], table: fn(&Object) -> &'static [&'static T]) -> Vec<&'static T> {
+    let others = objects().map(table).filter(|other| !std::ptr::eq(other.as_ptr(), own.as_ptr()));
+    own.iter().chain(others.flatten()).copied().collect()
 }
 
 /// The tracepoint called `name`, written `provider:name`. If several declarations share the name, the first of them.

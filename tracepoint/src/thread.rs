@@ -17,7 +17,9 @@ mod exit;
 mod table;
 
 pub use table::ThreadSlot;
-pub(crate) use table::{current, in_section, reset_others_after_fork, wait_for_all};
+#[cfg(posix)]
+pub(crate) use table::reset_others_after_fork;
+pub(crate) use table::{current, in_section, wait_for_all};
 
 use crate::counter::LocalCounter;
 
@@ -41,17 +43,30 @@ pub fn unserved_events() -> u64 {
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
 pub(crate) fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
-    let Some(slot) = current().filter(|slot| slot.section.depth() < MAX_DEPTH) else {
-        UNSERVED.add_shared(1);
+    let slot = current()?;
+    if slot.section.depth() >= MAX_DEPTH {
+        count_unserved();
         return None;
-    };
+    }
     slot.section.enter();
     let result = body(slot);
     slot.section.exit();
     Some(result)
 }
 
+fn count_unserved() {
+    UNSERVED.add_shared(1);
+}
+
+/// The calling thread is not traced from here on, and its events are not counted: for threads that drain channels, whose own events
+/// would make work for them without end.
+#[doc(hidden)]
+pub fn never_trace_this_thread() {
+    table::never_trace_current();
+}
+
 /// Prepares what a later claim needs. Called by everything that switches a key on, before it does.
 pub(crate) fn prepare() {
+    crate::membarrier::choose();
     exit::prepare();
 }

@@ -11,6 +11,7 @@ use crate::location::Location;
 use crate::marker::Marker;
 use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe, ProbeList};
 use crate::published::Published;
+use crate::site::SwitchError;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,12 +35,12 @@ pub struct TracepointDescriptor {
     pub size: u32,
     /// The version of this structure: 1.
     pub version: u32,
-    /// What was declared.
-    pub parts: TracepointParts,
     /// Registers a function pointer of the tracepoint's signature, if that is what is in the `Any`.
-    register: fn(&dyn Any, i32) -> Option<u64>,
+    register: fn(&dyn Any, i32) -> Option<Result<u64, SwitchError>>,
     /// The signature as a type's name.
     signature: fn() -> &'static str,
+    /// What was declared.
+    pub parts: TracepointParts,
 }
 
 /// What a declaration says of a tracepoint.
@@ -67,7 +68,7 @@ pub struct TracepointParts {
 #[derive(Debug)]
 pub struct Tracepoint {
     descriptor: TracepointDescriptor,
-    pub(crate) key: Key,
+    pub(crate) key: &'static Key,
     pub(crate) probes: Published<ProbeList>,
     pub(crate) panics: AtomicU64,
     pub(crate) skipped: AtomicU64,
@@ -76,7 +77,7 @@ pub struct Tracepoint {
 impl Tracepoint {
     /// Built by the macros only.
     #[doc(hidden)]
-    pub const fn new<T: TracepointType>(parts: TracepointParts) -> Self {
+    pub const fn new<T: TracepointType>(parts: TracepointParts, key: &'static Key) -> Self {
         Self {
             descriptor: TracepointDescriptor {
                 size: size_of::<TracepointDescriptor>() as u32,
@@ -85,7 +86,7 @@ impl Tracepoint {
                 register: register_any::<T>,
                 signature: std::any::type_name::<T::Signature>,
             },
-            key: Key::new(),
+            key,
             probes: Published::none(),
             panics: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
@@ -167,7 +168,8 @@ impl Tracepoint {
     ///
     /// # Errors
     ///
-    /// [`RegisterError::Signature`] if `S` is another type than the tracepoint's signature.
+    /// [`RegisterError::Signature`] if `S` is another type than the tracepoint's signature; [`RegisterError::Switch`] if the
+    /// sites cannot be switched on.
     pub fn register<S: Any>(&'static self, probe: S) -> Result<Probe<Dynamic>, RegisterError> {
         self.register_prio(DEFAULT_PRIORITY, probe)
     }
@@ -179,7 +181,7 @@ impl Tracepoint {
     /// As `register`.
     pub fn register_prio<S: Any>(&'static self, priority: i32, probe: S) -> Result<Probe<Dynamic>, RegisterError> {
         match (self.descriptor.register)(&probe, priority) {
-            Some(ticket) => Ok(Probe::new(self, ticket)),
+            Some(ticket) => Ok(Probe::new(self, ticket?)),
             None => Err(RegisterError::Signature {
                 tracepoint: self.full_name(),
                 expected: written(self.descriptor.signature),
@@ -217,20 +219,20 @@ pub trait TracepointType: Sized + 'static {
     fn call(probe: Self::Signature, args: &Self::Args<'_>);
 }
 
-fn register_any<T: TracepointType>(probe: &dyn Any, priority: i32) -> Option<u64> {
+fn register_any<T: TracepointType>(probe: &dyn Any, priority: i32) -> Option<Result<u64, SwitchError>> {
     let probe = *probe.downcast_ref::<T::Signature>()?;
     Some(T::tracepoint().connect::<T, _>(priority, move |args: &T::Args<'_>| T::call(probe, args)))
 }
 
 /// Registers a closure: what the generated `register_trace_x` calls.
 #[doc(hidden)]
-pub fn register<T, F>(priority: i32, probe: F) -> Probe<T>
+pub fn register<T, F>(priority: i32, probe: F) -> Result<Probe<T>, RegisterError>
 where
     T: TracepointType,
     F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
 {
     let tracepoint = T::tracepoint();
-    Probe::new(tracepoint, tracepoint.connect::<T, F>(priority, probe))
+    Ok(Probe::new(tracepoint, tracepoint.connect::<T, F>(priority, probe)?))
 }
 
 /// The cold path of a site: condition, marker, probes.

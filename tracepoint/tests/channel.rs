@@ -20,7 +20,7 @@ fn open(config: Channel) -> Arc<OpenChannel> {
 
 fn record(name: &str, channel: &Arc<OpenChannel>) -> Subscription {
     let marker = tracepoint::find(name).expect("listed").marker().expect("has fields");
-    marker.subscribe(Subscriber::record(Arc::clone(channel), channel.add_event().expect("an id")))
+    marker.subscribe(Subscriber::record(Arc::clone(channel), channel.add_event().expect("an id"))).expect("switches")
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_record_fits_or_is_counted_as_too_large() {
     trace_sized(&[]);
     Subscription::end_all(vec![subscription]);
     let event = channel.account().events[0].clone();
-    assert_eq!((event.fired, event.recorded, event.lost[Loss::TooLarge as usize]), (3, 2, 1));
+    assert_eq!((event.fired, event.recorded, event.lost(Loss::TooLarge)), (3, 2, 1));
     channel.close();
 }
 
@@ -72,14 +72,15 @@ fn discard_keeps_the_oldest_and_overwrite_the_newest() {
         Subscription::end_all(vec![subscription]);
         let event = channel.account().events[0].clone();
         assert_eq!(event.fired, 1000);
-        assert_eq!(event.recorded + event.lost[Loss::RingFull as usize], 1000);
+        assert_eq!(event.recorded + event.lost(Loss::RingFull), 1000);
         assert_eq!(event.recorded == 1000, overwrites);
         let mut numbers = Vec::new();
-        channel.finish(|packet| {
+        let finished = channel.finish(|packet| {
             for record in packet.bytes[96..].chunks_exact(16) {
                 numbers.push(u64::from_le_bytes(record[8..].try_into().expect("eight bytes")));
             }
         });
+        finished.expect("nobody is subscribed");
         let kept = numbers.len() as u64;
         let first = if overwrites { 1000 - kept } else { 0 };
         assert_eq!(numbers, (first..first + kept).collect::<Vec<_>>());
@@ -101,7 +102,8 @@ fn a_filter_sees_the_fields_before_anything_is_reserved() {
     let channel = open(Channel::discard(1 << 14));
     let marker = tracepoint::find("channel:odd").expect("listed").marker().expect("has fields");
     let id = channel.add_event().expect("an id");
-    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id).filter(Arc::new(Odd)));
+    let subscription =
+        marker.subscribe(Subscriber::record(Arc::clone(&channel), id).filter(Arc::new(Odd))).expect("switches");
     for n in 0..10 {
         trace_odd(n);
     }
@@ -120,7 +122,7 @@ fn a_nul_in_a_text_is_replaced_and_counted() {
     drop(subscription);
     assert_eq!(channel.account().streams[0].altered, 1);
     let mut records = Vec::new();
-    channel.finish(|packet| records.extend_from_slice(&packet.bytes[96..]));
+    channel.finish(|packet| records.extend_from_slice(&packet.bytes[96..])).expect("nobody is subscribed");
     assert_eq!(&records[8..12], b"a\x1ab\0");
     channel.close();
 }
@@ -145,4 +147,75 @@ fn an_id_of_another_channel_is_refused() {
     let (one, other) = (open(Channel::discard(1 << 14)), open(Channel::discard(1 << 14)));
     let id = one.add_event().expect("an id");
     let _ = Subscriber::record(other, id);
+}
+
+#[test]
+fn a_channel_is_not_finished_under_its_subscribers() {
+    let channel = open(Channel::discard(1 << 14));
+    let subscription = record("channel:numbered", &channel);
+    trace_numbered(1);
+    let refused = channel.finish(|_| panic!("nothing is drained")).expect_err("somebody is subscribed");
+    assert_eq!(refused, tracepoint::channel::FinishError::Subscribed);
+    trace_numbered(2);
+    drop(subscription);
+    let mut records = 0;
+    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("nobody is subscribed");
+    assert_eq!(records, 2);
+    channel.close();
+}
+
+/// Gives a text, and panics when it is dropped: after the values were delivered.
+struct PanicsLate;
+
+impl PanicsLate {
+    fn text(&self) -> &'static str {
+        let _ = self;
+        "delivered"
+    }
+}
+
+impl Drop for PanicsLate {
+    fn drop(&mut self) {
+        panic!("the drop of a temporary");
+    }
+}
+
+tracepoint::define_trace! {
+    provider = "channel";
+    late() { text: str = PanicsLate.text() }
+    judged(n: u64) { n: u64 = n }
+}
+
+#[test]
+fn a_panic_after_delivery_loses_nothing() {
+    let channel = open(Channel::discard(1 << 14));
+    let subscription = record("channel:late", &channel);
+    trace_late();
+    trace_late();
+    drop(subscription);
+    let event = channel.account().events[0].clone();
+    assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));
+    channel.close();
+}
+
+struct Panics;
+
+impl Filter for Panics {
+    fn accept(&self, _: FieldView<'_>) -> bool {
+        panic!("a filter");
+    }
+}
+
+#[test]
+fn a_panicking_filter_loses_the_event() {
+    let channel = open(Channel::discard(1 << 14));
+    let marker = tracepoint::find("channel:judged").expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("an id");
+    let subscriber = Subscriber::record(Arc::clone(&channel), id).filter(Arc::new(Panics));
+    let subscription = marker.subscribe(subscriber).expect("switches");
+    trace_judged(1);
+    drop(subscription);
+    let event = channel.account().events[0].clone();
+    assert_eq!((event.fired, event.filtered, event.lost(Loss::Panicked)), (1, 0, 1));
+    channel.close();
 }

@@ -68,7 +68,9 @@ fn from_a_typed_call_to_the_bytes_of_a_packet() {
         .map(|name| {
             let marker =
                 tracepoint::markers().find(|marker| marker.full_name() == name).expect("the linker gathered it");
-            marker.subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event().expect("an id")))
+            marker
+                .subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event().expect("an id")))
+                .expect("switches")
         })
         .collect();
 
@@ -85,7 +87,7 @@ fn from_a_typed_call_to_the_bytes_of_a_packet() {
 
     // 7. The packet: CTF from its first byte, a header word and packed fields for each record.
     let mut packets = Vec::new();
-    channel.finish(|packet| packets.push(packet.bytes.to_vec()));
+    channel.finish(|packet| packets.push(packet.bytes.to_vec())).expect("nobody is subscribed");
     channel.close();
     let [packet, last] = packets.as_slice() else { panic!("one packet, and the last one with the final counts") };
     assert_eq!(packet[..4], PACKET_MAGIC.to_le_bytes());

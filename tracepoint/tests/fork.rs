@@ -85,7 +85,7 @@ fn a_child_does_not_write_into_its_parents_rings() {
         OpenChannel::open(Channel::discard(1 << 16), [3; 16], 0, 4, Box::new(AnonymousMemory)).expect("opens");
     let marker = tracepoint::find("fork:busy").expect("listed").marker().expect("has fields");
     let id = channel.add_event().expect("first id");
-    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id));
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
     let own = |n| {
         trace_busy(n);
     };
@@ -96,14 +96,14 @@ fn a_child_does_not_write_into_its_parents_rings() {
         // A new thread, whose place in the table was another's in the parent.
         thread::spawn(|| trace_busy(4)).join().map_or(1, |()| {
             let event = channel.account().events[id.get() as usize].clone();
-            i32::from(event.lost[Loss::NotAttached as usize] < 3)
+            i32::from(event.lost(Loss::NotAttached) < 3)
         })
     });
     assert_eq!(code, 0);
     own(5);
     Subscription::end_all(vec![subscription]);
     let event = &channel.account().events[id.get() as usize];
-    assert_eq!(event.lost[Loss::NotAttached as usize], 0, "the parent lost nothing");
+    assert_eq!(event.lost(Loss::NotAttached), 0, "the parent lost nothing");
     assert_eq!(event.fired, event.recorded);
     channel.close();
 }

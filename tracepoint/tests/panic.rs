@@ -49,15 +49,15 @@ fn a_panicking_field_loses_its_event_and_nothing_else() {
         OpenChannel::open(Channel::discard(1 << 16), [2; 16], 0, 4, Box::new(AnonymousMemory)).expect("opens");
     let marker = tracepoint::find("panic:indexed").expect("listed").marker().expect("has fields");
     let id = channel.add_event().expect("first id");
-    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id));
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
     trace_indexed(&[1, 2], 0);
     trace_indexed(&[1, 2], 2);
     trace_indexed(&[1, 2], 1);
     Subscription::end_all(vec![subscription]);
     let event = &channel.account().events[id.get() as usize];
-    assert_eq!((event.fired, event.recorded, event.lost[Loss::Panicked as usize]), (3, 2, 1));
+    assert_eq!((event.fired, event.recorded, event.lost(Loss::Panicked)), (3, 2, 1));
     let mut bytes = 0;
-    channel.finish(|packet| bytes += packet.bytes.len());
+    channel.finish(|packet| bytes += packet.bytes.len()).expect("nobody is subscribed");
     assert_eq!(bytes, 96 + 2 * (8 + 4 + 8) + 96, "two whole records, one packet, and the last packet");
     channel.close();
 }

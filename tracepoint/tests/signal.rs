@@ -28,7 +28,11 @@ fn handlers_trace_like_anybody() {
     let channel = OpenChannel::open(Channel::discard(1 << 18).packets(4), [5; 16], 0, 8, Box::new(AnonymousMemory))
         .expect("opens");
     let subscriptions: Vec<_> = tracepoint::markers()
-        .map(|marker| marker.subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event().expect("an id"))))
+        .map(|marker| {
+            marker
+                .subscribe(Subscriber::record(Arc::clone(&channel), channel.add_event().expect("an id")))
+                .expect("switches")
+        })
         .collect();
     // SAFETY: the handler has the signature that sigaction wants without SA_SIGINFO, and only traces, which is safe in
     // handlers (the point of this test).
@@ -67,7 +71,7 @@ fn handlers_trace_like_anybody() {
         }
     });
     Subscription::end_all(subscriptions);
-    channel.finish(|packet| records += packet.events_after - packet.events_before);
+    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("nobody is subscribed");
     let handled = HANDLED.load(Ordering::Relaxed);
     assert!(handled > 100, "signals arrived");
     let account = channel.account();

@@ -17,7 +17,7 @@ fn open(name: &str, channel: Channel) -> (Arc<OpenChannel>, Subscription) {
     let channel = OpenChannel::open(channel, [4; 16], 0, 1, Box::new(AnonymousMemory)).expect("opens");
     let marker = tracepoint::find(name).expect("listed").marker().expect("has fields");
     let id = channel.add_event().expect("first id");
-    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id));
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
     (channel, subscription)
 }
 
@@ -42,7 +42,7 @@ fn rings_of_ended_threads_are_used_again() {
         channel.drain(&mut note);
     }
     Subscription::end_all(vec![subscription]);
-    channel.finish(&mut note);
+    channel.finish(&mut note).expect("nobody is subscribed");
     let event = &channel.account().events[0];
     assert_eq!((event.fired, event.recorded), (500, 500), "{event:?}");
     assert!(streams.len() <= 2, "two rings served fifty threads: {streams:?}");
@@ -61,7 +61,7 @@ fn threads_without_a_ring_are_counted() {
     });
     Subscription::end_all(vec![subscription]);
     let event = &channel.account().events[0];
-    assert_eq!((event.fired, event.recorded, event.lost[Loss::NoRing as usize]), (5, 1, 4));
+    assert_eq!((event.fired, event.recorded, event.lost(Loss::NoRing)), (5, 1, 4));
     let orphans = channel.account().streams.last().cloned().expect("always there");
     assert_eq!((orphans.instance, orphans.discarded), (u64::from(u32::MAX), 4));
     channel.close();

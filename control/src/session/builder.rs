@@ -11,7 +11,7 @@ use std::fmt;
 use std::process;
 use std::sync::{Arc, Mutex};
 use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
-use tracepoint::marker::Subscriber;
+use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_sinks::{ClockInfo, Drain, EventDescription, Sink, TraceInfo};
 use uuid::Uuid;
 
@@ -115,11 +115,10 @@ impl SessionBuilder {
         drain.begin().and_then(|()| drain.describe(&descriptions)).map_err(SessionError::Start)?;
         let drain = Arc::new(Mutex::new(drain));
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
+        let subscribers =
+            subscribers.into_iter().map(|(marker, id)| (marker, Subscriber::record(Arc::clone(&channel), id)));
+        let subscriptions = Subscription::start_all(subscribers)?;
         closing.started();
-        let subscribe = |(marker, id): (&'static tracepoint::Marker, _)| {
-            marker.subscribe(Subscriber::record(Arc::clone(&channel), id))
-        };
-        let subscriptions = subscribers.into_iter().map(subscribe).collect();
         let running = Running { subscriptions, thread, drain, channel };
         Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
     }

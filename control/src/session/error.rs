@@ -2,6 +2,7 @@
 
 use super::status::Summary;
 use std::io;
+use tracepoint::SwitchError;
 use tracepoint::channel::{ConfigError, TooManyEvents};
 use tracepoint_sinks::SinkError;
 
@@ -66,6 +67,9 @@ pub enum SessionError {
     /// A sink cannot begin.
     #[error("the session does not start: {0}")]
     Start(#[source] SinkError),
+    /// The events' sites cannot be switched on.
+    #[error("the session does not start: {0}")]
+    Switch(#[from] SwitchError),
     /// The background thread cannot be started.
     #[error("the session's thread cannot be started: {0}")]
     Thread(#[source] io::Error),

@@ -68,7 +68,7 @@ fn event_account(event: &EventDescription, counts: &channel::EventAccount) -> Ev
     entry.recorded = counts.recorded;
     entry.filtered = counts.filtered;
     entry.suppressed = counts.suppressed;
-    let lost = Loss::ALL.into_iter().zip(counts.lost).filter(|(_, count)| *count > 0);
+    let lost = Loss::ALL.iter().map(|reason| (reason, counts.lost(*reason))).filter(|(_, count)| *count > 0);
     entry.lost = lost.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
     entry
 }

@@ -44,7 +44,7 @@ impl Recording {
         for marker in markers {
             let id = channel.add_event()?;
             drain.describe(&[EventDescription::of(marker, 0, id, marker.full_name())])?;
-            subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id)));
+            subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches"));
         }
         Ok(Self { drain, channel, subscriptions })
     }

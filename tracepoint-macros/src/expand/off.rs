@@ -2,7 +2,7 @@
 
 use super::arguments::Arguments;
 use super::surface::{allows, place, probe_parameter};
-use super::{at, nested};
+use super::{at, values};
 use crate::argument::call_lifetime;
 use crate::input::{Block, Tracepoint};
 use crate::mark::Mark;
@@ -17,7 +17,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
     let Arguments { names, types, tied } = Arguments::of(tracepoint);
     let lifetime = call_lifetime();
     let condition = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
-    let values = nested(prototype.fields.iter().flatten().map(|field| field.value(krate)));
+    let values = values(krate, prototype.fields.iter().flatten());
     let parameter = probe_parameter(tracepoint);
     quote_spanned! {place(tracepoint)=>
         #(#cfg)*
@@ -59,7 +59,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
 
 pub(super) fn mark(mark: &Mark) -> TokenStream {
     let Mark { krate, fields, .. } = mark;
-    let values = nested(fields.iter().map(|field| field.value(krate)));
+    let values = values(krate, fields);
     quote! {
         {
             if false {

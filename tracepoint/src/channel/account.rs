@@ -26,8 +26,8 @@ pub enum Loss {
 
 impl Loss {
     /// All reasons.
-    pub const ALL: [Self; 6] =
-        [Self::RingFull, Self::TooLarge, Self::NoRing, Self::Nested, Self::Panicked, Self::NotAttached];
+    pub const ALL: &'static [Self] =
+        &[Self::RingFull, Self::TooLarge, Self::NoRing, Self::Nested, Self::Panicked, Self::NotAttached];
 
     /// The reason's name in the account: `ring_full`, `too_large`, …
     pub const fn name(self) -> &'static str {
@@ -76,6 +76,7 @@ impl Row {
 
 /// What became of one event of a channel, over all threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventAccount {
     /// How often it fired while the channel was subscribed.
     pub fired: u64,
@@ -85,8 +86,7 @@ pub struct EventAccount {
     pub filtered: u64,
     /// How often a brake suppressed it.
     pub suppressed: u64,
-    /// How often it was lost, by [`Loss`] as index.
-    pub lost: [u64; Loss::ALL.len()],
+    lost: [u64; Loss::ALL.len()],
 }
 
 impl EventAccount {
@@ -95,9 +95,14 @@ impl EventAccount {
         self.recorded += counters.recorded.get();
         self.filtered += counters.filtered.get();
         self.suppressed += counters.suppressed.get();
-        for reason in Loss::ALL {
+        for &reason in Loss::ALL {
             self.lost[reason as usize] += counters.lost(reason).get();
         }
+    }
+
+    /// How often it was lost, for this reason.
+    pub const fn lost(&self, reason: Loss) -> u64 {
+        self.lost[reason as usize]
     }
 
     /// How often it was lost, whatever the reason.
@@ -108,6 +113,7 @@ impl EventAccount {
 
 /// What became of the records of one stream, as the ring counted them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamAccount {
     /// The stream's instance number.
     pub instance: u64,
@@ -123,6 +129,7 @@ pub struct StreamAccount {
 
 /// The account of a channel. Exact when nothing fires; otherwise as good as a look at running counters can be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChannelAccount {
     /// By event id.
     pub events: Vec<EventAccount>,

@@ -229,6 +229,14 @@ impl Buffer {
         self.closed.store(number + 1, Ordering::Release);
     }
 
+    /// Runs what a signal handler would that comes in the middle of a record.
+    #[cfg(test)]
+    pub(super) fn interrupted(&self, handler: impl FnOnce()) {
+        self.writing.store(true, Ordering::Relaxed);
+        handler();
+        self.writing.store(false, Ordering::Relaxed);
+    }
+
     /// Counts an event that was lost on its way into this buffer.
     pub(super) fn count_discarded(&self) {
         self.discarded.increment();

@@ -60,7 +60,9 @@ impl Channel {
 
     /// A channel that overwrites the oldest packet when a ring of `ring_size` bytes is full.
     pub fn overwrite(ring_size: usize) -> Self {
-        Self::new(Policy::Overwrite, ring_size)
+        let config = Self::new(Policy::Overwrite, ring_size);
+        // Rings of ended threads keep their history, so that a bound on the number of rings is what bounds the memory.
+        config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, 1024))
     }
 
     fn new(policy: Policy, ring_size: usize) -> Self {
@@ -90,7 +92,9 @@ impl Channel {
         self
     }
 
-    /// How many rings there are at most: 1024 unless told otherwise. `max_rings × ring_size` bounds the channel's memory.
+    /// How many rings there are at most: 1024 unless told otherwise; under overwrite, whose rings of ended threads keep their
+    /// history, as many as 128 MiB hold, but at least 16. A ring takes `ring_size` bytes, 16 KiB for nested events and 128 bytes for
+    /// each event of the channel.
     #[must_use]
     pub fn max_rings(mut self, max_rings: usize) -> Self {
         self.max_rings = max_rings;

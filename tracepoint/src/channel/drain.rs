@@ -1,6 +1,7 @@
 //! The consumer's side of a channel: take closed packets, keep the pool filled, and at the end close what is open.
 //!
-//! One thread drains a channel at a time; the list of rings, which is locked meanwhile, sees to that.
+//! One thread drains a channel at a time: a lock of its own sees to that. It is held while packets are handed out, so that whoever
+//! takes them must not drain the same channel.
 
 use super::buffer::Buffer;
 use super::config::Policy;
@@ -8,6 +9,8 @@ use super::open::OpenChannel;
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
 use super::ring::{Ring, memory_size};
 use crate::clock;
+use crate::control;
+use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError};
 
@@ -40,6 +43,8 @@ impl OpenChannel {
     ///
     /// If there is no memory for another ring; the channel goes on with those that it has.
     pub fn maintain(&self) -> io::Result<()> {
+        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest.
+        control::retire(Vec::new());
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wanted = self.pool.empty_places();
         if wanted == 0 {
@@ -76,17 +81,23 @@ impl OpenChannel {
     }
 
     fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
-        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        for buffer in rings.iter().flat_map(|ring| ring.buffers()) {
-            self.drain_buffer(buffer, take);
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        for ring in self.all_rings() {
+            for buffer in ring.buffers() {
+                self.drain_buffer(buffer, take);
+            }
         }
+    }
+
+    fn all_rings(&self) -> Vec<Arc<Ring>> {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn drain_buffer(&self, buffer: &Buffer, take: &mut dyn FnMut(Packet<'_>)) {
         let stream = StreamId { class: self.class, instance: buffer.instance() };
         for number in buffer.closed_packets() {
-            // SAFETY: the number is of a closed packet that is not released yet. Under overwrite this runs from `finish` only,
-            // when the owners are outside.
+            // SAFETY: the number is of a closed packet that is not released yet, and the draining lock is held. Under overwrite
+            // this runs from `finish` only, when the owners are outside.
             let (bytes, events_before, events_after) = unsafe { buffer.packet(number) };
             take(Packet { stream, bytes, events_before, events_after });
             buffer.release(number + 1);
@@ -98,16 +109,28 @@ impl OpenChannel {
         empty_packet(&self.stream(stream.instance), Opening::empty(self.start), 0)
     }
 
-    /// Drains everything, the open packets included, then hands out the last packet of every stream that was used: an empty
-    /// one with the final counts. Nothing fires into the channel any more: its subscriptions have ended, and a grace period
-    /// has passed.
-    pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) {
+    /// Ends the recording: waits for a grace period, drains everything, the open packets included, then hands out the last packet of
+    /// every stream that was used, an empty one with the final counts. Nobody can subscribe to the channel afterwards.
+    ///
+    /// # Errors
+    ///
+    /// If somebody is subscribed still, or if it cannot be known that nobody is writing; nothing is drained then.
+    pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) -> Result<(), FinishError> {
+        self.end_subscriptions()?;
+        if control::in_probe() {
+            return Err(FinishError::InsideProbe);
+        }
+        if !control::wait_for_grace() {
+            return Err(FinishError::NoGracePeriod);
+        }
+        // From here on no thread is, or will be, inside a record of this channel: nobody is subscribed, nobody can be again, and
+        // whoever found an older list has left its section. So what was the owners' may be touched.
         let end = clock::now();
-        for ring in self.rings.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let rings = self.all_rings();
+        for ring in &rings {
             ring.flush();
         }
         self.drain_closed(&mut take);
-        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         for buffer in rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
             let account = buffer.account();
             let bytes = buffer.last_packet(end);
@@ -120,8 +143,33 @@ impl OpenChannel {
             let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
+        Ok(())
     }
 }
+
+/// Why a channel cannot be finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinishError {
+    /// Somebody is subscribed still: end the subscriptions first.
+    Subscribed,
+    /// Inside a probe nothing can be waited for.
+    InsideProbe,
+    /// The kernel refuses the fence that a grace period begins with, which it allowed before: somebody may be writing.
+    NoGracePeriod,
+}
+
+impl fmt::Display for FinishError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Subscribed => "the channel has subscriptions still: end them first",
+            Self::InsideProbe => "a channel cannot be finished inside a probe, which it would have to wait for",
+            Self::NoGracePeriod => "the kernel refuses membarrier, which it allowed before: somebody may be writing",
+        })
+    }
+}
+
+impl std::error::Error for FinishError {}
 
 impl Opening {
     /// A packet without records at `time`, the first of its stream.

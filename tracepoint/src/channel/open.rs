@@ -3,12 +3,13 @@
 use super::account::{ChannelAccount, EventAccount, Loss, Row, StreamAccount};
 use super::buffer::Buffer;
 use super::config::{Channel, ConfigError};
+use super::drain::FinishError;
 use super::memory::MemorySource;
 use super::packet::Stream;
 use super::pool::Pool;
 use super::ring::{Ring, memory_size};
 use crate::clock;
-use crate::control;
+use crate::control::{self, Locked};
 use crate::counter::LocalCounter;
 use crate::field::Fields;
 use crate::published::Published;
@@ -57,6 +58,12 @@ pub struct OpenChannel {
     /// All rings, in the order of their making. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
     pub(super) source: Box<dyn MemorySource>,
+    /// Held while packets are handed out.
+    pub(super) draining: Mutex<()>,
+    /// How many subscriptions record here. Changed under the control lock.
+    subscriptions: AtomicU32,
+    /// Nobody may subscribe any more. Changed under the control lock.
+    finished: AtomicBool,
     /// The counters of threads without a ring, and the losses on their stream.
     orphans: Row,
     orphans_discarded: LocalCounter,
@@ -104,6 +111,9 @@ impl OpenChannel {
             threads: (0..MAX_THREADS).map(|_| AtomicPtr::new(null_mut())).collect(),
             rings: Mutex::default(),
             source,
+            draining: Mutex::default(),
+            subscriptions: AtomicU32::new(0),
+            finished: AtomicBool::new(false),
             orphans: Row::new(max_events),
             orphans_discarded: LocalCounter::new(),
             detached: AtomicBool::new(false),
@@ -162,6 +172,30 @@ impl OpenChannel {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| ((n as usize) < self.max_events).then_some(n + 1))
             .map(|n| EventId(n as u16))
             .map_err(|_| full)
+    }
+
+    pub(crate) fn is_finished(&self, _: &Locked<'_>) -> bool {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// One subscription more. The control lock is held, and the channel is not finished.
+    pub(crate) fn subscribed(&self, _: &Locked<'_>) {
+        self.subscriptions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One subscription less. The control lock is held.
+    pub(crate) fn unsubscribed(&self, _: &Locked<'_>) {
+        self.subscriptions.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Allows no subscription from here on.
+    pub(super) fn end_subscriptions(&self) -> Result<(), FinishError> {
+        let _locked = control::lock();
+        if self.subscriptions.load(Ordering::Relaxed) > 0 {
+            return Err(FinishError::Subscribed);
+        }
+        self.finished.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether the channel has given this id.
@@ -298,6 +332,7 @@ impl OpenChannel {
         }
     }
 
+    #[cfg(posix)]
     fn detach_after_fork(&self) {
         self.detached.store(true, Ordering::Relaxed);
         for ring in &self.threads {
@@ -315,6 +350,7 @@ pub(crate) fn thread_exits(slot: &'static ThreadSlot) {
 }
 
 /// In the child after fork, while the control lock is held: the rings are the parent's.
+#[cfg(posix)]
 pub(crate) fn detach_all_after_fork() {
     // SAFETY: the control lock is held (see `control::around_fork`), and no other thread exists.
     for channel in unsafe { OPEN.read() }.into_iter().flatten() {

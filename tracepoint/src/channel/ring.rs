@@ -164,3 +164,46 @@ impl std::fmt::Debug for Ring {
         f.debug_struct("Ring").field("main", &self.main).field("nested", &self.nested).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::memory::{AnonymousMemory, MemorySource};
+
+    fn ring() -> Ring {
+        let config = Channel::discard(8 * 4096);
+        let memory = AnonymousMemory.ring_memory(memory_size(&config)).expect("memory");
+        Ring::new(&config, [1; 16], 0, 0, 1, memory, 100).expect("large enough")
+    }
+
+    /// A signal handler that interrupts a write finds the main buffer taken; one that interrupts that one finds both taken.
+    #[test]
+    fn handlers_write_beside_a_write() {
+        let ring = ring();
+        ring.main.interrupted(|| {
+            ring.record(0, 200, &(1u64, ()));
+            ring.nested.interrupted(|| ring.record(0, 300, &(2u64, ())));
+        });
+        ring.record(0, 400, &(3u64, ()));
+        let event = ring.row.event(0);
+        assert_eq!((event.recorded.get(), event.lost(Loss::Nested).get()), (2, 1));
+        let [main, nested] = ring.buffers().map(Buffer::account);
+        assert_eq!((main.recorded, main.discarded), (1, 0));
+        assert_eq!((nested.recorded, nested.discarded), (1, 1), "the loss is counted where the event would have gone");
+    }
+
+    /// The clock stands behind the last record when a handler recorded after the clock was read.
+    #[test]
+    fn time_does_not_go_back_and_says_so() {
+        let ring = ring();
+        ring.record(0, 500, &(1u64, ()));
+        ring.record(0, 400, &(2u64, ()));
+        assert_eq!(ring.main.account().clamped, 1);
+        ring.flush();
+        let packets = ring.main.closed_packets();
+        // SAFETY: the packet is closed and not released.
+        let (bytes, _, _) = unsafe { ring.main.packet(packets.start) };
+        let time = |offset: usize| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes")) >> 16;
+        assert_eq!((time(96), time(96 + 16)), (500, 500));
+    }
+}

@@ -18,14 +18,14 @@ pub struct MarkerDescriptor {
     pub size: u32,
     /// The version of this structure: 1.
     pub version: u32,
-    /// What was declared.
-    pub parts: MarkerParts,
     /// The size of an encoded event, from its values.
     encoded_size: unsafe fn(values: *const ()) -> usize,
     /// Writes an event, from its values.
     encode: unsafe fn(values: *const (), writer: &mut Writer),
     /// One field of an event, from its values.
     field: unsafe fn(values: *const (), index: usize) -> Option<Value<'static>>,
+    /// What was declared.
+    pub parts: MarkerParts,
 }
 
 /// What a declaration says of a marker.
@@ -51,7 +51,7 @@ pub struct MarkerParts {
 #[derive(Debug)]
 pub struct Marker {
     descriptor: MarkerDescriptor,
-    pub(crate) key: Key,
+    pub(crate) key: &'static Key,
     /// The tracepoint whose fields these are. A hand-written marker has none: its site asks `key`.
     pub(crate) tracepoint: Option<&'static Tracepoint>,
     pub(crate) subscribers: Published<SubscriberList>,
@@ -60,7 +60,11 @@ pub struct Marker {
 impl Marker {
     /// Built by the macros only.
     #[doc(hidden)]
-    pub const fn new<M: MarkerType>(parts: MarkerParts, tracepoint: Option<&'static Tracepoint>) -> Self {
+    pub const fn new<M: MarkerType>(
+        parts: MarkerParts,
+        key: &'static Key,
+        tracepoint: Option<&'static Tracepoint>,
+    ) -> Self {
         Self {
             descriptor: MarkerDescriptor {
                 size: size_of::<MarkerDescriptor>() as u32,
@@ -70,7 +74,7 @@ impl Marker {
                 encode: encode::<M>,
                 field: field::<M>,
             },
-            key: Key::new(),
+            key,
             tracepoint,
             subscribers: Published::none(),
         }

@@ -6,6 +6,7 @@ use crate::channel::Loss;
 use crate::clock;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,6 +16,8 @@ pub struct Stage<'s, M> {
     list: &'s SubscriberList,
     slot: &'static ThreadSlot,
     time: u64,
+    /// Set when the values are there: from then on the event is accounted for.
+    emitted: &'s Cell<bool>,
     marker: PhantomData<fn() -> M>,
 }
 
@@ -26,12 +29,17 @@ impl<M: MarkerType> Stage<'_, M> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
+        self.emitted.set(true);
         for entry in &self.list.entries {
             let subscriber = &entry.subscriber;
             if let Some(filter) = &subscriber.filter {
-                if !accepts(filter.as_ref(), FieldView::new::<M>(values)) {
+                let verdict = judge(filter.as_ref(), FieldView::new::<M>(values));
+                if verdict != Verdict::Accepted {
                     if let Consumer::Record { channel, id } = &subscriber.consumer {
-                        channel.filtered(self.slot, *id);
+                        match verdict {
+                            Verdict::Panicked => channel.lost(self.slot, *id, Loss::Panicked),
+                            _ => channel.filtered(self.slot, *id),
+                        }
                     }
                     continue;
                 }
@@ -45,12 +53,23 @@ impl<M: MarkerType> Stage<'_, M> {
     }
 }
 
+#[derive(PartialEq)]
+enum Verdict {
+    Accepted,
+    Refused,
+    Panicked,
+}
+
 #[inline(never)]
-fn accepts(filter: &dyn Filter, event: FieldView<'_>) -> bool {
-    catch_unwind(AssertUnwindSafe(|| filter.accept(event))).unwrap_or_else(|panic| {
-        crate::panic::swallow(panic);
-        false
-    })
+fn judge(filter: &dyn Filter, event: FieldView<'_>) -> Verdict {
+    match catch_unwind(AssertUnwindSafe(|| filter.accept(event))) {
+        Ok(true) => Verdict::Accepted,
+        Ok(false) => Verdict::Refused,
+        Err(panic) => {
+            crate::panic::swallow(panic);
+            Verdict::Panicked
+        }
+    }
 }
 
 #[inline(never)]
@@ -62,31 +81,34 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
 
 /// Steps 1 and 2: counts the event for every subscriber and reads the clock. `None` if nobody is subscribed (any more).
 #[inline(always)]
-fn begin<M: MarkerType>(slot: &'static ThreadSlot) -> Option<Stage<'static, M>> {
+fn begin<'s, M: MarkerType>(slot: &'static ThreadSlot, emitted: &'s Cell<bool>) -> Option<Stage<'s, M>> {
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
-    let list: &'static SubscriberList = unsafe { M::marker().subscribers.read() }?;
+    let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
     for entry in &list.entries {
         if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
             channel.fired(slot, *id);
         }
     }
-    Some(Stage { list, slot, time: clock::now(), marker: PhantomData })
+    Some(Stage { list, slot, time: clock::now(), emitted, marker: PhantomData })
 }
 
 /// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section.
 #[inline(always)]
 pub fn derived<M: MarkerType>(slot: &'static ThreadSlot, evaluate: impl FnOnce(Stage<'_, M>) -> Emitted) {
-    let Some(stage) = begin::<M>(slot) else { return };
+    let emitted = Cell::new(false);
+    let Some(stage) = begin::<M>(slot, &emitted) else { return };
     let list = stage.list;
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
-        panicked(list, slot, panic);
+        panicked((!emitted.get()).then_some(list), slot, panic);
     }
 }
 
+/// `unserved` are those who did not get the event: none, if what panicked was the drop of a temporary, after the values were
+/// delivered.
 #[cold]
 #[inline(never)]
-fn panicked(list: &SubscriberList, slot: &'static ThreadSlot, panic: Box<dyn Any + Send>) {
-    for entry in &list.entries {
+fn panicked(unserved: Option<&SubscriberList>, slot: &'static ThreadSlot, panic: Box<dyn Any + Send>) {
+    for entry in unserved.into_iter().flat_map(|list| &list.entries) {
         if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
             channel.lost(slot, *id, Loss::Panicked);
         }
@@ -99,7 +121,8 @@ fn panicked(list: &SubscriberList, slot: &'static ThreadSlot, panic: Box<dyn Any
 #[inline(never)]
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
     thread::section(|slot| {
-        if let Some(stage) = begin::<M>(slot) {
+        let emitted = Cell::new(false);
+        if let Some(stage) = begin::<M>(slot, &emitted) {
             stage.emit(values);
         }
     });

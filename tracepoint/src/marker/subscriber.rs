@@ -3,12 +3,15 @@
 use super::descriptor::{FieldView, Marker};
 use crate::channel::{EventId, OpenChannel};
 use crate::control::{self, Garbage, Locked};
+use crate::key::Turn;
+use crate::site::SwitchError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Decides, from its fields, whether an event is for a subscriber.
 ///
-/// Runs inside the site's cold path: it must not block, and should not allocate. A filter that panics does not accept.
+/// Runs inside the site's cold path: it must not block, and should not allocate. An event on which it panics is
+/// lost for its subscriber, reason `panicked`.
 pub trait Filter: Send + Sync {
     /// Whether the subscriber gets the event.
     fn accept(&self, event: FieldView<'_>) -> bool;
@@ -62,6 +65,13 @@ impl Subscriber {
         Self { consumer: Consumer::Aggregate(aggregate), filter: None }
     }
 
+    fn channel(&self) -> Option<&Arc<OpenChannel>> {
+        match &self.consumer {
+            Consumer::Record { channel, .. } => Some(channel),
+            Consumer::Aggregate(_) => None,
+        }
+    }
+
     /// Only the events that `filter` accepts.
     #[must_use]
     pub fn filter(mut self, filter: Arc<dyn Filter>) -> Self {
@@ -88,26 +98,20 @@ pub(crate) struct SubscriberList {
 #[must_use = "dropping it ends the subscription"]
 pub struct Subscription {
     marker: &'static Marker,
+    /// The channel that it records into.
+    channel: Option<Arc<OpenChannel>>,
     ticket: u64,
 }
 
 impl Marker {
     /// Adds a subscriber; the marker, and its tracepoint's sites, are on from here.
-    pub fn subscribe(&'static self, subscriber: Subscriber) -> Subscription {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        crate::panic::install_silent_hook();
-        let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
-        let locked = control::lock();
-        let mut entries = self.entries(&locked);
-        entries.push(Entry { subscriber, ticket });
-        let old = self.publish(entries, &locked);
-        self.key.enable(&locked);
-        if let Some(tracepoint) = self.tracepoint {
-            tracepoint.key.enable(&locked);
-        }
-        drop(locked);
-        control::retire(old);
-        Subscription { marker: self, ticket }
+    ///
+    /// # Errors
+    ///
+    /// If the sites cannot be switched on.
+    pub fn subscribe(&'static self, subscriber: Subscriber) -> Result<Subscription, SwitchError> {
+        let mut subscriptions = Subscription::start_all([(self, subscriber)])?;
+        Ok(subscriptions.remove(0))
     }
 
     /// How many subscribers there are.
@@ -120,37 +124,102 @@ impl Marker {
         unsafe { self.subscribers.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
-    fn publish(&self, entries: Vec<Entry>, _: &Locked<'_>) -> Vec<Garbage> {
+    fn publish(&self, entries: Vec<Entry>, _: &Locked<'_>) -> Option<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(SubscriberList { entries: entries.into() }));
-        self.subscribers.replace(next).map(|old| Box::new(old) as Garbage).into_iter().collect()
+        self.subscribers.replace(next).map(|old| Box::new(old) as Garbage)
+    }
+
+    fn add_keys(&self, turn: &mut Turn<'_>) {
+        turn.add(self.key);
+        if let Some(tracepoint) = self.tracepoint {
+            turn.add(tracepoint.key);
+        }
     }
 }
 
 impl Subscription {
-    /// Ends several subscriptions at the cost of one grace period.
-    pub fn end_all(subscriptions: Vec<Self>) {
-        let mut garbage = Vec::new();
-        for subscription in subscriptions {
-            garbage.append(&mut subscription.detach());
-            std::mem::forget(subscription);
+    /// Starts several subscriptions, whose sites are switched together.
+    ///
+    /// # Errors
+    ///
+    /// If sites cannot be switched on; nobody is subscribed then.
+    ///
+    /// # Panics
+    ///
+    /// If a channel is finished.
+    pub fn start_all(
+        subscribers: impl IntoIterator<Item = (&'static Marker, Subscriber)>,
+    ) -> Result<Vec<Self>, SwitchError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        crate::panic::install_silent_hook();
+        let subscribers: Vec<_> = subscribers.into_iter().collect();
+        let locked = control::lock();
+        for channel in subscribers.iter().filter_map(|(_, subscriber)| subscriber.channel()) {
+            assert!(!channel.is_finished(&locked), "the channel is finished: open another one");
         }
+        let mut turn = Turn::on(&locked);
+        let (mut subscriptions, mut garbage) = (Vec::new(), Vec::new());
+        for (marker, subscriber) in subscribers {
+            let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
+            let mut entries = marker.entries(&locked);
+            let channel = subscriber.channel().cloned();
+            if let Some(channel) = &channel {
+                channel.subscribed(&locked);
+            }
+            entries.push(Entry { subscriber, ticket });
+            garbage.extend(marker.publish(entries, &locked));
+            marker.add_keys(&mut turn);
+            subscriptions.push(Self { marker, channel, ticket });
+        }
+        let turned = turn.apply();
+        if turned.is_err() {
+            for subscription in std::mem::take(&mut subscriptions) {
+                garbage.extend(subscription.take_out(&locked));
+                subscription.forget();
+            }
+        }
+        drop(locked);
+        control::retire(garbage);
+        turned.map(|()| subscriptions)
+    }
+
+    /// Ends several subscriptions, whose sites are switched together, at the cost of one grace period.
+    pub fn end_all(subscriptions: Vec<Self>) {
+        Self::end(&subscriptions);
+        subscriptions.into_iter().for_each(Self::forget);
+    }
+
+    /// Lets go of a subscription that has ended.
+    fn forget(mut self) {
+        self.channel = None;
+        std::mem::forget(self);
+    }
+
+    fn end(subscriptions: &[Self]) {
+        let locked = control::lock();
+        let mut turn = Turn::off(&locked);
+        for subscription in subscriptions {
+            subscription.marker.add_keys(&mut turn);
+        }
+        // Switching off does not fail.
+        let _ = turn.apply();
+        let garbage = subscriptions.iter().filter_map(|subscription| subscription.take_out(&locked)).collect();
+        drop(locked);
         control::retire(garbage);
     }
 
-    fn detach(&self) -> Vec<Garbage> {
-        let locked = control::lock();
-        let mut entries = self.marker.entries(&locked);
-        entries.retain(|entry| entry.ticket != self.ticket);
-        if let Some(tracepoint) = self.marker.tracepoint {
-            tracepoint.key.disable(&locked);
+    fn take_out(&self, locked: &Locked<'_>) -> Option<Garbage> {
+        if let Some(channel) = &self.channel {
+            channel.unsubscribed(locked);
         }
-        self.marker.key.disable(&locked);
-        self.marker.publish(entries, &locked)
+        let mut entries = self.marker.entries(locked);
+        entries.retain(|entry| entry.ticket != self.ticket);
+        self.marker.publish(entries, locked)
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        control::retire(self.detach());
+        Self::end(std::slice::from_ref(self));
     }
 }

@@ -1,20 +1,31 @@
 //! The immutable list of a tracepoint's probes, and the three ways to replace it.
 
 use crate::control::{self, Garbage, Locked};
+use crate::key::Turn;
 use crate::probe::MAX_PROBE_DEPTH;
+use crate::site::SwitchError;
 use crate::thread::ThreadSlot;
 use crate::tracepoint::{Tracepoint, TracepointType};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Calls the closure behind `node` with the arguments behind `args`.
 type Call = unsafe fn(node: *const (), args: *const ());
 
 /// A registered closure. Lists point to it; it is owned by the registration and freed after the grace period of its removal.
+#[repr(C)]
 struct Node<F> {
-    tracepoint: &'static Tracepoint,
-    ticket: u64,
+    head: NodeHead,
     probe: F,
+}
+
+/// The part of a [`Node`] that does not depend on the closure; it stands first.
+#[derive(Debug)]
+struct NodeHead {
+    tracepoint: &'static Tracepoint,
+    /// The probe has panicked and is not called again. Set by a site, which may be in a signal handler: so that is all it does, and
+    /// the next change of the list leaves the node out.
+    dead: AtomicBool,
 }
 
 /// Owns a [`Node`] of some type, as garbage and before.
@@ -91,11 +102,22 @@ where
 {
     // SAFETY: the caller passes a live node of this type.
     let node = unsafe { &*node.cast::<Node<F>>() };
+    if node.head.dead.load(Ordering::Relaxed) {
+        return;
+    }
     // SAFETY: the caller passes live arguments of T.
     let args = unsafe { &*args.cast::<T::Args<'_>>() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (node.probe)(args))) {
-        node.tracepoint.probe_panicked(node.ticket);
+        node.head.panicked();
         crate::panic::swallow(panic);
+    }
+}
+
+impl NodeHead {
+    #[cold]
+    fn panicked(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+        self.tracepoint.panics.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -111,7 +133,11 @@ unsafe fn free<F>(node: *mut ()) {
 
 impl Tracepoint {
     /// Connects `probe` and gives the ticket of the registration.
-    pub(crate) fn connect<T, F>(&'static self, priority: i32, probe: F) -> u64
+    ///
+    /// # Errors
+    ///
+    /// If the sites cannot be switched on; the probe is dropped then.
+    pub(crate) fn connect<T, F>(&'static self, priority: i32, probe: F) -> Result<u64, SwitchError>
     where
         T: TracepointType,
         F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
@@ -119,55 +145,54 @@ impl Tracepoint {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         crate::panic::install_silent_hook();
         let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
-        let node = Box::into_raw(Box::new(Node { tracepoint: self, ticket, probe })).cast::<()>();
+        let head = NodeHead { tracepoint: self, dead: AtomicBool::new(false) };
+        let node = Box::into_raw(Box::new(Node { head, probe })).cast::<()>();
         let entry = Entry { call: call::<T, F>, node, free: free::<F>, priority, ticket };
         let locked = control::lock();
         let mut entries = self.entries(&locked);
         let place = entries.partition_point(|other| other.priority >= priority);
         entries.insert(place, entry);
         // 0 → 1 and N → N + 1: the list first, so that a site that sees the key on finds the probe.
-        let old = self.publish(entries, &locked);
-        self.key.enable(&locked);
-        drop(locked);
-        control::retire(old);
-        ticket
-    }
-
-    /// Disconnects the probe of `ticket`, if a panic has not done so before, and waits as the module head says.
-    pub(crate) fn disconnect(&self, ticket: u64) {
-        let garbage = self.remove(ticket);
-        if garbage.is_empty() {
-            // Disconnected by a panic before: what it owned is freed elsewhere, but it may still be running.
-            return control::synchronize();
-        }
-        control::retire(garbage);
-    }
-
-    #[cold]
-    fn probe_panicked(&self, ticket: u64) {
-        self.panics.fetch_add(1, Ordering::Relaxed);
-        let garbage = self.remove(ticket);
-        // Inside a section (the probe ran in it), so this only puts the garbage aside.
-        control::retire(garbage);
-    }
-
-    fn remove(&self, ticket: u64) -> Vec<Garbage> {
-        let locked = control::lock();
-        let mut entries = self.entries(&locked);
-        let Some(place) = entries.iter().position(|entry| entry.ticket == ticket) else {
-            return Vec::new();
-        };
-        let entry = entries.remove(place);
-        // 1 → 0: the key first, so that sites stop coming; N → N - 1: it stays on.
-        self.key.disable(&locked);
         let mut garbage = self.publish(entries, &locked);
-        garbage.push(Box::new(NodePtr { node: entry.node, free: entry.free }));
+        let mut turn = Turn::on(&locked);
+        turn.add(self.key);
+        let turned = turn.apply();
+        if turned.is_err() {
+            garbage.append(&mut self.take_out(ticket, &locked));
+        }
+        drop(locked);
+        control::retire(garbage);
+        turned.map(|()| ticket)
+    }
+
+    /// Disconnects the probe of `ticket`, and waits as the module head says.
+    pub(crate) fn disconnect(&self, ticket: u64) {
+        let locked = control::lock();
+        // 1 → 0: the key first, so that sites stop coming; N → N - 1: it stays on. Does not fail.
+        let mut turn = Turn::off(&locked);
+        turn.add(self.key);
+        let _ = turn.apply();
+        let garbage = self.take_out(ticket, &locked);
+        drop(locked);
+        control::retire(garbage);
+    }
+
+    /// Publishes the list without the probe of `ticket`; gives what is to be freed.
+    fn take_out(&self, ticket: u64, locked: &Locked<'_>) -> Vec<Garbage> {
+        let (gone, kept): (Vec<_>, _) = self.entries(locked).into_iter().partition(|entry| entry.ticket == ticket);
+        let mut garbage = self.publish(kept, locked);
+        garbage.extend(gone.into_iter().map(|Entry { node, free, .. }| Box::new(NodePtr { node, free }) as Garbage));
         garbage
     }
 
-    /// How many probes are connected.
+    /// How many probes are connected; those that a panic has disconnected do not count.
     pub fn probe_count(&self) -> usize {
-        self.entries(&control::lock()).len()
+        let _locked = control::lock();
+        // SAFETY: the control lock is held while the list is read, and lists are replaced under it only.
+        let list = unsafe { self.probes.read() };
+        // SAFETY: nodes in the list are alive while the control lock is held, and begin with their head.
+        let alive = |entry: &&Entry| !unsafe { &*entry.node.cast::<NodeHead>() }.dead.load(Ordering::Relaxed);
+        list.map_or(0, |list| list.entries.iter().filter(alive).count())
     }
 
     fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {

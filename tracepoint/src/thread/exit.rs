@@ -4,13 +4,13 @@
 //! not allocate in glibc for the first 32 keys of a process, and their destructors run after those of Rust's thread-locals, so
 //! that destructors may still trace. Where there are no POSIX keys the thread-local is used.
 
-#[cfg(all(unix, not(tp_portable)))]
+#[cfg(posix)]
 pub(super) use posix::{at_thread_exit, prepare, thread_id};
 
-#[cfg(not(all(unix, not(tp_portable))))]
+#[cfg(not(posix))]
 pub(super) use portable::{at_thread_exit, prepare, thread_id};
 
-#[cfg(all(unix, not(tp_portable)))]
+#[cfg(posix)]
 mod posix {
     use crate::thread::table::{ThreadSlot, leave};
     use std::ffi::c_void;
@@ -20,11 +20,27 @@ mod posix {
 
     pub(in crate::thread) fn prepare() {
         KEY.get_or_init(|| {
+            pin_this_object();
             let mut key = 0;
             // SAFETY: `key` is a valid place for the new key, and `thread_ends` has the signature of a key destructor.
             let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) };
             (failed == 0).then_some(key)
         });
+    }
+
+    /// Keeps the object that this code is in loaded for ever, as Rust's own thread-locals with destructors do: threads that have
+    /// fired call `thread_ends` when they end, whatever was unloaded meanwhile.
+    fn pin_this_object() {
+        #[cfg(all(linux_kernel, not(target_feature = "crt-static")))]
+        // SAFETY: `info` is a valid place; `dladdr` fills it with a name that lives as long as the object, which is loaded, as it
+        // runs. `dlopen` with NOLOAD only adds NODELETE to what is loaded; if it does not know the name (of the program itself, which
+        // is never unloaded), it does nothing.
+        unsafe {
+            let mut info: libc::Dl_info = std::mem::zeroed();
+            if libc::dladdr(thread_ends as *const c_void, &raw mut info) != 0 && !info.dli_fname.is_null() {
+                libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+            }
+        }
     }
 
     /// Arranges that `slot` is released when the calling thread ends. Without a key the slot stays claimed for ever.
@@ -42,17 +58,17 @@ mod posix {
 
     /// The kernel's id of the calling thread on Linux; elsewhere the process id.
     pub(in crate::thread) fn thread_id() -> u32 {
-        #[cfg(target_os = "linux")]
+        #[cfg(linux_kernel)]
         // SAFETY: gettid takes nothing and cannot fail.
         let id = unsafe { libc::gettid() };
-        #[cfg(not(target_os = "linux"))]
+        #[cfg(not(linux_kernel))]
         // SAFETY: getpid takes nothing and cannot fail.
         let id = unsafe { libc::getpid() };
         id.cast_unsigned()
     }
 }
 
-#[cfg(not(all(unix, not(tp_portable))))]
+#[cfg(not(posix))]
 mod portable {
     use crate::thread::table::{ThreadSlot, leave};
     use std::cell::Cell;

@@ -48,8 +48,13 @@ static HIGH_WATER: AtomicUsize = AtomicUsize::new(0);
 /// Where the next claim starts to look.
 static HINT: AtomicUsize = AtomicUsize::new(0);
 
-/// Stands for "this thread had a slot and gave it back"; together with null, the addresses that are no slot.
+/// Stands for "this thread had a slot and gave it back".
 const GONE: *mut ThreadSlot = without_provenance_mut(1);
+/// Stands for "this thread is not traced". The last of the addresses that are no slot: null, `GONE`, `UNTRACED`.
+const UNTRACED: *mut ThreadSlot = without_provenance_mut(2);
+
+/// How many slots are claimed: with a full table nobody has to look through it.
+static CLAIMED_SLOTS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     // Const-initialised and without a destructor: reached without a call, usable from signal handlers and to the last moment
@@ -61,25 +66,28 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn current() -> Option<&'static ThreadSlot> {
     let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
-    if slot.addr() <= GONE.addr() {
+    if slot.addr() <= UNTRACED.addr() {
         return first_event(slot);
     }
-    // SAFETY: pointers in CURRENT other than null and GONE point into SLOTS, a static.
+    // SAFETY: pointers in CURRENT other than those up to UNTRACED point into SLOTS, a static.
     Some(unsafe { &*slot })
 }
 
 /// Whether the calling thread is inside a read-side section, that is, inside a probe or a marker.
 pub(crate) fn in_section() -> bool {
     let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
-    // SAFETY: pointers in CURRENT other than null and GONE point into SLOTS, a static.
-    slot.addr() > GONE.addr() && unsafe { &*slot }.section.depth() > 0
+    // SAFETY: pointers in CURRENT other than those up to UNTRACED point into SLOTS, a static.
+    slot.addr() > UNTRACED.addr() && unsafe { &*slot }.section.depth() > 0
 }
 
 #[cold]
 #[inline(never)]
 fn first_event(slot: *mut ThreadSlot) -> Option<&'static ThreadSlot> {
     if !slot.is_null() {
-        return None; // GONE
+        if slot == GONE {
+            super::count_unserved();
+        }
+        return None;
     }
     let claimed = claim()?;
     claimed.tid.store(exit::thread_id(), Ordering::Relaxed);
@@ -100,7 +108,20 @@ fn first_event(slot: *mut ThreadSlot) -> Option<&'static ThreadSlot> {
     }
 }
 
+/// From here on the calling thread is as if nothing were switched on: for the threads that move what others record.
+pub(crate) fn never_trace_current() {
+    let slot = CURRENT.with(|current| current.swap(UNTRACED, Ordering::Relaxed));
+    if slot.addr() > UNTRACED.addr() {
+        // SAFETY: a pointer into SLOTS, a static. It was this thread's, which does not use it again.
+        give_back(unsafe { &*slot });
+    }
+}
+
 fn claim() -> Option<&'static ThreadSlot> {
+    if CLAIMED_SLOTS.load(Ordering::Relaxed) >= MAX_THREADS {
+        super::count_unserved();
+        return None;
+    }
     let start = HINT.load(Ordering::Relaxed);
     for step in 0..MAX_THREADS {
         let index = (start + step) % MAX_THREADS;
@@ -110,17 +131,20 @@ fn claim() -> Option<&'static ThreadSlot> {
             && slot.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         {
             HINT.store(index + 1, Ordering::Relaxed);
+            CLAIMED_SLOTS.fetch_add(1, Ordering::Relaxed);
             // Before the first `enter`, whose fence (G1) makes it visible to any waiter that must look at this slot.
             HIGH_WATER.fetch_max(index + 1, Ordering::Relaxed);
             slot.probe_depth.store(0, Ordering::Relaxed);
             return Some(slot);
         }
     }
+    super::count_unserved();
     None
 }
 
 fn release(slot: &'static ThreadSlot) {
     HINT.fetch_min(slot.index(), Ordering::Relaxed);
+    CLAIMED_SLOTS.fetch_sub(1, Ordering::Relaxed);
     // T1: pairs with the Acquire in `claim`.
     slot.state.store(FREE, Ordering::Release);
 }
@@ -128,7 +152,14 @@ fn release(slot: &'static ThreadSlot) {
 /// The thread ends: its rings go back to their channels, its slot to the table.
 pub(super) fn leave(slot: &'static ThreadSlot) {
     // First of all, so that a signal handler that comes from here on cannot take a ring for a slot that is given up.
-    CURRENT.with(|current| current.store(GONE, Ordering::Relaxed));
+    let was = CURRENT.with(|current| current.swap(GONE, Ordering::Relaxed));
+    // A thread that is not traced has given its slot back before.
+    if was != UNTRACED {
+        give_back(slot);
+    }
+}
+
+fn give_back(slot: &'static ThreadSlot) {
     slot.section.enter();
     crate::channel::thread_exits(slot);
     slot.section.exit();
@@ -137,16 +168,22 @@ pub(super) fn leave(slot: &'static ThreadSlot) {
 
 /// Waits for a grace period: every section open now, in any thread, has ended when it returns.
 ///
-/// The caller is outside any section and holds no lock.
-pub(crate) fn wait_for_all() {
-    grace_period_begins();
+/// The caller is outside any section and holds no lock. `false` if the kernel has stopped giving the fence that a wait begins
+/// with: then nothing is known of the threads, and nothing may be freed.
+#[must_use]
+pub(crate) fn wait_for_all() -> bool {
+    if !grace_period_begins() {
+        return false;
+    }
     let end = HIGH_WATER.load(Ordering::Relaxed);
     for slot in &SLOTS[..end] {
         slot.section.wait_until_passed();
     }
+    true
 }
 
 /// In the child after fork: the other threads do not exist here, so nothing of theirs is open.
+#[cfg(posix)]
 pub(crate) fn reset_others_after_fork() {
     let own = CURRENT.with(|current| current.load(Ordering::Relaxed)).cast_const();
     for slot in &SLOTS[..HIGH_WATER.load(Ordering::Relaxed)] {

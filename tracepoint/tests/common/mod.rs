@@ -51,7 +51,7 @@ impl Recorded {
 
     fn subscribe(marker: &'static Marker) -> Self {
         let events = Arc::<Events>::default();
-        let subscription = marker.subscribe(Subscriber::aggregate(Arc::clone(&events) as _));
+        let subscription = marker.subscribe(Subscriber::aggregate(Arc::clone(&events) as _)).expect("switches");
         Self { events, _subscription: subscription }
     }
 

@@ -2,8 +2,8 @@
 
 use super::described::{common_parts, default_provider, location};
 use crate::argument::call_lifetime;
-use crate::expand::nested;
 use crate::expand::surface::allows;
+use crate::expand::{value_types, values};
 use crate::field::Field;
 use crate::input::{Block, Tracepoint};
 use crate::mark::Mark;
@@ -23,6 +23,8 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
     let marker_type = marker_type(krate, fields, &quote!(#name));
     let descriptors = fields.iter().map(|field| field.descriptor(krate));
     quote! {
+        static __TRACEPOINT_MARKER_KEY: #krate::private::Key = #krate::private::Key::new();
+
         static __TRACEPOINT_MARKER: #krate::private::Marker = #krate::private::Marker::new::<#name>(
             #krate::private::MarkerParts {
                 #parts
@@ -30,6 +32,7 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
                 fields: &[#(#descriptors),*],
                 format: #format,
             },
+            &__TRACEPOINT_MARKER_KEY,
             ::core::option::Option::Some(&__TRACEPOINT),
         );
 
@@ -44,7 +47,7 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
 /// Ties the type of a marker to its values. The static is where the caller puts it.
 fn marker_type(krate: &Ident, fields: &[Field], ty: &TokenStream) -> TokenStream {
     let lifetime = call_lifetime();
-    let values = nested(fields.iter().map(|field| field.value_type(krate)));
+    let values = value_types(krate, fields);
     quote! {
         impl #krate::private::MarkerType for #ty {
             type Values<#lifetime> = #values;
@@ -65,9 +68,11 @@ pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
     let location = location(krate, name.span());
     let marker_type = marker_type(krate, fields, &quote!(__TracepointMark));
     let descriptors = fields.iter().map(|field| field.descriptor(krate));
-    let values = nested(fields.iter().map(|field| field.value(krate)));
+    let values = values(krate, fields);
     quote! {
         {
+            static __TRACEPOINT_MARKER_KEY: #krate::private::Key = #krate::private::Key::new();
+
             static __TRACEPOINT_MARKER: #krate::private::Marker = #krate::private::Marker::new::<__TracepointMark>(
                 #krate::private::MarkerParts {
                     provider: #provider,
@@ -78,6 +83,7 @@ pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
                     fields: &[#(#descriptors),*],
                     format: #format,
                 },
+                &__TRACEPOINT_MARKER_KEY,
                 ::core::option::Option::None,
             );
 
@@ -90,7 +96,7 @@ pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
             #allows
             #marker_type
 
-            if __TRACEPOINT_MARKER.is_on() {
+            if #krate::__tracepoint_site!(__TRACEPOINT_MARKER_KEY) {
                 #krate::private::mark::<__TracepointMark>(&#values)
             }
         }

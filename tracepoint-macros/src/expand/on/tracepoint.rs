@@ -5,7 +5,7 @@ use super::marker::marker_items;
 use crate::argument::{Argument, call_lifetime};
 use crate::expand::arguments::Arguments;
 use crate::expand::surface::{allows, place, probe_parameter};
-use crate::expand::{at, local, nested};
+use crate::expand::{at, local, values};
 use crate::input::{Block, Tracepoint};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -49,6 +49,8 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     let condition = prototype.condition.as_ref().map_or_else(String::new, |condition| quote!(#condition).to_string());
     let marker = prototype.fields.as_ref().map_or_else(|| quote!(None), |_| quote!(Some(&__TRACEPOINT_MARKER)));
     quote! {
+        static __TRACEPOINT_KEY: #krate::private::Key = #krate::private::Key::new();
+
         static __TRACEPOINT: #krate::private::Tracepoint =
             #krate::private::Tracepoint::new::<#name>(#krate::private::TracepointParts {
                 #parts
@@ -56,11 +58,19 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
                 arguments: &[#(#listed),*],
                 condition: #condition,
                 marker: ::core::option::Option::#marker,
-            });
+            }, &__TRACEPOINT_KEY);
 
         #[#krate::private::linkme::distributed_slice(#krate::private::TRACEPOINTS)]
         #[linkme(crate = #krate::private::linkme)]
         static __TRACEPOINT_ENTRY: &#krate::private::Tracepoint = &__TRACEPOINT;
+
+        // An object that declares and never calls is known, too.
+        #[used]
+        static __TRACEPOINT_ANCHOR: fn() = __tracepoint_anchor;
+
+        fn __tracepoint_anchor() {
+            #krate::__tracepoint_anchor!();
+        }
     }
 }
 
@@ -94,7 +104,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let [args, slot, stage, probe] = ["args", "slot", "stage", "probe"].map(local);
     let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let mark = prototype.fields.as_ref().map(|fields| {
-        let values = nested(fields.iter().map(|field| field.value(krate)));
+        let values = values(krate, fields);
         quote! {
             #[inline(always)]
             fn mark(#slot: &'static #krate::private::ThreadSlot, #args: &Self::Args<'_>) {
@@ -141,7 +151,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[doc(hidden)]
             #[inline(always)]
             pub fn __tracepoint_is_on() -> ::core::primitive::bool {
-                __TRACEPOINT.is_on()
+                #krate::__tracepoint_site!(__TRACEPOINT_KEY)
             }
 
             #[doc(hidden)]
@@ -159,13 +169,13 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             where
                 #parameter: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
             {
-                ::core::result::Result::Ok(#krate::private::register::<#name, _>(
+                #krate::private::register::<#name, _>(
                     #priority,
                     move |#args: &<#name as #krate::private::TracepointType>::Args<'_>| {
                         let (#(#names,)*) = __tracepoint_copy(#args);
                         #probe(#(#names),*)
                     },
-                ))
+                )
             }
         }
     }

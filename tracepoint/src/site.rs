@@ -1,0 +1,59 @@
+//! Sites: the places where tracepoints and hand-written markers are called.
+//!
+//! The step before is the user's code; the next is the [key](crate::key), which a site has become part of, or asks.
+//!
+//! Two forms behind one name:
+//!
+//! * `patch`: one instruction, a `test` while the key is off and a `jmp` into the cold path while it is on. Turning a key writes
+//!   one byte of code at each of its sites. x86-64 Linux.
+//! * `flag`: a relaxed load of the key's flag and a predicted branch. Everywhere else, and by the cargo feature `flag-sites`.
+//!
+//! `build.rs` chooses. Each form has the macro `__tracepoint_site!(KEY)`, true while the key is on; `__tracepoint_anchor!()`, which
+//! makes the linked object that it stands in known to the core; [`switch`]; and [`report`].
+
+#[cfg(not(patched_sites))]
+mod flag;
+#[cfg(patched_sites)]
+mod patch;
+
+#[cfg(not(patched_sites))]
+pub(crate) use flag::{Object, objects, report, switch};
+#[cfg(patched_sites)]
+pub(crate) use patch::{Object, objects, report, switch};
+#[cfg(patched_sites)]
+pub use patch::{register_object, unregister_object};
+
+use std::fmt;
+
+/// Why the sites of a key could not be switched: the operating system lets nobody write to the program's code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchError {
+    pub(crate) proc_mem: String,
+    pub(crate) mprotect: String,
+}
+
+impl fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "this process may not change its own code (/proc/self/mem: {}; mprotect: {}): build with the feature `flag-sites` of \
+             tracepoint, whose sites need no patching",
+            self.proc_mem, self.mprotect
+        )
+    }
+}
+
+impl std::error::Error for SwitchError {}
+
+/// What is known of the sites of this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SiteReport {
+    /// `patched`, or `flag`.
+    pub(crate) form: &'static str,
+    /// How many sites there are; `None` if they are not counted.
+    pub(crate) sites: Option<usize>,
+    /// How many sites were left alone because their bytes were not ours.
+    pub(crate) foreign: u64,
+    /// How many sites could not be switched off, and call the cold path for nothing.
+    pub(crate) stuck: u64,
+}

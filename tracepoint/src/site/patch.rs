@@ -1,0 +1,230 @@
+//! The patched form: one instruction, switched by its first byte.
+//!
+//! # The instruction
+//!
+//! ```text
+//!   off   A9 rr rr rr rr     test eax, imm32     reads a register, sets flags that nobody reads
+//!   on    E9 rr rr rr rr     jmp rel32           to the cold path
+//! ```
+//!
+//! The four bytes that follow are the same in both: the distance to the cold path. Switching writes one byte. A byte is written in
+//! one piece wherever it lies, so that a thread that runs into the site meets one of the two instructions, never a mixture. Other
+//! processors may hold the old one decoded already: after a batch, `membarrier(SYNC_CORE)` makes each of them forget it. (Five-byte
+//! forms, a `nop` to be overwritten, are torn when they straddle a cache line.)
+//!
+//! # What the linker gathers
+//!
+//! Each site has an [`Entry`](entry::Entry) in the section `tracepoint_sites` of the linked object that it is in: an executable, a
+//! shared object. A constructor, of which the linker keeps one for each object, makes the object known to the core
+//! ([`register_object`]); a destructor takes it back when the object is unloaded. `linkme`'s slices see one object only, that of
+//! the core; the constructor also brings the object's own tables of tracepoints and markers.
+//!
+//! # Switching
+//!
+//! Under the control lock, in [`switch`]: collect the entries of the keys; *verify* that the bytes at each site are one of the two
+//! forms, with the distance that its entry says; write; verify again. A site whose bytes are neither (a debugger's breakpoint, a
+//! corrupted entry) is left alone and counted. Writing is in [`text`].
+//!
+//! ```text
+//!   OFF ──key on──▶ verified ──byte written──▶ ON ──key off──▶ verified ──byte written──▶ OFF
+//!                      └── foreign bytes: counted, left alone
+//! ```
+
+mod entry;
+mod object;
+mod text;
+
+pub(crate) use object::{Object, objects};
+pub use object::{register_object, unregister_object};
+
+use super::{SiteReport, SwitchError};
+use crate::key::Key;
+use entry::{Form, Site};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static FOREIGN: AtomicU64 = AtomicU64::new(0);
+static STUCK: AtomicU64 = AtomicU64::new(0);
+
+/// The section names and symbols are spelt once: here, for sites and anchors.
+///
+/// Once for each object file (`.ifndef`), kept once for each linked object (a COMDAT group): the object's description, its
+/// constructor and its destructor. `R` retains sections that nothing refers to, which linkers otherwise drop.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tracepoint_object {
+    () => {
+        ".ifndef __tracepoint_object_v1
+        .pushsection .data.__tracepoint_object_v1,\"awG\",@progbits,__tracepoint_object_v1,comdat
+        .balign 8
+        .weak __tracepoint_object_v1
+        .hidden __tracepoint_object_v1
+        .weak __start_tracepoint_sites
+        .hidden __start_tracepoint_sites
+        .weak __stop_tracepoint_sites
+        .hidden __stop_tracepoint_sites
+        .weak __start_linkme_TRACEPOINTS
+        .weak __stop_linkme_TRACEPOINTS
+        .weak __start_linkme_MARKERS
+        .weak __stop_linkme_MARKERS
+        .hidden __start_linkme_TRACEPOINTS
+        .hidden __stop_linkme_TRACEPOINTS
+        .hidden __start_linkme_MARKERS
+        .hidden __stop_linkme_MARKERS
+        __tracepoint_object_v1:
+        .quad 0
+        .quad __start_tracepoint_sites
+        .quad __stop_tracepoint_sites
+        .quad __start_linkme_TRACEPOINTS
+        .quad __stop_linkme_TRACEPOINTS
+        .quad __start_linkme_MARKERS
+        .quad __stop_linkme_MARKERS
+        .popsection
+        .pushsection .text.__tracepoint_object_v1,\"axG\",@progbits,__tracepoint_object_v1,comdat
+        .weak __tracepoint_ctor_v1
+        .hidden __tracepoint_ctor_v1
+        __tracepoint_ctor_v1:
+        lea rdi, [rip + __tracepoint_object_v1]
+        jmp qword ptr [rip + {register}@GOTPCREL]
+        .weak __tracepoint_dtor_v1
+        .hidden __tracepoint_dtor_v1
+        __tracepoint_dtor_v1:
+        lea rdi, [rip + __tracepoint_object_v1]
+        jmp qword ptr [rip + {unregister}@GOTPCREL]
+        .popsection
+        .pushsection .init_array,\"awG\",@init_array,__tracepoint_object_v1,comdat
+        .balign 8
+        .quad __tracepoint_ctor_v1
+        .popsection
+        .pushsection .fini_array,\"awG\",@fini_array,__tracepoint_object_v1,comdat
+        .balign 8
+        .quad __tracepoint_dtor_v1
+        .popsection
+        .endif"
+    };
+}
+
+/// Whether the key is on: one instruction, and the cold path at the end of its jump.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tracepoint_site {
+    ($key:path) => {
+        'site: {
+            // SAFETY: the instruction is `test eax, imm32`, which changes flags only (asm! takes them for changed), or, once it
+            // is patched, a jump to the label, whose distance from here stands in its operand. The rest adds to sections.
+            unsafe {
+                ::core::arch::asm!(
+                    "771:",
+                    ".byte 0xa9",
+                    ".long {cold} - (771b + 5)",
+                    ".pushsection tracepoint_sites,\"awR\",@progbits",
+                    ".balign 8",
+                    ".long 771b - .",
+                    ".long {cold} - .",
+                    ".quad {key}",
+                    ".popsection",
+                    $crate::__tracepoint_object!(),
+                    key = sym $key,
+                    register = sym $crate::private::register_object,
+                    unregister = sym $crate::private::unregister_object,
+                    cold = label { break 'site true },
+                    options(nomem, nostack),
+                )
+            }
+            false
+        }
+    };
+}
+
+/// Makes the object that it stands in known, without a site. To be put in a function that the object keeps.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tracepoint_anchor {
+    () => {
+        // SAFETY: no instruction at all; adds to sections.
+        unsafe {
+            ::core::arch::asm!(
+                $crate::__tracepoint_object!(),
+                register = sym $crate::private::register_object,
+                unregister = sym $crate::private::unregister_object,
+                options(nomem, nostack, preserves_flags),
+            )
+        }
+    };
+}
+
+/// Switches the sites of all these keys. The control lock is held.
+///
+/// # Errors
+///
+/// If a site that is to be switched on cannot be written; all of them are off then. Switching off does not fail: a site that
+/// cannot be written goes on calling the cold path, which finds nothing to do, and is counted.
+pub(crate) fn switch(changes: &[(&'static Key, bool)]) -> Result<(), SwitchError> {
+    let mut wanted: Vec<(*const Key, Form)> =
+        changes.iter().map(|(key, on)| (std::ptr::from_ref(*key), Form::of(*on))).collect();
+    wanted.sort_unstable_by_key(|(key, _)| *key);
+    let find = |key: *const Key| wanted.binary_search_by_key(&key, |(key, _)| *key).ok().map(|at| wanted[at].1);
+    let mut patches = Vec::new();
+    for entry in objects().flat_map(Object::entries) {
+        let Some(form) = find(entry.key()) else { continue };
+        match entry.site() {
+            Some(site) if site.form() == form => {}
+            Some(site) => patches.push((site, form)),
+            None => count(&FOREIGN, 1),
+        }
+    }
+    patches.sort_unstable_by_key(|(site, _)| site.address());
+    let (mut on, mut off): (Vec<_>, Vec<_>) = patches.into_iter().partition(|(_, form)| *form == Form::On);
+    if text::write(&off).is_err() {
+        count(&STUCK, off.iter().filter(|(site, _)| site.form() == Form::On).count());
+    }
+    off.clear();
+    let written = text::write(&on);
+    if written.is_err() {
+        on.retain(|(site, _)| site.form() == Form::On);
+        for (_, form) in &mut on {
+            *form = Form::Off;
+        }
+        if text::write(&on).is_err() {
+            count(&STUCK, on.len());
+        }
+    }
+    text::synchronize_cores();
+    written
+}
+
+/// Switches the sites of an object that has just arrived on, as far as their keys are. The control lock is held.
+fn switch_arrived(object: &Object) {
+    let mut patches: Vec<(Site, Form)> = Vec::new();
+    for entry in object.entries() {
+        // SAFETY: entries point to keys, which are statics of this object or of one that it depends on.
+        if unsafe { &*entry.key() }.is_on() {
+            match entry.site() {
+                Some(site) if site.form() == Form::Off => patches.push((site, Form::On)),
+                Some(_) => {}
+                None => count(&FOREIGN, 1),
+            }
+        }
+    }
+    if patches.is_empty() {
+        return;
+    }
+    patches.sort_unstable_by_key(|(site, _)| site.address());
+    if text::write(&patches).is_err() {
+        // They stay off. Nobody waits for an answer here; `platform` says so.
+        count(&STUCK, patches.len());
+    }
+    text::synchronize_cores();
+}
+
+fn count(counter: &AtomicU64, n: usize) {
+    counter.fetch_add(n as u64, Ordering::Relaxed);
+}
+
+pub(crate) fn report() -> SiteReport {
+    SiteReport {
+        form: "patched",
+        sites: Some(objects().map(|object| object.entries().len()).sum()),
+        foreign: FOREIGN.load(Ordering::Relaxed),
+        stuck: STUCK.load(Ordering::Relaxed),
+    }
+}
