@@ -1,0 +1,63 @@
+//! Criterion over the variants of one mode.
+
+use criterion::{Criterion, Throughput};
+use std::time::Duration;
+use tracepoint_peers::contender::{Contender, PASSES};
+use tracepoint_peers::kernel::{KERNELS, Kernel};
+use tracepoint_peers::variant::Mode;
+use tracepoint_peers::{cpu, peer};
+
+/// Measures every variant of a mode in every kernel, and then lets each prove itself.
+pub(crate) fn run(mode: Mode) {
+    cpu::pin();
+    // Short by default, for there are hundreds of them; criterion's own options go over it.
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(50))
+        .measurement_time(Duration::from_millis(200))
+        .sample_size(20)
+        .configure_from_args();
+    let base = peer::all().next().expect("there is a base");
+    for belongs in PASSES {
+        let variants = peer::all().filter(|variant| variant.mode == mode && belongs(variant));
+        // Who cannot be used is named further down.
+        let mut contenders: Vec<Contender> = variants.filter_map(|variant| Contender::enter(variant).ok()).collect();
+        if contenders.is_empty() {
+            continue;
+        }
+        if mode == Mode::On {
+            contenders.insert(0, Contender::enter(base).expect("no site is always possible"));
+        }
+        for kernel in &KERNELS {
+            measure(&mut criterion, &mut contenders, kernel);
+        }
+        for contender in contenders {
+            let name = contender.variant().name;
+            let account = contender.leave();
+            if account.lost > 0 {
+                eprintln!("{name}: lost {} of {} events", account.lost, account.events);
+            }
+        }
+    }
+    criterion.final_summary();
+    for variant in peer::all().filter(|variant| variant.mode == mode) {
+        match variant.check() {
+            Ok(check) => assert!(check.holds(), "{}: {check}", variant.name),
+            Err(reason) => eprintln!("{}: not usable: {reason}", variant.name),
+        }
+    }
+}
+
+fn measure(criterion: &mut Criterion, contenders: &mut [Contender], kernel: &Kernel) {
+    let mut group = criterion.benchmark_group(kernel.name);
+    group.throughput(Throughput::Elements(kernel.events));
+    for contender in contenders {
+        group.bench_function(contender.variant().name, |bencher| {
+            bencher.iter_custom(|iterations| {
+                let sample = contender.sample(kernel, iterations).expect("it entered");
+                // More or fewer events than asked for may have been measured: warming up is left out.
+                sample.time.mul_f64((iterations * kernel.events) as f64 / sample.events as f64)
+            });
+        });
+    }
+    group.finish();
+}

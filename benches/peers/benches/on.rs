@@ -1,0 +1,13 @@
+//! What a site costs when it is switched on, in the cheapest way that there is.
+#![allow(missing_docs, reason = "criterion_main! makes an undocumented function")]
+
+use criterion::criterion_main;
+use tracepoint_peers::variant::Mode;
+
+mod harness;
+
+fn on() {
+    harness::run(Mode::On);
+}
+
+criterion_main!(on);

@@ -1,0 +1,60 @@
+//! The plain form of a site, written by hand: a relaxed load, a branch, a cold call. It stays when this library's own sites
+//! become something else, and it is the least that any event costs that is switched by a flag and on.
+
+use crate::kernel::Compiled;
+use crate::site::Site;
+use crate::tally;
+use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Variant};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// A flag and a direct call.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag;
+
+impl Site for Flag {
+    #[inline(always)]
+    fn event(a: i32, b: i32, c: i64) {
+        if ON.load(Ordering::Relaxed) {
+            fire(a, b, c);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fire(a: i32, b: i32, c: i64) {
+    tally::add(a, b, c);
+}
+
+const COUNT: Arm = || {
+    ON.store(true, Ordering::Relaxed);
+    Ok(Armed::until(|| ON.store(false, Ordering::Relaxed)))
+};
+
+const OFF: Variant = Variant {
+    name: "flag",
+    mode: Mode::Off,
+    does: "a relaxed load and a branch, by hand",
+    kernels: Compiled::of::<Flag>(),
+    arm: AS_IT_IS,
+    count: COUNT,
+    proof: Proof::Values,
+    tells: false,
+    hold: Hold::Sample,
+    limit: u64::MAX,
+};
+
+/// Off, and on with nothing between the site and the sink.
+pub const VARIANTS: &[Variant] = &[
+    OFF,
+    Variant {
+        name: "flag-call",
+        mode: Mode::On,
+        tells: true,
+        does: "a direct call of a function that counts and sums up: a floor",
+        arm: COUNT,
+        ..OFF
+    },
+];

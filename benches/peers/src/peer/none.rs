@@ -1,0 +1,43 @@
+//! No site at all: what everything is compared with.
+
+use crate::kernel::Compiled;
+use crate::site::Site;
+use crate::tally;
+use crate::variant::{AS_IT_IS, Hold, Mode, Proof, Variant};
+
+/// No event.
+#[derive(Clone, Copy, Debug)]
+pub struct None;
+
+impl Site for None {
+    #[inline(always)]
+    fn event(_: i32, _: i32, _: i64) {}
+}
+
+/// An event that cannot be switched off: what the tally shows when nothing is lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Direct;
+
+impl Site for Direct {
+    #[inline(always)]
+    fn event(a: i32, b: i32, c: i64) {
+        tally::add(a, b, c);
+    }
+}
+
+const NONE: Variant = Variant {
+    name: "none",
+    mode: Mode::Off,
+    does: "no site",
+    kernels: Compiled::of::<None>(),
+    arm: AS_IT_IS,
+    count: AS_IT_IS,
+    proof: Proof::Nothing,
+    tells: false,
+    hold: Hold::Sample,
+    limit: u64::MAX,
+};
+
+/// The base, and the same machine code measured once more under another name.
+pub const VARIANTS: &[Variant] =
+    &[NONE, Variant { name: "none-again", does: "no site, measured twice: the noise of the comparison", ..NONE }];

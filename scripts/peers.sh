@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# What a tracepoint costs next to its peers: times from the paired harness, instructions from callgrind, as a Markdown table and
+# an SVG chart. Takes some minutes; the quieter the machine, the better the times. Instructions repeat exactly on any machine.
+set -euo pipefail
+cd "$(dirname "$0")/../benches/peers"
+
+usage() {
+    cat <<'USAGE'
+usage: scripts/peers.sh [--out DIR] [--quick] [--no-counts] [--no-lttng] [OPTION OF paired ...]
+
+Writes peers.md, peers.svg, run.json and counts.tsv into DIR (default target/peers, in the directory of this call).
+
+  --quick      few short rounds, and instructions for one kernel: shows that it works
+  --no-counts  no instruction counts
+  --no-lttng   without LTTng-UST, which is also left out where its headers are missing
+  others       go to the harness: --filter TEXT, --kernel TEXT, --mode off|on, --rounds N, --micros N
+
+Examples:
+  scripts/peers.sh
+  scripts/peers.sh --quick --out /tmp/peers
+  scripts/peers.sh --no-counts --filter ours --kernel tight --rounds 101
+USAGE
+}
+
+out=target/peers
+counts=yes
+lttng=yes
+quick=no
+harness=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --out) out=${2:?--out takes a directory}; shift ;;
+        --quick) quick=yes; harness+=(--quick) ;;
+        --no-counts) counts=no ;;
+        --no-lttng) lttng=no ;;
+        -h | --help) usage; exit ;;
+        *) harness+=("$1") ;;
+    esac
+    shift
+done
+case $out in /*) ;; *) out=${OLDPWD:-$PWD}/$out ;; esac
+
+features=()
+if [ $lttng = yes ]; then
+    if printf '#include <lttng/tracepoint.h>\n' | "${CC:-cc}" -E - >/dev/null 2>&1; then
+        features=(--features lttng)
+    else
+        echo "peers.sh: no headers of LTTng-UST (Debian: liblttng-ust-dev): its row will say so" >&2
+    fi
+fi
+cargo build -q --release "${features[@]}" --bins
+paired=${CARGO_TARGET_DIR:-target}/release/paired
+mkdir -p "$out"
+
+"$paired" --json "${harness[@]}" >"$out/run.json"
+
+# Instructions below the function that runs a kernel, by two lengths, so that what is not in the loop falls out. Code that was
+# rewritten while the program ran is noticed with --smc-check=all.
+instructions() { # variant, kernel, iterations
+    valgrind --tool=callgrind --smc-check=all --toggle-collect='tracepoint_peers::kernel::Compiled::run' \
+        --callgrind-out-file=/dev/null "$paired" --count "$1" "$2" "$3" 2>&1 | awk '/Collected/ { print $4 }'
+}
+
+short=100
+long=300
+arguments=("$out/run.json" --out "$out")
+if [ $counts = yes ] && ! command -v valgrind >/dev/null; then
+    echo "peers.sh: no valgrind: no instruction counts" >&2
+    counts=no
+fi
+if [ $counts = yes ]; then
+    kernels=(latency tight leaf eight sum)
+    [ $quick = no ] || kernels=(tight)
+    # Valgrind runs a translation of the program, in which the kernel's breakpoints are not: USDT can only be counted off.
+    measured=$("$paired" --list | awk '/^$/ { exit } $1 !~ /-uprobe$/ { print $1 }')
+    : >"$out/counts.tsv"
+    for kernel in "${kernels[@]}"; do
+        events=1
+        [ "$kernel" != eight ] || events=8
+        for variant in $measured; do
+            first=$(instructions "$variant" "$kernel" $short || true)
+            second=$(instructions "$variant" "$kernel" $long || true)
+            awk -v variant="$variant" -v kernel="$kernel" -v first="$first" -v second="$second" -v n=$(((long - short) * events)) \
+                'BEGIN { printf "%s\t%s\t%s\n", variant, kernel, (first == "" || second == "") ? "-" : (second - first) / n }' \
+                >>"$out/counts.tsv"
+        done
+    done
+    arguments+=(--counts "$out/counts.tsv")
+fi
+
+"${CARGO_TARGET_DIR:-target}/release/chart" "${arguments[@]}"
