@@ -96,7 +96,10 @@ impl Report {
             excerpt.last.iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
         let trace = quoted(&recorded.out);
-        writeln!(out, "\nThe trace is in {trace}. To open it:\n  babeltrace2 {trace}\n  tracectl view {trace}")
+        writeln!(
+            out,
+            "\nThe trace is in {trace}. To open it:\n  babeltrace2 {trace}\n  cargo run --release -p tracectl -- view {trace}"
+        )
     }
 }
 
