@@ -1,0 +1,157 @@
+//! What the tests of patched sites share: this program's table of sites, found as the linker made it, and the code at the sites.
+//!
+//! Nothing here asks the core: what it says of its sites is what these tests check.
+#![allow(dead_code)] // each test is a crate of its own and uses a part
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use tracepoint::Key;
+
+/// The first byte of a site that is off: `test eax, imm32`.
+pub(crate) const OFF: u8 = 0xA9;
+/// The first byte of a site that is on: `jmp rel32`.
+pub(crate) const ON: u8 = 0xE9;
+/// The breakpoint instruction.
+pub(crate) const BREAKPOINT: u8 = 0xCC;
+/// How long a site is.
+pub(crate) const LENGTH: usize = 5;
+/// The size of a page of code.
+pub(crate) const PAGE: usize = 4096;
+
+/// A site's entry, as the program holds it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Entry {
+    /// From this field to the site.
+    pub(crate) site: i32,
+    /// From this field to the cold path.
+    pub(crate) cold: i32,
+    pub(crate) key: *const Key,
+}
+
+unsafe extern "C" {
+    // The linker's names for the bounds of the section. A program with at least one site has them.
+    safe static __start_tracepoint_sites: u8;
+    safe static __stop_tracepoint_sites: u8;
+}
+
+/// One site of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Site {
+    entry: usize,
+    pub(crate) address: usize,
+    /// Where the site jumps to.
+    pub(crate) cold: usize,
+    /// The address of the key; the same for all sites of one tracepoint.
+    pub(crate) key: usize,
+}
+
+/// All sites of this program, by address.
+pub(crate) fn sites() -> Vec<Site> {
+    assert_eq!(tracepoint::platform().sites, "patched");
+    let start = (&raw const __start_tracepoint_sites).expose_provenance();
+    let stop = (&raw const __stop_tracepoint_sites).expose_provenance();
+    assert_eq!((stop - start) % size_of::<Entry>(), 0, "the section holds entries and nothing else");
+    let mut sites: Vec<Site> = (start..stop)
+        .step_by(size_of::<Entry>())
+        .map(|at| {
+            // SAFETY: within the bounds that the linker gave; entries stand there one after another, aligned.
+            let entry = unsafe { with_exposed_provenance::<Entry>(at).read_volatile() };
+            Site {
+                entry: at,
+                address: at.wrapping_add_signed(entry.site as isize),
+                cold: (at + 4).wrapping_add_signed(entry.cold as isize),
+                key: entry.key.addr(),
+            }
+        })
+        .collect();
+    sites.sort_unstable_by_key(|site| site.address);
+    sites
+}
+
+/// The first site in the code of `function`, which must have one (itself, not in what it calls).
+pub(crate) fn site_in(function: *const ()) -> Site {
+    let start = function.addr();
+    *sites().iter().find(|site| site.address >= start).expect("the function has a site")
+}
+
+/// The sites of the key that the sites of `function` have.
+pub(crate) fn sites_of_key_in(function: *const ()) -> Vec<Site> {
+    let key = site_in(function).key;
+    sites().into_iter().filter(|site| site.key == key).collect()
+}
+
+impl Site {
+    /// The first byte.
+    pub(crate) fn byte(self) -> u8 {
+        byte(self.address)
+    }
+
+    /// Whether the rest of the instruction is what it always is: the distance to the cold path.
+    pub(crate) fn is_whole(self) -> bool {
+        let rest: Vec<u8> = (1..LENGTH).map(|offset| byte(self.address + offset)).collect();
+        rest == (self.cold.wrapping_sub(self.address + LENGTH).cast_signed() as i32).to_le_bytes()
+    }
+
+    /// The entry, which the program could change, too. Nobody may be switching meanwhile.
+    pub(crate) fn entry(self) -> *mut Entry {
+        with_exposed_provenance_mut(self.entry)
+    }
+}
+
+/// A byte of this program's code.
+pub(crate) fn byte(address: usize) -> u8 {
+    // SAFETY: callers pass addresses within the code of this program, which is readable. Volatile, as code changes.
+    unsafe { with_exposed_provenance::<u8>(address).read_volatile() }
+}
+
+/// Writes a byte of this program's code, as a debugger would. Nobody runs there meanwhile.
+pub(crate) fn poke(address: usize, byte: u8) {
+    let memory = OpenOptions::new().write(true).open("/proc/self/mem").expect("may be written by tests");
+    memory.write_all_at(&[byte], address as u64).expect("code can be written");
+    assert_eq!(self::byte(address), byte);
+}
+
+/// All of them are in this form, and whole.
+#[track_caller]
+pub(crate) fn assert_all(sites: &[Site], form: u8) {
+    assert!(!sites.is_empty(), "there are sites to look at");
+    for site in sites {
+        assert!(site.byte() == form, "{:#04x} where {form:#04x} should stand: {site:x?}", site.byte());
+        assert!(site.is_whole(), "the distance is as it was: {site:x?}");
+    }
+}
+
+/// Every site of this program reads back as off.
+#[track_caller]
+pub(crate) fn assert_all_off() {
+    assert_all(&sites(), OFF);
+}
+
+/// Waits for a child and gives its exit code: 0 if what it ran returned, 1 if that panicked; 99 if a signal ended it.
+pub(crate) fn finish_child(pid: libc::pid_t) -> i32 {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place, `pid` a child of ours that nobody else waits for.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 99 }
+}
+
+/// Starts `child` in a forked process, whose end [`finish_child`] waits for.
+pub(crate) fn start_child(child: impl FnOnce()) -> libc::pid_t {
+    // SAFETY: the child runs `child` and ends with `_exit`. The core's locks are taken care of by its fork handlers, malloc's by
+    // the C library, and the harness's are not touched: panics are written to the standard error itself.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
+    if pid == 0 {
+        std::panic::set_hook(Box::new(|panic| {
+            let _ = writeln!(std::io::stderr(), "in the child: {panic}");
+        }));
+        let ended = catch_unwind(AssertUnwindSafe(child));
+        // SAFETY: takes a plain number; what the parent would clean up at exit is the parent's.
+        unsafe { libc::_exit(i32::from(ended.is_err())) };
+    }
+    pid
+}

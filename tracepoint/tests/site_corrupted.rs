@@ -1,0 +1,90 @@
+//! An entry of the table that does not describe a site: nothing is written where it points to.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(not(any(feature = "flag-sites", feature = "off", tp_portable, tp_helgrind)))]
+
+#[path = "common/site.rs"]
+mod site;
+
+use site::{Entry, LENGTH, OFF, ON, Site, assert_all, assert_all_off, byte, site_in, sites_of_key_in};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+tracepoint::define_trace! {
+    provider = "site_corrupted";
+    fired(n: u64);
+}
+
+#[inline(never)]
+fn victim() {
+    tracepoint::trace!(fired(1));
+}
+
+#[inline(never)]
+fn neighbour() {
+    tracepoint::trace!(fired(100));
+}
+
+static SUM: AtomicU64 = AtomicU64::new(0);
+
+/// Turns the key on and off, and gives what the probe added up in between.
+fn cycle() -> u64 {
+    let probe = register_trace_fired(|n| {
+        SUM.fetch_add(n, Ordering::Relaxed);
+    })
+    .expect("switches");
+    victim();
+    neighbour();
+    drop(probe);
+    victim();
+    neighbour();
+    SUM.swap(0, Ordering::Relaxed)
+}
+
+/// Replaces the entry of `site` while `body` runs.
+fn with_entry(site: Site, corrupt: impl FnOnce(&mut Entry), body: impl FnOnce()) {
+    // SAFETY: an entry of this program's table, which is writable; nobody else runs.
+    let entry = unsafe { site.entry().read_volatile() };
+    let mut corrupted = entry;
+    corrupt(&mut corrupted);
+    // SAFETY: as above.
+    unsafe { site.entry().write_volatile(corrupted) };
+    body();
+    // SAFETY: as above.
+    unsafe { site.entry().write_volatile(entry) };
+}
+
+/// The code from a little before the site to a little after it.
+fn code_around(site: Site) -> Vec<u8> {
+    (site.address - 8..site.address + LENGTH + 8).map(byte).collect()
+}
+
+#[test]
+fn a_corrupted_entry_is_left_alone() {
+    let site = site_in(victim as *const ());
+    let others: Vec<Site> = sites_of_key_in(victim as *const ()).into_iter().filter(|other| *other != site).collect();
+    let before = code_around(site);
+    let mut expected = 0;
+    assert_all_off();
+    assert_eq!(cycle(), 101);
+
+    let corruptions: [fn(&mut Entry); 4] = [
+        |entry| entry.cold += 1,                                     // another cold path
+        |entry| entry.cold = i32::MIN,                               // one far away
+        |entry| entry.site += 1,                                     // into the middle of the site
+        |entry| (entry.site, entry.cold) = (entry.cold, entry.site), // the two exchanged
+    ];
+    for corrupt in corruptions {
+        with_entry(site, corrupt, || {
+            assert_eq!(cycle(), 100, "the neighbour works, and the victim is off throughout");
+            expected += 2;
+            assert_eq!(tracepoint::platform().foreign_sites, expected, "once on the way on, once on the way off");
+            assert_eq!(code_around(site), before);
+            assert_all(&others, OFF);
+        });
+        let probe = register_trace_fired(|_| ()).expect("switches");
+        assert_all(&sites_of_key_in(victim as *const ()), ON);
+        drop(probe);
+        assert_eq!(cycle(), 101, "whole again");
+    }
+    assert_eq!(tracepoint::platform().stuck_sites, 0);
+    assert_all_off();
+}

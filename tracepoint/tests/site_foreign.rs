@@ -1,0 +1,89 @@
+//! A site that holds a foreign byte, as a debugger puts it there, is left alone and counted; the others of its key are switched.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(not(any(feature = "flag-sites", feature = "off", tp_portable, tp_helgrind)))]
+
+#[path = "common/site.rs"]
+mod site;
+
+use site::{BREAKPOINT, OFF, ON, Site, assert_all, assert_all_off, poke, site_in, sites_of_key_in};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint::Probe;
+
+tracepoint::define_trace! {
+    provider = "site_foreign";
+    fired(n: u64);
+}
+
+#[inline(never)]
+fn victim() {
+    tracepoint::trace!(fired(1));
+}
+
+#[inline(never)]
+fn neighbour() {
+    tracepoint::trace!(fired(100));
+}
+
+static SUM: AtomicU64 = AtomicU64::new(0);
+
+fn register() -> Probe<fired> {
+    register_trace_fired(|n| {
+        SUM.fetch_add(n, Ordering::Relaxed);
+    })
+    .expect("switches")
+}
+
+/// What the probes add up while `functions` run.
+fn sum(functions: &[fn()]) -> u64 {
+    for function in functions {
+        function();
+    }
+    SUM.swap(0, Ordering::Relaxed)
+}
+
+fn foreign() -> u64 {
+    tracepoint::platform().foreign_sites
+}
+
+#[test]
+fn a_foreign_byte_is_left_alone() {
+    let site = site_in(victim as *const ());
+    let others: Vec<Site> = sites_of_key_in(victim as *const ()).into_iter().filter(|other| *other != site).collect();
+    assert_all_off();
+
+    // A breakpoint is set while the site is off, and stays while it is switched.
+    poke(site.address, BREAKPOINT);
+    let probe = register();
+    assert_eq!(site.byte(), BREAKPOINT);
+    assert_eq!(foreign(), 1);
+    assert_all(&others, ON);
+    assert_eq!(sum(&[neighbour]), 100);
+    drop(probe);
+    assert_eq!(site.byte(), BREAKPOINT);
+    assert_eq!(foreign(), 2, "counted each time that it was in the way");
+    assert_all(&others, OFF);
+    assert_eq!(sum(&[neighbour]), 0);
+
+    // The debugger puts back what it found: the site works again.
+    poke(site.address, OFF);
+    let probe = register();
+    assert_all(&sites_of_key_in(victim as *const ()), ON);
+    assert_eq!(sum(&[victim, neighbour]), 101);
+
+    // Set while the site is on, and put back when it should be off: the cold path is entered for nothing, and nothing is hit.
+    poke(site.address, BREAKPOINT);
+    drop(probe);
+    assert_eq!((site.byte(), foreign()), (BREAKPOINT, 3));
+    poke(site.address, ON);
+    assert_eq!(sum(&[victim, neighbour]), 0);
+    // The next turn finds it where it belongs, and takes it along.
+    let probe = register();
+    assert_eq!(sum(&[victim, neighbour]), 101);
+    drop(probe);
+    assert_eq!(sum(&[victim, neighbour]), 0);
+
+    let platform = tracepoint::platform();
+    assert_eq!((platform.foreign_sites, platform.stuck_sites), (3, 0));
+    assert!(platform.to_string().contains("3 times a site held a foreign byte"), "{platform}");
+    assert_all_off();
+}

@@ -1,0 +1,80 @@
+//! A thousand sites of one tracepoint, switched together.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(not(any(feature = "flag-sites", feature = "off", tp_portable, tp_helgrind)))]
+
+#[path = "common/site.rs"]
+mod site;
+
+use site::{OFF, ON, PAGE, assert_all, assert_all_off, site_in, sites_of_key_in};
+use std::array;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+tracepoint::define_trace! {
+    provider = "site_many";
+    many(n: usize);
+}
+
+/// A site in a function of its own, for each `N`.
+#[inline(never)]
+fn one<const N: usize>() {
+    tracepoint::trace!(many(N));
+}
+
+/// An array of ten times as many functions, for each digit after the first.
+macro_rules! table {
+    (@ [$($done:expr),*] []) => { [$($done),*] };
+    (@ [$($done:expr),*] [$digit:tt $($digits:tt)*]) => {
+        table!(@ [$($done,)*
+            table!(@ten $digit 0), table!(@ten $digit 1), table!(@ten $digit 2), table!(@ten $digit 3), table!(@ten $digit 4),
+            table!(@ten $digit 5), table!(@ten $digit 6), table!(@ten $digit 7), table!(@ten $digit 8), table!(@ten $digit 9)
+        ] [$($digits)*])
+    };
+    (@ten $a:tt $b:tt) => {
+        [table!(@one $a $b 0), table!(@one $a $b 1), table!(@one $a $b 2), table!(@one $a $b 3), table!(@one $a $b 4),
+         table!(@one $a $b 5), table!(@one $a $b 6), table!(@one $a $b 7), table!(@one $a $b 8), table!(@one $a $b 9)]
+    };
+    (@one $a:tt $b:tt $c:tt) => { one::<{ $a * 100 + $b * 10 + $c }> as fn() };
+    () => { table!(@ [] [0 1 2 3 4 5 6 7 8 9]) };
+}
+
+static FUNCTIONS: [[fn(); 10]; 100] = table!();
+
+fn functions() -> impl Iterator<Item = fn()> {
+    FUNCTIONS.iter().flatten().copied()
+}
+
+#[test]
+fn a_thousand_sites_are_switched_together() {
+    let hits: Arc<[AtomicU32; 1000]> = Arc::new(array::from_fn(|_| AtomicU32::new(0)));
+    let fire_all = |times: u32| {
+        for _ in 0..times {
+            functions().for_each(|function| function());
+        }
+        let counts: Vec<u32> = hits.iter().map(|hits| hits.swap(0, Ordering::Relaxed)).collect();
+        counts
+    };
+    let sites = sites_of_key_in(one::<0> as *const ());
+    let in_functions: BTreeSet<usize> = functions().map(|function| site_in(function as *const ()).address).collect();
+    assert_eq!(in_functions.len(), 1000, "each function has a site of its own");
+    assert!(in_functions.iter().all(|address| sites.iter().any(|site| site.address == *address)));
+    let pages: BTreeSet<usize> = sites.iter().map(|site| site.address / PAGE).collect();
+    assert!(pages.len() > 1, "several pages are written");
+
+    assert_all_off();
+    assert_eq!(fire_all(1), [0; 1000]);
+    for times in 1..=3 {
+        let seen = Arc::clone(&hits);
+        let probe = register_trace_many(move |n| {
+            seen[n].fetch_add(1, Ordering::Relaxed);
+        })
+        .expect("switches");
+        assert_all(&sites, ON);
+        assert_eq!(fire_all(times), [times; 1000], "each site was hit as often as it was run");
+        probe.unregister();
+        assert_all(&sites, OFF);
+        assert_eq!(fire_all(1), [0; 1000]);
+    }
+    assert_all_off();
+}
