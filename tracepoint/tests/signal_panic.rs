@@ -69,7 +69,7 @@ fn a_panic_in_a_handler_takes_no_lock() {
             without_signals(|| drop(probe));
         }
     });
-    assert!(HANDLED.load(Ordering::Relaxed) > 100, "signals arrived");
+    assert!(HANDLED.load(Ordering::Relaxed) > 0, "signals arrived");
     assert!(tracepoint.probe_panics() > 0, "probes panicked in the handler");
     assert!(!tracepoint.is_on());
 }
