@@ -104,6 +104,9 @@ macro_rules! __tracepoint_object {
 }
 
 /// Whether the key is on: one instruction, and the cold path at the end of its jump.
+///
+/// The `.reloc`, of no bytes, ties the site to its own entry: a linker that folds identical functions (`--icf=all`) then sees that two
+/// that differ in nothing but their keys are not identical.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_site {
@@ -116,8 +119,10 @@ macro_rules! __tracepoint_site {
                     "771:",
                     ".byte 0xa9",
                     ".long {cold} - (771b + 5)",
+                    ".reloc 771b, R_X86_64_NONE, 772f",
                     ".pushsection tracepoint_sites,\"awR\",@progbits",
                     ".balign 8",
+                    "772:",
                     ".long 771b - .",
                     ".long {cold} - .",
                     ".quad {key}",

@@ -65,6 +65,10 @@ pub unsafe extern "C" fn register_object(object: *mut Object) {
     let _locked = control::lock_alone();
     // SAFETY: the caller's promise; `next` is the only part that changes, and it is atomic.
     let node = unsafe { &*object };
+    // Linkers that compile (linker-plugin LTO) keep every copy of the constructor: each calls with the one description.
+    if objects().any(|known| std::ptr::eq(known, node)) {
+        return;
+    }
     node.next.store(OBJECTS.load(Ordering::Relaxed), Ordering::Relaxed);
     // O1: the node is whole before it is found. Pairs with the Acquire loads in `objects`.
     OBJECTS.store(object, Ordering::Release);
