@@ -6,7 +6,9 @@ set -euo pipefail
 packages=(
     babeltrace2 # reads CTF traces
     valgrind    # callgrind counts instructions, helgrind looks for races
-    binutils    # GNU ld, readelf
+    binutils    # GNU ld, readelf, objdump
+    gdb         # runs programs whose sites change under its breakpoints
+    linux-perf  # the same under a profiler
     g++         # libFuzzer's runtime
 )
 
