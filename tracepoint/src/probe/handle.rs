@@ -28,7 +28,8 @@ impl<T> Probe<T> {
     }
 
     /// Unregisters the probe. When it returns, outside any probe, the probe is not running and never will again, and what it
-    /// owned has been dropped.
+    /// owned has been dropped. (Unless the kernel refuses by now the barrier that it allowed before, see
+    /// [`Platform::kept`](crate::Platform::kept): then the probe may be running still, and what it owns is kept.)
     pub fn unregister(self) {
         drop(self);
     }
