@@ -50,7 +50,7 @@ fn handlers_trace_like_anybody() {
         let target = unsafe { libc::pthread_self() };
         let (stop, channel) = (&stop, &channel);
         scope.spawn(move || {
-            for _ in 0..2_000 {
+            while HANDLED.load(Ordering::Relaxed) <= 500 {
                 thread::sleep(Duration::from_micros(50));
                 // SAFETY: the target outlives this scope.
                 unsafe { libc::pthread_kill(target, libc::SIGUSR1) };
@@ -73,7 +73,7 @@ fn handlers_trace_like_anybody() {
     Subscription::end_all(subscriptions);
     channel.finish(|packet| records += packet.events_after - packet.events_before).expect("nobody is subscribed");
     let handled = HANDLED.load(Ordering::Relaxed);
-    assert!(handled > 0, "signals arrived");
+    assert!(handled > 100, "signals arrived");
     let account = channel.account();
     let total: u64 = account.events.iter().map(|event| event.fired).sum();
     assert_eq!(total, fired + 2 * handled, "every event was counted as fired, those of handlers too");
