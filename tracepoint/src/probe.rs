@@ -21,13 +21,13 @@
 //! when what it owned has been dropped. From inside a probe that would be waiting for oneself: there the new list is published
 //! at once, and the waiting and dropping are left to the next change made outside.
 //!
+//! No lock is held while waiting. What can still hang is what the caller brings along: a thread that holds a lock of its own
+//! must not unregister a probe that takes the same lock.
+//!
 //! # Panics
 //!
 //! A probe that panics is marked, and not called again. That is all that a site does, because it may be in a signal handler; the list
 //! is left as it is until the probe is unregistered, and the sites stay on until then.
-//!
-//! No lock is held while waiting. What can still hang is what the caller brings along: a thread that holds a lock of its own
-//! must not unregister a probe that takes the same lock.
 
 mod handle;
 mod list;
