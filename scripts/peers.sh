@@ -6,10 +6,11 @@ cd "$(dirname "$0")/../benches/peers"
 
 usage() {
     cat <<'USAGE'
-usage: scripts/peers.sh [--out DIR] [--quick] [--no-counts] [--no-lttng] [OPTION OF paired ...]
+usage: scripts/peers.sh [--out DIR] [--docs] [--quick] [--no-counts] [--no-lttng] [OPTION OF paired ...]
 
 Writes peers.md, peers.svg, run.json and counts.tsv into DIR (default target/peers, in the directory of this call).
 
+  --docs       also replaces the figures in docs/costs.md and the chart docs/costs.svg
   --quick      few short rounds, and instructions for one kernel: shows that it works
   --no-counts  no instruction counts
   --no-lttng   without LTTng-UST, which is also left out where its headers are missing
@@ -26,10 +27,12 @@ out=target/peers
 counts=yes
 lttng=yes
 quick=no
+docs=no
 harness=()
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=${2:?--out takes a directory}; shift ;;
+        --docs) docs=yes ;;
         --quick) quick=yes; harness+=(--quick) ;;
         --no-counts) counts=no ;;
         --no-lttng) lttng=no ;;
@@ -64,6 +67,7 @@ instructions() { # variant, kernel, iterations
 short=100
 long=300
 arguments=("$out/run.json" --out "$out")
+[ $docs = no ] || arguments+=(--docs ../../docs)
 if [ $counts = yes ] && ! command -v valgrind >/dev/null; then
     echo "peers.sh: no valgrind: no instruction counts" >&2
     counts=no

@@ -65,12 +65,16 @@
 /// | argument | the lazy form | the function form |
 /// |---|---|---|
 /// | a value that is in a register, arithmetic on such values | nothing | nothing: the compiler moves it to the cold path |
-/// | `&local` | nothing; the local lives in memory, not in a register | the same |
+/// | `&local` | nothing; but the local lives in memory, not in a register, and is stored whenever it changes: in a loop that counts. `&{ local }`, a reference to a copy that the cold path makes, costs nothing | the same; the copy does not help |
 /// | `v[i]`, a field behind a pointer | nothing | the load and the bounds check |
 /// | a call that is not inlined | nothing | the call |
 ///
 /// In either form the registers that the cold path needs to save are saved where the function begins, once for each call, if the
-/// site is in a loop. What is recorded costs as `docs/costs.md` says.
+/// site is in a loop or the function is not a simple one. A patched site gives up one register, `r11`, which no call keeps either.
+/// What is recorded costs as `docs/costs.md` says.
+///
+/// A debugger's breakpoint at the first instruction of a function may stand on a site: a site that has foreign bytes is left as it
+/// is, and [`platform`](fn@crate::platform) counts it.
 #[macro_export]
 macro_rules! define_trace {
     ($($block:tt)*) => {

@@ -4,7 +4,7 @@
 //!
 //! Two forms behind one name:
 //!
-//! * `patch`: one instruction, a `test` while the key is off and a `jmp` into the cold path while it is on. Turning a key writes
+//! * `patch`: one instruction, a `mov` while the key is off and a `jmp` into the cold path while it is on. Turning a key writes
 //!   one byte of code at each of its sites. x86-64 Linux.
 //! * `flag`: a relaxed load of the key's flag and a predicted branch. Everywhere else, and by the cargo feature `flag-sites`.
 //!

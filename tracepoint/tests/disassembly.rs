@@ -5,7 +5,7 @@
 //! This looks at the *hot path* of each: all that can be reached from the function's entry while the site does not jump. A panic
 //! ends the path; it is not part of it.
 //!
-//! Asserted of the lazy form: the site is on the hot path, as the one instruction `test eax, imm32`, and jumps out of the hot path;
+//! Asserted of the lazy form: the site is on the hot path, as the one instruction `mov r11d, imm32`, and jumps out of the hot path;
 //! and there are no more loads, stores, compares, conditional branches and calls on the hot path than in the body without a site.
 //! Asserted of the function form: the same, plus what the caller's argument needs: (3) a bounds check and a load, (4) a call.
 //!
@@ -169,10 +169,10 @@ impl Program {
         assert!(!hot.contains(cold), "{name}: the cold path is on the hot path");
         assert!(self.functions[name].contains(cold), "{name}: the site jumps out of the function");
         let Instruction { bytes, mnemonic, operands } = &self.code[site];
-        assert_eq!((bytes[0], bytes.len(), mnemonic.as_str()), (0xa9, 5, "test"), "{name}");
-        assert!(operands.starts_with("eax,"), "{name}: {operands}");
-        let distance = i64::from(i32::from_le_bytes(bytes[1..].try_into().expect("four bytes")));
-        assert_eq!((site + 5).wrapping_add_signed(distance), *cold, "{name}: the instruction's operand");
+        assert_eq!((&bytes[..2], bytes.len(), mnemonic.as_str()), (&[0x41, 0xbb][..], 6, "mov"), "{name}");
+        assert!(operands.starts_with("r11d,"), "{name}: {operands}");
+        let distance = i64::from(i32::from_le_bytes(bytes[2..].try_into().expect("four bytes")));
+        assert_eq!((site + 6).wrapping_add_signed(distance), *cold, "{name}: the instruction's operand");
         let fires = hot.iter().any(|at| self.code[at].operands.contains("__tracepoint_fire"));
         assert!(!fires, "{name}: the hot path fires");
     }

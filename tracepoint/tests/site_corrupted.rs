@@ -66,11 +66,14 @@ fn a_corrupted_entry_is_left_alone() {
     assert_all_off();
     assert_eq!(cycle(), 101);
 
-    let corruptions: [fn(&mut Entry); 4] = [
+    let corruptions: [fn(&mut Entry); 7] = [
         |entry| entry.cold += 1,                                     // another cold path
         |entry| entry.cold = i32::MIN,                               // one far away
         |entry| entry.site += 1,                                     // into the middle of the site
         |entry| (entry.site, entry.cold) = (entry.cold, entry.site), // the two exchanged
+        |entry| entry.site = i32::MIN,                               // far away, where nothing is mapped
+        |entry| entry.site = i32::MAX,                               // the same on the other side
+        |entry| entry.site = 0,                                      // the entry itself, which is no code
     ];
     for corrupt in corruptions {
         with_entry(site, corrupt, || {

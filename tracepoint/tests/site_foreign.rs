@@ -5,7 +5,7 @@
 #[path = "common/site.rs"]
 mod site;
 
-use site::{BREAKPOINT, OFF, ON, Site, assert_all, assert_all_off, poke, site_in, sites_of_key_in};
+use site::{BREAKPOINT, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, poke, site_in, sites_of_key_in};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint::Probe;
 
@@ -45,45 +45,53 @@ fn foreign() -> u64 {
     tracepoint::platform().foreign_sites
 }
 
-#[test]
-fn a_foreign_byte_is_left_alone() {
-    let site = site_in(victim as *const ());
+/// A debugger's breakpoint at `address`, the first byte of the victim's site or its opcode; `off` and `on` are what it finds there.
+fn left_alone(site: Site, address: usize, [off, on]: [u8; 2]) {
     let others: Vec<Site> = sites_of_key_in(victim as *const ()).into_iter().filter(|other| *other != site).collect();
+    let before = foreign();
     assert_all_off();
 
     // A breakpoint is set while the site is off, and stays while it is switched.
-    poke(site.address, BREAKPOINT);
+    poke(address, BREAKPOINT);
     let probe = register();
-    assert_eq!(site.byte(), BREAKPOINT);
-    assert_eq!(foreign(), 1);
+    assert_eq!(byte(address), BREAKPOINT);
+    assert_eq!(foreign(), before + 1);
     assert_all(&others, ON);
     assert_eq!(sum(&[neighbour]), 100);
     drop(probe);
-    assert_eq!(site.byte(), BREAKPOINT);
-    assert_eq!(foreign(), 2, "counted each time that it was in the way");
+    assert_eq!(byte(address), BREAKPOINT);
+    assert_eq!(foreign(), before + 2, "counted each time that it was in the way");
     assert_all(&others, OFF);
     assert_eq!(sum(&[neighbour]), 0);
 
     // The debugger puts back what it found: the site works again.
-    poke(site.address, OFF);
+    poke(address, off);
     let probe = register();
     assert_all(&sites_of_key_in(victim as *const ()), ON);
     assert_eq!(sum(&[victim, neighbour]), 101);
 
     // Set while the site is on, and put back when it should be off: the cold path is entered for nothing, and nothing is hit.
-    poke(site.address, BREAKPOINT);
+    poke(address, BREAKPOINT);
     drop(probe);
-    assert_eq!((site.byte(), foreign()), (BREAKPOINT, 3));
-    poke(site.address, ON);
+    assert_eq!((byte(address), foreign()), (BREAKPOINT, before + 3));
+    poke(address, on);
+    assert_eq!(site.byte(), ON);
     assert_eq!(sum(&[victim, neighbour]), 0);
     // The next turn finds it where it belongs, and takes it along.
     let probe = register();
     assert_eq!(sum(&[victim, neighbour]), 101);
     drop(probe);
     assert_eq!(sum(&[victim, neighbour]), 0);
+    assert_all_off();
+}
+
+#[test]
+fn a_foreign_byte_is_left_alone() {
+    let site = site_in(victim as *const ());
+    left_alone(site, site.opcode(), [OFF, ON]);
+    left_alone(site, site.address, [PREFIX, PREFIX]);
 
     let platform = tracepoint::platform();
-    assert_eq!((platform.foreign_sites, platform.stuck_sites), (3, 0));
-    assert!(platform.to_string().contains("3 times a site held a foreign byte"), "{platform}");
-    assert_all_off();
+    assert_eq!((platform.foreign_sites, platform.stuck_sites), (6, 0));
+    assert!(platform.to_string().contains("6 times a site held a foreign byte"), "{platform}");
 }

@@ -10,14 +10,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use tracepoint::Key;
 
-/// The first byte of a site that is off: `test eax, imm32`.
-pub(crate) const OFF: u8 = 0xA9;
-/// The first byte of a site that is on: `jmp rel32`.
+/// What a site begins with.
+pub(crate) const PREFIX: u8 = 0x41;
+/// The opcode of a site that is off: `mov r11d, imm32`.
+pub(crate) const OFF: u8 = 0xBB;
+/// The opcode of a site that is on: `jmp rel32`.
 pub(crate) const ON: u8 = 0xE9;
 /// The breakpoint instruction.
 pub(crate) const BREAKPOINT: u8 = 0xCC;
 /// How long a site is.
-pub(crate) const LENGTH: usize = 5;
+pub(crate) const LENGTH: usize = 6;
 /// The size of a page of code.
 pub(crate) const PAGE: usize = 4096;
 
@@ -85,15 +87,21 @@ pub(crate) fn sites_of_key_in(function: *const ()) -> Vec<Site> {
 }
 
 impl Site {
-    /// The first byte.
-    pub(crate) fn byte(self) -> u8 {
-        byte(self.address)
+    /// Where its opcode is.
+    pub(crate) fn opcode(self) -> usize {
+        self.address + 1
     }
 
-    /// Whether the rest of the instruction is what it always is: the distance to the cold path.
+    /// The opcode, the byte that is switched.
+    pub(crate) fn byte(self) -> u8 {
+        byte(self.opcode())
+    }
+
+    /// Whether the rest of the instruction is what it always is: the prefix, and the distance to the cold path.
     pub(crate) fn is_whole(self) -> bool {
-        let rest: Vec<u8> = (1..LENGTH).map(|offset| byte(self.address + offset)).collect();
-        rest == (self.cold.wrapping_sub(self.address + LENGTH).cast_signed() as i32).to_le_bytes()
+        let rest: Vec<u8> = (2..LENGTH).map(|offset| byte(self.address + offset)).collect();
+        byte(self.address) == PREFIX
+            && rest == (self.cold.wrapping_sub(self.address + LENGTH).cast_signed() as i32).to_le_bytes()
     }
 
     /// The entry, which the program could change, too. Nobody may be switching meanwhile.

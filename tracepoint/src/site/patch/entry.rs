@@ -1,13 +1,14 @@
 //! A site's entry in the table, and what stands at the site.
 
+use super::segment::{Segment, Segments};
 use crate::key::Key;
 
-/// The two forms of a site's first byte.
+/// The two forms of a site's opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Form {
-    /// `test eax, imm32`.
-    Off = 0xA9,
+    /// `mov r11d, imm32`.
+    Off = 0xBB,
     /// `jmp rel32`.
     On = 0xE9,
 }
@@ -23,7 +24,7 @@ impl Form {
 
     const fn from_byte(byte: u8) -> Option<Self> {
         match byte {
-            0xA9 => Some(Self::Off),
+            0xBB => Some(Self::Off),
             0xE9 => Some(Self::On),
             _ => None,
         }
@@ -44,48 +45,65 @@ pub(super) struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 16 && align_of::<Entry>() == 8);
 
-/// The instruction: one byte of opcode, four of distance.
-const DISTANCE_AT: usize = 1;
-const LENGTH: usize = 5;
+/// The instruction: a prefix, one byte of opcode, four of distance.
+const PREFIX: u8 = 0x41;
+const OPCODE_AT: usize = 1;
+const LENGTH: usize = 6;
 
 impl Entry {
     pub(super) const fn key(&self) -> *const Key {
         self.key
     }
 
-    /// The site, if what stands there is one of the two forms, with the distance that belongs there.
-    pub(super) fn site(&self) -> Option<Site> {
-        let site = (&raw const self.site).addr().checked_add_signed(self.site as isize)?;
+    /// The site, if it lies in the object's code, and what stands there is one of the two forms, with the distance that belongs
+    /// there.
+    pub(super) fn site(&self, code: &Segments) -> Option<Site> {
+        let address = (&raw const self.site).addr().checked_add_signed(self.site as isize)?;
         let cold = (&raw const self.cold).addr().checked_add_signed(self.cold as isize)?;
-        let site = Site(site);
-        Form::from_byte(site.byte())?;
-        (site.distance() == (cold.wrapping_sub(site.0 + LENGTH) as u32).cast_signed()).then_some(site)
+        let site = Site { address, segment: code.around(address, LENGTH)? };
+        let [prefix, opcode, distance @ ..] = site.instruction();
+        Form::from_byte(opcode)?;
+        let right = (cold.wrapping_sub(address + LENGTH) as u32).to_le_bytes();
+        (prefix == PREFIX && distance == right).then_some(site)
     }
 }
 
-/// The address of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Site(usize);
+/// A site whose entry was found to be right: an instruction in the code of a loaded object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    address: usize,
+    segment: Segment,
+}
 
 impl Site {
-    pub(super) const fn address(self) -> usize {
-        self.0
+    /// The address of the byte that is switched.
+    pub(super) const fn opcode(self) -> usize {
+        self.address + OPCODE_AT
     }
 
-    /// The first byte. Volatile: it changes by other means than this program's stores.
+    /// The addresses of the first byte of the instruction and of the first one behind it.
+    pub(super) const fn bounds(self) -> (usize, usize) {
+        (self.address, self.address + LENGTH)
+    }
+
+    pub(super) const fn segment(self) -> Segment {
+        self.segment
+    }
+
+    /// The opcode. Volatile: code changes by other means than this program's stores.
     pub(super) fn byte(self) -> u8 {
-        // SAFETY: the address is an instruction of a loaded object (the linker worked it out), and code is readable.
-        unsafe { std::ptr::with_exposed_provenance::<u8>(self.0).read_volatile() }
+        // SAFETY: the whole of the instruction lies within an executable segment of a loaded object (`Segments::around` found it
+        // there before this was made), which can be read.
+        unsafe { std::ptr::with_exposed_provenance::<u8>(self.opcode()).read_volatile() }
     }
 
-    /// The form. Only `Entry::site` makes sites, of bytes that are one of the two; what is neither by now is not `On`.
+    /// The form. What was one of the two when the site was made, and is neither by now, is not `On`.
     pub(super) fn form(self) -> Form {
         Form::from_byte(self.byte()).unwrap_or(Form::Off)
     }
 
-    fn distance(self) -> i32 {
-        // SAFETY: the four bytes after the first belong to the same instruction.
-        let bytes = unsafe { std::ptr::with_exposed_provenance::<[u8; 4]>(self.0 + DISTANCE_AT).read_volatile() };
-        i32::from_le_bytes(bytes)
+    fn instruction(self) -> [u8; LENGTH] {
+        // SAFETY: as in `byte`.
+        unsafe { std::ptr::with_exposed_provenance::<[u8; LENGTH]>(self.address).read_volatile() }
     }
 }

@@ -1,9 +1,11 @@
 //! The linked objects of the process that hold sites: a list of nodes that live in the objects themselves.
 
-use super::entry::Entry;
+use super::entry::{Entry, Site};
+use super::segment::Segments;
 use crate::control;
 use crate::marker::Marker;
 use crate::tracepoint::Tracepoint;
+use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -15,6 +17,8 @@ pub struct Object {
     sites: [*const Entry; 2],
     tracepoints: [*const &'static Tracepoint; 2],
     markers: [*const &'static Marker; 2],
+    /// Filled in when the object is registered; zeros before.
+    code: UnsafeCell<Segments>,
 }
 
 /// The objects, last come first. Changed under the control lock; nodes stay linked while their object is loaded.
@@ -33,6 +37,12 @@ fn between<T>([start, stop]: [*const T; 2]) -> &'static [T] {
 impl Object {
     pub(super) fn entries(&self) -> &'static [Entry] {
         between(self.sites)
+    }
+
+    /// The site that `entry`, one of this object's, describes, unless what stands there is foreign.
+    pub(super) fn site(&self, entry: &Entry) -> Option<Site> {
+        // SAFETY: written once, in `register_object`, before the node could be found.
+        entry.site(unsafe { &*self.code.get() })
     }
 
     pub(crate) fn tracepoints(&self) -> &'static [&'static Tracepoint] {
@@ -69,6 +79,8 @@ pub unsafe extern "C" fn register_object(object: *mut Object) {
     if objects().any(|known| std::ptr::eq(known, node)) {
         return;
     }
+    // SAFETY: nobody reads it before the node is linked, below; only this function writes, under the control lock.
+    unsafe { *node.code.get() = Segments::of_object_with(object.addr()) };
     node.next.store(OBJECTS.load(Ordering::Relaxed), Ordering::Relaxed);
     // O1: the node is whole before it is found. Pairs with the Acquire loads in `objects`.
     OBJECTS.store(object, Ordering::Release);

@@ -1,6 +1,7 @@
 //! Turns the JSON of the bin `paired`, and instruction counts, into a table and a chart.
 
 mod counts;
+mod docs;
 mod svg;
 mod table;
 
@@ -25,6 +26,9 @@ struct Options {
     /// The directory to write to
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     out: PathBuf,
+    /// Also a directory with costs.md, whose section between the marks is replaced, and where costs.svg is put
+    #[arg(long, value_name = "DIR")]
+    docs: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -40,6 +44,9 @@ fn main() -> Result<()> {
         let path = options.out.join(name);
         fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
         println!("{}", path.display());
+    }
+    if let Some(docs) = &options.docs {
+        docs::put(docs, &report, &counts)?;
     }
     Ok(())
 }

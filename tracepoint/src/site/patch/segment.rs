@@ -1,0 +1,67 @@
+//! Where the code of a linked object is: what its entries may point to.
+
+use std::ffi::{c_int, c_void};
+
+/// Addresses of code: an executable part of a loaded object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    start: usize,
+    end: usize,
+}
+
+/// The executable segments of one object. Linkers make one; with more than there is room for, sites in the others are not found,
+/// and counted as foreign.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Segments([Segment; 4]);
+
+impl Segments {
+    const NONE: Self = Self([Segment { start: 0, end: 0 }; 4]);
+
+    /// Those of the loaded object that has `inside`, an address in any of its segments, in it.
+    ///
+    /// Asks the dynamic linker, which takes a lock of its own for a moment: one that it does not hold while constructors run.
+    pub(super) fn of_object_with(inside: usize) -> Self {
+        let mut search = Search { inside, found: Self::NONE };
+        // SAFETY: `collect` gets the address of `search`, which is alive and used by nobody else until the call returns.
+        unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut search).cast()) };
+        search.found
+    }
+
+    /// The segment in which the `length` bytes from `address` lie.
+    pub(super) fn around(&self, address: usize, length: usize) -> Option<Segment> {
+        let end = address.checked_add(length)?;
+        self.0.iter().copied().find(|segment| segment.start <= address && end <= segment.end)
+    }
+}
+
+struct Search {
+    inside: usize,
+    found: Segments,
+}
+
+/// Called for each loaded object; ends the iteration, by a result other than 0, at the one that is looked for.
+unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+    // SAFETY: the dynamic linker passes a description that is alive during the call, with as many headers as it says, and
+    // `of_object_with` passes its search.
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    if info.dlpi_phdr.is_null() {
+        return 0;
+    }
+    // SAFETY: as above.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let loaded = || {
+        headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
+            let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
+            (Segment { start, end: start.wrapping_add(header.p_memsz as usize) }, header.p_flags)
+        })
+    };
+    if !loaded().any(|(segment, _)| (segment.start..segment.end).contains(&search.inside)) {
+        return 0;
+    }
+    let executable = loaded().filter(|(_, flags)| flags & libc::PF_X != 0 && flags & libc::PF_R != 0);
+    for (place, (segment, _)) in search.found.0.iter_mut().zip(executable) {
+        *place = segment;
+    }
+    1
+}
