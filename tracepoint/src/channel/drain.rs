@@ -5,6 +5,7 @@
 
 use super::buffer::Buffer;
 use super::config::Policy;
+use super::memory::RingRequest;
 use super::open::OpenChannel;
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
 use super::ring::{Ring, memory_size};
@@ -61,8 +62,9 @@ impl OpenChannel {
             }
         }
         for _ in 0..wanted.min(may_make) {
-            let memory = self.source.ring_memory(memory_size(&self.config))?;
             let index = rings.len() as u64;
+            let request = RingRequest::new(self.name(), self.class, Some(index), memory_size(&self.config));
+            let memory = self.source.ring_memory(request)?;
             let ring = Ring::new(&self.config, self.uuid, self.class, index, self.max_events(), memory, clock::now())?;
             let ring = Arc::new(ring);
             self.pool.put(Arc::as_ptr(&ring));

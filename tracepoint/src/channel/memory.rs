@@ -8,9 +8,9 @@ use std::ptr::NonNull;
 ///
 /// # Safety
 ///
-/// From `base` on, `len` bytes are readable and writable for as long as the value lives, zero at first, aligned to 8 bytes,
-/// and used by nobody else but readers that look at what was committed. They should be resident: a page fault in a site is a
-/// stall that this crate promises not to cause.
+/// From `base` on, `len` bytes are readable and writable for as long as the value lives, aligned to 4096 bytes, and used by nobody
+/// else but readers that look at what was committed. They are zero at first, but for those of [`RING_IDENTITY`], which belong to
+/// whoever gives the memory. They should be resident: a page fault in a site is a stall that this crate promises not to cause.
 pub unsafe trait RingMemory: Send + Sync {
     /// The first byte.
     fn base(&self) -> NonNull<u8>;
@@ -22,14 +22,39 @@ pub unsafe trait RingMemory: Send + Sync {
     }
 }
 
+/// The bytes of a ring's memory that tell whose it is (`docs/format-ring.md`): written by whoever gives the memory, never by the
+/// ring.
+pub const RING_IDENTITY: std::ops::Range<usize> = 1024..4096;
+
+/// What a ring's memory is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RingRequest<'a> {
+    /// The channel's name.
+    pub channel: &'a str,
+    /// The id of its stream class.
+    pub class: u32,
+    /// Which ring of the channel, counted from 0; `None` for the counters of threads that have no ring.
+    pub index: Option<u64>,
+    /// How many bytes are wanted.
+    pub len: usize,
+}
+
+impl<'a> RingRequest<'a> {
+    /// A request for `len` bytes.
+    pub const fn new(channel: &'a str, class: u32, index: Option<u64>, len: usize) -> Self {
+        Self { channel, class, index, len }
+    }
+}
+
 /// Where a channel gets the memory of its rings from. Called by whoever drains, never by a site.
 pub trait MemorySource: Send + Sync {
-    /// Memory of `len` bytes.
+    /// Memory of at least `request.len` bytes.
     ///
     /// # Errors
     ///
     /// If there is none to be had; the channel then goes on with the rings that it has.
-    fn ring_memory(&self, len: usize) -> io::Result<Box<dyn RingMemory>>;
+    fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>>;
 }
 
 /// Memory of the process itself, made resident when it is made. It is gone when the process ends.
@@ -37,8 +62,8 @@ pub trait MemorySource: Send + Sync {
 pub struct AnonymousMemory;
 
 impl MemorySource for AnonymousMemory {
-    fn ring_memory(&self, len: usize) -> io::Result<Box<dyn RingMemory>> {
-        Ok(Box::new(Allocation::new(len)?))
+    fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
+        Ok(Box::new(Allocation::new(request.len)?))
     }
 }
 

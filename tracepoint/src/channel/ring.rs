@@ -168,11 +168,13 @@ impl std::fmt::Debug for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::memory::{AnonymousMemory, MemorySource};
+    use crate::channel::memory::{AnonymousMemory, MemorySource, RingRequest};
 
     fn ring() -> Ring {
         let config = Channel::discard(8 * 4096);
-        let memory = AnonymousMemory.ring_memory(memory_size(&config)).expect("memory");
+        let memory = AnonymousMemory
+            .ring_memory(RingRequest::new(config.name.as_str(), 0, Some(0), memory_size(&config)))
+            .expect("memory");
         Ring::new(&config, [1; 16], 0, 0, 1, memory, 100).expect("large enough")
     }
 
