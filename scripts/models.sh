@@ -8,7 +8,7 @@ run_models() { # in the current directory
     RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target" cargo test -q -p tracepoint-models --release --lib
 }
 
-target=$PWD/target/loom
+target=${CARGO_TARGET_DIR:-$PWD/target}/loom
 run_models
 
 case "${1-}" in
@@ -19,7 +19,7 @@ esac
 
 root=$PWD
 # Its own: cargo may take the artifact of a copy for that of the tree.
-target=$PWD/target/loom-mutated
+target=${CARGO_TARGET_DIR:-$root/target}/loom-mutated
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 mkdir -p "$copy/tracepoint"
@@ -52,3 +52,9 @@ mutate "G3 (release in enter)" grace.rs 'store\(word \+ 1, Ordering::Release\)' 
 mutate "P1 (release of the list)" published.rs 'Ordering::AcqRel' 'Ordering::Relaxed'
 mutate "P1 (acquire of the list)" published.rs 'load\(Ordering::Acquire\)' 'load(Ordering::Relaxed)'
 mutate "the wait" grace.rs 'while !self.has_passed\(open\)' 'while false'
+mutate "F1 (fence in enter)" channel/gate.rs '(?<=\n)        light_fence\(\);' ''
+mutate "F2 (fence of the flusher)" primitive.rs '(?<=heavy_fence\(\) -> bool \{\n)    loom::sync::atomic::fence\(Ordering::SeqCst\);' ''
+mutate "F3 (release in leave)" channel/gate.rs 'store\(0, Ordering::Release\);\n    \}\n\n    \/\/\/ Up' 'store(0, Ordering::Relaxed);\n    }\n\n    \/\/\/ Up'
+mutate "F3 (acquire in settle)" channel/gate.rs 'self.writing.load\(Ordering::Acquire\)' 'self.writing.load(Ordering::Relaxed)'
+mutate "F4 (release of the flusher)" channel/gate.rs 'store\(OPEN, Ordering::Release\)' 'store(OPEN, Ordering::Relaxed)'
+mutate "F5 (the owner's second look)" channel/gate.rs 'if self.state.load\(Ordering::Relaxed\) != OPEN' 'if false'

@@ -7,6 +7,8 @@
 //! Run them with `RUSTFLAGS="--cfg loom" cargo test -p tracepoint-models --release`; without `--cfg loom` the crate is empty.
 #![cfg(all(loom, test))]
 
+#[path = "../../tracepoint/src/channel/gate.rs"]
+mod gate;
 #[path = "../../tracepoint/src/grace.rs"]
 #[expect(dead_code, reason = "the models do not ask how deep a thread is")]
 mod grace;
@@ -15,4 +17,5 @@ mod primitive;
 #[path = "../../tracepoint/src/published.rs"]
 mod published;
 
+mod buffer_models;
 mod models;

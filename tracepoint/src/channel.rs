@@ -12,15 +12,20 @@
 //! A thread takes its ring from a pool of prefaulted spares at its first event and gives it back when it ends. The pool is
 //! refilled, and rings of ended threads made ready again, by whoever drains: never by a site. The parts:
 //!
-//! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files.
-//! * `buffer`: reserve, write, commit; `packet`: the layout of a packet's header.
-//! * `ring`: the two buffers and the counters of one thread; `pool`: the spares.
+//! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: how it is laid out, so that other
+//!   processes can read it (`docs/format-ring.md`).
+//! * `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `gate`: who may touch the open packet.
+//! * `ring`: the two buffers and the counters of one thread; `pool`: the spares; `attachment`: which thread has which, empty in a
+//!   forked child.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `drain`: its consumer.
 
 mod account;
+mod attachment;
 mod buffer;
 mod config;
 mod drain;
+mod gate;
+mod header;
 mod memory;
 mod open;
 mod packet;

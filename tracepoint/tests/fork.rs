@@ -9,6 +9,7 @@ use tracepoint::marker::{Subscriber, Subscription};
 
 tracepoint::define_trace! {
     provider = "fork";
+    mapped(n: u64) { n: u64 = n }
     busy(n: u64) { n: u64 = n }
 }
 
@@ -105,5 +106,97 @@ fn a_child_does_not_write_into_its_parents_rings() {
     let event = &channel.account().events[id.get() as usize];
     assert_eq!(event.lost(Loss::NotAttached), 0, "the parent lost nothing");
     assert_eq!(event.fired, event.recorded);
+    channel.close();
+}
+
+/// Memory that a child does not have, as that of ring files.
+#[cfg(all(target_os = "linux", not(tp_portable)))]
+mod not_inherited {
+    use std::io;
+    use std::ptr::{NonNull, null_mut};
+    use tracepoint::channel::{MemorySource, RingMemory, RingRequest};
+
+    pub(super) struct Source;
+
+    struct Mapping(NonNull<u8>, usize);
+
+    impl MemorySource for Source {
+        fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
+            // SAFETY: new anonymous memory, used by nobody else.
+            let base = unsafe {
+                let base = libc::mmap(
+                    null_mut(),
+                    request.len,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                    -1,
+                    0,
+                );
+                assert_eq!(libc::madvise(base, request.len, libc::MADV_DONTFORK), 0);
+                base
+            };
+            Ok(Box::new(Mapping(NonNull::new(base.cast()).expect("not at 0"), request.len)))
+        }
+    }
+
+    // SAFETY: plain shared bytes.
+    unsafe impl Send for Mapping {}
+    // SAFETY: as above.
+    unsafe impl Sync for Mapping {}
+
+    // SAFETY: mapped above, whole pages, until this drops.
+    unsafe impl RingMemory for Mapping {
+        fn base(&self) -> NonNull<u8> {
+            self.0
+        }
+
+        fn len(&self) -> usize {
+            self.1
+        }
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: mapped by `ring_memory`, dropped once.
+            unsafe { libc::munmap(self.0.as_ptr().cast(), self.1) };
+        }
+    }
+}
+
+/// A child finds no ring, however it is made: by `fork`, whose handlers run, or by a bare system call. It counts, may ask for the
+/// account, and may drop the channel.
+#[test]
+#[cfg(all(target_os = "linux", not(tp_portable)))]
+fn a_child_does_not_touch_memory_that_it_does_not_have() {
+    let channel = OpenChannel::open(Channel::discard(1 << 16), [3; 16], 0, 4, Box::new(not_inherited::Source));
+    let channel = channel.expect("opens");
+    let marker = tracepoint::find("fork:mapped").expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("first id");
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
+    trace_mapped(1);
+    for bare in [false, true] {
+        // SAFETY: the child fires, counts and ends by `_exit`. Without handlers no lock is taken care of, and none is taken.
+        let pid = unsafe { if bare { libc::syscall(libc::SYS_fork) as libc::pid_t } else { libc::fork() } };
+        assert!(pid >= 0);
+        if pid == 0 {
+            trace_mapped(2);
+            trace_mapped(3);
+            let account = channel.account();
+            let event = &account.events[0];
+            let right = (event.fired, event.lost(Loss::NotAttached), event.recorded) == (2, 2, 0);
+            let refused = channel.finish(|_| ()).is_err();
+            let unmoved = channel.maintain().is_ok();
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(if right && refused && unmoved { 0 } else { 1 }) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is a valid place, `pid` a child of ours.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        assert_eq!(status, 0, "bare: {bare}; a signal would stand in the low bits");
+    }
+    trace_mapped(4);
+    Subscription::end_all(vec![subscription]);
+    let event = channel.account().events[0].clone();
+    assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));
     channel.close();
 }

@@ -1,7 +1,7 @@
 //! The books of a channel: fired = recorded + filtered + suppressed + lost, by reason.
 //!
 //! Each thread that has a ring counts in the ring's own row, one entry for each event of the channel; threads without a ring
-//! share one row. Every number has one place in the code that increments it, and none is computed from another.
+//! share one row. Rows are in the memory of the rings, where other processes find them. Every number has one place in the code that increments it, and none is computed from another.
 
 use crate::counter::LocalCounter;
 
@@ -42,9 +42,9 @@ impl Loss {
     }
 }
 
-/// One event's counters in one row. What every event touches comes first.
+/// One event's counters in one row, as `docs/format-ring.md` has them. What every event touches comes first.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct EventCounters {
     pub(super) fired: LocalCounter,
     pub(super) recorded: LocalCounter,
@@ -56,21 +56,6 @@ pub(super) struct EventCounters {
 impl EventCounters {
     pub(super) const fn lost(&self, reason: Loss) -> &LocalCounter {
         &self.lost[reason as usize]
-    }
-}
-
-/// The counters of one thread (or of all threads without a ring), by event id.
-#[derive(Debug)]
-pub(super) struct Row(Box<[EventCounters]>);
-
-impl Row {
-    pub(super) fn new(events: usize) -> Self {
-        Self((0..events).map(|_| EventCounters::default()).collect())
-    }
-
-    #[inline(always)]
-    pub(super) fn event(&self, id: u16) -> &EventCounters {
-        &self.0[id as usize]
     }
 }
 

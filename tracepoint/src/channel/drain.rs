@@ -5,12 +5,14 @@
 
 use super::buffer::Buffer;
 use super::config::Policy;
+use super::header::Layout;
 use super::memory::RingRequest;
-use super::open::OpenChannel;
+use super::open::{ORPHAN_INSTANCE, OpenChannel};
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
-use super::ring::{Ring, memory_size};
+use super::ring::Ring;
 use crate::clock;
 use crate::control;
+use crate::primitive::heavy_fence;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -44,6 +46,9 @@ impl OpenChannel {
     ///
     /// If there is no memory for another ring; the channel goes on with those that it has.
     pub fn maintain(&self) -> io::Result<()> {
+        if !self.attachment.is_attached() {
+            return Ok(());
+        }
         // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest.
         control::retire(Vec::new());
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,9 +68,9 @@ impl OpenChannel {
         }
         for _ in 0..wanted.min(may_make) {
             let index = rings.len() as u64;
-            let request = RingRequest::new(self.name(), self.class, Some(index), memory_size(&self.config));
-            let memory = self.source.ring_memory(request)?;
-            let ring = Ring::new(&self.config, self.uuid, self.class, index, self.max_events(), memory, clock::now())?;
+            let size = Layout::of_ring(&self.config, self.max_events()).size;
+            let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), size))?;
+            let ring = Ring::new(&self.config, self.owner(2 * index), self.max_events(), memory, clock::now())?;
             let ring = Arc::new(ring);
             self.pool.put(Arc::as_ptr(&ring));
             rings.push(ring);
@@ -77,8 +82,26 @@ impl OpenChannel {
     ///
     /// Does nothing under [`Policy::Overwrite`], whose rings are drained at the end.
     pub fn drain(&self, mut take: impl FnMut(Packet<'_>)) {
-        if self.config.policy == Policy::Discard {
+        if self.config.policy == Policy::Discard && self.attachment.is_attached() {
             self.drain_closed(&mut take);
+        }
+    }
+
+    /// Closes the packets that hold a record and were begun before `before` (see [`crate::clock`]), whatever their owners do: an idle
+    /// thread's packet reaches the sinks by the next [`drain`](Self::drain). That of a thread that is writing just now is closed by the
+    /// thread itself, at its next event, or by the next call.
+    ///
+    /// Costs one `membarrier` if there is such a packet. Does nothing if the kernel refuses it by now, nor in a forked child.
+    pub fn flush(&self, before: u64) {
+        if !self.attachment.is_attached() {
+            return;
+        }
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let rings = self.all_rings();
+        let asked: Vec<_> = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.ask(before)).collect();
+        // F2: pairs with the fence in `Gate::enter`.
+        if !asked.is_empty() && heavy_fence() {
+            asked.into_iter().for_each(Buffer::settle);
         }
     }
 
@@ -118,6 +141,9 @@ impl OpenChannel {
     ///
     /// If somebody is subscribed still, or if it cannot be known that nobody is writing; nothing is drained then.
     pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) -> Result<(), FinishError> {
+        if !self.attachment.is_attached() {
+            return Err(FinishError::Forked);
+        }
         self.end_subscriptions()?;
         if control::in_probe() {
             return Err(FinishError::InsideProbe);
@@ -140,7 +166,7 @@ impl OpenChannel {
             take(Packet { stream, bytes: &bytes, events_before: account.recorded, events_after: account.recorded });
         }
         if self.orphans_discarded() > 0 {
-            let stream = StreamId { class: self.class, instance: self.orphan_instance() };
+            let stream = StreamId { class: self.class, instance: ORPHAN_INSTANCE };
             let opening = Opening { seq_num: 1, ..Opening::empty(end) };
             let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
@@ -157,6 +183,8 @@ pub enum FinishError {
     Subscribed,
     /// Inside a probe nothing can be waited for.
     InsideProbe,
+    /// This process is a fork of the one that opened the channel: its rings are not here.
+    Forked,
     /// The kernel refuses the fence that a grace period begins with, which it allowed before: somebody may be writing.
     NoGracePeriod,
 }
@@ -166,6 +194,7 @@ impl fmt::Display for FinishError {
         f.write_str(match self {
             Self::Subscribed => "the channel has subscriptions still: end them first",
             Self::InsideProbe => "a channel cannot be finished inside a probe, which it would have to wait for",
+            Self::Forked => "the channel's rings belong to the process that this one was forked from",
             Self::NoGracePeriod => "the kernel refuses membarrier, which it allowed before: somebody may be writing",
         })
     }

@@ -1,22 +1,24 @@
 //! An open channel: from an event to this thread's ring.
 
-use super::account::{ChannelAccount, EventAccount, Loss, Row, StreamAccount};
+use super::account::{ChannelAccount, EventAccount, EventCounters, Loss, StreamAccount};
+use super::attachment::Attachment;
 use super::buffer::Buffer;
 use super::config::{Channel, ConfigError};
 use super::drain::FinishError;
-use super::memory::MemorySource;
+use super::header::{Layout, Mapped, Owner};
+use super::memory::{MemorySource, RingRequest};
 use super::packet::Stream;
 use super::pool::Pool;
-use super::ring::{Ring, memory_size};
+use super::ring::Ring;
 use crate::clock;
 use crate::control::{self, Locked};
-use crate::counter::LocalCounter;
 use crate::field::Fields;
 use crate::published::Published;
-use crate::thread::{MAX_THREADS, ThreadSlot};
+use crate::thread::ThreadSlot;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The id of an event in a channel. Never given twice.
@@ -52,8 +54,7 @@ pub struct OpenChannel {
     pub(super) start: u64,
     max_events: usize,
     events: AtomicU32,
-    /// The ring of each thread, by the thread's place in the table.
-    threads: Box<[AtomicPtr<Ring>]>,
+    pub(super) attachment: Attachment,
     pub(super) pool: Pool,
     /// All rings, in the order of their making. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
@@ -65,10 +66,9 @@ pub struct OpenChannel {
     /// Nobody may subscribe any more. Changed under the control lock.
     finished: AtomicBool,
     /// The counters of threads without a ring, and the losses on their stream.
-    orphans: Row,
-    orphans_discarded: LocalCounter,
-    /// This process is a fork of the one that opened the channel.
-    detached: AtomicBool,
+    orphans: ManuallyDrop<Mapped>,
+    /// What a forked child counts: nothing else of the channel is there.
+    strays: Box<[EventCounters]>,
 }
 
 impl fmt::Debug for OpenChannel {
@@ -79,6 +79,10 @@ impl fmt::Debug for OpenChannel {
 
 /// The channels that are open, for threads that end and for fork.
 static OPEN: Published<Vec<Arc<OpenChannel>>> = Published::none();
+
+/// The instance number of the stream of events that had no ring: beyond those of rings. Not the largest of 64 bits, which
+/// babeltrace2 takes for "none".
+pub(super) const ORPHAN_INSTANCE: u64 = u32::MAX as u64;
 
 /// The largest number of events that 16-bit ids can tell apart.
 const MAX_EVENTS: usize = 1 << 16;
@@ -101,27 +105,35 @@ impl OpenChannel {
     ) -> Result<Arc<Self>, ConfigError> {
         config.check()?;
         let max_events = max_events.clamp(1, MAX_EVENTS);
+        let no_memory =
+            |layout: Layout, error| ConfigError(format!("no memory for a ring of {} bytes: {error}", layout.size));
+        let start = clock::now();
+        let layout = Layout::of_orphans(max_events);
+        let request = RingRequest::new(&config.name, class, None, layout.size);
+        let owner = Owner { uuid, class, policy: config.policy, instance: ORPHAN_INSTANCE, start };
+        let orphans = source
+            .ring_memory(request)
+            .and_then(|memory| Mapped::new(memory, layout, owner))
+            .map_err(|error| no_memory(layout, error))?;
+        let attachment = Attachment::new().ok_or_else(|| no_memory(layout, std::io::ErrorKind::OutOfMemory.into()))?;
         let channel = Arc::new(Self {
+            attachment,
             pool: Pool::new(config.spares.clamp(1, config.max_rings)),
             uuid,
             class,
-            start: clock::now(),
+            start,
             max_events,
             events: AtomicU32::new(0),
-            threads: (0..MAX_THREADS).map(|_| AtomicPtr::new(null_mut())).collect(),
             rings: Mutex::default(),
             source,
             draining: Mutex::default(),
             subscriptions: AtomicU32::new(0),
             finished: AtomicBool::new(false),
-            orphans: Row::new(max_events),
-            orphans_discarded: LocalCounter::new(),
-            detached: AtomicBool::new(false),
+            orphans: ManuallyDrop::new(orphans),
+            strays: (0..max_events).map(|_| EventCounters::default()).collect(),
             config,
         });
-        channel.maintain().map_err(|error| {
-            ConfigError(format!("no memory for a ring of {} bytes: {error}", memory_size(&channel.config)))
-        })?;
+        channel.maintain().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
         Self::publish(|open| open.push(Arc::clone(&channel)));
         Ok(channel)
     }
@@ -203,11 +215,9 @@ impl OpenChannel {
         u32::from(id.0) < self.events.load(Ordering::Relaxed)
     }
 
-    /// The instance number of the stream of events that had no ring: beyond those of rings. Not the largest of 64 bits, which
-    /// babeltrace2 takes for "none".
-    #[expect(clippy::unused_self, reason = "reads as a property of the channel beside its other streams")]
-    pub(super) const fn orphan_instance(&self) -> u64 {
-        u32::MAX as u64
+    /// What the headers of this channel's rings say.
+    pub(super) const fn owner(&self, instance: u64) -> Owner {
+        Owner { uuid: self.uuid, class: self.class, policy: self.config.policy, instance, start: self.start }
     }
 
     pub(super) fn stream(&self, instance: u64) -> Stream {
@@ -219,29 +229,50 @@ impl OpenChannel {
     }
 
     pub(super) fn orphans_discarded(&self) -> u64 {
-        self.orphans_discarded.get()
+        self.orphans.header().main_counters.discarded.get()
     }
 
-    /// What was fired, recorded and lost so far.
+    /// What was fired, recorded and lost so far. In a forked child, what was lost there.
     pub fn account(&self) -> ChannelAccount {
-        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let events = (0..self.events.load(Ordering::Relaxed))
-            .map(|id| {
+        let given = self.events.load(Ordering::Relaxed) as usize;
+        let sum = |rows: &[&[EventCounters]]| {
+            let event = |id: usize| {
                 let mut sum = EventAccount::default();
-                for row in rings.iter().map(|ring| &ring.row).chain([&self.orphans]) {
-                    sum.add(row.event(id as u16));
+                for row in rows {
+                    sum.add(&row[id]);
                 }
                 sum
-            })
-            .collect();
+            };
+            (0..given).map(event).collect::<Vec<_>>()
+        };
+        if !self.attachment.is_attached() {
+            let events = sum(&[&self.strays]);
+            let discarded = events.iter().map(EventAccount::total_lost).sum();
+            let streams = vec![StreamAccount { instance: ORPHAN_INSTANCE, discarded, ..StreamAccount::default() }];
+            return ChannelAccount { events, streams };
+        }
+        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows: Vec<_> = rings.iter().map(|ring| ring.account()).chain([self.orphans.account()]).collect();
         let orphans = StreamAccount {
-            instance: self.orphan_instance(),
+            instance: ORPHAN_INSTANCE,
             discarded: self.orphans_discarded(),
             ..StreamAccount::default()
         };
         let streams =
             rings.iter().flat_map(|ring| ring.buffers()).filter(|b| b.is_used()).map(Buffer::account).chain([orphans]);
-        ChannelAccount { events, streams: streams.collect() }
+        ChannelAccount { events: sum(&rows), streams: streams.collect() }
+    }
+}
+
+impl Drop for OpenChannel {
+    fn drop(&mut self) {
+        if self.attachment.is_attached() {
+            // SAFETY: dropped once, here.
+            unsafe { ManuallyDrop::drop(&mut self.orphans) };
+        } else {
+            // The memory is the parent's, and at its addresses here may be something else by now.
+            std::mem::forget(std::mem::take(&mut *self.rings.lock().unwrap_or_else(PoisonError::into_inner)));
+        }
     }
 }
 
@@ -250,11 +281,11 @@ impl OpenChannel {
 impl OpenChannel {
     #[inline(always)]
     fn ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        let ring = self.threads[slot.index()].load(Ordering::Relaxed);
+        let ring = self.attachment.ring(slot).load(Ordering::Relaxed);
         if ring.is_null() {
             return self.take_ring(slot);
         }
-        // SAFETY: pointers in `threads` are rings of this channel, which live as long as it does. Relaxed: the pointer was
+        // SAFETY: pointers in the table are rings of this channel, which live as long as it does. Relaxed: the pointer was
         // stored by this very thread.
         Some(unsafe { &*ring })
     }
@@ -262,14 +293,14 @@ impl OpenChannel {
     #[cold]
     #[inline(never)]
     fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        if self.detached.load(Ordering::Relaxed) {
+        if !self.attachment.is_attached() {
             return None;
         }
         let taken = self.pool.take()?;
         // SAFETY: pointers in the pool are rings of this channel.
         let ring = unsafe { &*taken };
         ring.own(slot.tid());
-        let place = &self.threads[slot.index()];
+        let place = self.attachment.ring(slot);
         match place.compare_exchange(null_mut(), taken.cast_mut(), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Some(ring),
             Err(by_handler) => {
@@ -285,16 +316,16 @@ impl OpenChannel {
     #[inline(always)]
     pub(crate) fn fired(&self, slot: &'static ThreadSlot, id: EventId) {
         match self.ring(slot) {
-            Some(ring) => ring.row.event(id.0).fired.increment(),
-            None => self.orphans.event(id.0).fired.add_shared(1),
+            Some(ring) => ring.event(id.0).fired.increment(),
+            None => self.orphan(id).fired.add_shared(1),
         }
     }
 
     /// Counts an event that a filter refused.
     pub(crate) fn filtered(&self, slot: &'static ThreadSlot, id: EventId) {
         match self.ring(slot) {
-            Some(ring) => ring.row.event(id.0).filtered.increment(),
-            None => self.orphans.event(id.0).filtered.add_shared(1),
+            Some(ring) => ring.event(id.0).filtered.increment(),
+            None => self.orphan(id).filtered.add_shared(1),
         }
     }
 
@@ -318,25 +349,26 @@ impl OpenChannel {
     #[cold]
     #[inline(never)]
     fn orphaned(&self, id: EventId, reason: Option<Loss>) {
-        let detached = self.detached.load(Ordering::Relaxed);
-        let reason = reason.unwrap_or(if detached { Loss::NotAttached } else { Loss::NoRing });
-        self.orphans.event(id.0).lost(reason).add_shared(1);
-        self.orphans_discarded.add_shared(1);
-    }
-
-    fn thread_exits(&self, slot: &'static ThreadSlot) {
-        let ring = self.threads[slot.index()].swap(null_mut(), Ordering::Relaxed);
-        // SAFETY: pointers in `threads` are rings of this channel, or null.
-        if let Some(ring) = unsafe { ring.as_ref() } {
-            ring.end();
+        let attached = self.attachment.is_attached();
+        let reason = reason.unwrap_or(if attached { Loss::NoRing } else { Loss::NotAttached });
+        self.orphan(id).lost(reason).add_shared(1);
+        if attached {
+            self.orphans.header().main_counters.discarded.add_shared(1);
         }
     }
 
-    #[cfg(posix)]
-    fn detach_after_fork(&self) {
-        self.detached.store(true, Ordering::Relaxed);
-        for ring in &self.threads {
-            ring.store(null_mut(), Ordering::Relaxed);
+    /// The counters of an event of a thread that has no ring.
+    #[cold]
+    fn orphan(&self, id: EventId) -> &EventCounters {
+        let row = if self.attachment.is_attached() { self.orphans.account() } else { &*self.strays };
+        &row[id.0 as usize]
+    }
+
+    fn thread_exits(&self, slot: &'static ThreadSlot) {
+        let ring = self.attachment.ring(slot).swap(null_mut(), Ordering::Relaxed);
+        // SAFETY: pointers in the table are rings of this channel, or null.
+        if let Some(ring) = unsafe { ring.as_ref() } {
+            ring.end();
         }
     }
 }
@@ -354,6 +386,6 @@ pub(crate) fn thread_exits(slot: &'static ThreadSlot) {
 pub(crate) fn detach_all_after_fork() {
     // SAFETY: the control lock is held (see `control::around_fork`), and no other thread exists.
     for channel in unsafe { OPEN.read() }.into_iter().flatten() {
-        channel.detach_after_fork();
+        channel.attachment.detach();
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! All little-endian. Times in nanoseconds, sizes in bits. Commit is the store of `content_size`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The first four bytes of a packet.
 pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
@@ -75,13 +75,20 @@ impl PacketPtr {
     /// The place is valid and only the caller writes to it.
     pub(super) unsafe fn open(self, stream: &Stream, opening: Opening) {
         let mut head = [0u8; TIMESTAMP_BEGIN];
-        head[..4].copy_from_slice(&PACKET_MAGIC.to_le_bytes());
         head[4..20].copy_from_slice(&stream.uuid);
         head[20..24].copy_from_slice(&stream.class.to_le_bytes());
         head[24..].copy_from_slice(&stream.instance.to_le_bytes());
         // SAFETY: the caller owns the place; all offsets are inside the header and multiples of 8.
         unsafe {
-            self.0.cast::<[u8; TIMESTAMP_BEGIN]>().write(head);
+            // C2: for readers of other processes, who look at the magic and the number before and after they copy: without a magic
+            // first, and with it last.
+            self.magic().store(0, Ordering::Relaxed);
+            fence(Ordering::Release);
+            self.commit(HEADER_SIZE);
+            for (offset, word) in (0..).step_by(8).zip(head.chunks_exact(8)).skip(1) {
+                self.store(offset, u64::from_le_bytes(std::array::from_fn(|n| word[n])));
+            }
+            self.0.add(4).cast::<[u8; 4]>().write([head[4], head[5], head[6], head[7]]);
             self.store(TIMESTAMP_BEGIN, opening.time);
             self.store(TIMESTAMP_END, opening.time);
             self.store(PACKET_SIZE, bits(opening.size));
@@ -89,8 +96,18 @@ impl PacketPtr {
             self.store(EVENTS_DISCARDED, 0);
             self.store(TID, u64::from(opening.tid));
             self.store(EVENTS_BEFORE, opening.events_before);
+            // C2.
+            self.magic().store(PACKET_MAGIC.to_le(), Ordering::Release);
         }
-        self.commit(HEADER_SIZE);
+    }
+
+    /// # Safety
+    ///
+    /// The place is valid.
+    #[expect(clippy::cast_ptr_alignment, reason = "places are multiples of 8")]
+    unsafe fn magic<'a>(self) -> &'a AtomicU32 {
+        // SAFETY: the first four bytes of the place.
+        unsafe { &*self.0.cast::<AtomicU32>() }
     }
 
     /// Makes the first `content` bytes of the packet, header included, count.

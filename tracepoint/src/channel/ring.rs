@@ -8,103 +8,118 @@
 //! SPARE → OWNED is the swap that takes it out of the pool. OWNED → ENDED is a Release store by the owner (L1), whose Acquire
 //! partner is the drain's look at the state: from there on the drain is the one who may touch what was the owner's.
 
-use super::account::{Loss, Row};
-use super::buffer::{Buffer, Refused};
+use super::account::{EventCounters, Loss};
+use super::buffer::{Buffer, Places, Refused};
 use super::config::{Channel, Policy};
+use super::header::{Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
 use crate::field::Fields;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
 
 const SPARE: u32 = 0;
 const OWNED: u32 = 1;
 const ENDED: u32 = 2;
 
-/// The packets of the nested buffer, and the size of each.
-const NESTED_PACKETS: usize = 4;
-const NESTED_PACKET_SIZE: usize = 4096;
-
 /// One thread's ring.
 pub(super) struct Ring {
     main: Buffer,
     nested: Buffer,
-    pub(super) row: Row,
-    state: AtomicU32,
-    tid: AtomicU32,
-    /// Keeps the memory of both buffers; dropped after them.
-    _memory: Box<dyn RingMemory>,
+    header: NonNull<Header>,
+    account: NonNull<[EventCounters]>,
+    /// Keeps the memory of all of these; dropped after them.
+    _memory: Mapped,
 }
 
-/// How much memory a ring of this channel needs, in bytes.
-pub(super) fn memory_size(config: &Channel) -> usize {
-    config.packets * config.packet_size() + NESTED_PACKETS * nested_packet_size(config)
-}
-
-fn nested_packet_size(config: &Channel) -> usize {
-    config.packet_size().min(NESTED_PACKET_SIZE)
-}
+// SAFETY: the pointers are to the ring's own memory, which moves with it.
+unsafe impl Send for Ring {}
+// SAFETY: what they point to is atomic.
+unsafe impl Sync for Ring {}
 
 impl Ring {
     pub(super) fn new(
         config: &Channel,
-        uuid: [u8; 16],
-        class: u32,
-        index: u64,
+        owner: Owner,
         events: usize,
         memory: Box<dyn RingMemory>,
         now: u64,
     ) -> io::Result<Self> {
-        if memory.len() < memory_size(config) || !memory.base().as_ptr().addr().is_multiple_of(8) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "ring memory is too small or not aligned to 8"));
-        }
-        let base = memory.base().as_ptr();
-        let main_size = config.packets * config.packet_size();
-        let stream = |instance| Stream { uuid, class, instance };
-        // SAFETY: `memory` is large enough for both buffers, one after the other, and lives in the ring beside them; nobody
-        // else uses it (the contract of RingMemory). Packet sizes are multiples of 8, `check` saw to their being large enough.
+        let layout = Layout::of_ring(config, events);
+        let memory = Mapped::new(memory, layout, owner)?;
+        let header = memory.header();
+        let stream = |instance| Stream { uuid: owner.uuid, class: owner.class, instance };
+        let main = Places { base: memory.at(layout.main), packet_size: layout.packet_size, packets: layout.packets };
+        let nested = Places {
+            base: memory.at(layout.nested),
+            packet_size: layout.nested_packet_size,
+            packets: layout.nested_packets,
+        };
+        // SAFETY: the layout has room for the packets of both, which are apart, and the memory lives in the ring beside them;
+        // nobody else uses it (the contract of RingMemory). Packet sizes are multiples of 8, `check` saw to their being large
+        // enough.
         let (main, nested) = unsafe {
             (
-                Buffer::new(stream(2 * index), config.policy, base, config.packet_size(), config.packets, now),
                 Buffer::new(
-                    stream(2 * index + 1),
+                    stream(owner.instance),
                     config.policy,
-                    base.add(main_size),
-                    nested_packet_size(config),
-                    NESTED_PACKETS,
+                    main,
+                    &header.main_counters,
+                    &header.main_released,
+                    now,
+                ),
+                Buffer::new(
+                    stream(owner.instance + 1),
+                    config.policy,
+                    nested,
+                    &header.nested_counters,
+                    &header.nested_released,
                     now,
                 ),
             )
         };
-        Ok(Self {
-            main,
-            nested,
-            row: Row::new(events),
-            state: AtomicU32::new(SPARE),
-            tid: AtomicU32::new(0),
-            _memory: memory,
-        })
+        let (header, account) = (NonNull::from(header), NonNull::from(memory.account()));
+        Ok(Self { main, nested, header, account, _memory: memory })
+    }
+
+    #[inline(always)]
+    fn header(&self) -> &Header {
+        // SAFETY: in the memory that the ring keeps.
+        unsafe { self.header.as_ref() }
+    }
+
+    /// The thread's row of the account: an entry for each event id of the channel.
+    #[inline(always)]
+    pub(super) fn account(&self) -> &[EventCounters] {
+        // SAFETY: in the memory that the ring keeps.
+        unsafe { self.account.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(super) fn event(&self, id: u16) -> &EventCounters {
+        &self.account()[id as usize]
     }
 
     // -- data plane: the owner ------------------------------------------------------------------------------------------
 
     pub(super) fn own(&self, tid: u32) {
-        self.tid.store(tid, Ordering::Relaxed);
-        self.state.store(OWNED, Ordering::Relaxed);
+        self.header().tid.store(tid, Ordering::Relaxed);
+        self.header().state.store(OWNED, Ordering::Relaxed);
     }
 
     /// The owner is gone for good.
     pub(super) fn end(&self) {
         // L1: pairs with the Acquire load in `has_ended`.
-        self.state.store(ENDED, Ordering::Release);
+        self.header().state.store(ENDED, Ordering::Release);
     }
 
     /// Records an event, or counts why not.
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, id: u16, time: u64, values: &V) {
-        let tid = self.tid.load(Ordering::Relaxed);
+        let tid = self.header().tid.load(Ordering::Relaxed);
         match self.main.record(tid, id, time, values) {
-            Ok(()) => self.row.event(id).recorded.increment(),
+            Ok(()) => self.event(id).recorded.increment(),
             Err(refused) => self.not_in_main(refused, tid, id, time, values),
         }
     }
@@ -114,7 +129,7 @@ impl Ring {
         match refused {
             Refused::Lost(reason) => self.lost(id, reason),
             Refused::Writing => match self.nested.record(tid, id, time, values) {
-                Ok(()) => self.row.event(id).recorded.increment(),
+                Ok(()) => self.event(id).recorded.increment(),
                 Err(Refused::Lost(reason)) => self.lost_in(&self.nested, id, reason),
                 Err(Refused::Writing) => self.lost_in(&self.nested, id, Loss::Nested),
             },
@@ -126,7 +141,7 @@ impl Ring {
     }
 
     fn lost_in(&self, buffer: &Buffer, id: u16, reason: Loss) {
-        self.row.event(id).lost(reason).increment();
+        self.event(id).lost(reason).increment();
         buffer.count_discarded();
     }
 
@@ -134,13 +149,13 @@ impl Ring {
 
     pub(super) fn has_ended(&self) -> bool {
         // L1: pairs with the Release store in `end`.
-        self.state.load(Ordering::Acquire) == ENDED
+        self.header().state.load(Ordering::Acquire) == ENDED
     }
 
     /// Makes the ring of an ended thread ready for another: its open packets are closed, the streams go on.
     pub(super) fn recycle(&self) {
         self.flush();
-        self.state.store(SPARE, Ordering::Relaxed);
+        self.header().state.store(SPARE, Ordering::Relaxed);
     }
 
     /// Closes open packets. The owner is outside, or gone.
@@ -172,10 +187,10 @@ mod tests {
 
     fn ring() -> Ring {
         let config = Channel::discard(8 * 4096);
-        let memory = AnonymousMemory
-            .ring_memory(RingRequest::new(config.name.as_str(), 0, Some(0), memory_size(&config)))
-            .expect("memory");
-        Ring::new(&config, [1; 16], 0, 0, 1, memory, 100).expect("large enough")
+        let size = Layout::of_ring(&config, 1).size;
+        let memory = AnonymousMemory.ring_memory(RingRequest::new("test", 0, Some(0), size)).expect("memory");
+        let owner = Owner { uuid: [1; 16], class: 0, policy: config.policy, instance: 0, start: 100 };
+        Ring::new(&config, owner, 1, memory, 100).expect("large enough")
     }
 
     /// A signal handler that interrupts a write finds the main buffer taken; one that interrupts that one finds both taken.
@@ -187,7 +202,7 @@ mod tests {
             ring.nested.interrupted(|| ring.record(0, 300, &(2u64, ())));
         });
         ring.record(0, 400, &(3u64, ()));
-        let event = ring.row.event(0);
+        let event = ring.event(0);
         assert_eq!((event.recorded.get(), event.lost(Loss::Nested).get()), (2, 1));
         let [main, nested] = ring.buffers().map(Buffer::account);
         assert_eq!((main.recorded, main.discarded), (1, 0));

@@ -56,6 +56,36 @@ impl AtomicUsize {
         }
     }
 
+    /// A read-modify-write continues a release sequence, so nothing is forgotten here.
+    pub(crate) fn swap(&self, value: usize, order: Ordering) -> usize {
+        if releases(order) {
+            Request::HappensBefore.make(self.address());
+        }
+        let before = self.0.swap(value, order);
+        if acquires(order) {
+            Request::HappensAfter.make(self.address());
+        }
+        before
+    }
+
+    /// Announces before it is known whether the exchange takes place: helgrind may miss a race by that, and invents none.
+    pub(crate) fn compare_exchange(
+        &self,
+        current: usize,
+        new: usize,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<usize, usize> {
+        if releases(success) {
+            Request::HappensBefore.make(self.address());
+        }
+        let result = self.0.compare_exchange(current, new, success, failure);
+        if acquires(if result.is_ok() { success } else { failure }) {
+            Request::HappensAfter.make(self.address());
+        }
+        result
+    }
+
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

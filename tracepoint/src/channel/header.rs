@@ -1,0 +1,197 @@
+//! The header of a ring's memory: what another process needs to read the ring. `docs/format-ring.md` is this page in words.
+
+use super::account::EventCounters;
+use super::config::{Channel, Policy};
+use super::memory::{RING_IDENTITY, RingMemory};
+use crate::counter::LocalCounter;
+use std::io;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What a ring file begins with.
+const MAGIC: u64 = u64::from_le_bytes(*b"tp-ring\n");
+const VERSION: u32 = 1;
+/// The header, and the identity behind it.
+pub(super) const HEADER_PAGE: usize = RING_IDENTITY.end;
+/// What offsets of the parts are multiples of.
+const PAGE: usize = 4096;
+
+/// The counters of one stream, kept by the ring's owner.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct StreamCounters {
+    /// Records in this stream since the beginning. Stored by the owner, between reserve and commit.
+    pub(super) records: AtomicU64,
+    /// Packets that are complete.
+    pub(super) closed: AtomicU64,
+    pub(super) discarded: LocalCounter,
+    pub(super) clamped: LocalCounter,
+    pub(super) altered: LocalCounter,
+}
+
+/// Where the packets of one stream are.
+#[derive(Debug)]
+#[repr(C)]
+struct Places {
+    offset: AtomicU64,
+    packet_size: AtomicU64,
+    packets: AtomicU64,
+}
+
+/// The first bytes of a ring's memory. All of it is atomic: other processes look at it at any time.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Header {
+    magic: AtomicU64,
+    version: AtomicU32,
+    page_size: AtomicU32,
+    file_size: AtomicU64,
+    uuid: [AtomicU64; 2],
+    class: AtomicU32,
+    policy: AtomicU32,
+    instance: AtomicU64,
+    events: AtomicU64,
+    account_offset: AtomicU64,
+    account_entry_size: AtomicU64,
+    network_offset: AtomicU64,
+    start: AtomicU64,
+    main: Places,
+    nested: Places,
+    clock_error: AtomicU64,
+    _to_owner: [u64; 13],
+    pub(super) state: AtomicU32,
+    pub(super) tid: AtomicU32,
+    _to_counters: [u64; 7],
+    pub(super) main_counters: StreamCounters,
+    _to_nested: [u64; 3],
+    pub(super) nested_counters: StreamCounters,
+    _to_consumer: [u64; 3],
+    pub(super) main_released: AtomicU64,
+    pub(super) nested_released: AtomicU64,
+    consumer: AtomicU64,
+}
+
+const _: () = {
+    assert!(offset_of!(Header, uuid) == 24 && offset_of!(Header, instance) == 48 && offset_of!(Header, start) == 88);
+    assert!(offset_of!(Header, main) == 96 && offset_of!(Header, nested) == 120);
+    assert!(offset_of!(Header, clock_error) == 144 && offset_of!(Header, state) == 256);
+    assert!(offset_of!(Header, main_counters) == 320 && offset_of!(Header, nested_counters) == 384);
+    assert!(offset_of!(Header, main_released) == 448 && offset_of!(Header, consumer) == 464);
+    assert!(size_of::<Header>() <= RING_IDENTITY.start);
+    assert!(size_of::<EventCounters>() == 128);
+};
+
+/// Where the parts of a ring's memory are, in bytes from its begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) events: usize,
+    pub(super) main: usize,
+    pub(super) packet_size: usize,
+    pub(super) packets: usize,
+    pub(super) nested: usize,
+    pub(super) nested_packet_size: usize,
+    pub(super) nested_packets: usize,
+    pub(super) size: usize,
+}
+
+/// The packets of the nested buffer, and the size of each.
+const NESTED_PACKETS: usize = 4;
+const NESTED_PACKET_SIZE: usize = 4096;
+
+impl Layout {
+    /// The layout of a ring of this channel, which has `events` event ids.
+    pub(super) fn of_ring(config: &Channel, events: usize) -> Self {
+        let nested_packet_size = config.packet_size().min(NESTED_PACKET_SIZE);
+        Self::new(events, [config.packet_size(), config.packets], [nested_packet_size, NESTED_PACKETS])
+    }
+
+    /// The layout of the counters of threads that have no ring.
+    pub(super) fn of_orphans(events: usize) -> Self {
+        Self::new(events, [0; 2], [0; 2])
+    }
+
+    fn new(
+        events: usize,
+        [packet_size, packets]: [usize; 2],
+        [nested_packet_size, nested_packets]: [usize; 2],
+    ) -> Self {
+        let main = (HEADER_PAGE + events * size_of::<EventCounters>()).next_multiple_of(PAGE);
+        let nested = (main + packets * packet_size).next_multiple_of(PAGE);
+        let size = (nested + nested_packets * nested_packet_size).next_multiple_of(PAGE);
+        Self { events, main, packet_size, packets, nested, nested_packet_size, nested_packets, size }
+    }
+}
+
+/// What a header tells besides the layout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    pub(super) uuid: [u8; 16],
+    pub(super) class: u32,
+    pub(super) policy: Policy,
+    pub(super) instance: u64,
+    pub(super) start: u64,
+}
+
+/// A ring's memory with its header written.
+pub(super) struct Mapped {
+    memory: Box<dyn RingMemory>,
+    layout: Layout,
+}
+
+impl Mapped {
+    /// Writes the header.
+    pub(super) fn new(memory: Box<dyn RingMemory>, layout: Layout, owner: Owner) -> io::Result<Self> {
+        if memory.len() < layout.size || !memory.base().as_ptr().addr().is_multiple_of(PAGE) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "ring memory is too small or not aligned to 4096"));
+        }
+        let mapped = Self { memory, layout };
+        let header = mapped.header();
+        let store = |place: &AtomicU64, value: usize| place.store((value as u64).to_le(), Ordering::Relaxed);
+        header.version.store(VERSION.to_le(), Ordering::Relaxed);
+        header.page_size.store((HEADER_PAGE as u32).to_le(), Ordering::Relaxed);
+        store(&header.file_size, layout.size);
+        for (word, bytes) in header.uuid.iter().zip(owner.uuid.chunks_exact(8)) {
+            word.store(u64::from_le_bytes(std::array::from_fn(|n| bytes[n])).to_le(), Ordering::Relaxed);
+        }
+        header.class.store(owner.class.to_le(), Ordering::Relaxed);
+        header.policy.store(u32::from(owner.policy == Policy::Overwrite).to_le(), Ordering::Relaxed);
+        header.instance.store(owner.instance.to_le(), Ordering::Relaxed);
+        store(&header.events, layout.events);
+        store(&header.account_offset, HEADER_PAGE);
+        store(&header.account_entry_size, size_of::<EventCounters>());
+        header.start.store(owner.start.to_le(), Ordering::Relaxed);
+        for (places, [offset, size, packets]) in [
+            (&header.main, [layout.main, layout.packet_size, layout.packets]),
+            (&header.nested, [layout.nested, layout.nested_packet_size, layout.nested_packets]),
+        ] {
+            store(&places.offset, offset);
+            store(&places.packet_size, size);
+            store(&places.packets, packets);
+        }
+        header.consumer.store(u64::from(std::process::id()).to_le(), Ordering::Relaxed);
+        header.clock_error.store(0, Ordering::Relaxed);
+        // H1: Release: what is above, and the identity, stand before the file says that it is a ring. Its partner is the read of
+        // another process, which reads the magic first.
+        header.magic.store(MAGIC.to_le(), Ordering::Release);
+        Ok(mapped)
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        // SAFETY: the memory is at least as large as the layout, which begins with a header, aligned, zero or written by this
+        // type (all bytes are valid atomics), and lives as long as `self`.
+        unsafe { self.memory.base().cast::<Header>().as_ref() }
+    }
+
+    /// The counters of the events.
+    pub(super) fn account(&self) -> &[EventCounters] {
+        // SAFETY: the layout has `events` entries there, of atomics, aligned to 4096; as above.
+        unsafe { std::slice::from_raw_parts(self.at(HEADER_PAGE).cast(), self.layout.events) }
+    }
+
+    /// The address of a part.
+    pub(super) fn at(&self, offset: usize) -> *mut u8 {
+        debug_assert!(offset <= self.layout.size, "inside the memory");
+        // SAFETY: inside the memory: offsets are those of the layout, which `new` has found room for.
+        unsafe { self.memory.base().as_ptr().add(offset) }
+    }
+}
