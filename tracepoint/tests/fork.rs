@@ -187,7 +187,7 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
             let refused = channel.finish(|_| ()).is_err();
             let unmoved = channel.maintain().is_ok();
             // SAFETY: ends the child at once.
-            unsafe { libc::_exit(if right && refused && unmoved { 0 } else { 1 }) };
+            unsafe { libc::_exit(i32::from(!(right && refused && unmoved))) };
         }
         let mut status = 0;
         // SAFETY: `status` is a valid place, `pid` a child of ours.
