@@ -38,6 +38,6 @@ pub use drain::{FinishError, Packet, StreamId};
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 #[cfg(posix)]
 pub(crate) use open::detach_all_after_fork;
-pub(crate) use open::thread_exits;
 pub use open::{EventId, OpenChannel, TooManyEvents};
+pub(crate) use open::{Verdict, thread_exits};
 pub use packet::{HEADER_SIZE, PACKET_MAGIC};

@@ -245,6 +245,7 @@ impl Buffer {
         !self.cursor.packet.load(Ordering::Relaxed).is_null() && self.cursor.used.load(Ordering::Relaxed) > HEADER_SIZE
     }
 
+    #[inline(always)]
     fn records(&self) -> u64 {
         self.counters().records.load(Ordering::Relaxed)
     }

@@ -32,6 +32,15 @@ impl EventId {
     }
 }
 
+/// Whether an event is for a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Accepted,
+    Refused,
+    /// The filter panicked, or a field expression.
+    Panicked,
+}
+
 /// The channel has given all its event ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyEvents {
@@ -312,56 +321,48 @@ impl OpenChannel {
         }
     }
 
-    /// Counts an event that fired, before anything else is known of it.
+    /// An event of the calling thread: counts that it fired, asks whether it is wanted, and records it, or counts why not.
     #[inline(always)]
-    pub(crate) fn fired(&self, slot: &'static ThreadSlot, id: EventId) {
-        match self.ring(slot) {
-            Some(ring) => ring.event(id.0).fired.increment(),
-            None => self.orphan(id).fired.add_shared(1),
+    pub(crate) fn serve<V: Fields>(
+        &self,
+        slot: &'static ThreadSlot,
+        id: EventId,
+        time: u64,
+        values: &V,
+        judge: impl FnOnce() -> Verdict,
+    ) {
+        let Some(ring) = self.ring(slot) else { return self.orphaned(id, judge()) };
+        ring.event(id.0).fired.increment();
+        match judge() {
+            Verdict::Accepted => ring.record(id.0, time, values),
+            Verdict::Refused => ring.event(id.0).filtered.increment(),
+            Verdict::Panicked => ring.lost(id.0, Loss::Panicked),
         }
     }
 
-    /// Counts an event that a filter refused.
-    pub(crate) fn filtered(&self, slot: &'static ThreadSlot, id: EventId) {
-        match self.ring(slot) {
-            Some(ring) => ring.event(id.0).filtered.increment(),
-            None => self.orphan(id).filtered.add_shared(1),
-        }
+    /// An event whose fields could not be evaluated.
+    pub(crate) fn panicked(&self, slot: &'static ThreadSlot, id: EventId) {
+        self.serve(slot, id, 0, &(), || Verdict::Panicked);
     }
 
-    /// Records an event in the ring of the calling thread, or counts why not.
-    #[inline(always)]
-    pub(crate) fn record<V: Fields>(&self, slot: &'static ThreadSlot, id: EventId, time: u64, values: &V) {
-        match self.ring(slot) {
-            Some(ring) => ring.record(id.0, time, values),
-            None => self.orphaned(id, None),
-        }
-    }
-
-    /// Counts an event that was lost before its record was tried.
-    pub(crate) fn lost(&self, slot: &'static ThreadSlot, id: EventId, reason: Loss) {
-        match self.ring(slot) {
-            Some(ring) => ring.lost(id.0, reason),
-            None => self.orphaned(id, Some(reason)),
-        }
-    }
-
+    /// An event of a thread that has no ring.
     #[cold]
     #[inline(never)]
-    fn orphaned(&self, id: EventId, reason: Option<Loss>) {
+    fn orphaned(&self, id: EventId, verdict: Verdict) {
         let attached = self.attachment.is_attached();
-        let reason = reason.unwrap_or(if attached { Loss::NoRing } else { Loss::NotAttached });
-        self.orphan(id).lost(reason).add_shared(1);
+        let row = if attached { self.orphans.account() } else { &*self.strays };
+        let event = &row[id.0 as usize];
+        event.fired.add_shared(1);
+        let reason = match verdict {
+            Verdict::Refused => return event.filtered.add_shared(1),
+            Verdict::Panicked => Loss::Panicked,
+            Verdict::Accepted if attached => Loss::NoRing,
+            Verdict::Accepted => Loss::NotAttached,
+        };
+        event.lost(reason).add_shared(1);
         if attached {
             self.orphans.header().main_counters.discarded.add_shared(1);
         }
-    }
-
-    /// The counters of an event of a thread that has no ring.
-    #[cold]
-    fn orphan(&self, id: EventId) -> &EventCounters {
-        let row = if self.attachment.is_attached() { self.orphans.account() } else { &*self.strays };
-        &row[id.0 as usize]
     }
 
     fn thread_exits(&self, slot: &'static ThreadSlot) {

@@ -1,8 +1,8 @@
 //! The marker stage: one evaluation of an event for all its subscribers.
 
 use super::descriptor::{FieldView, MarkerType};
-use super::subscriber::{Aggregate, Consumer, Filter, SubscriberList};
-use crate::channel::Loss;
+use super::subscriber::{Aggregate, Consumer, Filter, Subscriber, SubscriberList};
+use crate::channel::Verdict;
 use crate::clock;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
@@ -31,33 +31,22 @@ impl<M: MarkerType> Stage<'_, M> {
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
         self.emitted.set(true);
         for entry in &self.list.entries {
-            let subscriber = &entry.subscriber;
-            if let Some(filter) = &subscriber.filter {
-                let verdict = judge(filter.as_ref(), FieldView::new::<M>(values));
-                if verdict != Verdict::Accepted {
-                    if let Consumer::Record { channel, id } = &subscriber.consumer {
-                        match verdict {
-                            Verdict::Panicked => channel.lost(self.slot, *id, Loss::Panicked),
-                            _ => channel.filtered(self.slot, *id),
-                        }
+            let Subscriber { consumer, filter } = &entry.subscriber;
+            let judge = || match filter {
+                None => Verdict::Accepted,
+                Some(filter) => judge(filter.as_ref(), FieldView::new::<M>(values)),
+            };
+            match consumer {
+                Consumer::Record { channel, id } => channel.serve(self.slot, *id, self.time, values, judge),
+                Consumer::Aggregate(aggregate) => {
+                    if let Verdict::Accepted = judge() {
+                        observe(aggregate.as_ref(), self.time, FieldView::new::<M>(values));
                     }
-                    continue;
                 }
-            }
-            match &subscriber.consumer {
-                Consumer::Record { channel, id } => channel.record(self.slot, *id, self.time, values),
-                Consumer::Aggregate(aggregate) => observe(aggregate.as_ref(), self.time, FieldView::new::<M>(values)),
             }
         }
         Emitted(())
     }
-}
-
-#[derive(PartialEq)]
-enum Verdict {
-    Accepted,
-    Refused,
-    Panicked,
 }
 
 #[inline(never)]
@@ -79,16 +68,11 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     }
 }
 
-/// Steps 1 and 2: counts the event for every subscriber and reads the clock. `None` if nobody is subscribed (any more).
+/// Reads the clock. `None` if nobody is subscribed (any more).
 #[inline(always)]
 fn begin<'s, M: MarkerType>(slot: &'static ThreadSlot, emitted: &'s Cell<bool>) -> Option<Stage<'s, M>> {
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
     let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
-    for entry in &list.entries {
-        if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
-            channel.fired(slot, *id);
-        }
-    }
     Some(Stage { list, slot, time: clock::now(), emitted, marker: PhantomData })
 }
 
@@ -110,7 +94,7 @@ pub fn derived<M: MarkerType>(slot: &'static ThreadSlot, evaluate: impl FnOnce(S
 fn panicked(unserved: Option<&SubscriberList>, slot: &'static ThreadSlot, panic: Box<dyn Any + Send>) {
     for entry in unserved.into_iter().flat_map(|list| &list.entries) {
         if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
-            channel.lost(slot, *id, Loss::Panicked);
+            channel.panicked(slot, *id);
         }
     }
     crate::panic::swallow(panic);
