@@ -16,7 +16,7 @@ for argument; do
         *) seconds=$argument ;;
     esac
 done
-: "${targets:=metadata packet account}"
+: "${targets:=metadata packet account ring recover}"
 
 fuzz=$(cd "$(dirname "$0")/../fuzz" && pwd)
 triple=x86_64-unknown-linux-gnu

@@ -7,6 +7,8 @@
 
 mod failure;
 mod output;
+mod progress;
+mod recover;
 mod verify;
 mod view;
 
@@ -32,12 +34,14 @@ struct Arguments {
 enum Verb {
     View(view::View),
     Verify(verify::Verify),
+    Recover(recover::Recover),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
         Verb::View(view) => view.run(),
         Verb::Verify(verify) => verify.run(),
+        Verb::Recover(recover) => recover.run(),
     };
     failure::exit_code(outcome)
 }

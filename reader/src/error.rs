@@ -51,6 +51,25 @@ pub enum ReadError {
         /// What is wrong, with line and column where the text is malformed.
         reason: String,
     },
+    /// The file is not a ring that this reader understands.
+    #[error("{}: byte {offset}: {reason}", path.display())]
+    Ring {
+        /// The ring file, or `ring` for bytes in memory.
+        path: PathBuf,
+        /// Byte offset in it.
+        offset: u64,
+        /// What is wrong and, where there is one, the mend.
+        reason: String,
+    },
+    /// The directory holds rings, which are not a trace yet.
+    #[error(
+        "{}: these are the rings of a process, not a trace yet; `tracectl recover {} -o OUT` makes one of them",
+        path.display(), path.display()
+    )]
+    Rings {
+        /// The directory.
+        path: PathBuf,
+    },
 }
 
 impl ReadError {

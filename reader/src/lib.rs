@@ -4,7 +4,8 @@
 //! the packets of one stream file, and [`PacketDecoder`] one packet in memory; both yield [`Event`]s with [`Value`]s.
 //! [`Trace`] opens a directory and merges the events of all its streams by time, together with each [`Loss`] that the
 //! tracer counted and each [`Damage`] that the reader met. [`text`] and [`json`] write these [`Item`]s down. [`account`]
-//! is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace.
+//! is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`Ring`] reads
+//! the memory that a traced process left behind, and [`recover()`] makes a trace of it.
 //!
 //! Bytes are read as hostile: lengths, depths and memory are bounded, nothing panics, and what is wrong in one stream
 //! leaves the others readable. A trace is read through windows of bounded size, so it may be larger than memory.
@@ -33,6 +34,8 @@ mod loss;
 mod merge;
 pub mod metadata;
 mod packet;
+pub mod recover;
+pub mod ring;
 mod source;
 mod stream;
 pub mod text;
@@ -45,6 +48,8 @@ pub use loss::{Damage, Loss, LossKind};
 pub use merge::{Item, Items, Trace};
 pub use metadata::Metadata;
 pub use packet::{Packet, PacketDecoder};
+pub use recover::{RecoverError, Recovered, recover};
+pub use ring::Ring;
 pub use stream::{PacketEnd, Packets, Step, StreamReader};
 pub use value::{Int, StructValue, Value};
 pub use verify::{Report, verify};

@@ -84,7 +84,7 @@ impl Source for FileWindow {
 }
 
 /// Opens a regular file: anything else may never end, or wait for ever.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::ReadError;
+use crate::ring::RING_EXTENSION;
 
 /// How deep below the given directory traces are looked for.
 const MAX_DEPTH: usize = 16;
@@ -37,6 +38,8 @@ pub(super) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
             // Links to directories are not followed: they may lead back.
             if kind.is_dir() && depth < MAX_DEPTH {
                 inner.push((entry.path(), depth + 1));
+            } else if entry.path().extension().is_some_and(|extension| extension == RING_EXTENSION) {
+                return Err(ReadError::Rings { path: directory });
             } else if entry.file_name() == "metadata" && !kind.is_dir() {
                 found.push(directory.clone());
             }

@@ -1,0 +1,30 @@
+//! Any bytes as a ring file: its header, its counters, and every place of its packets.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tracepoint_reader::Ring;
+use tracepoint_reader::ring::{Place, Side};
+
+/// An input is judged by what is in its first places; more of them would only make it slow.
+const MOST_PLACES: usize = 256;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(Some(ring)) = Ring::from_bytes(bytes.to_vec()) else {
+        return;
+    };
+    let _ = ring.account().unwrap();
+    for side in Side::ALL {
+        let Ok(counters) = ring.counters(side) else {
+            continue;
+        };
+        let mut last = None;
+        for place in ring.places(side, &counters).take(MOST_PLACES) {
+            if let Place::Packet(packet) = place.unwrap() {
+                assert!(packet.bytes.len() >= 96 && packet.bytes.len() <= bytes.len());
+                assert!(last < Some(packet.number), "packets come in their order");
+                last = Some(packet.number);
+            }
+        }
+    }
+});

@@ -1,0 +1,127 @@
+//! The account of what is recovered, added up ring by ring.
+
+use super::journal::Journal;
+use super::settle::Books;
+use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
+use crate::metadata::Metadata;
+use crate::ring::{EventCounters, REASONS, Ring, StreamCounters};
+use std::collections::BTreeMap;
+
+/// The reason of losses that only recovery knows: the process was killed before it had committed the event.
+const KILLED: &str = "killed";
+
+/// Adds up an account.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    account: Account,
+    /// Where a stream class is among the channels.
+    places: BTreeMap<u64, usize>,
+    named: Vec<bool>,
+}
+
+impl Ledger {
+    /// The account of a trace in which nothing has happened yet.
+    pub(super) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
+        let mut account = Account::new(uuid, session, pid);
+        let mut places = BTreeMap::new();
+        for class in metadata.streams() {
+            let entry = |id: u64, name: &str| EventAccount { id, name: name.to_owned(), ..EventAccount::default() };
+            let channel = ChannelAccount {
+                id: class.id,
+                name: format!("stream{}", class.id),
+                events: class.events.values().map(|event| entry(event.id, &event.name)).collect(),
+                ..ChannelAccount::default()
+            };
+            places.insert(class.id, account.channels.len());
+            account.channels.push(channel);
+        }
+        let named = vec![false; account.channels.len()];
+        Self { account, places, named }
+    }
+
+    /// Finds the channel of a ring, which says what it is called. All rings of a channel have to say the same.
+    pub(super) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
+        let class = u64::from(ring.class());
+        let Some(&place) = self.places.get(&class) else {
+            return Err(format!("its stream class {class} is not in the metadata"));
+        };
+        let name = &ring.identity().channel;
+        let taken =
+            |index: usize, channel: &ChannelAccount| index != place && self.named[index] && channel.name == *name;
+        if self.account.channels.iter().enumerate().any(|(index, channel)| taken(index, channel)) {
+            return Err(format!("its channel has the name of another one, `{name}`"));
+        }
+        let channel = &mut self.account.channels[place];
+        if self.named[place] && (&channel.name, channel.policy) != (name, ring.policy()) {
+            return Err(format!("its channel is another than that of other rings of stream class {class}"));
+        }
+        self.named[place] = true;
+        channel.name.clone_from(name);
+        channel.policy = ring.policy();
+        Ok(())
+    }
+
+    /// Adds what one ring counted.
+    pub(super) fn events(&mut self, ring: &Ring, books: &Books, journal: &mut Journal) {
+        let Some(channel) = self.channel(ring) else {
+            return;
+        };
+        let mut fits = true;
+        let mut add = |sum: &mut u64, count: u64| match sum.checked_add(count) {
+            Some(total) => *sum = total,
+            None => fits = false,
+        };
+        let mut unknown = 0u64;
+        for (id, (counted, settled)) in books.counted.iter().zip(&books.settled).enumerate() {
+            if *counted == EventCounters::default() && settled.recorded == 0 {
+                continue;
+            }
+            let Ok(index) = channel.events.binary_search_by_key(&(id as u64), |event| event.id) else {
+                unknown += 1;
+                continue;
+            };
+            let event = &mut channel.events[index];
+            add(&mut event.fired, counted.fired);
+            add(&mut event.recorded, settled.recorded);
+            add(&mut event.filtered, counted.filtered);
+            add(&mut event.suppressed, counted.suppressed);
+            let killed = std::iter::once((KILLED, settled.killed));
+            for (reason, count) in REASONS.into_iter().zip(counted.lost).chain(killed).filter(|(_, count)| *count > 0) {
+                add(event.lost.entry(reason.to_owned()).or_default(), count);
+            }
+        }
+        let path = ring.path().display();
+        if unknown > 0 {
+            journal.wrong(format!("{path}: {unknown} of its events are not in the metadata"));
+        }
+        if !fits {
+            journal.wrong(format!("{path}: its counters are beyond all reason"));
+        }
+    }
+
+    /// Adds one stream. What was recorded and not written is gone: in the ring, or after it.
+    pub(super) fn stream(&mut self, ring: &Ring, mut stream: StreamAccount, counters: &StreamCounters) {
+        let gone = stream.recorded.saturating_sub(stream.written);
+        match ring.policy() {
+            Policy::Overwrite => stream.overwritten = gone,
+            Policy::Discard => stream.sink = gone,
+        }
+        let notes = &mut self.account.notes;
+        notes.clamped = notes.clamped.saturating_add(counters.clamped);
+        notes.altered = notes.altered.saturating_add(counters.altered);
+        if let Some(channel) = self.channel(ring) {
+            channel.streams.push(stream);
+        }
+    }
+
+    fn channel(&mut self, ring: &Ring) -> Option<&mut ChannelAccount> {
+        let place = *self.places.get(&u64::from(ring.class()))?;
+        self.account.channels.get_mut(place)
+    }
+
+    /// The account, done.
+    pub(super) fn close(mut self, complete: bool) -> Account {
+        self.account.complete = complete;
+        self.account
+    }
+}

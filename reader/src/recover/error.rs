@@ -1,0 +1,51 @@
+//! What stops a recovery.
+
+use crate::error::ReadError;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Nothing could be recovered, or not be written down.
+///
+/// What is damaged in one ring or output is no error: the rest comes out, and the damage is told in
+/// [`RecoveredProcess::notes`](super::RecoveredProcess::notes).
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RecoverError {
+    /// The metadata, a directory, or all of the rings cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There are no rings.
+    #[error(
+        "{}: {reason}; name the directory of a process (`rings/PID-START` of a session), or one above it",
+        path.display()
+    )]
+    NoRings {
+        /// The path as it was given.
+        path: PathBuf,
+        /// What was found instead.
+        reason: String,
+    },
+    /// The output has something in it.
+    #[error("{} is not empty (it holds `{found}`); name a new directory, or remove what is in it", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+        /// One of its entries.
+        found: String,
+    },
+    /// The output cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+}
+
+impl RecoverError {
+    pub(super) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Write { path: path.to_owned(), source }
+    }
+}

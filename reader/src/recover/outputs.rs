@@ -1,0 +1,157 @@
+//! What the sinks of a process had kept: its CTF directories, as the file `outputs` names them.
+
+use super::journal::Journal;
+use crate::decode::State;
+use crate::metadata::Metadata;
+use crate::packet::Packet;
+use crate::source::{FileWindow, Source, read_bounded};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Longest file of this kind that is read.
+const MAX_LENGTH: usize = 1 << 20;
+/// Largest packet that is read: channels have none larger.
+const MAX_PACKET: u64 = 1 << 30;
+
+/// The directories that exist.
+#[derive(Debug, Default)]
+pub(super) struct Outputs {
+    directories: Vec<PathBuf>,
+}
+
+impl Outputs {
+    /// Reads the file in the directory of a process. That there is none means that there were no such sinks.
+    pub(super) fn read(process: &Path, journal: &mut Journal) -> Self {
+        let path = process.join("outputs");
+        let mut outputs = Self::default();
+        if !path.exists() {
+            return outputs;
+        }
+        let text = match read_bounded(&path, MAX_LENGTH) {
+            Ok(text) if text.len() <= MAX_LENGTH => text,
+            Ok(_) => {
+                journal.wrong(format!("{}: longer than {MAX_LENGTH} bytes", path.display()));
+                return outputs;
+            }
+            Err(error) => {
+                journal.wrong(error.to_string());
+                return outputs;
+            }
+        };
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some(named) = line.strip_prefix(b"ctf ") else {
+                continue;
+            };
+            let directory = PathBuf::from(OsStr::from_bytes(named));
+            if !directory.is_absolute() {
+                journal.wrong(format!("{}: `{}` is not an absolute path", path.display(), directory.display()));
+            } else if directory.is_dir() {
+                outputs.directories.push(directory);
+            } else {
+                journal.note(format!("the output {} does not exist any more", directory.display()));
+            }
+        }
+        outputs
+    }
+
+    /// The file of a stream in the first directory that has it.
+    pub(super) fn stream(
+        &self,
+        metadata: &Metadata,
+        stream: StreamId,
+        file: &str,
+        journal: &mut Journal,
+    ) -> Option<Kept> {
+        for directory in &self.directories {
+            let path = directory.join(file);
+            if !path.exists() {
+                continue;
+            }
+            match FileWindow::open(&path) {
+                Ok(window) => {
+                    let mut kept = Kept { path, window, state: State::new(metadata.slots()), offset: 0, stream };
+                    match kept.head(metadata) {
+                        Ok(Some(_)) => return Some(kept),
+                        Ok(None) => {}
+                        Err(reason) => journal.wrong(format!("{}: byte 0: {reason}; not used", kept.path.display())),
+                    }
+                }
+                Err(error) => journal.wrong(format!("{}: {error}", path.display())),
+            }
+        }
+        None
+    }
+
+    /// How many bytes are in the files of this name.
+    pub(super) fn length(&self, file: &str) -> u64 {
+        let lengths = self.directories.iter().filter_map(|directory| directory.join(file).metadata().ok());
+        lengths.map(|file| file.len()).fold(0, u64::saturating_add)
+    }
+}
+
+/// Which stream of which trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamId {
+    pub(super) uuid: [u8; 16],
+    pub(super) class: u32,
+    pub(super) instance: u64,
+}
+
+/// A stream file, read packet by packet.
+#[derive(Debug)]
+pub(super) struct Kept {
+    path: PathBuf,
+    window: FileWindow,
+    state: State,
+    offset: u64,
+    stream: StreamId,
+}
+
+impl Kept {
+    /// The next packet, whole. What ends within a packet is told and left out, as is all behind something that is no packet.
+    pub(super) fn next(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
+        let at = self.offset;
+        let file = self.path.display().to_string();
+        let rest = self.window.length().saturating_sub(at);
+        match self.head(metadata) {
+            Ok(Some(packet)) => {
+                let size = packet.size();
+                self.offset = at.saturating_add(size);
+                match self.window.bytes(at, size as usize) {
+                    Ok(bytes) if bytes.len() as u64 >= size => return Some(bytes[..size as usize].to_vec()),
+                    Ok(_) => journal.note(format!("{file}: byte {at}: cut short while it was read")),
+                    Err(error) => journal.wrong(format!("{file}: byte {at}: {error}")),
+                }
+            }
+            Ok(None) if rest > 0 => {
+                journal.note(format!("{file}: its last {rest} bytes are a part of a packet, and left out"));
+            }
+            Ok(None) => {}
+            Err(reason) => journal.wrong(format!("{file}: byte {at}: {reason}; the rest of it is left out")),
+        }
+        self.offset = self.window.length();
+        None
+    }
+
+    /// The header of the packet at the offset; `None` if the file ends before the packet does.
+    fn head(&mut self, metadata: &Metadata) -> Result<Option<Packet>, String> {
+        let length = self.window.length();
+        if self.offset >= length {
+            return Ok(None);
+        }
+        let packet = match Packet::open(&mut self.window, metadata, &mut self.state, self.offset) {
+            Ok(packet) => packet,
+            Err(fault) if fault.short => return Ok(None),
+            Err(fault) => return Err(fault.reason),
+        };
+        let StreamId { uuid, class, instance } = self.stream;
+        if (packet.uuid, packet.instance) != (Some(uuid), Some(instance)) || packet.class.id != u64::from(class) {
+            return Err("a packet of another trace or stream".to_owned());
+        }
+        if packet.size() > MAX_PACKET {
+            return Err(format!("a packet of {} bytes, more than any channel has", packet.size()));
+        }
+        Ok((packet.size() <= length - self.offset).then_some(packet))
+    }
+}

@@ -1,0 +1,114 @@
+//! What there is to recover of a process, by the headers of its rings.
+
+use super::journal::Journal;
+use super::outputs::{Outputs, StreamId};
+use super::stream::check_layout;
+use super::{RecoverError, alive, find};
+use crate::error::ReadError;
+use crate::metadata::{EnvValue, Metadata};
+use crate::ring::{Ring, Side};
+use std::path::{Path, PathBuf};
+
+/// What there is to recover.
+pub(super) struct Survey {
+    pub(super) uuid: [u8; 16],
+    pub(super) pid: u32,
+    /// The process that the metadata names.
+    described: Option<i128>,
+    pub(super) session: String,
+    /// The rings that can be read, with how many bytes there are in them and in their outputs.
+    pub(super) rings: Vec<(PathBuf, u64)>,
+    pub(super) bytes: u64,
+}
+
+impl Survey {
+    /// Looks at the headers of all rings. Those that cannot be read are told; that all of them cannot is an error.
+    pub(super) fn of(
+        directory: &Path,
+        metadata: &Metadata,
+        outputs: &Outputs,
+        journal: &mut Journal,
+    ) -> Result<Self, RecoverError> {
+        let no_uuid = || ReadError::Metadata {
+            path: directory.join("metadata"),
+            line: 0,
+            offset: 0,
+            reason: "the trace has no uuid: a tracepoint did not write this".to_owned(),
+        };
+        let uuid = metadata.uuid().ok_or_else(no_uuid)?;
+        let described = match metadata.env_value("vpid") {
+            Some(EnvValue::Integer(pid)) => Some(*pid),
+            _ => None,
+        };
+        let mut survey = Self { uuid, pid: 0, described, session: String::new(), rings: Vec::new(), bytes: 0 };
+        let mut first_error = None;
+        for path in find::rings(directory)? {
+            match Ring::open(&path) {
+                Ok(None) => journal.note(format!("{}: not begun", path.display())),
+                Ok(Some(ring)) => match survey.check(metadata, &ring) {
+                    Ok(()) => survey.add(&ring, outputs, journal),
+                    Err(error) => {
+                        journal.wrong(format!("{error}; not used"));
+                        first_error.get_or_insert(error);
+                    }
+                },
+                Err(error) => {
+                    journal.wrong(format!("{error}; not used"));
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        match first_error {
+            Some(error) if survey.rings.is_empty() => Err(error.into()),
+            _ if survey.rings.is_empty() => Err(RecoverError::NoRings {
+                path: directory.to_owned(),
+                reason: "the process had not begun to record".to_owned(),
+            }),
+            _ => Ok(survey),
+        }
+    }
+
+    /// Whether a ring and the metadata belong together.
+    fn check(&self, metadata: &Metadata, ring: &Ring) -> Result<(), ReadError> {
+        let wrong = |offset, reason| ReadError::Ring { path: ring.path().to_owned(), offset, reason };
+        if ring.uuid() != self.uuid {
+            return Err(wrong(24, "the ring is of another trace than the metadata beside it".to_owned()));
+        }
+        let id = StreamId { uuid: self.uuid, class: ring.class(), instance: ring.instance(Side::Main) };
+        check_layout(metadata, id).map_err(|reason| wrong(40, format!("with the metadata beside it: {reason}")))
+    }
+
+    fn add(&mut self, ring: &Ring, outputs: &Outputs, journal: &mut Journal) {
+        let file = ring.path().metadata().map_or(0, |file| file.len());
+        let kept = Side::ALL.iter().map(|side| outputs.length(&file_name(ring, *side)));
+        let bytes = kept.fold(file, u64::saturating_add);
+        if self.rings.is_empty() {
+            self.introduce(ring, journal);
+        }
+        let found = ring.identity().pid;
+        let pid = self.described.unwrap_or(self.pid.into());
+        if pid != i128::from(found) {
+            let path = ring.path().display();
+            journal.wrong(format!("{path}: byte 1024: the ring is of process {found}, and what is beside it of {pid}"));
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.rings.push((ring.path().to_owned(), bytes));
+    }
+
+    /// Takes the names of all from one ring.
+    fn introduce(&mut self, ring: &Ring, journal: &mut Journal) {
+        let identity = ring.identity();
+        // The metadata's word counts: that is what the account is held against.
+        self.pid = self.described.and_then(|pid| pid.try_into().ok()).unwrap_or(identity.pid);
+        self.session.clone_from(&identity.session);
+        if alive::lives(identity) {
+            let pid = identity.pid;
+            journal.wrong(format!("process {pid} is running: this is what it had committed when it was looked at"));
+        }
+    }
+}
+
+/// The file of a stream, as the sink that writes CTF directories names it.
+pub(super) fn file_name(ring: &Ring, side: Side) -> String {
+    format!("{}_{}", ring.identity().channel, ring.instance(side))
+}

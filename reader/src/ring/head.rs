@@ -1,0 +1,63 @@
+//! The header of a packet, field by field: what recovery changes in packets, and makes of nothing.
+
+use super::page::Page;
+
+/// How many bytes a packet's header takes.
+pub(crate) const SIZE: usize = 96;
+/// What a packet begins with.
+pub(crate) const MAGIC: u32 = 0xC1FC_1FC1;
+/// Where `content_size` stands.
+pub(crate) const CONTENT: usize = 48;
+
+/// A packet's header. Sizes in bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) magic: u32,
+    pub(crate) uuid: [u8; 16],
+    pub(crate) class: u32,
+    pub(crate) instance: u64,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) content: u64,
+    pub(crate) size: u64,
+    pub(crate) sequence: u64,
+    pub(crate) discarded: u64,
+    pub(crate) tid: u32,
+    pub(crate) before: u64,
+}
+
+impl Head {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        let page = Page(bytes);
+        Self {
+            magic: page.u32(0),
+            uuid: page.array(4),
+            class: page.u32(20),
+            instance: page.u64(24),
+            begin: page.u64(32),
+            end: page.u64(40),
+            content: page.u64(CONTENT),
+            size: page.u64(56),
+            sequence: page.u64(64),
+            discarded: page.u64(72),
+            tid: page.u32(80),
+            before: page.u64(88),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> [u8; SIZE] {
+        let mut out = [0; SIZE];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, &self.magic.to_le_bytes());
+        put(4, &self.uuid);
+        put(20, &self.class.to_le_bytes());
+        put(24, &self.instance.to_le_bytes());
+        let numbers = [self.begin, self.end, self.content, self.size, self.sequence, self.discarded];
+        for (index, number) in numbers.into_iter().enumerate() {
+            put(32 + 8 * index, &number.to_le_bytes());
+        }
+        put(80, &self.tid.to_le_bytes());
+        put(88, &self.before.to_le_bytes());
+        out
+    }
+}
