@@ -143,10 +143,17 @@ shows "static-pie" 'DYN' readelf -h
 [ -z "$long" ] || shows "relocation-model=static" 'EXEC' readelf -h
 [ -z "$long" ] || cell "relocation-model=static, GNU ld" -Crelocation-model=static "$gnu_ld"
 [ -z "$long" ] || cell "static" -Crelocation-model=static -Ctarget-feature=+crt-static
+# One segment with everything, readable, writable and executable.
+cell "static, text and data in one" -Crelocation-model=static -Ctarget-feature=+crt-static -Clink-arg=-Wl,-N
+shows "static, text and data in one" 'LOAD.* RWE ' readelf -lW
 [ -z "$long" ] || cell "code-model=large" -Ccode-model=large
 [ -z "$long" ] || cell "symbol mangling v0" -Csymbol-mangling-version=v0
 [ -z "$long" ] || cell "coverage" -Cinstrument-coverage
 [ -z "$long" ] || cell "flag-sites" --features=switching/flag-sites
+# Where pages are made writable, they are left as they were.
+for cell in "O3, release" "static, text and data in one"; do
+    [ ! -e "$work/programs/$cell" ] || runs "$cell, no files" "$work/programs/$cell" --no-files
+done
 # Counters of the cell with coverage, which nobody wants.
 export LLVM_PROFILE_FILE=/dev/null
 

@@ -3,8 +3,9 @@
 //! * `cfg(posix)`: POSIX threads, clocks and fork, by libc.
 //! * `cfg(linux_kernel)`: Linux's own system calls.
 //! * `cfg(patched_sites)`: sites are patched.
+//! * `cfg(tsc)`: there is a time stamp counter that may be the clock.
 //!
-//! `--cfg tp_portable` hides all three, to build and test here what other targets compile.
+//! `--cfg tp_portable` hides all four, to build and test here what other targets compile.
 
 use std::env::{var, var_os};
 
@@ -16,8 +17,11 @@ fn main() {
     let linux_kernel = posix && target("OS", "linux");
     // Not by feature, nor where whoever runs the program would not see the patches: an interpreter, a checker of the flag form.
     let flag_sites = ["FEATURE_FLAG_SITES", "CFG_MIRI", "CFG_TP_HELGRIND"].into_iter().any(have);
-    let patched_sites = linux_kernel && target("ARCH", "x86_64") && target("POINTER_WIDTH", "64") && !flag_sites;
-    for (name, is) in [("posix", posix), ("linux_kernel", linux_kernel), ("patched_sites", patched_sites)] {
+    let x86_64_linux = linux_kernel && target("ARCH", "x86_64") && target("POINTER_WIDTH", "64");
+    let patched_sites = x86_64_linux && !flag_sites;
+    let tsc = x86_64_linux && !have("CFG_MIRI");
+    let names = [("posix", posix), ("linux_kernel", linux_kernel), ("patched_sites", patched_sites), ("tsc", tsc)];
+    for (name, is) in names {
         println!("cargo::rustc-check-cfg=cfg({name})");
         if is {
             println!("cargo::rustc-cfg={name}");

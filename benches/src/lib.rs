@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
+use std::time::Duration;
 use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
-use tracepoint::{Marker, find};
+use tracepoint::{Marker, clock, find};
 
 tracepoint::define_trace! {
     provider = "bench";
@@ -24,12 +25,15 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Subscribes `n` flight-recorder channels, whose rings never fill, to the marker called `name`.
+    /// Subscribes `n` flight-recorder channels, whose rings never fill, to the marker called `name`. The clock is the time stamp
+    /// counter, if there is one.
     ///
     /// # Panics
     ///
     /// If there is no such marker, or no memory for the rings.
     pub fn start(name: &str, n: usize) -> Self {
+        // As a session does. Where the counter cannot be trusted, the clock is `clock_gettime`.
+        let _ = clock::calibrate(Duration::from_millis(10));
         let marker: &'static Marker = find(name).expect("declared above").marker().expect("has fields");
         let channels: Vec<_> = (0..n)
             .map(|class| {

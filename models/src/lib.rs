@@ -12,6 +12,8 @@ mod gate;
 #[path = "../../tracepoint/src/grace.rs"]
 #[expect(dead_code, reason = "the models do not ask how deep a thread is")]
 mod grace;
+#[path = "../../tracepoint/src/clock/latch.rs"]
+mod latch;
 #[path = "../../tracepoint/src/primitive.rs"]
 mod primitive;
 #[path = "../../tracepoint/src/published.rs"]

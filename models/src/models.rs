@@ -2,6 +2,7 @@
 //! the model fails.
 
 use crate::grace::{Section, grace_period_begins};
+use crate::latch::Latch;
 use crate::published::Published;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -202,5 +203,47 @@ fn two_changes_at_once() {
         drop(old);
         changing.join().unwrap();
         drop(world.list.replace(None));
+    });
+}
+
+/// Words that are replaced together are read together. Needs K1 and K2.
+#[test]
+fn a_reader_of_the_latch_never_sees_a_mixture() {
+    loom::model(|| {
+        let latch = Arc::new(Latch::<2>::empty());
+        latch.publish([1, 10]);
+        let reading = {
+            let latch = Arc::clone(&latch);
+            thread::spawn(move || {
+                if let Some((words, ())) = latch.read(|| ()) {
+                    assert!([[1, 10], [2, 20], [3, 30]].contains(&words), "{words:?}");
+                }
+            })
+        };
+        // The third generation is written over the first.
+        latch.publish([2, 20]);
+        latch.publish([3, 30]);
+        reading.join().unwrap();
+        assert_eq!(latch.read(|| ()), Some(([3, 30], ())));
+    });
+}
+
+/// The same when the words are taken out of use between two generations.
+#[test]
+fn a_latch_that_was_empty_gives_the_new_words() {
+    loom::model(|| {
+        let latch = Arc::new(Latch::<2>::empty());
+        let reading = {
+            let latch = Arc::clone(&latch);
+            thread::spawn(move || {
+                if let Some((words, ())) = latch.read(|| ()) {
+                    assert!([[1, 10], [2, 20]].contains(&words), "{words:?}");
+                }
+            })
+        };
+        latch.publish([1, 10]);
+        latch.clear();
+        latch.publish([2, 20]);
+        reading.join().unwrap();
     });
 }

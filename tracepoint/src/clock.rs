@@ -1,20 +1,40 @@
 //! The clock: nanoseconds on the axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
+//!
+//! [`now`] reads the processor's time stamp counter and turns it into that time by a straight line with a bend: two
+//! multiplications, no system call, no fence. Where the counter cannot be trusted it is `clock_gettime`. [`select`] chooses another clock for the
+//! whole process.
+//!
+//! Somebody has to say that the counter can be trusted: sessions of `tracepoint-control` ask the kernel, and call
+//! [`trust_tsc`]; a program without sessions calls [`calibrate`]. From then on the line is *steered*: [`steer`] compares it
+//! with `CLOCK_MONOTONIC` and bends it, so that the difference goes to zero over the next period; the time itself never jumps.
+//! Only where the two are more than 1 ms apart (the machine slept, or was moved to another) the line begins anew, which
+//! [`steps`] counts. A ring records no time below that of its last record, and counts what it raised.
+//!
+//! The counter is read without a fence: the processor may read it some tens of instructions early. An order of events that
+//! the program makes by a system call, or by anything else that takes longer than that and [`error_bound`], shows in the times.
 
-/// The time now, in ns since an arbitrary point that is the same for all processes since the machine booted.
-#[cfg(posix)]
+mod calibration;
+mod choice;
+mod latch;
+mod line;
+mod machine;
+mod source;
+mod steering;
+mod system;
+mod tsc;
+
+pub use calibration::{Calibration, TscRefused};
+pub use choice::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, trust_tsc};
+pub(crate) use choice::{InUse, describe};
+pub use tsc::{error_bound, steer, steps};
+
+/// The time now, in ns on the clock that is [selected]: `CLOCK_MONOTONIC`'s, unless told otherwise.
+///
+/// May be called in signal handlers. Cost: that of `rdtsc`; else that of `clock_gettime` and an indirect call.
 #[inline]
 pub fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the result. The call cannot fail for this clock, and is safe in signal handlers.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
-}
-
-/// The time now, in ns since the first call: there is no clock that processes share on this target.
-#[cfg(not(posix))]
-pub fn now() -> u64 {
-    use std::sync::OnceLock;
-    use std::time::Instant;
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    match tsc::now() {
+        Some(time) => time,
+        None => source::now(),
+    }
 }

@@ -3,12 +3,16 @@
 //! One lock serialises everything that replaces a published list or turns a key. It is held for those few stores only: never
 //! while waiting for readers, never while user code (a probe, a `Drop` of what a probe owns) runs. What was replaced is handed
 //! to [`retire`], which waits and frees outside a section, and puts it aside for the next change when called from inside one.
+//!
+//! The dynamic linker has a lock of its own, which it holds while it runs constructors and destructors, and those take the control
+//! lock. So nothing that asks the dynamic linker is done under the control lock: no `dlopen`, no first use of a thread-local that
+//! has a destructor.
 
 use crate::primitive::{Mutex, MutexGuard};
 use crate::thread;
 use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Once, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static LOCK: Mutex<()> = Mutex::new(());
 
@@ -26,31 +30,37 @@ pub(crate) struct Locked<'a>(#[expect(dead_code, reason = "held for its Drop")] 
 
 /// Takes the control lock. Not re-entrant, and never needed by a site.
 pub(crate) fn lock() -> Locked<'static> {
-    prepare();
-    Locked(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
+    thread::pin_this_object();
+    let locked = lock_alone();
+    prepare(&locked);
+    locked
 }
 
-/// Takes the control lock and prepares nothing: for what runs before `main`, and switches nothing on by itself.
-#[cfg(patched_sites)]
+/// Takes the control lock and makes no choices: for what only looks, and for what runs before `main` or inside `dlopen`, in whatever
+/// process that happens, and switches nothing on by itself.
 pub(crate) fn lock_alone() -> Locked<'static> {
+    // First: a child that is forked while the lock is held must find it free.
+    crate::fork::prepare();
     Locked(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Once per process, before anything is switched on.
-fn prepare() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+/// Once per process, before anything is switched on. Under the lock, which is held around a fork: a child finds it done or not begun.
+fn prepare(_: &Locked<'_>) {
+    static PREPARED: AtomicBool = AtomicBool::new(false);
+    // Relaxed: both under the control lock.
+    if !PREPARED.load(Ordering::Relaxed) {
         thread::prepare();
-        crate::fork::prepare();
-    });
+        PREPARED.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Frees `garbage`, and what earlier calls put aside, after a grace period. The control lock is not held.
 ///
 /// Inside a section nothing can be waited for: there `garbage` is put aside. Without any garbage there is nothing to wait for.
 pub(crate) fn retire(garbage: Vec<Garbage>) {
+    let in_section = thread::in_section();
     let mut deferred = DEFERRED.lock().unwrap_or_else(PoisonError::into_inner);
-    if thread::in_section() {
+    if in_section {
         deferred.extend(garbage);
         return;
     }
@@ -98,35 +108,75 @@ pub fn synchronize() {
     retire(Vec::new());
 }
 
-/// Runs `in_child` in a forked child while the locks of this module are known to be free.
+/// Holds the locks of this module around a fork, so that the child finds them free and the lists whole.
 #[cfg(posix)]
 pub(crate) mod around_fork {
     use super::{DEFERRED, Garbage, LOCK};
     use crate::primitive::MutexGuard;
-    use std::cell::RefCell;
+    use std::cell::UnsafeCell;
     use std::sync::PoisonError;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     struct Held {
         _control: MutexGuard<'static, ()>,
         _deferred: MutexGuard<'static, Vec<Garbage>>,
+        /// How often `before` was called: handlers that were installed twice are run twice.
+        times: u32,
     }
 
-    thread_local! {
-        static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    /// What the thread that forks holds. Not in a thread-local: its first use would ask the dynamic linker.
+    struct Place(UnsafeCell<Option<Held>>);
+
+    // SAFETY: only the holder of the control lock touches what is inside, and the guards are dropped by the thread that put them there
+    // (in the child, by its copy): `before` and `after` see to both.
+    unsafe impl Sync for Place {}
+
+    static HELD: Place = Place(UnsafeCell::new(None));
+
+    /// The thread that holds the locks for its fork; 0 if none does. Relaxed: a thread looks for itself only, which nobody else
+    /// stores.
+    static FORKING: AtomicUsize = AtomicUsize::new(0);
+
+    fn this_thread() -> usize {
+        // SAFETY: takes nothing and cannot fail.
+        unsafe { libc::pthread_self() as usize }
     }
 
-    /// In the parent, before: takes the locks, so that the child finds them free and the lists whole.
+    /// In the parent, before.
     pub(crate) fn before() {
+        let this_thread = this_thread();
+        if FORKING.load(Ordering::Relaxed) == this_thread {
+            // SAFETY: this thread holds the control lock since it stored itself, and the reference ends here.
+            if let Some(held) = unsafe { &mut *HELD.0.get() } {
+                held.times += 1;
+            }
+            return;
+        }
         let held = Held {
             _control: LOCK.lock().unwrap_or_else(PoisonError::into_inner),
             _deferred: DEFERRED.lock().unwrap_or_else(PoisonError::into_inner),
+            times: 1,
         };
-        // In a thread whose locals are gone the locks are given back at once: the fork goes unguarded, but it goes.
-        let _ = HELD.try_with(|place| *place.borrow_mut() = Some(held));
+        // SAFETY: this thread holds the control lock.
+        unsafe { *HELD.0.get() = Some(held) };
+        FORKING.store(this_thread, Ordering::Relaxed);
     }
 
-    /// In the parent and in the child, after: gives them back.
+    /// In the parent and in the child, after: gives the locks back.
     pub(crate) fn after() {
-        let _ = HELD.try_with(|place| place.borrow_mut().take());
+        if FORKING.load(Ordering::Relaxed) != this_thread() {
+            return;
+        }
+        // SAFETY: this thread holds the control lock since it stored itself; the reference is not used once the lock is given back.
+        let place = unsafe { &mut *HELD.0.get() };
+        if let Some(held) = place {
+            held.times -= 1;
+            if held.times > 0 {
+                return;
+            }
+        }
+        FORKING.store(0, Ordering::Relaxed);
+        let held = place.take();
+        drop(held);
     }
 }

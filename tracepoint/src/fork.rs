@@ -5,13 +5,28 @@
 //! around the fork, and in the child reset every slot but that of the thread that forked and detach the channels (their rings
 //! belong to the parent: what the child fires into them is counted as `not_attached`).
 //!
+//! They are installed before the control lock is taken for the first time, whoever takes it: a constructor inside `dlopen` may be the
+//! first. (A fork that has begun by then, and is running somebody else's handlers, runs without ours.)
+//!
 //! A child made by a raw `clone` system call runs no handlers; such a child must `exec`, as the C library asks of it anyway.
 
 #[cfg(posix)]
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Installs the handlers, once or more often: two threads may be the first, and a child may be forked in the middle of it, where
+/// nobody would finish what one thread does for all. Handlers that run twice do no harm.
+#[cfg(posix)]
 pub(crate) fn prepare() {
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    // A1: pairs with the Release store below.
+    if INSTALLED.load(Ordering::Acquire) {
+        return;
+    }
     // SAFETY: the three handlers take nothing, return nothing, and only use what this crate owns.
     // A failure (out of memory) leaves the child without the reset; there is nobody to tell.
     let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    // A1: whoever finds them installed, and takes the control lock, knows that a later fork runs them.
+    INSTALLED.store(true, Ordering::Release);
 }
 
 #[cfg(not(posix))]

@@ -37,6 +37,8 @@
 //! between leaves the depth as it found it. It may lose one pass (the interrupted thread stores the number that it had loaded
 //! before); the waiter then waits for one section longer, never shorter, because passes never move while a section is open.
 
+#[cfg(not(loom))]
+use crate::primitive::owners_fence;
 use crate::primitive::{AtomicUsize, Ordering, heavy_fence, light_fence, pause};
 
 /// The bits that count the depth. A thread is never 255 deep: `thread::section` stops long before.
@@ -77,9 +79,37 @@ impl Section {
     pub(crate) fn exit(&self) {
         let word = self.word.load(Ordering::Relaxed);
         debug_assert!(word & DEPTH_MASK > 0, "left a read-side section that was not entered");
-        let after = if word & DEPTH_MASK == 1 { (word - 1).wrapping_add(ONE_PASS) } else { word - 1 };
+        // Two stores instead of one of a chosen value: each is one instruction that adds to memory.
         // G3: pairs with the loads of the waiter, in `open` and `has_passed`.
-        self.word.store(after, Ordering::Release);
+        if word & DEPTH_MASK == 1 {
+            self.word.store(word.wrapping_add(ONE_PASS - 1), Ordering::Release);
+        } else {
+            self.word.store(word - 1, Ordering::Release);
+        }
+    }
+
+    /// Enters a section, if the owning thread is outside; gives what `exit_outermost` wants. The light half of G1 is one for the compiler
+    /// (the caller has made sure of that).
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn enter_outermost(&self) -> Option<usize> {
+        let outside = self.word.load(Ordering::Relaxed);
+        if outside & DEPTH_MASK != 0 {
+            return None;
+        }
+        // G3, as in `enter`.
+        self.word.store(outside + 1, Ordering::Release);
+        // G1.
+        owners_fence();
+        Some(outside)
+    }
+
+    /// Leaves the section that `enter_outermost` has entered. Handlers that came in between have left the word as they found it.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn exit_outermost(&self, outside: usize) {
+        // G3, as in `exit`.
+        self.word.store(outside.wrapping_add(ONE_PASS), Ordering::Release);
     }
 
     /// How deep the owning thread is; only its own answer is stable.

@@ -13,7 +13,6 @@
 
 use crate::control::Locked;
 use crate::site::{self, SwitchError};
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A reference-counted switch.
@@ -49,20 +48,20 @@ impl Key {
 #[derive(Debug)]
 pub(crate) struct Turn<'l> {
     /// Users are counted, and sites written, by one thread at a time.
-    locked: PhantomData<&'l Locked<'l>>,
+    locked: &'l Locked<'l>,
     on: bool,
     keys: Vec<&'static Key>,
 }
 
 impl<'l> Turn<'l> {
     /// One more user for each key that will be added.
-    pub(crate) const fn on(_: &'l Locked<'l>) -> Self {
-        Self { locked: PhantomData, on: true, keys: Vec::new() }
+    pub(crate) const fn on(locked: &'l Locked<'l>) -> Self {
+        Self { locked, on: true, keys: Vec::new() }
     }
 
     /// One user less for each.
-    pub(crate) const fn off(_: &'l Locked<'l>) -> Self {
-        Self { locked: PhantomData, on: false, keys: Vec::new() }
+    pub(crate) const fn off(locked: &'l Locked<'l>) -> Self {
+        Self { locked, on: false, keys: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, key: &'static Key) {
@@ -73,14 +72,15 @@ impl<'l> Turn<'l> {
     ///
     /// # Errors
     ///
-    /// If sites cannot be switched on; nothing has changed then. Switching off does not fail.
+    /// If sites cannot be switched on: no key has a user more then, and those that would have turned are off. Switching off does not
+    /// fail.
     pub(crate) fn apply(self) -> Result<(), SwitchError> {
-        let Self { locked: _, on, keys } = self;
+        let Self { locked, on, keys } = self;
         let turning: Vec<_> = keys.iter().copied().filter(|key| key.count(on)).map(|key| (key, on)).collect();
         for (key, on) in &turning {
             key.on.store(*on, Ordering::Relaxed);
         }
-        let switched = site::switch(&turning);
+        let switched = site::switch(&turning, locked);
         if switched.is_err() {
             for key in keys {
                 key.count(!on);

@@ -96,10 +96,15 @@
 //! the page writable for a moment. A process that is allowed neither cannot switch patched sites: registering says so
 //! ([`SwitchError`]), and the feature `flag-sites` is for it. [`platform()`] tells what a process was given.
 //!
+//! The [clock] is the time stamp counter on x86-64 Linux, where a session finds that the kernel trusts it, and `clock_gettime`
+//! elsewhere.
+//!
 //! Debuggers and profilers work. A breakpoint exactly on a site makes it foreign: it is left alone and counted, and switches
-//! again once the breakpoint is gone. Rust `dylib`s that share the core are switched together; a `cdylib` has a core of its own. An
-//! object may be unloaded (`dlclose`) once no probe and no session uses its tracepoints; one that has a core of its own stays loaded
-//! once something was switched on in it, because threads that fired report to it when they end.
+//! again once the breakpoint is gone. A uprobe exactly on a site keeps it off until it is detached.
+//!
+//! Rust `dylib`s that share the core are switched together; a `cdylib` has a core of its own. An object may be unloaded (`dlclose`) once
+//! no probe and no session uses its tracepoints, and nobody holds what a listing gave of them; one that has a core of its own stays
+//! loaded once something was switched on in it, because threads that fired report to it when they end.
 //!
 //! # Feature flags
 //!

@@ -74,7 +74,9 @@
 /// What is recorded costs as `docs/costs.md` says.
 ///
 /// A debugger's breakpoint at the first instruction of a function may stand on a site: a site that has foreign bytes is left as it
-/// is, and [`platform`](fn@crate::platform) counts it.
+/// is, and [`platform`](fn@crate::platform) counts it. The next switch after the breakpoint is gone, of whatever tracepoint, makes up
+/// for it. An in-kernel probe (a uprobe) on a site runs the instruction that the program's file has there: whatever the tracepoint is,
+/// the site is off until the uprobe is detached.
 #[macro_export]
 macro_rules! define_trace {
     ($($block:tt)*) => {

@@ -15,7 +15,7 @@ use portable as system;
 
 #[cfg(patched_sites)]
 pub(crate) use system::synchronize_cores;
-pub(crate) use system::{choose, heavy_fence, light_fence, name};
+pub(crate) use system::{choose, heavy_fence, is_asymmetric, light_fence, name};
 
 #[cfg(linux_kernel)]
 mod linux {
@@ -75,6 +75,11 @@ mod linux {
         }
     }
 
+    /// Whether the heavy half makes other threads run a fence.
+    pub(crate) fn is_asymmetric() -> bool {
+        EXPEDITED.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn name() -> &'static str {
         if EXPEDITED.load(Ordering::Relaxed) { "membarrier" } else { "fences" }
     }
@@ -95,6 +100,10 @@ mod portable {
     pub(crate) fn heavy_fence() -> bool {
         fence(Ordering::SeqCst);
         true
+    }
+
+    pub(crate) fn is_asymmetric() -> bool {
+        false
     }
 
     pub(crate) fn name() -> &'static str {

@@ -13,20 +13,32 @@ pub(crate) use std::sync::{
 #[cfg(not(loom))]
 pub(crate) use crate::membarrier::{heavy_fence, light_fence};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::Ordering;
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+
+/// The owner's half of F1/F2, whose other half always is the kernel's, or a grace period.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(crate) fn owners_fence() {
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+}
+
+#[cfg(loom)]
+pub(crate) fn owners_fence() {
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
 
 /// Loom does not know the kernel's fences: in a model both halves are ordinary ones.
 #[cfg(loom)]
 pub(crate) fn light_fence() {
-    loom::sync::atomic::fence(Ordering::SeqCst);
+    fence(Ordering::SeqCst);
 }
 
 #[cfg(loom)]
 pub(crate) fn heavy_fence() -> bool {
-    loom::sync::atomic::fence(Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     true
 }
 

@@ -37,6 +37,13 @@ impl<T> Published<T> {
         unsafe { current.as_ref() }
     }
 
+    /// Whether there is a current version; it may have been replaced by the time that the caller looks.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn is_some(&self) -> bool {
+        !self.current.load(Ordering::Relaxed).is_null()
+    }
+
     /// Puts `next` in place and returns the version before. The caller holds the control lock.
     pub(crate) fn replace(&self, next: Option<Box<T>>) -> Option<Retired<T>> {
         let next = next.map_or(null_mut(), Box::into_raw);

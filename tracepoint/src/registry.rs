@@ -7,6 +7,7 @@
 //! linkme's slice is that of one linked object. A program of several (Rust `dylib`s that share the core) has one table in each;
 //! where sites are patched, each object makes its own known (see [`crate::site`]). A `cdylib` links a core of its own.
 
+use crate::control::{self, Locked};
 use crate::error::{NotFound, nearest_names};
 use crate::marker::Marker;
 use crate::site::{Object, objects};
@@ -22,22 +23,31 @@ pub static TRACEPOINTS: [&'static Tracepoint];
 pub static MARKERS: [&'static Marker];
 
 /// All tracepoints of this program (or of this `cdylib`), those that were never hit included, in no particular order.
+///
+/// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
-    gathered(&TRACEPOINTS, Object::tracepoints).into_iter()
+    gathered(&TRACEPOINTS, Object::tracepoints, &control::lock_alone()).into_iter()
 }
 
 /// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
+///
+/// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    gathered(&MARKERS, Object::markers).into_iter()
+    gathered(&MARKERS, Object::markers, &control::lock_alone()).into_iter()
 }
 
 /// The slice of this linked object, and those of the other objects of the process that share this copy of the core.
-fn gathered<T>(own: &'static [&'static T], table: fn(&Object) -> &'static [&'static T]) -> Vec<&'static T> {
-    let others = objects().map(table).filter(|other| !std::ptr::eq(other.as_ptr(), own.as_ptr()));
+fn gathered<T>(
+    own: &'static [&'static T],
+    table: fn(&Object) -> &[&'static T],
+    locked: &Locked<'_>,
+) -> Vec<&'static T> {
+    let others = objects(locked).map(table).filter(|other| !std::ptr::eq(other.as_ptr(), own.as_ptr()));
     own.iter().chain(others.flatten()).copied().collect()
 }
 
-/// The tracepoint called `name`, written `provider:name`. If several declarations share the name, the first of them.
+/// The tracepoint called `name`, written `provider:name`. If several declarations share the name, the first of them. It is gone
+/// with its object, if that is unloaded later (`dlclose`).
 ///
 /// # Errors
 ///
@@ -47,8 +57,13 @@ pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
         name.split_once(':')
             .is_some_and(|(provider, rest)| tracepoint.provider() == provider && tracepoint.name() == rest)
     };
-    tracepoints().find(is_it).ok_or_else(|| {
-        let names: Vec<String> = tracepoints().map(Tracepoint::full_name).collect();
-        NotFound { name: name.to_owned(), nearest: nearest_names(name, names.iter().map(String::as_str)) }
-    })
+    // While objects stay loaded: names are theirs.
+    let locked = control::lock_alone();
+    let tracepoints = gathered(&TRACEPOINTS, Object::tracepoints, &locked);
+    if let Some(found) = tracepoints.iter().copied().find(is_it) {
+        return Ok(found);
+    }
+    let names: Vec<String> = tracepoints.iter().map(|tracepoint| tracepoint.full_name()).collect();
+    drop(locked);
+    Err(NotFound { name: name.to_owned(), nearest: nearest_names(name, names.iter().map(String::as_str)) })
 }

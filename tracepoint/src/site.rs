@@ -52,8 +52,12 @@ pub(crate) struct SiteReport {
     pub(crate) form: &'static str,
     /// How many sites there are; `None` if they are not counted.
     pub(crate) sites: Option<usize>,
-    /// How many sites were left alone because their bytes were not ours.
+    /// How often a site was left alone because its bytes were not ours.
     pub(crate) foreign: u64,
-    /// How many sites could not be switched off, and call the cold path for nothing.
+    /// How often a site could not be written: off, so that it calls the cold path for nothing; or on, in an object that came later.
     pub(crate) stuck: u64,
+    /// How often code that was made writable stayed so.
+    pub(crate) stayed_writable: u64,
+    /// How many linked objects there are whose code is not known, so that their sites are foreign.
+    pub(crate) unknown_objects: usize,
 }

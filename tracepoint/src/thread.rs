@@ -54,6 +54,24 @@ pub(crate) fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<
     Some(result)
 }
 
+/// F2: whatever the caller stored before is seen by every thread that begins to write an event from here on. `false` if it cannot
+/// be had: inside a section without `membarrier`, or when the kernel refuses that by now.
+#[must_use]
+pub(crate) fn owners_saw() -> bool {
+    if crate::membarrier::is_asymmetric() { crate::primitive::heavy_fence() } else { !in_section() && wait_for_all() }
+}
+
+/// Enters a section of the calling thread, if that is outside any, has a slot, and needs no fence of its own; gives what
+/// `exit_outermost` wants.
+#[inline(always)]
+pub(crate) fn enter_outermost() -> Option<(&'static ThreadSlot, usize)> {
+    let slot = table::claimed()?;
+    if !crate::membarrier::is_asymmetric() {
+        return None;
+    }
+    Some((slot, slot.section.enter_outermost()?))
+}
+
 fn count_unserved() {
     UNSERVED.add_shared(1);
 }
@@ -63,6 +81,11 @@ fn count_unserved() {
 #[doc(hidden)]
 pub fn never_trace_this_thread() {
     table::never_trace_current();
+}
+
+/// Keeps the code of this module loaded. Called by everything that switches a key on, before it holds a lock.
+pub(crate) fn pin_this_object() {
+    exit::pin_this_object();
 }
 
 /// Prepares what a later claim needs. Called by everything that switches a key on, before it does.

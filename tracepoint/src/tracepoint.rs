@@ -200,7 +200,7 @@ fn written(type_name: fn() -> &'static str) -> String {
 pub trait TracepointType: Sized + 'static {
     /// The arguments of one call.
     #[doc(hidden)]
-    type Args<'a>;
+    type Args<'a>: Copy;
     /// The function pointer type of a probe.
     #[doc(hidden)]
     type Signature: Copy + Send + Sync + 'static;
@@ -210,10 +210,16 @@ pub trait TracepointType: Sized + 'static {
     /// The condition of the declaration.
     #[doc(hidden)]
     fn holds(args: &Self::Args<'_>) -> bool;
-    /// Hands the field block's values to the marker stage; nothing to do for a bare hook.
+    /// Whether there is a field block, and no condition: what the short way of [`fire`] is for.
+    #[doc(hidden)]
+    const PLAIN: bool = false;
+    /// Hands the field block's values to the marker stage; nothing to do for a bare hook. `false` if nothing was done, on
+    /// the short way.
     #[doc(hidden)]
     #[inline(always)]
-    fn mark(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) {}
+    fn mark<const SHORT: bool>(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) -> bool {
+        true
+    }
     /// Calls a probe that is a function pointer.
     #[doc(hidden)]
     fn call(probe: Self::Signature, args: &Self::Args<'_>);
@@ -236,26 +242,42 @@ where
 }
 
 /// The cold path of a site: condition, marker, probes.
+///
+/// What is most frequent takes a short way, without a call and without anything that is not needed for it: an event outside any other,
+/// without a condition, with one subscriber, a channel, and no filter and no probe. Whatever else there is takes the long one.
 #[doc(hidden)]
 #[inline(always)]
-pub fn fire<T: TracepointType>(args: &T::Args<'_>) {
-    thread::section(|slot| {
-        // A condition that panics does not hold.
-        match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(panic) => {
-                T::tracepoint().panics.fetch_add(1, Ordering::Relaxed);
-                return crate::panic::swallow(panic);
+pub fn fire<T: TracepointType>(args: T::Args<'_>) {
+    if T::PLAIN {
+        if let Some((slot, outside)) = thread::enter_outermost() {
+            if T::tracepoint().has_probes() || !T::mark::<true>(slot, &args) {
+                fire_inside::<T>(slot, args);
             }
+            slot.section.exit_outermost(outside);
+            return;
         }
-        let tracepoint = T::tracepoint();
-        if let Some(marker) = tracepoint.marker() {
-            if marker.is_on() {
-                T::mark(slot, args);
-            }
+    }
+    fire_anywhere::<T>(args);
+}
+
+#[cold]
+#[inline(never)]
+fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
+    thread::section(|slot| fire_inside::<T>(slot, args));
+}
+
+#[inline(never)]
+fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
+    // A condition that panics does not hold.
+    match catch_unwind(AssertUnwindSafe(|| T::holds(&args))) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(panic) => {
+            T::tracepoint().panics.fetch_add(1, Ordering::Relaxed);
+            return crate::panic::swallow(panic);
         }
-        // SAFETY: `args` are live arguments of T, whose tracepoint this is.
-        unsafe { tracepoint.run_probes(slot, std::ptr::from_ref(args).cast()) };
-    });
+    }
+    T::mark::<false>(slot, &args);
+    // SAFETY: `args` are live arguments of T, whose tracepoint this is.
+    unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
 }

@@ -5,8 +5,12 @@
 #[path = "common/site.rs"]
 mod site;
 
-use site::{Entry, LENGTH, OFF, ON, Site, assert_all, assert_all_off, byte, site_in, sites_of_key_in};
-use std::sync::atomic::{AtomicU64, Ordering};
+use site::{
+    BREAKPOINT, Entry, LENGTH, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, site_in, sites_of_key_in,
+};
+use std::array;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 tracepoint::define_trace! {
     provider = "site_corrupted";
@@ -22,6 +26,9 @@ fn victim() {
 fn neighbour() {
     tracepoint::trace!(fired(100));
 }
+
+/// The tests change the same site.
+static ALONE: Mutex<()> = Mutex::new(());
 
 static SUM: AtomicU64 = AtomicU64::new(0);
 
@@ -57,12 +64,44 @@ fn code_around(site: Site) -> Vec<u8> {
     (site.address - 8..site.address + LENGTH + 8).map(byte).collect()
 }
 
+/// Data that looks like a site: the instruction will stand there, with the distance from here to the victim's cold path.
+static DATA: [AtomicU8; LENGTH] = [const { AtomicU8::new(BREAKPOINT) }; LENGTH];
+
+#[test]
+fn what_is_not_code_is_left_alone() {
+    let _alone = ALONE.lock();
+    let site = site_in(victim as *const ());
+    let address = (&raw const DATA).addr();
+    let distance = site.cold.wrapping_sub(address + LENGTH).cast_signed();
+    let distance = i32::try_from(distance).expect("near enough").to_le_bytes();
+    let instruction: [u8; LENGTH] = array::from_fn(|n| if n < 2 { [PREFIX, OFF][n] } else { distance[n - 2] });
+    for (place, byte) in DATA.iter().zip(instruction) {
+        place.store(byte, Ordering::Relaxed);
+    }
+    let before = tracepoint::platform().foreign_sites;
+    let away = i32::try_from(address.wrapping_sub(site.entry().addr()).cast_signed()).expect("near enough");
+    with_entry(
+        site,
+        |entry| entry.site = away,
+        || {
+            let probe = register_trace_fired(|_| ()).expect("switches");
+            assert_eq!(DATA.each_ref().map(|byte| byte.load(Ordering::Relaxed)), instruction);
+            drop(probe);
+            assert_eq!(DATA.each_ref().map(|byte| byte.load(Ordering::Relaxed)), instruction);
+            assert_eq!(tracepoint::platform().foreign_sites, before + 2, "once on the way on, once on the way off");
+        },
+    );
+    assert_eq!(cycle(), 101, "whole again");
+    assert_all_off();
+}
+
 #[test]
 fn a_corrupted_entry_is_left_alone() {
+    let _alone = ALONE.lock();
     let site = site_in(victim as *const ());
     let others: Vec<Site> = sites_of_key_in(victim as *const ()).into_iter().filter(|other| *other != site).collect();
     let before = code_around(site);
-    let mut expected = 0;
+    let mut expected = tracepoint::platform().foreign_sites;
     assert_all_off();
     assert_eq!(cycle(), 101);
 

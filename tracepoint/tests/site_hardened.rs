@@ -8,7 +8,9 @@
 #[path = "common/site.rs"]
 mod site;
 
-use site::{OFF, ON, PAGE, Site, assert_all, assert_all_off, site_in, sites, sites_of_key_in};
+use site::{
+    OFF, ON, PAGE, Site, assert_all, assert_all_off, assert_code_is_not_writable, code_maps, site_in, sites_of_key_in,
+};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -24,6 +26,7 @@ tracepoint::define_trace! {
     provider = "site_hardened";
     fired(n: u64) { n: u64 = n }
     spread(n: usize);
+    crowd(n: usize);
 }
 
 #[inline(never)]
@@ -42,6 +45,20 @@ fn fire_spread<const N: usize>() {
 
 const SPREAD: [fn(); 6] =
     [fire_spread::<0>, fire_spread::<1>, fire_spread::<2>, fire_spread::<3>, fire_spread::<4>, fire_spread::<5>];
+
+/// Sites of one key in functions that are padded apart.
+#[inline(never)]
+fn fire_crowd<const N: usize>() {
+    tracepoint::trace!(crowd(N));
+}
+
+macro_rules! crowd {
+    ($($n:literal)*) => { [$(fire_crowd::<$n> as fn()),*] };
+}
+
+static CROWD: [fn(); 40] = crowd!(
+    0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39
+);
 
 static HITS: AtomicU64 = AtomicU64::new(0);
 
@@ -66,6 +83,26 @@ fn assert_switches() {
         assert_eq!(fired_hits(), 0);
         assert_all_off();
     }
+}
+
+/// The same of so many sites together that one by one they would take long.
+fn assert_crowd_switches() {
+    let sites = sites_of_key_in(CROWD[0] as *const ());
+    for _ in 0..3 {
+        let probe = register_trace_crowd(|_| {
+            HITS.fetch_add(1, Ordering::Relaxed);
+        })
+        .expect("switches");
+        assert_all(&sites, ON);
+        for fire in CROWD {
+            fire();
+        }
+        assert_eq!(HITS.swap(0, Ordering::Relaxed), CROWD.len() as u64);
+        drop(probe);
+        assert_all_off();
+    }
+    let platform = tracepoint::platform();
+    assert_eq!((platform.stuck_sites, platform.foreign_sites, platform.stayed_writable), (0, 0, 0));
 }
 
 // -- restrictions -------------------------------------------------------------------------------------------------------
@@ -124,11 +161,15 @@ fn become_a_daemon() {
     assert_eq!(try_proc_mem(), Err(libc::EACCES), "the restriction holds");
 }
 
-/// A system call that is refused with EPERM.
+/// A system call that is refused.
 enum Refused {
     Membarrier,
     /// `mprotect` that makes anything executable.
     MakingExecutable,
+    /// `mprotect` to exactly what code has usually.
+    MakingUnwritable,
+    /// As `MakingExecutable`, but the process ends by it.
+    MakingExecutableKills,
 }
 
 /// Installs a filter for this thread and those that it starts.
@@ -157,6 +198,20 @@ fn refuse(refused: &[Refused]) {
                 step(LOAD, PROTECTION, 0),
                 step(IF_SET, libc::PROT_EXEC.cast_unsigned(), 1),
                 step(RETURN, REFUSE, 0),
+            ]),
+            Refused::MakingUnwritable => program.extend([
+                step(LOAD, NUMBER, 0),
+                step(IF_EQUAL, libc::SYS_mprotect.cast_unsigned() as u32, 3),
+                step(LOAD, PROTECTION, 0),
+                step(IF_EQUAL, (libc::PROT_READ | libc::PROT_EXEC).cast_unsigned(), 1),
+                step(RETURN, REFUSE, 0),
+            ]),
+            Refused::MakingExecutableKills => program.extend([
+                step(LOAD, NUMBER, 0),
+                step(IF_EQUAL, libc::SYS_mprotect.cast_unsigned() as u32, 3),
+                step(LOAD, PROTECTION, 0),
+                step(IF_SET, libc::PROT_EXEC.cast_unsigned(), 1),
+                step(RETURN, libc::SECCOMP_RET_KILL_PROCESS, 0),
             ]),
         }
     }
@@ -225,6 +280,7 @@ fn memory_may_not_become_writable_and_executable() {
     in_a_process("memory_may_not_become_writable_and_executable", || {
         deny_write_execute();
         assert_switches();
+        assert_crowd_switches();
         assert_eq!(tracepoint::platform().stuck_sites, 0);
     });
 }
@@ -236,8 +292,18 @@ fn a_filter_from_the_beginning() {
         assert_eq!(try_mprotect((fire as *const ()).expose_provenance()), Err(libc::EPERM), "the restriction holds");
         assert_eq!(try_membarrier(), Err(libc::EPERM), "the restriction holds");
         with_a_busy_thread(assert_switches);
+        assert_crowd_switches();
         let platform = tracepoint::platform();
         assert_eq!((platform.grace_periods, platform.kept, platform.stuck_sites), ("fences", 0, 0));
+    });
+}
+
+#[test]
+fn a_filter_that_kills() {
+    in_a_process("a_filter_that_kills", || {
+        refuse(&[Refused::MakingExecutableKills]);
+        assert_switches();
+        assert_crowd_switches();
     });
 }
 
@@ -306,6 +372,7 @@ fn a_daemon_that_may_not_be_inspected() {
         become_a_daemon();
         with_a_busy_thread(assert_switches);
         assert_eq!(tracepoint::platform().stuck_sites, 0);
+        assert_crowd_switches();
         assert_code_is_not_writable();
     });
 }
@@ -319,20 +386,6 @@ fn proc_is_not_mounted() {
         with_a_busy_thread(assert_switches);
         assert_eq!(tracepoint::platform().stuck_sites, 0);
     });
-}
-
-/// No page of the sites' code has stayed writable.
-fn assert_code_is_not_writable() {
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("readable");
-    for line in maps.lines() {
-        let mut words = line.split(' ');
-        let (range, permissions) = (words.next().expect("a range"), words.next().expect("permissions"));
-        let (start, end) = range.split_once('-').expect("two addresses");
-        let [start, end] = [start, end].map(|address| usize::from_str_radix(address, 16).expect("hexadecimal"));
-        if sites().iter().any(|site| (start..end).contains(&site.address)) {
-            assert!(permissions.starts_with("r-x"), "{line}");
-        }
-    }
 }
 
 struct Ignore;
@@ -376,7 +429,35 @@ fn neither_way_is_allowed() {
             assert_eq!(refused.to_string(), message);
             assert_nothing_is_on();
         }
-        assert_eq!(tracepoint::platform().stuck_sites, 0);
+        let platform = tracepoint::platform();
+        assert_eq!((platform.stuck_sites, platform.stayed_writable), (0, 0));
+    });
+}
+
+#[test]
+fn code_that_stays_writable() {
+    in_a_process("code_that_stays_writable", || {
+        become_a_daemon();
+        // The filter is that of one thread.
+        let probe = thread::spawn(|| {
+            refuse(&[Refused::MakingUnwritable]);
+            register().expect("switches")
+        })
+        .join()
+        .expect("no panic");
+        assert_all(&sites_of_key_in(fire as *const ()), ON);
+        let platform = tracepoint::platform();
+        assert!(platform.stayed_writable > 0 && platform.stuck_sites == 0, "{platform}");
+        assert!(platform.to_string().contains("times code stayed writable"), "{platform}");
+        assert!(code_maps().iter().any(|line| line.contains("rwx")), "the restriction holds");
+
+        // The next batch, of whatever sites, makes up for it.
+        drop(register_trace_spread(|_| ()).expect("switches"));
+        assert_code_is_not_writable();
+        assert_eq!(tracepoint::platform().stayed_writable, platform.stayed_writable);
+        drop(probe);
+        assert_all_off();
+        assert_code_is_not_writable();
     });
 }
 
@@ -435,5 +516,34 @@ fn one_page_is_refused() {
         assert_eq!((platform.stuck_sites, platform.foreign_sites), (0, 0));
         assert_code_is_not_writable();
         assert_all_off();
+    });
+}
+
+#[test]
+fn one_page_is_refused_while_on() {
+    in_a_process("one_page_is_refused_while_on", || {
+        let sites = sites_of_key_in(SPREAD[0] as *const ());
+        let page_of = |site: &Site| site.address / PAGE * PAGE;
+        let first = page_of(&sites[0]);
+        let (refused, others): (Vec<Site>, Vec<Site>) = sites.iter().partition(|site| page_of(site) == first);
+        assert!(!others.is_empty(), "the sites lie on several pages");
+        for by_mprotect in [false, true] {
+            let probe = register_trace_spread(|_| ()).expect("switches");
+            assert_all(&sites, ON);
+            if by_mprotect {
+                become_a_daemon();
+            } else {
+                seal_page(first);
+            }
+            // What can be switched off is, though the first page cannot.
+            drop(probe);
+            assert_all(&refused, ON);
+            assert_all(&others, OFF);
+        }
+        assert_eq!(tracepoint::platform().stuck_sites, 2 * refused.len() as u64);
+        // Those that are on lead to nobody.
+        for fire in SPREAD {
+            fire();
+        }
     });
 }

@@ -5,7 +5,7 @@
 #[path = "common/site.rs"]
 mod site;
 
-use site::{OFF, ON, PAGE, assert_all, assert_all_off, site_in, sites_of_key_in};
+use site::{OFF, ON, PAGE, assert_all, assert_all_off, assert_code_is_not_writable, site_in, sites_of_key_in};
 use std::array;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,9 +71,11 @@ fn a_thousand_sites_are_switched_together() {
         })
         .expect("switches");
         assert_all(&sites, ON);
+        assert_code_is_not_writable();
         assert_eq!(fire_all(times), [times; 1000], "each site was hit as often as it was run");
         probe.unregister();
         assert_all(&sites, OFF);
+        assert_code_is_not_writable();
         assert_eq!(fire_all(1), [0; 1000]);
     }
     assert_all_off();

@@ -13,6 +13,7 @@ pub mod lttng;
 pub mod none;
 pub mod ours;
 pub mod probe;
+pub mod record;
 pub mod static_keys;
 pub mod tracing;
 mod uprobe;
@@ -26,6 +27,7 @@ use crate::variant::Variant;
 pub const VARIANTS: &[&[Variant]] = &[
     none::VARIANTS,
     ours::VARIANTS,
+    record::VARIANTS,
     flag::VARIANTS,
     leak::VARIANTS,
     probe::VARIANTS,

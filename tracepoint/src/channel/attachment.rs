@@ -69,6 +69,11 @@ impl Attachment {
         &self.table().rings[slot.index()]
     }
 
+    /// All of them.
+    pub(super) fn rings(&self) -> &[AtomicPtr<Ring>] {
+        &self.table().rings
+    }
+
     /// In the child after fork.
     #[cfg(posix)]
     pub(super) fn detach(&self) {

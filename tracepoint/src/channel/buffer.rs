@@ -29,10 +29,13 @@ use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_pack
 use crate::field::{Fields, Writer};
 use crate::record;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A packet is closed before it is this old, in ns: the 48 bits of a record's time must not run over twice.
 const MAX_AGE: u64 = 1 << 47;
+
+/// A size that no packet has.
+const TOO_LARGE: usize = isize::MAX.cast_unsigned();
 
 /// Where the owner writes. Atomic for the flusher's sake, who closes the packet while the owner is elsewhere (see `gate`); what orders
 /// it is the gate.
@@ -44,6 +47,8 @@ struct Cursor {
     used: AtomicUsize,
     /// The time of the open packet's begin.
     begin: AtomicU64,
+    /// When it is to be closed at the latest.
+    too_old: AtomicU64,
     /// The time of the last record.
     last: AtomicU64,
 }
@@ -113,6 +118,7 @@ impl Buffer {
                 packet: AtomicPtr::new(null_mut()),
                 used: AtomicUsize::new(0),
                 begin: AtomicU64::new(now),
+                too_old: AtomicU64::new(0),
                 last: AtomicU64::new(now),
             },
             counters: NonNull::from(counters),
@@ -145,7 +151,7 @@ impl Buffer {
 
     /// Writes one record: reserve, header word, fields, commit.
     #[inline(always)]
-    pub(super) fn record<V: Fields>(&self, tid: u32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
+    pub(super) fn record<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
         if !self.gate.enter() {
             return Err(Refused::Writing);
         }
@@ -155,15 +161,16 @@ impl Buffer {
     }
 
     #[inline(always)]
-    fn record_inside<V: Fields>(&self, tid: u32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
+    fn record_inside<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
         let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
         // The clock stands behind the last record when a handler recorded between our clock reading and here.
         let last = self.cursor.last.load(Ordering::Relaxed);
         let time = if time < last { self.clamp(last) } else { time };
         let mut used = self.cursor.used.load(Ordering::Relaxed);
-        let age = time - self.cursor.begin.load(Ordering::Relaxed);
-        if used.saturating_add(size) > self.gate.limit() || age >= MAX_AGE {
-            used = self.next_packet(size, tid, time)?;
+        // One comparison for both "nobody has asked for the packet" and "there is room": signed, because a limit of 0 is below `used`.
+        let room = self.gate.limit().wrapping_sub(used).cast_signed();
+        if size.min(TOO_LARGE).cast_signed() > room || time >= self.cursor.too_old.load(Ordering::Relaxed) {
+            used = self.next_packet(size, tid.load(Ordering::Relaxed), time)?;
         }
         let packet = PacketPtr(self.cursor.packet.load(Ordering::Relaxed));
         // SAFETY: the open packet has `size` free bytes at `used`: the header word and the fields.
@@ -205,7 +212,7 @@ impl Buffer {
         }
         let open = !self.cursor.packet.load(Ordering::Relaxed).is_null();
         let used = self.cursor.used.load(Ordering::Relaxed);
-        let young = time - self.cursor.begin.load(Ordering::Relaxed) < MAX_AGE;
+        let young = time < self.cursor.too_old.load(Ordering::Relaxed);
         if open && young && used + size <= self.packet_size {
             // It was asked to be closed before there was anything in it.
             self.gate.set_limit(self.packet_size);
@@ -236,6 +243,7 @@ impl Buffer {
         self.cursor.packet.store(packet.0, Ordering::Relaxed);
         self.cursor.used.store(HEADER_SIZE, Ordering::Relaxed);
         self.cursor.begin.store(time, Ordering::Relaxed);
+        self.cursor.too_old.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
         self.gate.set_limit(self.packet_size);
         Ok(HEADER_SIZE)
     }

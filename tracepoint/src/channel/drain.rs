@@ -12,7 +12,7 @@ use super::packet::{HEADER_SIZE, Opening, empty_packet};
 use super::ring::Ring;
 use crate::clock;
 use crate::control;
-use crate::primitive::heavy_fence;
+use crate::thread;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -91,7 +91,8 @@ impl OpenChannel {
     /// thread's packet reaches the sinks by the next [`drain`](Self::drain). That of a thread that is writing just now is closed by the
     /// thread itself, at its next event, or by the next call.
     ///
-    /// Costs one `membarrier` if there is such a packet. Does nothing if the kernel refuses it by now, nor in a forked child.
+    /// Costs one `membarrier` if there is such a packet, or a grace period where there is none. Does nothing if the kernel refuses it by
+    /// now, nor in a forked child.
     pub fn flush(&self, before: u64) {
         if !self.attachment.is_attached() {
             return;
@@ -100,7 +101,7 @@ impl OpenChannel {
         let rings = self.all_rings();
         let asked: Vec<_> = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.ask(before)).collect();
         // F2: pairs with the fence in `Gate::enter`.
-        if !asked.is_empty() && heavy_fence() {
+        if !asked.is_empty() && thread::owners_saw() {
             asked.into_iter().for_each(Buffer::settle);
         }
     }
@@ -114,7 +115,7 @@ impl OpenChannel {
         }
     }
 
-    fn all_rings(&self) -> Vec<Arc<Ring>> {
+    pub(super) fn all_rings(&self) -> Vec<Arc<Ring>> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -19,7 +19,9 @@
 //!
 //! * **F1/F2**: the owner sets `writing`, then a fence, then loads `limit`; the flusher stores `limit`, then a fence, then loads
 //!   `writing`. One of the two sees what the other did: either the flusher finds the owner writing and leaves it to it, or the owner
-//!   finds 0 and keeps its hands off the packet until it has looked at the state. The asymmetric pair of `membarrier.rs`.
+//!   finds 0 and keeps its hands off the packet until it has looked at the state. The owner's fence is one for the compiler alone,
+//!   the flusher's is `membarrier`'s. Where that is refused from the start, the flusher waits for a grace period instead: whoever
+//!   fires after it has run the full fence with which sections begin there, and loads the 0.
 //! * **F3**: `leave` stores `writing` with Release, `settle` loads it with Acquire: what the owner wrote is there to be closed.
 //! * **F4**: the flusher stores OPEN with Release, `may_switch` loads with Acquire: the packet is closed when the owner goes on.
 //!   The same pair the other way round when the owner takes ASKED back: the flusher does nothing then.
@@ -27,7 +29,7 @@
 //!   two reads what the other put there. If the owner reads the flusher's 0, it sees ASKED too, and puts the 0 back. If the flusher
 //!   reads the owner's limit, its 0 stands.
 
-use crate::primitive::{AtomicUsize, Ordering, light_fence};
+use crate::primitive::{AtomicUsize, Ordering, owners_fence};
 
 const OPEN: usize = 0;
 const ASKED: usize = 1;
@@ -57,7 +59,7 @@ impl Gate {
         }
         self.writing.store(1, Ordering::Relaxed);
         // F1, and for handlers on this thread: what follows stays after the store.
-        light_fence();
+        owners_fence();
         true
     }
 
@@ -104,7 +106,7 @@ impl Gate {
 
     // -- the flusher: one at a time -------------------------------------------------------------------------------------
 
-    /// Wants the open packet closed. To be followed by a `heavy_fence` (F2), one for any number of gates, and then by `settle`.
+    /// Wants the open packet closed. To be followed by `thread::owners_saw` (F2), once for any number of gates, and then by `settle`.
     pub(crate) fn ask(&self) {
         // An earlier request may still stand.
         let _ = self.state.compare_exchange(OPEN, ASKED, Ordering::Relaxed, Ordering::Relaxed);

@@ -60,6 +60,8 @@ pub struct OpenChannel {
     pub(super) config: Channel,
     pub(super) uuid: [u8; 16],
     pub(super) class: u32,
+    /// While the channel is open, the process keeps its clock.
+    clock: clock::InUse,
     pub(super) start: u64,
     max_events: usize,
     events: AtomicU32,
@@ -116,6 +118,7 @@ impl OpenChannel {
         let max_events = max_events.clamp(1, MAX_EVENTS);
         let no_memory =
             |layout: Layout, error| ConfigError(format!("no memory for a ring of {} bytes: {error}", layout.size));
+        let in_use = clock::InUse::begin();
         let start = clock::now();
         let layout = Layout::of_orphans(max_events);
         let request = RingRequest::new(&config.name, class, None, layout.size);
@@ -130,6 +133,7 @@ impl OpenChannel {
             pool: Pool::new(config.spares.clamp(1, config.max_rings)),
             uuid,
             class,
+            clock: in_use,
             start,
             max_events,
             events: AtomicU32::new(0),
@@ -142,7 +146,12 @@ impl OpenChannel {
             strays: (0..max_events).map(|_| EventCounters::default()).collect(),
             config,
         });
-        channel.maintain().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
+        if let Err(error) = channel.maintain() {
+            // With fewer spares than wanted it goes on, and whoever drains tries again.
+            if channel.all_rings().is_empty() {
+                return Err(no_memory(Layout::of_ring(&channel.config, max_events), error));
+            }
+        }
         Self::publish(|open| open.push(Arc::clone(&channel)));
         Ok(channel)
     }
@@ -150,6 +159,7 @@ impl OpenChannel {
     /// Takes the channel out of the list of open ones. Its subscriptions have ended.
     pub fn close(&self) {
         Self::publish(|open| open.retain(|other| !std::ptr::eq(Arc::as_ptr(other), self)));
+        self.clock.end();
     }
 
     fn publish(change: impl FnOnce(&mut Vec<Arc<Self>>)) {
@@ -332,10 +342,11 @@ impl OpenChannel {
         judge: impl FnOnce() -> Verdict,
     ) {
         let Some(ring) = self.ring(slot) else { return self.orphaned(id, judge()) };
-        ring.event(id.0).fired.increment();
+        let event = ring.event(id.0);
+        event.fired.increment();
         match judge() {
-            Verdict::Accepted => ring.record(id.0, time, values),
-            Verdict::Refused => ring.event(id.0).filtered.increment(),
+            Verdict::Accepted => ring.record(event, id.0, time, values),
+            Verdict::Refused => event.filtered.increment(),
             Verdict::Panicked => ring.lost(id.0, Loss::Panicked),
         }
     }

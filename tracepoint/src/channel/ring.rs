@@ -96,9 +96,12 @@ impl Ring {
         unsafe { self.account.as_ref() }
     }
 
+    /// The entry of an event id that the channel has given.
     #[inline(always)]
     pub(super) fn event(&self, id: u16) -> &EventCounters {
-        &self.account()[id as usize]
+        debug_assert!(usize::from(id) < self.account().len(), "the channel has given the id");
+        // SAFETY: ids are given by the channel, which has as many entries in each account, and `Subscriber::record` refuses others.
+        unsafe { self.account().get_unchecked(usize::from(id)) }
     }
 
     // -- data plane: the owner ------------------------------------------------------------------------------------------
@@ -114,21 +117,24 @@ impl Ring {
         self.header().state.store(ENDED, Ordering::Release);
     }
 
-    /// Records an event, or counts why not.
+    /// Records an event, or counts why not. `event` is the entry of `id`.
     #[inline(always)]
-    pub(super) fn record<V: Fields>(&self, id: u16, time: u64, values: &V) {
-        let tid = self.header().tid.load(Ordering::Relaxed);
-        match self.main.record(tid, id, time, values) {
-            Ok(()) => self.event(id).recorded.increment(),
-            Err(refused) => self.not_in_main(refused, tid, id, time, values),
+    pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
+        match self.main.record(&self.header().tid, id, time, values) {
+            Ok(()) => event.recorded.increment(),
+            Err(refused) => {
+                let values = *values;
+                self.not_in_main(refused, id, time, &values);
+            }
         }
     }
 
     #[cold]
-    fn not_in_main<V: Fields>(&self, refused: Refused, tid: u32, id: u16, time: u64, values: &V) {
+    #[inline(never)]
+    fn not_in_main<V: Fields>(&self, refused: Refused, id: u16, time: u64, values: &V) {
         match refused {
             Refused::Lost(reason) => self.lost(id, reason),
-            Refused::Writing => match self.nested.record(tid, id, time, values) {
+            Refused::Writing => match self.nested.record(&self.header().tid, id, time, values) {
                 Ok(()) => self.event(id).recorded.increment(),
                 Err(Refused::Lost(reason)) => self.lost_in(&self.nested, id, reason),
                 Err(Refused::Writing) => self.lost_in(&self.nested, id, Loss::Nested),
@@ -198,10 +204,10 @@ mod tests {
     fn handlers_write_beside_a_write() {
         let ring = ring();
         ring.main.interrupted(|| {
-            ring.record(0, 200, &(1u64, ()));
-            ring.nested.interrupted(|| ring.record(0, 300, &(2u64, ())));
+            ring.record(ring.event(0), 0, 200, &(1u64, ()));
+            ring.nested.interrupted(|| ring.record(ring.event(0), 0, 300, &(2u64, ())));
         });
-        ring.record(0, 400, &(3u64, ()));
+        ring.record(ring.event(0), 0, 400, &(3u64, ()));
         let event = ring.event(0);
         assert_eq!((event.recorded.get(), event.lost(Loss::Nested).get()), (2, 1));
         let [main, nested] = ring.buffers().map(Buffer::account);
@@ -213,8 +219,8 @@ mod tests {
     #[test]
     fn time_does_not_go_back_and_says_so() {
         let ring = ring();
-        ring.record(0, 500, &(1u64, ()));
-        ring.record(0, 400, &(2u64, ()));
+        ring.record(ring.event(0), 0, 500, &(1u64, ()));
+        ring.record(ring.event(0), 0, 400, &(2u64, ()));
         assert_eq!(ring.main.account().clamped, 1);
         ring.flush();
         let packets = ring.main.closed_packets();

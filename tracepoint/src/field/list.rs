@@ -4,7 +4,7 @@ use super::sealed::Sealed;
 use super::value::{FieldValue, Value, Writer};
 
 /// The evaluated fields of an event: `()`, `(first, rest)`, or [`Both`] of two. Sealed.
-pub trait Fields: Sealed {
+pub trait Fields: Sealed + Copy {
     /// How many fields there are.
     #[doc(hidden)]
     const COUNT: usize;

@@ -108,7 +108,7 @@ pub trait Elements: std::fmt::Debug {
 /// One value of a field block: the macros build them, the marker stage writes them.
 ///
 /// Sealed: the ring trusts `encode` to write what `encoded_size` said.
-pub trait FieldValue: Sealed {
+pub trait FieldValue: Sealed + Copy {
     /// How many bytes `encode` will write; the same at every call.
     #[doc(hidden)]
     fn encoded_size(&self) -> usize;

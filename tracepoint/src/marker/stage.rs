@@ -2,7 +2,7 @@
 
 use super::descriptor::{FieldView, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Filter, Subscriber, SubscriberList};
-use crate::channel::Verdict;
+use crate::channel::{Express, Verdict};
 use crate::clock;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
@@ -12,8 +12,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// An event between its clock reading and its delivery. The expansion of a field block hands it the values.
 #[derive(Debug)]
-pub struct Stage<'s, M> {
+pub struct Stage<'s, M, const SHORT: bool> {
     list: &'s SubscriberList,
+    /// The one who gets it, on the short way.
+    only: Option<Express<'s>>,
     slot: &'static ThreadSlot,
     time: u64,
     /// Set when the values are there: from then on the event is accounted for.
@@ -25,27 +27,36 @@ pub struct Stage<'s, M> {
 #[derive(Debug)]
 pub struct Emitted(());
 
-impl<M: MarkerType> Stage<'_, M> {
+impl<M: MarkerType, const SHORT: bool> Stage<'_, M, SHORT> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
         self.emitted.set(true);
-        for entry in &self.list.entries {
-            let Subscriber { consumer, filter } = &entry.subscriber;
-            let judge = || match filter {
-                None => Verdict::Accepted,
-                Some(filter) => judge(filter.as_ref(), FieldView::new::<M>(values)),
-            };
-            match consumer {
-                Consumer::Record { channel, id } => channel.serve(self.slot, *id, self.time, values, judge),
-                Consumer::Aggregate(aggregate) => {
-                    if let Verdict::Accepted = judge() {
-                        observe(aggregate.as_ref(), self.time, FieldView::new::<M>(values));
-                    }
+        match self.only {
+            Some(express) if SHORT => express.record(self.time, values),
+            _ => serve_all::<M>(self.list, self.slot, self.time, values),
+        }
+        Emitted(())
+    }
+}
+
+/// The long way.
+#[inline(always)]
+fn serve_all<M: MarkerType>(list: &SubscriberList, slot: &'static ThreadSlot, time: u64, values: &M::Values<'_>) {
+    for entry in &list.entries {
+        let Subscriber { consumer, filter } = &entry.subscriber;
+        let judge = || match filter {
+            None => Verdict::Accepted,
+            Some(filter) => judge(filter.as_ref(), FieldView::new::<M>(values)),
+        };
+        match consumer {
+            Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, judge),
+            Consumer::Aggregate(aggregate) => {
+                if judge() == Verdict::Accepted {
+                    observe(aggregate.as_ref(), time, FieldView::new::<M>(values));
                 }
             }
         }
-        Emitted(())
     }
 }
 
@@ -68,23 +79,32 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     }
 }
 
-/// Reads the clock. `None` if nobody is subscribed (any more).
+/// Reads the clock. `None`, with nothing done, if nobody is subscribed (any more), or, on the short way, if that is not for this event.
 #[inline(always)]
-fn begin<'s, M: MarkerType>(slot: &'static ThreadSlot, emitted: &'s Cell<bool>) -> Option<Stage<'s, M>> {
+fn begin<'s, M: MarkerType, const SHORT: bool>(
+    slot: &'static ThreadSlot,
+    emitted: &'s Cell<bool>,
+) -> Option<Stage<'s, M, SHORT>> {
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
     let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
-    Some(Stage { list, slot, time: clock::now(), emitted, marker: PhantomData })
+    let only = if SHORT { Some(list.only.as_ref()?.express(slot)?) } else { None };
+    Some(Stage { list, only, slot, time: clock::now(), emitted, marker: PhantomData })
 }
 
-/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section.
+/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section. `false` if
+/// nothing was done.
 #[inline(always)]
-pub fn derived<M: MarkerType>(slot: &'static ThreadSlot, evaluate: impl FnOnce(Stage<'_, M>) -> Emitted) {
+pub fn derived<M: MarkerType, const SHORT: bool>(
+    slot: &'static ThreadSlot,
+    evaluate: impl FnOnce(Stage<'_, M, SHORT>) -> Emitted,
+) -> bool {
     let emitted = Cell::new(false);
-    let Some(stage) = begin::<M>(slot, &emitted) else { return };
+    let Some(stage) = begin::<M, SHORT>(slot, &emitted) else { return false };
     let list = stage.list;
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
         panicked((!emitted.get()).then_some(list), slot, panic);
     }
+    true
 }
 
 /// `unserved` are those who did not get the event: none, if what panicked was the drop of a temporary, after the values were
@@ -106,7 +126,7 @@ fn panicked(unserved: Option<&SubscriberList>, slot: &'static ThreadSlot, panic:
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
     thread::section(|slot| {
         let emitted = Cell::new(false);
-        if let Some(stage) = begin::<M>(slot, &emitted) {
+        if let Some(stage) = begin::<M, false>(slot, &emitted) {
             stage.emit(values);
         }
     });

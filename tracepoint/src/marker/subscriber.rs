@@ -1,7 +1,7 @@
 //! Who subscribed to a marker: recorders (a channel) and aggregates, each with an optional filter.
 
 use super::descriptor::{FieldView, Marker};
-use crate::channel::{EventId, OpenChannel};
+use crate::channel::{EventId, Only, OpenChannel};
 use crate::control::{self, Garbage, Locked};
 use crate::key::Turn;
 use crate::site::SwitchError;
@@ -90,6 +90,20 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
+    /// The way to the only subscriber, if that is a channel without a filter. Its channel is kept by `entries`.
+    pub(super) only: Option<Only>,
+}
+
+impl SubscriberList {
+    fn new(entries: Vec<Entry>) -> Self {
+        let only = match &entries[..] {
+            [Entry { subscriber: Subscriber { consumer: Consumer::Record { channel, id }, filter: None }, .. }] => {
+                Some(Only::new(channel, *id))
+            }
+            _ => None,
+        };
+        Self { entries: entries.into(), only }
+    }
 }
 
 /// A place in a marker's list. Dropping it unsubscribes, and waits until the subscriber is not in use any more (unless it is
@@ -125,7 +139,7 @@ impl Marker {
     }
 
     fn publish(&self, entries: Vec<Entry>, _: &Locked<'_>) -> Option<Garbage> {
-        let next = (!entries.is_empty()).then(|| Box::new(SubscriberList { entries: entries.into() }));
+        let next = (!entries.is_empty()).then(|| Box::new(SubscriberList::new(entries)));
         self.subscribers.replace(next).map(|old| Box::new(old) as Garbage)
     }
 

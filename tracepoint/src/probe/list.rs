@@ -23,8 +23,8 @@ struct Node<F> {
 #[derive(Debug)]
 struct NodeHead {
     tracepoint: &'static Tracepoint,
-    /// The probe has panicked and is not called again. Set by a site, which may be in a signal handler: so that is all it does, and
-    /// the next change of the list leaves the node out.
+    /// The probe has panicked and is not called again. Set by a site, which may be in a signal handler: so that is all it does. The
+    /// node stays in the list until the probe is unregistered, which promises that what the probe owned has been dropped by then.
     dead: AtomicBool,
 }
 
@@ -69,6 +69,12 @@ unsafe impl Sync for ProbeList {}
 // -- data plane ---------------------------------------------------------------------------------------------------------
 
 impl Tracepoint {
+    /// Whether any probe is connected just now.
+    #[inline(always)]
+    pub(crate) fn has_probes(&self) -> bool {
+        self.probes.is_some()
+    }
+
     /// Runs all probes. Called inside a section of `slot`.
     ///
     /// # Safety

@@ -1,6 +1,7 @@
 //! The flag form: a site loads the key's flag.
 
 use super::{SiteReport, SwitchError};
+use crate::control::Locked;
 use crate::key::Key;
 use crate::marker::Marker;
 use crate::tracepoint::Tracepoint;
@@ -23,7 +24,7 @@ macro_rules! __tracepoint_anchor {
 
 /// The flags are the keys' own: nothing is left to do.
 #[expect(clippy::unnecessary_wraps, reason = "the twin can fail")]
-pub(crate) fn switch(_: &[(&'static Key, bool)]) -> Result<(), SwitchError> {
+pub(crate) fn switch(_: &[(&'static Key, bool)], _: &Locked<'_>) -> Result<(), SwitchError> {
     Ok(())
 }
 
@@ -32,20 +33,20 @@ pub(crate) fn switch(_: &[(&'static Key, bool)]) -> Result<(), SwitchError> {
 pub(crate) enum Object {}
 
 impl Object {
-    pub(crate) const fn tracepoints(&self) -> &'static [&'static Tracepoint] {
+    pub(crate) const fn tracepoints(&self) -> &[&'static Tracepoint] {
         match *self {}
     }
 
-    pub(crate) const fn markers(&self) -> &'static [&'static Marker] {
+    pub(crate) const fn markers(&self) -> &[&'static Marker] {
         match *self {}
     }
 }
 
 /// Objects that made themselves known.
-pub(crate) fn objects() -> impl Iterator<Item = &'static Object> {
+pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object> {
     std::iter::empty()
 }
 
-pub(crate) fn report() -> SiteReport {
+pub(crate) fn report(_: &Locked<'_>) -> SiteReport {
     SiteReport { form: "flag", ..SiteReport::default() }
 }

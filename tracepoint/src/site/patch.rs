@@ -19,7 +19,7 @@
 //!
 //! # What the linker gathers
 //!
-//! Each site has an [`Entry`](entry::Entry) in the section `tracepoint_sites` of the linked object that it is in: an executable, a
+//! Each site has an [`Entry`] in the section `tracepoint_sites` of the linked object that it is in: an executable, a
 //! shared object. A constructor, of which the linker keeps one for each object, makes the object known to the core
 //! ([`register_object`]); a destructor takes it back when the object is unloaded. `linkme`'s slices see one object only, that of
 //! the core; the constructor also brings the object's own tables of tracepoints and markers.
@@ -28,7 +28,8 @@
 //!
 //! Under the control lock, in [`switch`]: collect the entries of the keys; *verify* that the bytes at each site are one of the two
 //! forms, with the distance that its entry says; write; verify again. A site whose bytes are neither (a debugger's breakpoint, a
-//! corrupted entry) is left alone and counted. Writing is in [`text`].
+//! corrupted entry) is left alone and counted. Writing is in [`text`]. (A uprobe on a site that is on goes unnoticed until it is to be
+//! switched off; the kernel runs the file's copy of the instruction, `41 BB`, so that the site is off as long as the uprobe is there.)
 //!
 //! ```text
 //!   OFF ──key on──▶ verified ──byte written──▶ ON ──key off──▶ verified ──byte written──▶ OFF
@@ -39,17 +40,23 @@ mod entry;
 mod object;
 mod segment;
 mod text;
+mod writable;
 
 pub(crate) use object::{Object, objects};
 pub use object::{register_object, unregister_object};
 
 use super::{SiteReport, SwitchError};
+use crate::control::Locked;
 use crate::key::Key;
-use entry::{Form, Site};
-use std::sync::atomic::{AtomicU64, Ordering};
+use entry::{Entry, Form};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use text::Patch;
 
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
+
+/// A site was left that is not as its key is. Changed under the control lock.
+static UNSETTLED: AtomicBool = AtomicBool::new(false);
 
 /// The section names and symbols are spelt once: here, for sites and anchors.
 ///
@@ -59,11 +66,11 @@ static STUCK: AtomicU64 = AtomicU64::new(0);
 #[macro_export]
 macro_rules! __tracepoint_object {
     () => {
-        ".ifndef __tracepoint_object_v1
-        .pushsection .data.__tracepoint_object_v1,\"awG\",@progbits,__tracepoint_object_v1,comdat
+        ".ifndef __tracepoint_object_v2
+        .pushsection .data.__tracepoint_object_v2,\"awG\",@progbits,__tracepoint_object_v2,comdat
         .balign 8
-        .weak __tracepoint_object_v1
-        .hidden __tracepoint_object_v1
+        .weak __tracepoint_object_v2
+        .hidden __tracepoint_object_v2
         .weak __start_tracepoint_sites
         .hidden __start_tracepoint_sites
         .weak __stop_tracepoint_sites
@@ -76,7 +83,7 @@ macro_rules! __tracepoint_object {
         .hidden __stop_linkme_TRACEPOINTS
         .hidden __start_linkme_MARKERS
         .hidden __stop_linkme_MARKERS
-        __tracepoint_object_v1:
+        __tracepoint_object_v2:
         .quad 0
         .quad __start_tracepoint_sites
         .quad __stop_tracepoint_sites
@@ -84,27 +91,27 @@ macro_rules! __tracepoint_object {
         .quad __stop_linkme_TRACEPOINTS
         .quad __start_linkme_MARKERS
         .quad __stop_linkme_MARKERS
-        .fill 8, 8, 0
+        .fill 12, 8, 0
         .popsection
-        .pushsection .text.__tracepoint_object_v1,\"axG\",@progbits,__tracepoint_object_v1,comdat
-        .weak __tracepoint_ctor_v1
-        .hidden __tracepoint_ctor_v1
-        __tracepoint_ctor_v1:
-        lea rdi, [rip + __tracepoint_object_v1]
+        .pushsection .text.__tracepoint_object_v2,\"axG\",@progbits,__tracepoint_object_v2,comdat
+        .weak __tracepoint_ctor_v2
+        .hidden __tracepoint_ctor_v2
+        __tracepoint_ctor_v2:
+        lea rdi, [rip + __tracepoint_object_v2]
         jmp qword ptr [rip + {register}@GOTPCREL]
-        .weak __tracepoint_dtor_v1
-        .hidden __tracepoint_dtor_v1
-        __tracepoint_dtor_v1:
-        lea rdi, [rip + __tracepoint_object_v1]
+        .weak __tracepoint_dtor_v2
+        .hidden __tracepoint_dtor_v2
+        __tracepoint_dtor_v2:
+        lea rdi, [rip + __tracepoint_object_v2]
         jmp qword ptr [rip + {unregister}@GOTPCREL]
         .popsection
-        .pushsection .init_array,\"awG\",@init_array,__tracepoint_object_v1,comdat
+        .pushsection .init_array,\"awG\",@init_array,__tracepoint_object_v2,comdat
         .balign 8
-        .quad __tracepoint_ctor_v1
+        .quad __tracepoint_ctor_v2
         .popsection
-        .pushsection .fini_array,\"awG\",@fini_array,__tracepoint_object_v1,comdat
+        .pushsection .fini_array,\"awG\",@fini_array,__tracepoint_object_v2,comdat
         .balign 8
-        .quad __tracepoint_dtor_v1
+        .quad __tracepoint_dtor_v2
         .popsection
         .endif"
     };
@@ -165,80 +172,116 @@ macro_rules! __tracepoint_anchor {
     };
 }
 
-/// Switches the sites of all these keys. The control lock is held.
+/// Sites that are to be written together.
+#[derive(Debug, Default)]
+struct Batch {
+    patches: Vec<Patch>,
+    /// How many had to be left out, because what stands there is foreign.
+    foreign: usize,
+}
+
+impl Batch {
+    fn add(&mut self, object: &Object, entry: &Entry, form: Form) {
+        match object.site(entry) {
+            Some(site) if site.form() == Some(form) => {}
+            Some(site) => self.patches.push((site, form)),
+            None => self.foreign += 1,
+        }
+    }
+
+    fn write(&mut self) -> Result<(), SwitchError> {
+        self.patches.sort_unstable_by_key(|(site, _)| site.opcode());
+        text::write(&self.patches)
+    }
+
+    fn turn_off(&mut self) {
+        for (_, form) in &mut self.patches {
+            *form = Form::Off;
+        }
+    }
+
+    /// Whether nothing is left to do; otherwise the next switch will look at it.
+    fn settle(&mut self) -> bool {
+        self.patches.retain(|(site, form)| site.form() != Some(*form));
+        let not_done = self.patches.len();
+        self.patches.retain(|(site, _)| site.form().is_some());
+        self.foreign += not_done - self.patches.len();
+        let settled = self.foreign == 0 && self.patches.is_empty();
+        if !settled {
+            UNSETTLED.store(true, Ordering::Relaxed);
+        }
+        settled
+    }
+
+    /// Counts what is left to do.
+    fn settle_and_count(&mut self) {
+        if !self.settle() {
+            FOREIGN.fetch_add(self.foreign as u64, Ordering::Relaxed);
+            STUCK.fetch_add(self.patches.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Switches the sites of all these keys, and takes along what earlier switches had to leave.
 ///
 /// # Errors
 ///
-/// If a site that is to be switched on cannot be written; all of them are off then. Switching off does not fail: a site that
-/// cannot be written goes on calling the cold path, which finds nothing to do, and is counted.
-pub(crate) fn switch(changes: &[(&'static Key, bool)]) -> Result<(), SwitchError> {
+/// If a site that is to be switched on cannot be written. All of them are switched off again then, as far as they can be: one that
+/// cannot is counted, and goes on calling the cold path, which finds nothing to do. The same becomes of a site that cannot be
+/// switched off, which is no error.
+pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &Locked<'_>) -> Result<(), SwitchError> {
     let mut wanted: Vec<(*const Key, Form)> =
         changes.iter().map(|(key, on)| (std::ptr::from_ref(*key), Form::of(*on))).collect();
     wanted.sort_unstable_by_key(|(key, _)| *key);
     let find = |key: *const Key| wanted.binary_search_by_key(&key, |(key, _)| *key).ok().map(|at| wanted[at].1);
-    let (mut on, mut off) = (Vec::new(), Vec::new());
-    for (object, entry) in objects().flat_map(|object| object.entries().iter().map(move |entry| (object, entry))) {
-        let Some(form) = find(entry.key()) else { continue };
-        match object.site(entry) {
-            Some(site) if site.form() == form => {}
-            Some(site) if form == Form::On => on.push((site, form)),
-            Some(site) => off.push((site, form)),
-            None => count(&FOREIGN, 1),
+    let unsettled = UNSETTLED.swap(false, Ordering::Relaxed);
+    let (mut on, mut off, mut earlier) = (Batch::default(), Batch::default(), Batch::default());
+    for object in objects(locked) {
+        for entry in object.entries() {
+            match find(entry.key()) {
+                Some(Form::On) => on.add(object, entry, Form::On),
+                Some(Form::Off) => off.add(object, entry, Form::Off),
+                None if unsettled => earlier.add(object, entry, entry.form_of_key()),
+                None => {}
+            }
         }
     }
-    for patches in [&mut on, &mut off] {
-        patches.sort_unstable_by_key(|(site, _)| site.opcode());
-    }
-    if text::write(&off).is_err() {
-        count(&STUCK, off.iter().filter(|(site, _)| site.form() == Form::On).count());
-    }
-    let written = text::write(&on);
+    // What is still left of it has been counted, and concerns no caller.
+    let _ = earlier.write();
+    earlier.settle();
+    let _ = off.write();
+    off.settle_and_count();
+    let written = on.write();
     if written.is_err() {
-        on.retain(|(site, _)| site.form() == Form::On);
-        for (_, form) in &mut on {
-            *form = Form::Off;
-        }
-        if text::write(&on).is_err() {
-            count(&STUCK, on.len());
-        }
+        on.turn_off();
+        let _ = on.write();
     }
+    on.settle_and_count();
     text::synchronize_cores();
     written
 }
 
-/// Switches the sites of an object that has just arrived on, as far as their keys are. The control lock is held.
-fn switch_arrived(object: &Object) {
-    let mut patches: Vec<(Site, Form)> = Vec::new();
+/// Switches the sites of an object that has just arrived on, as far as their keys are.
+fn switch_arrived(object: &Object, _: &Locked<'_>) {
+    let mut arrived = Batch::default();
     for entry in object.entries() {
-        // SAFETY: entries point to keys, which are statics of this object or of one that it depends on.
-        if unsafe { &*entry.key() }.is_on() {
-            match object.site(entry) {
-                Some(site) if site.form() == Form::Off => patches.push((site, Form::On)),
-                Some(_) => {}
-                None => count(&FOREIGN, 1),
-            }
+        if entry.form_of_key() == Form::On {
+            arrived.add(object, entry, Form::On);
         }
     }
-    if patches.is_empty() {
-        return;
-    }
-    patches.sort_unstable_by_key(|(site, _)| site.opcode());
-    if text::write(&patches).is_err() {
-        // They stay off. Nobody waits for an answer here; `platform` says so.
-        count(&STUCK, patches.len());
-    }
+    // Nobody waits for an answer here; `platform` says what became of it.
+    let _ = arrived.write();
+    arrived.settle_and_count();
     text::synchronize_cores();
 }
 
-fn count(counter: &AtomicU64, n: usize) {
-    counter.fetch_add(n as u64, Ordering::Relaxed);
-}
-
-pub(crate) fn report() -> SiteReport {
+pub(crate) fn report(locked: &Locked<'_>) -> SiteReport {
     SiteReport {
         form: "patched",
-        sites: Some(objects().map(|object| object.entries().len()).sum()),
+        sites: Some(objects(locked).map(|object| object.entries().len()).sum()),
         foreign: FOREIGN.load(Ordering::Relaxed),
         stuck: STUCK.load(Ordering::Relaxed),
+        stayed_writable: writable::stayed_writable(),
+        unknown_objects: objects(locked).filter(|object| !object.is_known()).count(),
     }
 }

@@ -5,22 +5,24 @@
 //! that destructors may still trace. Where there are no POSIX keys the thread-local is used.
 
 #[cfg(posix)]
-pub(super) use posix::{at_thread_exit, prepare, thread_id};
+pub(super) use posix::{at_thread_exit, pin_this_object, prepare, thread_id};
 
 #[cfg(not(posix))]
-pub(super) use portable::{at_thread_exit, prepare, thread_id};
+pub(super) use portable::{at_thread_exit, pin_this_object, prepare, thread_id};
 
 #[cfg(posix)]
 mod posix {
     use crate::thread::table::{ThreadSlot, leave};
     use std::ffi::c_void;
     use std::sync::OnceLock;
+    #[cfg(all(linux_kernel, not(target_feature = "crt-static")))]
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 
+    /// Under the control lock, so that no child is forked in the middle of it.
     pub(in crate::thread) fn prepare() {
         KEY.get_or_init(|| {
-            pin_this_object();
             let mut key = 0;
             // SAFETY: `key` is a valid place for the new key, and `thread_ends` has the signature of a key destructor.
             let failed = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) };
@@ -30,16 +32,26 @@ mod posix {
 
     /// Keeps the object that this code is in loaded for ever, as Rust's own thread-locals with destructors do: threads that have
     /// fired call `thread_ends` when they end, whatever was unloaded meanwhile.
-    fn pin_this_object() {
+    ///
+    /// Asks the dynamic linker: no lock of ours is held. Several threads may do it at once.
+    pub(in crate::thread) fn pin_this_object() {
         #[cfg(all(linux_kernel, not(target_feature = "crt-static")))]
-        // SAFETY: `info` is a valid place; `dladdr` fills it with a name that lives as long as the object, which is loaded, as it
-        // runs. `dlopen` with NOLOAD only adds NODELETE to what is loaded; if it does not know the name (of the program itself, which
-        // is never unloaded), it does nothing.
-        unsafe {
-            let mut info: libc::Dl_info = std::mem::zeroed();
-            if libc::dladdr(thread_ends as *const c_void, &raw mut info) != 0 && !info.dli_fname.is_null() {
-                libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        {
+            static PINNED: AtomicBool = AtomicBool::new(false);
+            // Relaxed: what it tells of was done under the dynamic linker's lock, and nothing else hangs on it.
+            if PINNED.load(Ordering::Relaxed) {
+                return;
             }
+            // SAFETY: `info` is a valid place; `dladdr` fills it with a name that lives as long as the object, which is loaded, as it
+            // runs. `dlopen` with NOLOAD only adds NODELETE to what is loaded; if it does not know the name (of the program itself,
+            // which is never unloaded), it does nothing.
+            unsafe {
+                let mut info: libc::Dl_info = std::mem::zeroed();
+                if libc::dladdr(thread_ends as *const c_void, &raw mut info) != 0 && !info.dli_fname.is_null() {
+                    libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+                }
+            }
+            PINNED.store(true, Ordering::Relaxed);
         }
     }
 
@@ -89,6 +101,9 @@ mod portable {
     }
 
     pub(in crate::thread) fn prepare() {}
+
+    /// Thread-locals with destructors see to that.
+    pub(in crate::thread) fn pin_this_object() {}
 
     /// Arranges that `slot` is released when the calling thread ends.
     pub(in crate::thread) fn at_thread_exit(slot: &'static ThreadSlot) {

@@ -14,6 +14,8 @@ const CLAIMED: u32 = 1;
 pub struct ThreadSlot {
     pub(crate) section: Section,
     state: AtomicU32,
+    /// The slot's place in the table; written by whoever claims it.
+    index: AtomicU32,
     /// The kernel's thread id; written by the owner when it claims the slot.
     tid: AtomicU32,
     /// How many user probes the thread is inside. Balanced by the owner and its handlers, so plain loads and stores do.
@@ -25,6 +27,7 @@ impl ThreadSlot {
         Self {
             section: Section::new(),
             state: AtomicU32::new(FREE),
+            index: AtomicU32::new(0),
             tid: AtomicU32::new(0),
             probe_depth: AtomicU32::new(0),
         }
@@ -33,8 +36,7 @@ impl ThreadSlot {
     /// The slot's place in the table, in `0..MAX_THREADS`.
     #[inline(always)]
     pub(crate) fn index(&'static self) -> usize {
-        let offset = std::ptr::from_ref(self) as usize - SLOTS.as_ptr() as usize;
-        offset / size_of::<Self>()
+        self.index.load(Ordering::Relaxed) as usize
     }
 
     pub(crate) fn tid(&self) -> u32 {
@@ -68,6 +70,17 @@ pub(crate) fn current() -> Option<&'static ThreadSlot> {
     let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
     if slot.addr() <= UNTRACED.addr() {
         return first_event(slot);
+    }
+    // SAFETY: pointers in CURRENT other than those up to UNTRACED point into SLOTS, a static.
+    Some(unsafe { &*slot })
+}
+
+/// The calling thread's slot, if it has one.
+#[inline(always)]
+pub(super) fn claimed() -> Option<&'static ThreadSlot> {
+    let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
+    if slot.addr() <= UNTRACED.addr() {
+        return None;
     }
     // SAFETY: pointers in CURRENT other than those up to UNTRACED point into SLOTS, a static.
     Some(unsafe { &*slot })
@@ -126,7 +139,7 @@ fn claim() -> Option<&'static ThreadSlot> {
     for step in 0..MAX_THREADS {
         let index = (start + step) % MAX_THREADS;
         let slot = &SLOTS[index];
-        // T1: Acquire pairs with the Release store in `release`: what the previous owner left in the slot is ours to reset.
+        // T1: Acquire pairs with the Release store in `free`: what the previous owner left in the slot is ours to reset.
         if slot.state.load(Ordering::Relaxed) == FREE
             && slot.state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         {
@@ -134,6 +147,7 @@ fn claim() -> Option<&'static ThreadSlot> {
             CLAIMED_SLOTS.fetch_add(1, Ordering::Relaxed);
             // Before the first `enter`, whose fence (G1) makes it visible to any waiter that must look at this slot.
             HIGH_WATER.fetch_max(index + 1, Ordering::Relaxed);
+            slot.index.store(index as u32, Ordering::Relaxed);
             slot.probe_depth.store(0, Ordering::Relaxed);
             return Some(slot);
         }
@@ -143,8 +157,12 @@ fn claim() -> Option<&'static ThreadSlot> {
 }
 
 fn release(slot: &'static ThreadSlot) {
-    HINT.fetch_min(slot.index(), Ordering::Relaxed);
     CLAIMED_SLOTS.fetch_sub(1, Ordering::Relaxed);
+    free(slot);
+}
+
+fn free(slot: &'static ThreadSlot) {
+    HINT.fetch_min(slot.index(), Ordering::Relaxed);
     // T1: pairs with the Acquire in `claim`.
     slot.state.store(FREE, Ordering::Release);
 }
@@ -186,12 +204,17 @@ pub(crate) fn wait_for_all() -> bool {
 #[cfg(posix)]
 pub(crate) fn reset_others_after_fork() {
     let own = CURRENT.with(|current| current.load(Ordering::Relaxed)).cast_const();
+    let mut claimed = 0;
     for slot in &SLOTS[..HIGH_WATER.load(Ordering::Relaxed)] {
         if std::ptr::eq(slot, own) {
             slot.tid.store(exit::thread_id(), Ordering::Relaxed);
+            claimed = 1;
         } else if slot.state.load(Ordering::Relaxed) == CLAIMED {
             slot.section.reset();
-            release(slot);
+            free(slot);
         }
     }
+    // Not counted down: a thread of the parent that was about to claim a slot, or to give it back, may have changed only one of
+    // the two, the slot and the count.
+    CLAIMED_SLOTS.store(claimed, Ordering::Relaxed);
 }

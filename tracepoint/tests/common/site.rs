@@ -139,6 +139,28 @@ pub(crate) fn assert_all_off() {
     assert_all(&sites(), OFF);
 }
 
+/// The mappings in which this program's sites lie, as the kernel lists them.
+pub(crate) fn code_maps() -> Vec<String> {
+    let sites = sites();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("readable");
+    let holds_sites = |line: &&str| {
+        let (start, end) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("two addresses");
+        let [start, end] = [start, end].map(|address| usize::from_str_radix(address, 16).expect("hexadecimal"));
+        sites.iter().any(|site| (start..end).contains(&site.address))
+    };
+    let found: Vec<String> = maps.lines().filter(holds_sites).map(str::to_owned).collect();
+    assert!(!found.is_empty(), "sites are mapped");
+    found
+}
+
+/// No page of the sites' code has stayed writable.
+#[track_caller]
+pub(crate) fn assert_code_is_not_writable() {
+    for line in code_maps() {
+        assert!(line.split(' ').nth(1).is_some_and(|permissions| permissions.starts_with("r-x")), "{line}");
+    }
+}
+
 /// Waits for a child and gives its exit code: 0 if what it ran returned, 1 if that panicked; 99 if a signal ended it.
 pub(crate) fn finish_child(pid: libc::pid_t) -> i32 {
     let mut status = 0;

@@ -102,14 +102,20 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let Arguments { names, types, tied } = arguments;
     let lifetime = call_lifetime();
     let [args, slot, stage, probe] = ["args", "slot", "stage", "probe"].map(local);
+    let plain = prototype.condition.is_none();
     let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let mark = prototype.fields.as_ref().map(|fields| {
         let values = values(krate, fields);
         quote! {
+            const PLAIN: ::core::primitive::bool = #plain;
+
             #[inline(always)]
-            fn mark(#slot: &'static #krate::private::ThreadSlot, #args: &Self::Args<'_>) {
+            fn mark<const SHORT: ::core::primitive::bool>(
+                #slot: &'static #krate::private::ThreadSlot,
+                #args: &Self::Args<'_>,
+            ) -> ::core::primitive::bool {
                 let (#(#names,)*) = __tracepoint_copy(#args);
-                #krate::private::derived::<#name>(#slot, |#stage| #stage.emit(&#values))
+                #krate::private::derived::<#name, SHORT>(#slot, |#stage| #stage.emit(&#values))
             }
         }
     });
@@ -158,7 +164,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[cold]
             #[inline(never)]
             pub fn __tracepoint_fire(#(#names: #types),*) {
-                #krate::private::fire::<#name>(&(#(#names,)*))
+                #krate::private::fire::<#name>((#(#names,)*))
             }
 
             #[doc(hidden)]

@@ -55,6 +55,12 @@ impl Entry {
         self.key
     }
 
+    /// The form that belongs to the state of the key.
+    pub(super) fn form_of_key(&self) -> Form {
+        // SAFETY: entries point to keys, which are statics of the entry's object or of one that it depends on.
+        Form::of(unsafe { &*self.key }.is_on())
+    }
+
     /// The site, if it lies in the object's code, and what stands there is one of the two forms, with the distance that belongs
     /// there.
     pub(super) fn site(&self, code: &Segments) -> Option<Site> {
@@ -90,20 +96,15 @@ impl Site {
         self.segment
     }
 
-    /// The opcode. Volatile: code changes by other means than this program's stores.
-    pub(super) fn byte(self) -> u8 {
+    /// The form that stands there. What was one of the two when the site was made may be neither by now.
+    pub(super) fn form(self) -> Option<Form> {
         // SAFETY: the whole of the instruction lies within an executable segment of a loaded object (`Segments::around` found it
-        // there before this was made), which can be read.
-        unsafe { std::ptr::with_exposed_provenance::<u8>(self.opcode()).read_volatile() }
-    }
-
-    /// The form. What was one of the two when the site was made, and is neither by now, is not `On`.
-    pub(super) fn form(self) -> Form {
-        Form::from_byte(self.byte()).unwrap_or(Form::Off)
+        // there before this was made), which can be read. Volatile: code changes by other means than this program's stores.
+        Form::from_byte(unsafe { std::ptr::with_exposed_provenance::<u8>(self.opcode()).read_volatile() })
     }
 
     fn instruction(self) -> [u8; LENGTH] {
-        // SAFETY: as in `byte`.
+        // SAFETY: as in `form`.
         unsafe { std::ptr::with_exposed_provenance::<[u8; LENGTH]>(self.address).read_volatile() }
     }
 }

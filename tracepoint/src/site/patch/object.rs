@@ -2,7 +2,8 @@
 
 use super::entry::{Entry, Site};
 use super::segment::Segments;
-use crate::control;
+use super::writable;
+use crate::control::{self, Locked};
 use crate::marker::Marker;
 use crate::tracepoint::Tracepoint;
 use std::cell::UnsafeCell;
@@ -17,51 +18,70 @@ pub struct Object {
     sites: [*const Entry; 2],
     tracepoints: [*const &'static Tracepoint; 2],
     markers: [*const &'static Marker; 2],
-    /// Filled in when the object is registered; zeros before.
+    /// Filled in when the object is registered; zeros before, and where its code was not found.
     code: UnsafeCell<Segments>,
 }
 
-/// The objects, last come first. Changed under the control lock; nodes stay linked while their object is loaded.
+// The assembler's description: an address, three pairs of addresses, and `.fill 12, 8, 0`.
+const _: () = assert!(size_of::<Object>() == (1 + 3 * 2 + 12) * 8 && align_of::<Object>() == 8);
+
+/// The objects, last come first. Read and changed under the control lock, so that all that is done to it is Relaxed; nodes stay linked
+/// while their object is loaded.
 static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(null_mut());
 
 /// What stands between a section's start and stop. Both are null where the object has no such section.
-fn between<T>([start, stop]: [*const T; 2]) -> &'static [T] {
+///
+/// # Safety
+///
+/// They stay where they are for the whole of `'a`.
+unsafe fn between<'a, T>([start, stop]: [*const T; 2]) -> &'a [T] {
     if start.is_null() {
         return &[];
     }
     // SAFETY: the linker's start and stop symbols of one section, which holds nothing but `T`s, aligned and without gaps, and is
-    // loaded for as long as the object's node is linked.
+    // loaded, as the caller says.
     unsafe { std::slice::from_raw_parts(start, stop.offset_from_unsigned(start)) }
 }
 
 impl Object {
-    pub(super) fn entries(&self) -> &'static [Entry] {
-        between(self.sites)
+    pub(super) fn entries(&self) -> &[Entry] {
+        // SAFETY: a part of the object that `self` is a part of.
+        unsafe { between(self.sites) }
     }
 
     /// The site that `entry`, one of this object's, describes, unless what stands there is foreign.
     pub(super) fn site(&self, entry: &Entry) -> Option<Site> {
+        entry.site(self.code())
+    }
+
+    /// Whether its code was found; without it every site is foreign.
+    pub(super) fn is_known(&self) -> bool {
+        self.code().is_known()
+    }
+
+    pub(crate) fn tracepoints(&self) -> &[&'static Tracepoint] {
+        // SAFETY: as in `entries`.
+        unsafe { between(self.tracepoints) }
+    }
+
+    pub(crate) fn markers(&self) -> &[&'static Marker] {
+        // SAFETY: as in `entries`.
+        unsafe { between(self.markers) }
+    }
+
+    fn code(&self) -> &Segments {
         // SAFETY: written once, in `register_object`, before the node could be found.
-        entry.site(unsafe { &*self.code.get() })
-    }
-
-    pub(crate) fn tracepoints(&self) -> &'static [&'static Tracepoint] {
-        between(self.tracepoints)
-    }
-
-    pub(crate) fn markers(&self) -> &'static [&'static Marker] {
-        between(self.markers)
+        unsafe { &*self.code.get() }
     }
 }
 
-/// All objects.
-pub(crate) fn objects() -> impl Iterator<Item = &'static Object> {
-    // O1: Acquire pairs with the Release store in `register_object`.
-    let mut at = OBJECTS.load(Ordering::Acquire);
+/// All objects. They stay where they are while the control lock is held: who unloads one waits for it.
+pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object> {
+    let mut at = OBJECTS.load(Ordering::Relaxed);
     std::iter::from_fn(move || {
-        // SAFETY: linked nodes are statics of objects that are loaded.
+        // SAFETY: linked nodes are statics of objects that are loaded: they are unlinked, under the control lock, before that ends.
         let object = unsafe { at.as_ref() }?;
-        at = object.next.load(Ordering::Acquire);
+        at = object.next.load(Ordering::Relaxed);
         Some(object)
     })
 }
@@ -72,19 +92,19 @@ pub(crate) fn objects() -> impl Iterator<Item = &'static Object> {
 ///
 /// `object` is the object's own description, alive until [`unregister_object`] is called with it.
 pub unsafe extern "C" fn register_object(object: *mut Object) {
-    let _locked = control::lock_alone();
-    // SAFETY: the caller's promise; `next` is the only part that changes, and it is atomic.
+    let code = Segments::of_object_with(object.addr());
+    let locked = control::lock_alone();
+    // SAFETY: the caller's promise; `next` is the only part that changes once the node is linked, and it is atomic.
     let node = unsafe { &*object };
     // Linkers that compile (linker-plugin LTO) keep every copy of the constructor: each calls with the one description.
-    if objects().any(|known| std::ptr::eq(known, node)) {
+    if objects(&locked).any(|known| std::ptr::eq(known, node)) {
         return;
     }
     // SAFETY: nobody reads it before the node is linked, below; only this function writes, under the control lock.
-    unsafe { *node.code.get() = Segments::of_object_with(object.addr()) };
+    unsafe { *node.code.get() = code };
     node.next.store(OBJECTS.load(Ordering::Relaxed), Ordering::Relaxed);
-    // O1: the node is whole before it is found. Pairs with the Acquire loads in `objects`.
-    OBJECTS.store(object, Ordering::Release);
-    super::switch_arrived(node);
+    OBJECTS.store(object, Ordering::Relaxed);
+    super::switch_arrived(node, &locked);
 }
 
 /// Forgets a linked object. Called by its destructor: at exit, or inside `dlclose`.
@@ -100,7 +120,8 @@ pub unsafe extern "C" fn unregister_object(object: *mut Object) {
         // SAFETY: linked nodes are statics of objects that are loaded; the control lock keeps the list as it is.
         let Some(node) = (unsafe { at.as_ref() }) else { return };
         if at == object {
-            link.store(node.next.load(Ordering::Relaxed), Ordering::Release);
+            link.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            writable::forget(node.code());
             return;
         }
         link = &node.next;

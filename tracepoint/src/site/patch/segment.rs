@@ -4,28 +4,57 @@ use std::ffi::{c_int, c_void};
 
 /// Addresses of code: an executable part of a loaded object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub(super) struct Segment {
     start: usize,
     end: usize,
+    /// `PF_…`: what the file asks for.
+    flags: u32,
 }
 
 /// The executable segments of one object. Linkers make one; with more than there is room for, sites in the others are not found,
 /// and counted as foreign.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Segments([Segment; 4]);
 
+impl Segment {
+    /// How the dynamic linker has mapped it, in `mprotect`'s terms.
+    pub(super) const fn protection(self) -> c_int {
+        let mut protection = 0;
+        if self.flags & libc::PF_R != 0 {
+            protection |= libc::PROT_READ;
+        }
+        if self.flags & libc::PF_W != 0 {
+            protection |= libc::PROT_WRITE;
+        }
+        if self.flags & libc::PF_X != 0 {
+            protection |= libc::PROT_EXEC;
+        }
+        protection
+    }
+}
+
 impl Segments {
-    const NONE: Self = Self([Segment { start: 0, end: 0 }; 4]);
+    /// Of an object whose code is not known.
+    const NONE: Self = Self([Segment { start: 0, end: 0, flags: 0 }; 4]);
 
     /// Those of the loaded object that has `inside`, an address in any of its segments, in it.
     ///
-    /// Asks the dynamic linker, which takes a lock of its own for a moment: one that it does not hold while constructors run.
+    /// Asks the dynamic linker, which takes a lock of its own for a moment: no lock of ours is held.
     pub(super) fn of_object_with(inside: usize) -> Self {
         let mut search = Search { inside, found: Self::NONE };
         // SAFETY: `collect` gets the address of `search`, which is alive and used by nobody else until the call returns.
         unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut search).cast()) };
         search.found
+    }
+
+    pub(super) fn contains(&self, segment: Segment) -> bool {
+        self.0.contains(&segment)
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        *self != Self::NONE
     }
 
     /// The segment in which the `length` bytes from `address` lie.
@@ -53,14 +82,14 @@ unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, search: *m
     let loaded = || {
         headers.iter().filter(|header| header.p_type == libc::PT_LOAD).map(|header| {
             let start = (info.dlpi_addr as usize).wrapping_add(header.p_vaddr as usize);
-            (Segment { start, end: start.wrapping_add(header.p_memsz as usize) }, header.p_flags)
+            Segment { start, end: start.wrapping_add(header.p_memsz as usize), flags: header.p_flags }
         })
     };
-    if !loaded().any(|(segment, _)| (segment.start..segment.end).contains(&search.inside)) {
+    if !loaded().any(|segment| (segment.start..segment.end).contains(&search.inside)) {
         return 0;
     }
-    let executable = loaded().filter(|(_, flags)| flags & libc::PF_X != 0 && flags & libc::PF_R != 0);
-    for (place, (segment, _)) in search.found.0.iter_mut().zip(executable) {
+    let executable = loaded().filter(|segment| segment.flags & libc::PF_X != 0 && segment.flags & libc::PF_R != 0);
+    for (place, segment) in search.found.0.iter_mut().zip(executable) {
         *place = segment;
     }
     1

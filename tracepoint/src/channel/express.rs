@@ -1,0 +1,56 @@
+//! The short way from a marker with one subscriber to this thread's ring: what is looked up at every event on the long way is looked
+//! up when the list of subscribers is made.
+
+use super::account::EventCounters;
+use super::open::{EventId, OpenChannel};
+use super::ring::Ring;
+use crate::field::Fields;
+use crate::thread::ThreadSlot;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A channel that is the only subscriber of a marker.
+#[derive(Debug)]
+pub(crate) struct Only {
+    /// The rings of the threads, in the channel's table.
+    rings: NonNull<[AtomicPtr<Ring>]>,
+    id: EventId,
+}
+
+// SAFETY: points to a table of atomics; see `new`.
+unsafe impl Send for Only {}
+// SAFETY: as above.
+unsafe impl Sync for Only {}
+
+impl Only {
+    /// The caller keeps the channel for as long as this is used: it stands in the same list.
+    pub(crate) fn new(channel: &OpenChannel, id: EventId) -> Self {
+        Self { rings: NonNull::from(channel.attachment.rings()), id }
+    }
+
+    /// The ring of a thread, and the event's entry in its account; `None` if the thread has no ring yet.
+    #[inline(always)]
+    pub(crate) fn express(&self, slot: &'static ThreadSlot) -> Option<Express<'_>> {
+        // SAFETY: the table lives as long as the channel, which the list keeps that this is in; the caller is inside a section, which
+        // keeps the list. The table has a place for each slot. Rings live as long as the channel, too.
+        let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() }?;
+        Some(Express { ring, event: ring.event(self.id.get()), id: self.id.get() })
+    }
+}
+
+/// Where an event goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Express<'a> {
+    ring: &'a Ring,
+    event: &'a EventCounters,
+    id: u16,
+}
+
+impl Express<'_> {
+    /// Counts that it fired, and records it, or counts why not.
+    #[inline(always)]
+    pub(crate) fn record<V: Fields>(&self, time: u64, values: &V) {
+        self.event.fired.increment();
+        self.ring.record(self.event, self.id, time, values);
+    }
+}

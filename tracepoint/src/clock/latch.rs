@@ -1,0 +1,145 @@
+//! A few words that are replaced together, and read together, without a lock: also by a signal handler that interrupted the
+//! very thread that replaces them.
+//!
+//! There are two slots. The words in use are in one of them; whoever replaces them writes the other, and then turns `current` to
+//! it. So a reader always finds a slot that is not being written, and never waits. It may be slow, and its slot be written for
+//! the next replacement but one: it looks at `current` again afterwards, and begins anew if that has moved.
+//!
+//! **Why a reader never accepts a mixture.** Let it have loaded generation g from `current`, and the words of slot g mod 2.
+//!
+//! * Words older than g's it cannot have: they were replaced before g was stored (K1).
+//! * Words newer than g's were stored for generation g + 2 or later, since g + 1 is in the other slot. Before them `current`
+//!   had got another value than g (g + 1 at the latest), and the fences between (K2) make that value, or a later one, the one
+//!   that the second load finds. Generations only grow, so that g is never there again, and the reader begins anew.
+
+use crate::primitive::{AtomicU64, Ordering, fence};
+
+/// `N` words, or none.
+#[repr(align(64))]
+#[derive(Debug)]
+pub(crate) struct Latch<const N: usize> {
+    /// The generation of the words in use; 0: there are none.
+    current: AtomicU64,
+    slots: [[AtomicU64; N]; 2],
+    /// The last generation that was published. For those who publish only.
+    last: AtomicU64,
+}
+
+impl<const N: usize> Latch<N> {
+    /// No words.
+    #[cfg(not(loom))]
+    pub(crate) const fn empty() -> Self {
+        let slots = [const { [const { AtomicU64::new(0) }; N] }; 2];
+        Self { current: AtomicU64::new(0), slots, last: AtomicU64::new(0) }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn empty() -> Self {
+        let slots = std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)));
+        Self { current: AtomicU64::new(0), slots, last: AtomicU64::new(0) }
+    }
+
+    /// The words in use, and what `meanwhile` gave while they were: it is called again if they were replaced during it.
+    #[inline(always)]
+    pub(crate) fn read<R>(&self, meanwhile: impl Fn() -> R) -> Option<([u64; N], R)> {
+        loop {
+            // K1: pairs with the Release store in `publish`: the words of a generation are there before its number.
+            let generation = self.current.load(Ordering::Acquire);
+            if generation == 0 {
+                return None;
+            }
+            let slot = &self.slots[(generation % 2) as usize];
+            let words = std::array::from_fn(|at| slot[at].load(Ordering::Relaxed));
+            let result = meanwhile();
+            // K2: pairs with the Release fence in `publish`: who has seen a word of a later generation sees below that `current`
+            // has moved.
+            fence(Ordering::Acquire);
+            if self.current.load(Ordering::Relaxed) == generation {
+                return Some((words, result));
+            }
+        }
+    }
+
+    /// Replaces the words. One thread at a time.
+    pub(crate) fn publish(&self, words: [u64; N]) {
+        let generation = self.last.load(Ordering::Relaxed) + 1;
+        self.last.store(generation, Ordering::Relaxed);
+        // K2: pairs with the Acquire fence in `read`: `current` moved on from the slot's last generation before its words change.
+        fence(Ordering::Release);
+        for (place, word) in self.slots[(generation % 2) as usize].iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        // K1: pairs with the Acquire load in `read`.
+        self.current.store(generation, Ordering::Release);
+    }
+
+    /// Takes the words out of use. One thread at a time, `publish` included.
+    pub(crate) fn clear(&self) {
+        self.current.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    /// Words that belong together, replaced as fast as possible, with and without a pause of no words between.
+    #[test]
+    fn a_reader_never_sees_a_mixture() {
+        static LATCH: Latch<5> = Latch::empty();
+        static DONE: AtomicU64 = AtomicU64::new(0);
+        assert_eq!(LATCH.read(|| ()), None);
+        let rounds: u64 = if cfg!(miri) { 100 } else { 300_000 };
+        thread::scope(|scope| {
+            let readers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let (mut seen, mut last) = (0_u64, 0);
+                        while DONE.load(Ordering::Relaxed) == 0 || seen == 0 {
+                            if let Some((words, during)) = LATCH.read(|| seen) {
+                                let first = words[0];
+                                let whole: [u64; 5] = std::array::from_fn(|at| first.wrapping_mul(at as u64 + 1));
+                                assert_eq!(words, whole);
+                                assert_eq!(during, seen);
+                                assert!(first >= last, "an older generation came after a newer one");
+                                last = first;
+                                seen += 1;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for round in 1..=rounds {
+                LATCH.publish(std::array::from_fn(|at| round.wrapping_mul(at as u64 + 1)));
+                if round % 64 == 0 && round != rounds {
+                    LATCH.clear();
+                }
+            }
+            DONE.store(1, Ordering::Relaxed);
+            for reader in readers {
+                reader.join().expect("no mixture");
+            }
+        });
+    }
+
+    /// A replacement while somebody reads: the read begins anew and gives what is there then.
+    #[test]
+    fn a_read_that_is_overtaken_begins_anew() {
+        let latch = Latch::<2>::empty();
+        latch.publish([1, 1]);
+        let calls = AtomicU64::new(0);
+        let read = latch.read(|| {
+            let call = calls.fetch_add(1, Ordering::Relaxed);
+            if call < 3 {
+                latch.publish([call + 2; 2]);
+            }
+            call
+        });
+        assert_eq!(read, Some(([4, 4], 3)));
+        latch.clear();
+        assert_eq!(latch.read(|| ()), None);
+        latch.publish([9, 9]);
+        assert_eq!(latch.read(|| ()), Some(([9, 9], ())));
+    }
+}

@@ -1,0 +1,157 @@
+//! From ticks to nanoseconds: a straight line with one bend.
+//!
+//! ```text
+//!  ns                         · rate
+//!                         ·
+//!                     ●  base_tsc + bend: on the clock
+//!                  ·
+//!               ·   rate + correction
+//!            ●  base_tsc, base_ns: where the line before it ended
+//!                                                      ticks
+//! ```
+//!
+//! The correction ends by itself: a line that nobody replaces for hours goes on at the rate of the clock, not at the one that
+//! was needed to catch up with it.
+
+/// Binary places behind the point in rates.
+pub(super) const SHIFT: u32 = 48;
+
+/// The slowest and the fastest counter that a line can be made for, in ticks per second.
+pub(super) const TICKS_PER_SECOND: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
+
+const NS_PER_SECOND: i128 = 1_000_000_000;
+
+/// A line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Where it begins, in ticks…
+    pub(super) base_tsc: u64,
+    /// …and in ns.
+    pub(super) base_ns: u64,
+    /// Nanoseconds per tick, in units of 2⁻⁴⁸ ([`SHIFT`]). Below 2⁵⁸, that of the slowest counter.
+    pub(super) rate: i64,
+    /// What is added to the rate during the first `bend` ticks. Smaller than the rate.
+    pub(super) correction: i64,
+    /// For how many ticks it is added.
+    pub(super) bend: i64,
+}
+
+impl Line {
+    /// A line without a bend.
+    pub(super) const fn straight(base_tsc: u64, base_ns: u64, rate: i64) -> Self {
+        Self { base_tsc, base_ns, rate, correction: 0, bend: 0 }
+    }
+
+    /// The time at which the counter stands at `tsc`, rounded down; right for 2⁶³ ticks around the base.
+    ///
+    /// Also before the base: a processor whose counter is a little behind, or that read it before it read the line, gets a time
+    /// a little before the base's. The products are below 2⁶³ · 2⁵⁹, so that no sum overflows.
+    #[inline(always)]
+    pub(super) fn at(&self, tsc: u64) -> u64 {
+        let ticks = tsc.wrapping_sub(self.base_tsc).cast_signed();
+        let straight = i128::from(ticks) * i128::from(self.rate);
+        let bent = i128::from(ticks.min(self.bend)) * i128::from(self.correction);
+        self.base_ns.wrapping_add_signed(((straight + bent) >> SHIFT) as i64)
+    }
+}
+
+/// The rate of a counter; `None` if it is not a plausible one.
+pub(super) fn rate_of(ticks_per_second: u64) -> Option<i64> {
+    TICKS_PER_SECOND.contains(&ticks_per_second).then(|| rate_between(i128::from(ticks_per_second), NS_PER_SECOND))?
+}
+
+/// The rate at which `ns` nanoseconds pass in `ticks` ticks; `None` if no plausible counter has it.
+pub(super) fn rate_between(ticks: i128, ns: i128) -> Option<i64> {
+    if ticks <= 0 || ns <= 0 {
+        return None;
+    }
+    let slowest = (NS_PER_SECOND << SHIFT) / i128::from(*TICKS_PER_SECOND.start());
+    let rate = i64::try_from((ns << SHIFT) / ticks).ok()?;
+    (rate > 0 && i128::from(rate) <= slowest).then_some(rate)
+}
+
+/// How many ticks `ns` nanoseconds have at `rate`.
+pub(super) fn ticks(ns: u64, rate: i64) -> i64 {
+    i64::try_from((i128::from(ns) << SHIFT) / i128::from(rate)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same in another way: unsigned products, rounded down by hand.
+    fn expected(line: &Line, tsc: u64) -> u64 {
+        let forward = tsc.wrapping_sub(line.base_tsc);
+        let backward = line.base_tsc.wrapping_sub(tsc);
+        let product = |ticks: u64, rate: u64| u128::from(ticks) * u128::from(rate);
+        let (rate, correction) = (line.rate.unsigned_abs(), line.correction.unsigned_abs());
+        if forward < 1 << 63 {
+            let bent = product(forward.min(line.bend.unsigned_abs()), correction);
+            let straight = product(forward, rate);
+            let sum = if line.correction < 0 { straight - bent } else { straight + bent };
+            line.base_ns + (sum >> SHIFT) as u64
+        } else {
+            let bent = product(backward, correction);
+            let straight = product(backward, rate);
+            let sum = if line.correction < 0 { straight - bent } else { straight + bent };
+            line.base_ns - sum.div_ceil(1 << SHIFT) as u64
+        }
+    }
+
+    #[test]
+    fn agrees_with_wide_arithmetic_at_the_extremes() {
+        let year = 365 * 24 * 3600;
+        for ticks_per_second in [1_000_000, 24_000_000, 1_000_000_000, 2_445_430_017, 5_999_999_999, 100_000_000_000] {
+            let rate = rate_of(ticks_per_second).expect("plausible");
+            for base_tsc in [0, 1, 1 << 40, (1 << 63) - 1, 1 << 63, u64::MAX - 5] {
+                for base_ns in [1 << 40, 30 * year * 1_000_000_000, 1 << 62] {
+                    for correction in [0, 1, -1, rate / 2000, -rate / 2000] {
+                        let line = Line { base_tsc, base_ns, rate, correction, bend: ticks_per_second.cast_signed() };
+                        let far = ticks_per_second.saturating_mul(20 * year).min((1 << 63) - 1);
+                        for ticks in [0, 1, 2, ticks_per_second - 1, ticks_per_second, ticks_per_second + 1, far] {
+                            let tsc = base_tsc.wrapping_add(ticks);
+                            assert_eq!(line.at(tsc), expected(&line, tsc), "{line:?} {ticks}");
+                        }
+                        for ticks in [1, 2, 1000] {
+                            let tsc = base_tsc.wrapping_sub(ticks);
+                            assert_eq!(line.at(tsc), expected(&line, tsc), "{line:?} -{ticks}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn is_exact_after_years() {
+        // 2.4 GHz, ten years: the rounding of the rate is below a microsecond a day, and what one year adds shows it.
+        let line = Line::straight(0, 0, rate_of(2_400_000_000).expect("plausible"));
+        let seconds = 10 * 365 * 24 * 3600_u64;
+        let error = (seconds * 1_000_000_000).abs_diff(line.at(seconds * 2_400_000_000));
+        assert!(error < 3_000_000, "{error} ns in ten years");
+        // A counter of one tick per nanosecond is not rounded at all.
+        assert_eq!(
+            Line::straight(7, 9, rate_of(1_000_000_000).expect("plausible")).at(u64::MAX >> 1),
+            (u64::MAX >> 1) + 2
+        );
+    }
+
+    #[test]
+    fn after_the_bend_the_correction_stays_what_it_was() {
+        let rate = rate_of(2_000_000_000).expect("plausible");
+        let line = Line { base_tsc: 0, base_ns: 0, rate, correction: rate / 1000, bend: 2_000_000 };
+        assert_eq!(line.at(2_000_000), 1_000_999);
+        assert_eq!(line.at(4_000_000), 2_000_999);
+    }
+
+    #[test]
+    fn implausible_rates_are_none() {
+        for ticks_per_second in [0, 1, 999_999, 100_000_000_001, u64::MAX] {
+            assert_eq!(rate_of(ticks_per_second), None);
+        }
+        assert_eq!(rate_between(0, 5), None);
+        assert_eq!(rate_between(-5, 5), None);
+        assert_eq!(rate_between(5, 0), None);
+        assert_eq!(rate_between(1, i128::from(u64::MAX)), None);
+    }
+}

@@ -1,0 +1,21 @@
+//! The time stamp counter of the processor, where there is one.
+
+#[cfg(tsc)]
+mod x86_64;
+#[cfg(tsc)]
+pub(super) use x86_64::{counter, ordered_counter, usable};
+
+/// Why the counter cannot be used: this target has none that is known here.
+#[cfg(not(tsc))]
+pub(super) fn usable() -> Result<(), &'static str> {
+    Err("this target has no time stamp counter that could be trusted")
+}
+
+/// Its value is used by nobody: [`usable`] says no.
+#[cfg(not(tsc))]
+pub(super) fn counter() -> u64 {
+    0
+}
+
+#[cfg(not(tsc))]
+pub(super) use counter as ordered_counter;

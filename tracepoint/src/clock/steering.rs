@@ -1,0 +1,253 @@
+//! How the line is kept at the clock: what to draw next, given a comparison of the two. No clock is read here.
+
+use super::line::{Line, SHIFT, rate_between, ticks};
+
+/// The two clocks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The counter, in ticks.
+    pub(super) tsc: u64,
+    /// `CLOCK_MONOTONIC`, in ns.
+    pub(super) ns: u64,
+    /// By how much `ns` may be off at `tsc`, in ns.
+    pub(super) uncertainty: u64,
+}
+
+/// The pause between the first comparisons, in ns; each is twice as long as the one before, up to the longest.
+const FIRST_PERIOD: u64 = 100_000_000;
+const LONGEST_PERIOD: u64 = 1_000_000_000;
+/// A difference that is not steered away but stepped over, in ns.
+const STEP: u64 = 1_000_000;
+/// The line is bent by one part in so many at most: 500 ppm, as the kernel bends its own.
+const GENTLE: u64 = 2000;
+/// A reading that is worse than this, in ns, can wait for a better one…
+const GOOD: u64 = 1000;
+/// …for so many periods.
+const PATIENCE: i64 = 4;
+/// Rates that differ by more than one part in so many are not those of one counter and one clock.
+const PLAUSIBLE: i64 = 1000;
+
+/// The line, and what is known about the two clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steering {
+    line: Line,
+    last: Reading,
+    period: u64,
+    /// The last comparison found the two too far apart.
+    stepped: bool,
+}
+
+/// What a comparison led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The line was bent. Until now it was off by no more than so many ns.
+    Steered { error: u64 },
+    /// The line begins anew, at the clock.
+    Stepped,
+    /// The reading is not good enough; the next one may be.
+    Waiting,
+}
+
+impl Steering {
+    /// Begins at a reading, with a rate that was measured before.
+    pub(super) const fn begin(reading: Reading, rate: i64) -> Self {
+        let line = Line::straight(reading.tsc, reading.ns, rate);
+        Self { line, last: reading, period: FIRST_PERIOD, stepped: false }
+    }
+
+    /// The line to read the clock by.
+    pub(super) const fn line(&self) -> Line {
+        self.line
+    }
+
+    /// The last comparison.
+    pub(super) const fn last(&self) -> Reading {
+        self.last
+    }
+
+    /// How many ticks after it the next one is due.
+    pub(super) fn due_after(&self) -> i64 {
+        ticks(self.period, self.line.rate)
+    }
+
+    /// Begins anew at a reading, with the rate that is known: for when nobody looks at the clock.
+    pub(super) fn set(&mut self, reading: Reading) {
+        *self = Self::begin(reading, self.line.rate);
+    }
+
+    /// Draws the next line, which takes over at `now`, in ticks: a moment after the reading.
+    pub(super) fn compare(&mut self, reading: Reading, now: u64) -> Verdict {
+        let passed = reading.tsc.wrapping_sub(self.last.tsc).cast_signed();
+        let difference = self.line.at(reading.tsc).wrapping_sub(reading.ns).cast_signed();
+        let error = difference.unsigned_abs();
+        let rate = rate_between(i128::from(passed), i128::from(reading.ns) - i128::from(self.last.ns));
+        if reading.uncertainty > GOOD && (0..self.due_after().saturating_mul(PATIENCE)).contains(&passed) {
+            return Verdict::Waiting;
+        }
+        if error > STEP {
+            // One step is the counter's or the clock's: both go on as before, from elsewhere. Two in a row are the rate's.
+            let rate = if self.stepped { rate.unwrap_or(self.line.rate) } else { self.line.rate };
+            *self = Self { stepped: true, ..Self::begin(reading, rate) };
+            return Verdict::Stepped;
+        }
+        let rate = rate.map_or(self.line.rate, |measured| self.learn(measured, reading, passed));
+        let period = ticks(self.period, rate);
+        let bend = period.max(ticks(error * GENTLE, rate));
+        let correction = -((i128::from(difference) << SHIFT) / i128::from(bend)) as i64;
+        self.line = Line { base_tsc: now, base_ns: self.line.at(now), rate, correction, bend };
+        self.last = reading;
+        self.period = (self.period * 2).min(LONGEST_PERIOD);
+        self.stepped = false;
+        Verdict::Steered { error: error + reading.uncertainty }
+    }
+
+    /// The rate, given that of the last period: what the readings' uncertainty explains moves it a little, what it does not
+    /// moves it by half.
+    fn learn(&self, measured: i64, reading: Reading, passed: i64) -> i64 {
+        let known = self.line.rate;
+        let change = measured - known;
+        if change.abs() > known / PLAUSIBLE {
+            return known;
+        }
+        let noise = (i128::from(self.last.uncertainty + reading.uncertainty) << SHIFT) / i128::from(passed.max(1));
+        known + if i128::from(change.abs()) <= noise { change / 8 } else { change / 2 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::rate_of;
+    use super::*;
+
+    /// Two clocks that do as they are told: 2.5 ticks to the nanosecond, and so many parts in a billion more.
+    struct World {
+        tsc: u64,
+        ns: u64,
+        ppb: i64,
+        noise: u64,
+        random: u64,
+    }
+
+    impl World {
+        fn new() -> Self {
+            Self { tsc: u64::MAX - 1_000_000, ns: 1 << 50, ppb: 0, noise: 0, random: 1 }
+        }
+
+        fn pass(&mut self, ns: u64) {
+            let ticks = i128::from(ns) * 5 * i128::from(1_000_000_000 + self.ppb) / 2_000_000_000;
+            self.tsc = self.tsc.wrapping_add_signed(ticks as i64);
+            self.ns += ns;
+        }
+
+        /// Off by up to the noise, in a way that looks random and is not.
+        fn reading(&mut self) -> Reading {
+            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let off = (self.random >> 33) % (2 * self.noise + 1);
+            Reading { tsc: self.tsc, ns: self.ns + off - self.noise, uncertainty: self.noise }
+        }
+
+        fn rate() -> i64 {
+            rate_of(2_500_000_000).expect("plausible")
+        }
+
+        /// Steers for so many rounds; the largest difference in the second half.
+        fn follow(&mut self, steering: &mut Steering, rounds: u64) -> u64 {
+            let mut worst = 0;
+            for round in 0..rounds {
+                let period = steering.period;
+                for _ in 0..10 {
+                    self.pass(period / 10);
+                    if round >= rounds / 2 {
+                        worst = worst.max(steering.line().at(self.tsc).abs_diff(self.ns));
+                    }
+                }
+                let reading = self.reading();
+                let before = steering.line().at(self.tsc);
+                assert!(matches!(steering.compare(reading, self.tsc), Verdict::Steered { .. }));
+                assert_eq!(steering.line().at(self.tsc), before, "the time jumps");
+            }
+            worst
+        }
+    }
+
+    #[test]
+    fn the_line_follows_the_clock() {
+        for ppb in [0, 40, -3_000, 50_000, -200_000] {
+            let mut world = World { ppb, noise: 30, ..World::new() };
+            let mut steering = Steering::begin(world.reading(), World::rate());
+            let worst = world.follow(&mut steering, 60);
+            assert!(worst < 200, "{worst} ns at {ppb} ppb");
+        }
+    }
+
+    #[test]
+    fn it_follows_a_clock_that_is_slewed() {
+        let mut world = World { noise: 30, ..World::new() };
+        let mut steering = Steering::begin(world.reading(), World::rate());
+        world.follow(&mut steering, 20);
+        // From one moment to the next the kernel lets its clock run 100 ppm slower; then it stops doing so.
+        for ppb in [100_000, 0] {
+            world.ppb = ppb;
+            let worst = world.follow(&mut steering, 40);
+            assert!(worst < 200, "{worst} ns");
+        }
+    }
+
+    #[test]
+    fn a_correction_ends_by_itself() {
+        // An hour without steering, at a rate that is 25 parts in a billion off.
+        let mut world = World { ppb: 25, ..World::new() };
+        let mut steering = Steering::begin(world.reading(), World::rate());
+        world.pass(3_600_000_000_000);
+        let reading = world.reading();
+        let verdict = steering.compare(reading, world.tsc);
+        assert!(matches!(verdict, Verdict::Steered { error: 89_990..=90_010 }), "{verdict:?}");
+        // The steepest bend takes 180 ms; then the line is on the clock, and nearly as steep as it, should nobody steer again.
+        for (ns, ahead) in [(90_000_000, 45_000), (90_000_000, 0), (1_000_000_000, 0), (3_600_000_000_000, 45_000)] {
+            world.pass(ns);
+            let now_ahead = steering.line().at(world.tsc).wrapping_sub(world.ns).cast_signed();
+            assert!(now_ahead.abs_diff(ahead) < 100, "{now_ahead} ns after {ns} ns");
+        }
+    }
+
+    #[test]
+    fn what_is_too_far_apart_is_stepped_over() {
+        let mut world = World::new();
+        let mut steering = Steering::begin(world.reading(), World::rate());
+        // The machine slept, and the counter with it, or went on alone, or began at 0.
+        for tsc in [world.tsc.wrapping_sub(77_000_000_000), world.tsc.wrapping_add(1 << 40), 0] {
+            world.pass(FIRST_PERIOD);
+            world.tsc = tsc;
+            world.ns += 5_000_000;
+            let reading = world.reading();
+            assert_eq!(steering.compare(reading, world.tsc), Verdict::Stepped);
+            assert_eq!((steering.line().at(world.tsc), steering.line().rate), (world.ns, World::rate()));
+            assert!(world.follow(&mut steering, 4) < 1000);
+        }
+    }
+
+    #[test]
+    fn a_rate_that_was_wrong_is_measured_again() {
+        let mut world = World::new();
+        let mut steering = Steering::begin(world.reading(), World::rate() / 2);
+        for _ in 0..2 {
+            world.pass(FIRST_PERIOD);
+            let reading = world.reading();
+            assert_eq!(steering.compare(reading, world.tsc), Verdict::Stepped);
+        }
+        assert!(world.follow(&mut steering, 4) < 1000);
+    }
+
+    #[test]
+    fn a_bad_reading_waits_for_a_better_one() {
+        let mut world = World::new();
+        let mut steering = Steering::begin(world.reading(), World::rate());
+        let bad = |world: &mut World| Reading { uncertainty: GOOD + 1, ..world.reading() };
+        for _ in 1..PATIENCE {
+            world.pass(FIRST_PERIOD);
+            assert_eq!(steering.compare(bad(&mut world), world.tsc), Verdict::Waiting);
+        }
+        world.pass(FIRST_PERIOD);
+        assert!(matches!(steering.compare(bad(&mut world), world.tsc), Verdict::Steered { error } if error < GOOD + 3));
+    }
+}

@@ -1,0 +1,118 @@
+//! The clock made from the time stamp counter: the line in use, and its steering.
+
+use super::latch::Latch;
+use super::line::Line;
+use super::machine::{counter, ordered_counter};
+use super::steering::{Reading, Steering, Verdict};
+use super::{choice, system};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// The line in use; empty while the time comes from elsewhere. Replaced under the control lock.
+static LINE: Latch<5> = Latch::empty();
+
+/// When the line was last compared with the clock, in ticks, and how long that is enough; `i64::MAX`: it is not steered. Only
+/// a hint, which spares those who come too early the lock.
+static COMPARED: AtomicU64 = AtomicU64::new(0);
+static ENOUGH: AtomicI64 = AtomicI64::new(i64::MAX);
+
+/// See [`error_bound`] and [`steps`].
+static ERROR: AtomicU64 = AtomicU64::new(0);
+static STEPS: AtomicU64 = AtomicU64::new(0);
+
+/// How many readings the best is taken of.
+const READINGS: usize = 5;
+
+/// The time now; `None` while it comes from elsewhere.
+#[inline(always)]
+pub(super) fn now() -> Option<u64> {
+    let (words, ticks) = LINE.read(counter)?;
+    Some(from_words(words).at(ticks))
+}
+
+#[inline(always)]
+fn from_words([base_tsc, base_ns, rate, correction, bend]: [u64; 5]) -> Line {
+    let (rate, correction, bend) = (rate.cast_signed(), correction.cast_signed(), bend.cast_signed());
+    Line { base_tsc, base_ns, rate, correction, bend }
+}
+
+fn to_words(line: &Line) -> [u64; 5] {
+    let Line { base_tsc, base_ns, rate, correction, bend } = *line;
+    [base_tsc, base_ns, rate.cast_unsigned(), correction.cast_unsigned(), bend.cast_unsigned()]
+}
+
+/// Keeps the time at `CLOCK_MONOTONIC`'s. Called regularly, every 10 ms or so, by whoever drains channels; sessions do it.
+///
+/// Does nothing unless the clock is the time stamp counter and some time has passed since it was last compared: 100 ms at first,
+/// in the end 1 s. Not for signal handlers.
+///
+/// Cost: a few nanoseconds; when it compares, some `clock_gettime`s and two short locks.
+pub fn steer() {
+    let since = counter().wrapping_sub(COMPARED.load(Ordering::Relaxed));
+    // A counter that went back is far ahead here, and compared at once.
+    if since >= ENOUGH.load(Ordering::Relaxed).cast_unsigned() {
+        choice::with_steering(compare);
+    }
+}
+
+/// By how much the time may differ from `CLOCK_MONOTONIC`'s, in ns: the difference at the last comparison and its uncertainty
+/// together, or the resolution of the coarse clock. 0 where the time is the clock's itself, or has nothing to do with it.
+pub fn error_bound() -> u64 {
+    ERROR.load(Ordering::Relaxed)
+}
+
+/// How often the time had to jump, because it was more than 1 ms away from `CLOCK_MONOTONIC`: the machine slept, or was moved.
+pub fn steps() -> u64 {
+    STEPS.load(Ordering::Relaxed)
+}
+
+/// Compares the clocks, and bends the line. The control lock is held.
+fn compare(steering: &mut Steering) {
+    let reading = compare_clocks();
+    match steering.compare(reading, ordered_counter()) {
+        Verdict::Waiting => return,
+        Verdict::Steered { error } => ERROR.store(error, Ordering::Relaxed),
+        Verdict::Stepped => {
+            ERROR.store(reading.uncertainty, Ordering::Relaxed);
+            STEPS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    put_in_use(steering);
+}
+
+/// Sets the time to the clock's at once, and takes it from the counter from here on. The control lock is held.
+pub(super) fn begin(steering: &mut Steering) {
+    steering.set(compare_clocks());
+    ERROR.store(steering.last().uncertainty, Ordering::Relaxed);
+    put_in_use(steering);
+}
+
+fn put_in_use(steering: &Steering) {
+    LINE.publish(to_words(&steering.line()));
+    COMPARED.store(steering.last().tsc, Ordering::Relaxed);
+    ENOUGH.store(steering.due_after(), Ordering::Relaxed);
+}
+
+/// Takes the time from elsewhere, whose error is `error`. The control lock is held.
+pub(super) fn end(error: u64) {
+    LINE.clear();
+    ENOUGH.store(i64::MAX, Ordering::Relaxed);
+    ERROR.store(error, Ordering::Relaxed);
+}
+
+/// Both clocks at one moment: the counter between two readings of the clock, the closest of several. The counter is usable.
+pub(super) fn compare_clocks() -> Reading {
+    let one = || {
+        let begin = system::monotonic();
+        let tsc = ordered_counter();
+        let apart = system::monotonic().saturating_sub(begin);
+        Reading { tsc, ns: begin + apart / 2, uncertainty: apart.div_ceil(2) + 1 }
+    };
+    let mut best = one();
+    for _ in 1..READINGS {
+        let next = one();
+        if next.uncertainty < best.uncertainty {
+            best = next;
+        }
+    }
+    best
+}
