@@ -1,12 +1,14 @@
-//! The background thread of a session: it moves packets from the rings to the sinks and keeps spare rings ready.
+//! The background thread of a session: it moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
+use crate::tsc;
 use nix::sys::signal::SigSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tracepoint::clock;
 use tracepoint_sinks::Drain;
 
 /// Its name, as `top -H` shows it.
@@ -15,6 +17,12 @@ const NAME: &str = "tracepoint-drain";
 const IDLE: Duration = Duration::from_millis(10);
 /// The pause after a round that found something.
 const BUSY: Duration = Duration::from_millis(2);
+/// How old an open packet gets: a slow trickle of events reaches the sinks after this time, and a little more.
+const AGE: Duration = Duration::from_millis(500);
+/// The pause between two looks for such packets.
+const FLUSH: Duration = Duration::from_millis(100);
+/// The pause between two looks at what the clock is made from.
+const CLOCK: Duration = Duration::from_secs(10);
 
 /// The thread, and the way to wake it.
 #[derive(Debug)]
@@ -45,12 +53,29 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
     // The program's signals are for the program's threads. Should this fail, a handler runs here, as it may on any thread.
     let _ = SigSet::all().thread_block();
     let mut pause = IDLE;
+    let mut looked = Instant::now();
+    let mut flushed = Instant::now();
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let round = || drain.lock().unwrap_or_else(PoisonError::into_inner).drain();
+        let flush = flushed.elapsed() >= FLUSH;
+        if flush {
+            flushed = Instant::now();
+        }
+        let round = || {
+            let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+            if flush {
+                drain.flush(AGE);
+            }
+            drain.drain()
+        };
         // Without memory for another ring threads to come have none, which the channel counts. A round that panicked is tried
         // again: what it had not released is still in the rings.
         let drained = catch_unwind(AssertUnwindSafe(round));
         let moved = matches!(drained, Ok(Ok(drained)) if drained.packets > 0);
         pause = if moved { BUSY } else { IDLE };
+        clock::steer();
+        if looked.elapsed() >= CLOCK {
+            tsc::look_after();
+            looked = Instant::now();
+        }
     }
 }

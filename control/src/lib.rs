@@ -4,6 +4,9 @@
 //! and sinks (see [`tracepoint_sinks`]), which take what the rings hold. While it runs, one background thread,
 //! `tracepoint-drain`, moves packets from the rings to the sinks. What became of every event is in its account.
 //!
+//! The rings are files on a memory file system, in the [run directory](RunDir) unless the session names another one, so that a
+//! process that is killed leaves what it recorded; `docs/format-ring.md` describes them.
+//!
 //! ```
 //! use tracepoint_control::{Session, sinks::CtfSink};
 //!
@@ -27,17 +30,26 @@
 //!
 //! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
 
-#![forbid(unsafe_code)]
+// Allowed in one module, which maps the files of rings.
+#![deny(unsafe_code)]
 
+mod boot_file;
 mod clock;
 mod drain_thread;
+mod private_dir;
 mod process;
+mod ring_files;
 mod rule;
 mod rundir;
 mod session;
+mod session_dir;
+mod tsc;
 
+pub use private_dir::DirError;
 pub use rundir::{RunDir, RunDirError};
 pub use session::{Notice, Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
+pub use session_dir::RingDirError;
 pub use tracepoint::channel::Channel;
+pub use tracepoint::clock::Clock;
 /// The sinks that a session can be given, and the trait for sinks of one's own.
 pub use tracepoint_sinks as sinks;

@@ -3,7 +3,9 @@
 mod builder;
 mod error;
 mod notice;
+mod outputs;
 mod plan;
+mod rings;
 mod status;
 
 pub use builder::SessionBuilder;
@@ -12,6 +14,7 @@ pub use notice::Notice;
 pub use status::{Status, Summary};
 
 use crate::drain_thread::DrainThread;
+use crate::session_dir::ProcessDir;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,9 +28,12 @@ use tracepoint_sinks::Drain;
 /// A child that is forked from the process has no part in the session: what it fires is not recorded, and `stop` and drop do
 /// nothing there.
 ///
-/// Packets go to the sinks when they are full, and all of them when the session ends: a slow trickle of events is seen then, and a
-/// program that ends by `process::exit` or a signal without `stop` loses what its open packets hold. `stop` waits for the sinks: one
-/// that blocks for ever blocks it, too.
+/// The rings are files in the session's directory, unless they are [in memory](SessionBuilder::in_memory). When the session
+/// ends, they vanish; when the process is killed, or ends by `process::exit` without `stop`, they stay, with all that was
+/// committed.
+///
+/// Packets go to the sinks when they are full, or half a second old, and all of them when the session ends; those of flight recorders
+/// only then. `stop` waits for the sinks: one that blocks for ever blocks it, too.
 ///
 /// Inside a probe a session cannot be waited for: `stop` refuses, and a session that is dropped there is ended by a thread of its
 /// own, soon after.
@@ -48,6 +54,8 @@ struct Running {
     thread: DrainThread,
     drain: Arc<Mutex<Drain>>,
     channel: Arc<OpenChannel>,
+    /// Where the rings are; `None` if they are in memory.
+    dir: Option<Arc<ProcessDir>>,
 }
 
 impl Session {
@@ -123,7 +131,7 @@ impl Drop for Session {
 
 impl Running {
     fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
-        let Self { subscriptions, thread, drain, channel } = self;
+        let Self { subscriptions, thread, drain, channel, dir } = self;
         // Waits for a grace period: from here on nothing is written into the rings.
         Subscription::end_all(subscriptions);
         thread.stop();
@@ -132,6 +140,12 @@ impl Running {
             .map(|drain| drain.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
             .unwrap_or_default();
         channel.close();
+        drop(channel);
+        // All that was in the rings has gone to the sinks, or is counted. Where it could not be taken out, it stays.
+        let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
+        if let Some(dir) = dir.filter(|_| drained) {
+            dir.remove();
+        }
         reports
     }
 }

@@ -38,3 +38,19 @@ fn an_event_is_recorded_and_read_back() -> Outcome {
     assert_balances(&dir);
     Ok(())
 }
+
+/// A thread that fires once and waits: its event reaches the sink while the session runs.
+#[test]
+fn a_trickle_reaches_the_sink_without_a_stop() -> Outcome {
+    let place = place();
+    let trace = place.path().join("trace");
+    let session = Session::builder("trickle").events("shop:paid").in_memory().sink(CtfSink::create(&trace)?).start()?;
+    tracepoint::trace!(paid(7, "Grace"));
+    // As long as it takes.
+    while session.status().bytes() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(std::fs::metadata(trace.join("channel0_0"))?.len() > 96, "a packet with a record behind the empty one");
+    session.stop()?;
+    Ok(())
+}

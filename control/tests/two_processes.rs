@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Outcome, assert_balances, place, view};
+use common::{Outcome, assert_balances, memory_place, view};
 use std::env;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -27,7 +27,7 @@ fn effects_follow_causes() -> Outcome {
     if let Some(place) = env::var_os(PLACE) {
         return play(Path::new(&place), &env::var(SIDE)?);
     }
-    let place = place();
+    let place = memory_place();
     // Listening before either side begins.
     let mut server = player(place.path(), "server")?;
     while !place.path().join("socket").exists() {

@@ -18,5 +18,5 @@ mod tsdl;
 mod types;
 
 pub use error::CtfError;
-pub use metadata::MetadataText;
+pub use metadata::{MetadataText, metadata};
 pub use sink::CtfSink;

@@ -16,7 +16,9 @@ use feed::Feed;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use tracepoint::channel::{OpenChannel, Packet};
+use std::time::Duration;
+use tracepoint::channel::{OpenChannel, Packet, Policy};
+use tracepoint::clock;
 
 /// What one round of [`Drain::drain`] moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +78,15 @@ impl Drain {
     pub fn begin(&mut self) -> Result<(), SinkError> {
         let channels: Vec<_> = self.channels.iter().map(|channel| ChannelDescription::of(channel)).collect();
         self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.begin(&self.trace, &channels)))
+    }
+
+    /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight
+    /// recorders stay open: nobody takes them before the end.
+    pub fn flush(&self, age: Duration) {
+        let before = clock::now().saturating_sub(age.as_nanos() as u64);
+        for channel in self.channels.iter().filter(|channel| channel.config().policy() == Policy::Discard) {
+            channel.flush(before);
+        }
     }
 
     /// Tells the sinks of events. Called before the events are switched on.

@@ -23,7 +23,7 @@ pub use ctf::{CtfError, CtfSink};
 pub use description::{ChannelDescription, EventDescription};
 pub use drain::{Drain, Drained, SinkReport};
 pub use error::SinkError;
-pub use sink::{Sink, StreamInfo};
+pub use sink::{Output, Sink, StreamInfo};
 pub use text::TextSink;
 pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
 /// What happened to every event, in the form in which it is written beside a trace.

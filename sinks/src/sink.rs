@@ -4,6 +4,7 @@ use crate::account::Account;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::trace_info::TraceInfo;
+use std::path::PathBuf;
 use tracepoint::channel::{Packet, StreamId};
 
 /// One stream: the packets of one ring.
@@ -13,6 +14,15 @@ pub struct StreamInfo {
     pub id: StreamId,
     /// The name of its channel.
     pub channel: String,
+}
+
+/// Where a sink keeps what it gets, so that it can be found without the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// In which format, in one word: `ctf`.
+    pub format: &'static str,
+    /// The absolute path.
+    pub path: PathBuf,
 }
 
 /// Takes whole packets.
@@ -61,5 +71,11 @@ pub trait Sink: Send {
     fn file_of(&self, stream: &StreamInfo) -> String {
         let _ = stream;
         String::new()
+    }
+
+    /// Where it keeps the packets, as whole packets in a format that can be read back; `None` if it does not. When a process is
+    /// killed, what it had handed on already is looked for there.
+    fn output(&self) -> Option<Output> {
+        None
     }
 }

@@ -13,7 +13,8 @@ pub struct TraceInfo {
     pub process: ProcessInfo,
 }
 
-/// The clock: it counts nanoseconds.
+/// The clock: it counts nanoseconds. The default is a clock of the program's own, of which nothing is known: its times can be
+/// compared with each other, and with those of no other trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockInfo {
     /// Tells clocks apart that count from different zeros: the boot id. `None` if it is not known.

@@ -1,18 +1,22 @@
 //! The description of a session, and its start.
 
 use super::plan::plan;
-use super::{Notice, Running, Session, SessionError};
+use super::rings::Rings;
+use super::{Notice, Running, Session, SessionError, outputs};
 use crate::clock;
 use crate::drain_thread::DrainThread;
 use crate::process::this_process;
 use crate::rule::{BadRule, LevelRule, NameRule};
 use crate::rundir::RunDir;
+use crate::session_dir::ProcessDir;
 use std::fmt;
+use std::path::PathBuf;
 use std::process;
 use std::sync::{Arc, Mutex};
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint::channel::{Channel, OpenChannel};
+use tracepoint::clock::{Clock, select, selected};
 use tracepoint::marker::{Subscriber, Subscription};
-use tracepoint_sinks::{ClockInfo, Drain, EventDescription, Sink, TraceInfo};
+use tracepoint_sinks::{ChannelDescription, ClockInfo, Drain, EventDescription, Sink, TraceInfo, ctf};
 use uuid::Uuid;
 
 /// The description of a session: what is not said is as [`SessionBuilder::start`] says.
@@ -21,6 +25,8 @@ pub struct SessionBuilder {
     rules: Vec<String>,
     level: Option<String>,
     channel: Channel,
+    rings: Rings,
+    clock: Option<Clock>,
     sinks: Vec<Box<dyn Sink>>,
 }
 
@@ -32,6 +38,8 @@ impl fmt::Debug for SessionBuilder {
             .field("rules", &self.rules)
             .field("level", &self.level)
             .field("channel", &self.channel)
+            .field("rings", &self.rings)
+            .field("clock", &self.clock)
             .field("sinks", &sinks)
             .finish()
     }
@@ -39,7 +47,15 @@ impl fmt::Debug for SessionBuilder {
 
 impl SessionBuilder {
     pub(super) fn new(name: String) -> Self {
-        Self { name, rules: Vec::new(), level: None, channel: Channel::default(), sinks: Vec::new() }
+        Self {
+            name,
+            rules: Vec::new(),
+            level: None,
+            channel: Channel::default(),
+            rings: Rings::default(),
+            clock: None,
+            sinks: Vec::new(),
+        }
     }
 
     /// Records the events whose `provider:name` matches `rule`, too. In a rule `*` stands for any characters, `?` for one, and
@@ -66,9 +82,51 @@ impl SessionBuilder {
         self
     }
 
-    /// The rings are in memory of the process alone, and gone when it is killed. At present they always are.
+    /// The rings are files below `path`, in `rings/PID-START/`; unless told otherwise, they are in the run directory
+    /// ([`RunDir`](crate::RunDir)), in `sessions/NAME/rings/PID-START/`. The directory is made, parents included, for this user
+    /// only, if it is not there. Of this and [`SessionBuilder::in_memory`] the last call counts.
     #[must_use]
-    pub fn in_memory(self) -> Self {
+    pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.rings.at(path.into());
+        self
+    }
+
+    /// The rings are in memory of the process alone, and gone when it is killed. Nothing is written to a directory then.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.rings.in_memory();
+        self
+    }
+
+    /// Whether the files of the rings may be on a disk, where a store can stall for tens of milliseconds while the kernel
+    /// writes the page: no, unless told otherwise.
+    #[must_use]
+    pub fn allow_disk_rings(mut self, allow: bool) -> Self {
+        self.rings.allow_disk(allow);
+        self
+    }
+
+    /// How many bytes the rings of the session may take, in files, in all living processes together: 1 GiB unless told otherwise.
+    /// A ring that goes beyond is not made; threads that find none lose their events, which is counted as `no_ring`.
+    #[must_use]
+    pub fn memory_cap(mut self, bytes: u64) -> Self {
+        self.rings.memory_cap(bytes);
+        self
+    }
+
+    /// Of how many processes of this session that died the rings are kept, for `tracectl recover`: of the newest 8 unless told
+    /// otherwise. Older ones are removed when the session starts.
+    #[must_use]
+    pub fn keep_dead(mut self, processes: usize) -> Self {
+        self.rings.keep_dead(processes);
+        self
+    }
+
+    /// The clock of the events. There is one for the process: unless told otherwise, it is the one that another session or
+    /// [`tracepoint::clock::select`] chose, and [`Clock::Monotonic`] if nobody did.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
         self
     }
 
@@ -85,7 +143,8 @@ impl SessionBuilder {
     /// # Errors
     ///
     /// If the name, a rule or the channel's sizes will not do; if a rule matches nothing, or the rules leave nothing; if there
-    /// is no sink, or one cannot begin. Nothing is switched on then.
+    /// is no sink, or one cannot begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing
+    /// is switched on then.
     pub fn start(self) -> Result<Session, SessionError> {
         check_name(&self.name)?;
         let rules = self.rules.iter().map(|rule| NameRule::parse(rule)).collect::<Result<Vec<_>, _>>();
@@ -98,10 +157,14 @@ impl SessionBuilder {
         let mut notices = Vec::new();
         let events = plan(&rules, level, &mut notices)?;
 
+        clock::choose(self.clock)?;
         let uuid = Uuid::new_v4().into_bytes();
-        let channel = OpenChannel::open(self.channel, uuid, 0, events.len(), Box::new(AnonymousMemory))?;
-        // From here on, whoever returns early closes the channel.
-        let closing = CloseOnError(Some(Arc::clone(&channel)));
+        let mut unfinished = Unfinished { dir: self.rings.make_dir(&self.name)?, channel: None };
+        let source = self.rings.source(unfinished.dir.as_ref(), &self.name);
+        let channel = OpenChannel::open(self.channel, uuid, 0, events.len(), source)?;
+        unfinished.channel = Some(Arc::clone(&channel));
+        // Now that the channel is open nobody can change it; until then somebody may have.
+        self.clock.map_or(Ok(()), select)?;
         let mut descriptions = Vec::new();
         let mut subscribers = Vec::new();
         for event in events {
@@ -111,37 +174,51 @@ impl SessionBuilder {
         }
         let trace =
             TraceInfo { uuid, name: self.name.clone(), clock: clock_info(&mut notices), process: this_process() };
+        let metadata = ctf::metadata(&trace, &[ChannelDescription::of(&channel)], &descriptions);
+        let outputs = outputs::list(&self.sinks, &mut notices);
         let mut drain = Drain::new(trace, vec![Arc::clone(&channel)], self.sinks);
         drain.begin().and_then(|()| drain.describe(&descriptions)).map_err(SessionError::Start)?;
+        if let Some(dir) = &unfinished.dir {
+            dir.describe(&metadata, &outputs)?;
+        }
         let drain = Arc::new(Mutex::new(drain));
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
         let subscribers =
             subscribers.into_iter().map(|(marker, id)| (marker, Subscriber::record(Arc::clone(&channel), id)));
         let subscriptions = Subscription::start_all(subscribers)?;
-        closing.started();
-        let running = Running { subscriptions, thread, drain, channel };
+        let running = Running { subscriptions, thread, drain, channel, dir: unfinished.started() };
         Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
     }
 }
 
-/// Closes a channel when a start does not come to its end.
-struct CloseOnError(Option<Arc<OpenChannel>>);
+/// Takes back what was made when a start does not come to its end.
+struct Unfinished {
+    dir: Option<Arc<ProcessDir>>,
+    channel: Option<Arc<OpenChannel>>,
+}
 
-impl CloseOnError {
-    fn started(mut self) {
-        self.0 = None;
+impl Unfinished {
+    fn started(mut self) -> Option<Arc<ProcessDir>> {
+        self.channel = None;
+        self.dir.take()
     }
 }
 
-impl Drop for CloseOnError {
+impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let Some(channel) = self.0.take() {
+        if let Some(channel) = self.channel.take() {
             channel.close();
+        }
+        if let Some(dir) = self.dir.take() {
+            dir.remove();
         }
     }
 }
 
 fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {
+    if !selected().is_monotonic() {
+        return ClockInfo::default();
+    }
     let mut not_shared = |reason: String| notices.push(Notice::NoSharedClock { reason });
     match RunDir::find() {
         Ok(run_dir) => {

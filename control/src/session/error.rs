@@ -1,9 +1,11 @@
 //! Why a session does not start, or how it ended badly.
 
 use super::status::Summary;
+use crate::session_dir::RingDirError;
 use std::io;
 use tracepoint::SwitchError;
 use tracepoint::channel::{ConfigError, TooManyEvents};
+use tracepoint::clock::ClockInUse;
 use tracepoint_sinks::SinkError;
 
 /// A session cannot start, or did not end well.
@@ -58,6 +60,14 @@ pub enum SessionError {
     /// There is nowhere to record to.
     #[error("the session has no sink: give it one, for example `.sink(CtfSink::create(dir)?)`")]
     NoSink,
+    /// There is no place for its rings.
+    #[error("there is no place for the session's rings: {0}")]
+    Rings(#[from] RingDirError),
+    /// Another clock is in use.
+    #[error(
+        "the session does not start: {0}; stop the sessions that use it first, or leave `.clock(…)` out to share it"
+    )]
+    Clock(#[from] ClockInUse),
     /// The channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
     Channel(#[from] ConfigError),

@@ -1,6 +1,7 @@
 //! What is worth knowing, and no error.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// Something that a session did other than one might expect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,12 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The path of a sink has a line feed in it, and is not listed beside the rings: should the process be killed, nobody knows
+    /// that events are there, too.
+    OutputNotListed {
+        /// The path.
+        path: PathBuf,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -34,6 +41,10 @@ impl fmt::Display for Notice {
                 write!(f, "{name} of {declared} is recorded as {recorded}: another event of that name has other fields")
             }
             Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` leaves nothing out: no event matches it"),
+            Self::OutputNotListed { path } => {
+                let path = path.to_string_lossy();
+                write!(f, "{path:?} cannot be listed beside the rings: choose a path without line feeds")
+            }
             Self::NoSharedClock { reason } => {
                 write!(
                     f,

@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "every test uses its part of this")]
 
-use std::path::Path;
-use std::process::Command;
+use std::env;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 use tracepoint_control::Summary;
 use tracepoint_control::sinks::account::{Account, EventAccount};
@@ -13,6 +16,11 @@ pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 /// A directory that goes away by itself.
 pub(crate) fn place() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
+}
+
+/// The same in memory: a place for rings.
+pub(crate) fn memory_place() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").expect("a temporary directory in memory")
 }
 
 /// What babeltrace2 makes of traces.
@@ -79,4 +87,88 @@ pub(crate) fn lost(event: &EventAccount) -> u64 {
 /// Records of all streams that were overwritten.
 pub(crate) fn overwritten(account: &Account) -> u64 {
     account.channels.iter().flat_map(|channel| &channel.streams).map(|stream| stream.overwritten).sum()
+}
+
+/// Tells a process that a test starts which part it has; see [`again`].
+const PART: &str = "TEST_PART";
+
+/// The part of this process: empty in the one that the user started.
+pub(crate) fn part() -> String {
+    env::var(PART).unwrap_or_default()
+}
+
+/// This very test in another process, with a part of its own.
+pub(crate) fn again(test: &str, part: &str) -> Command {
+    let mut command = Command::new(env::current_exe().expect("a path"));
+    command.args(["--exact", test, "--quiet", "--nocapture"]).env(PART, part).stdin(Stdio::piped());
+    command
+}
+
+/// A process that a test started; killed with the test, should it come to that.
+pub(crate) struct Other {
+    child: Child,
+    /// Kept open: it has more to say.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Other {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it, and waits until it is gone. The input is left: whoever inherited it waits on.
+    pub(crate) fn kill(&mut self) -> Option<ChildStdin> {
+        let input = self.child.stdin.take();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        input
+    }
+
+    /// Lets it come to its end; whether that was a good one.
+    pub(crate) fn end(mut self) -> bool {
+        drop(self.child.stdin.take());
+        self.child.wait().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Starts a process and waits until it has said `ready`.
+pub(crate) fn until_ready(command: &mut Command) -> Other {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the test's own program");
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let ready = output.by_ref().lines().any(|line| line.is_ok_and(|line| line.ends_with("ready")));
+    let other = Other { child, _output: output };
+    assert!(ready, "the process ended too soon");
+    other
+}
+
+/// The other side of [`until_ready`]; it then waits for the end of its input.
+pub(crate) fn ready() {
+    println!("ready");
+    let _ = std::io::stdin().lines().count();
+}
+
+/// The names of what is in a directory, sorted; none if it is not there.
+pub(crate) fn names(dir: &Path) -> Vec<String> {
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    let mut names: Vec<String> = std::fs::read_dir(dir).into_iter().flatten().filter_map(name).collect();
+    names.sort();
+    names
+}
+
+/// The directories of processes below a session's directory.
+pub(crate) fn process_dirs(session: &Path) -> Vec<PathBuf> {
+    let rings = session.join("rings");
+    names(&rings).iter().map(|name| rings.join(name)).collect()
+}
+
+/// The rings in a process's directory.
+pub(crate) fn ring_files(dir: &Path) -> Vec<PathBuf> {
+    let paths = names(dir).into_iter().map(|name| dir.join(name));
+    paths.filter(|path| path.extension() == Some(OsStr::new("ring"))).collect()
 }

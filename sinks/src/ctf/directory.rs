@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
+    absolute: PathBuf,
     fd: OwnedFd,
 }
 
@@ -28,12 +29,18 @@ impl Directory {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| failed("open")(errno.into()))?;
-        Ok(Self { path: path.to_owned(), fd })
+        let absolute = std::path::absolute(path).map_err(failed("find"))?;
+        Ok(Self { path: path.to_owned(), absolute, fd })
     }
 
     /// The path that it was made under.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The absolute path at that time.
+    pub(super) fn absolute_path(&self) -> &Path {
+        &self.absolute
     }
 
     /// Makes a file, which must not exist yet, and opens it for writing at its end.

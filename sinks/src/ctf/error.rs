@@ -25,7 +25,7 @@ pub enum CtfError {
     /// It cannot be made, or not be looked into.
     #[error("cannot {action} {}: {source}{}", path.display(), mend(source))]
     Io {
-        /// What was tried: `make`, `open`, `read`.
+        /// What was tried: `make`, `open`, `read`, `find`.
         action: &'static str,
         /// The directory.
         path: PathBuf,

@@ -6,12 +6,17 @@
 use super::{tsdl, types};
 use crate::account::uuid_text;
 use crate::description::{ChannelDescription, EventDescription};
-use crate::trace_info::TraceInfo;
+use crate::trace_info::{ClockInfo, TraceInfo};
 use std::fmt::Write;
 
 /// A part of the metadata. The parts of a trace, one after the other, are its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataText(String);
+
+/// The whole metadata of a trace with these channels and events.
+pub fn metadata(trace: &TraceInfo, channels: &[ChannelDescription], events: &[EventDescription]) -> String {
+    MetadataText::begin(trace, channels).0 + MetadataText::events(events).as_str()
+}
 
 const PREAMBLE: &str = "/* CTF 1.8 */
 
@@ -46,7 +51,7 @@ trace {{
         environment(&mut out, trace);
         clock(&mut out, trace);
         for channel in channels {
-            stream(&mut out, channel);
+            stream(&mut out, channel, clock_name(trace));
         }
         Self(out)
     }
@@ -106,29 +111,39 @@ fn environment(out: &mut String, trace: &TraceInfo) {
     out.push_str("};\n");
 }
 
+/// Whether the clock is the machine's, and it is known where its zero is.
+fn is_monotonic(trace: &TraceInfo) -> bool {
+    trace.clock != ClockInfo::default()
+}
+
+fn clock_name(trace: &TraceInfo) -> &'static str {
+    if is_monotonic(trace) { "monotonic" } else { "program" }
+}
+
 fn clock(out: &mut String, trace: &TraceInfo) {
-    out.push_str("\nclock {\n\tname = \"monotonic\";\n");
+    let _ = writeln!(out, "\nclock {{\n\tname = \"{}\";", clock_name(trace));
     if let Some(uuid) = trace.clock.uuid {
         let _ = writeln!(out, "\tuuid = \"{}\";", uuid_text(uuid));
     }
+    let description = if is_monotonic(trace) { "Monotonic Clock" } else { "A clock of the program's own" };
     // Absolute: the offset leads to the epoch, so that traces of several machines can be merged too.
     let _ = write!(
         out,
-        "\tdescription = \"Monotonic Clock\";
+        "\tdescription = \"{description}\";
 \tfreq = 1000000000;
 \toffset = {};
-\tabsolute = true;
+\tabsolute = {};
 }};
 ",
-        trace.clock.offset
+        trace.clock.offset,
+        is_monotonic(trace)
     );
 }
 
-fn stream(out: &mut String, channel: &ChannelDescription) {
+fn stream(out: &mut String, channel: &ChannelDescription, clock: &str) {
     out.push('\n');
     tsdl::comment(out, "", &format!("Channel {}, policy {}", channel.name, channel.policy.name()));
-    let time =
-        |bits: u8| format!("integer {{ size = {bits}; align = 8; signed = false; map = clock.monotonic.value; }}");
+    let time = |bits: u8| format!("integer {{ size = {bits}; align = 8; signed = false; map = clock.{clock}.value; }}");
     let _ = write!(
         out,
         "stream {{

@@ -7,7 +7,7 @@ use super::streams::Streams;
 use crate::account::{ACCOUNT_PATH, Account};
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
-use crate::sink::{Sink, StreamInfo};
+use crate::sink::{Output, Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
 use std::path::Path;
 use tracepoint::channel::Packet;
@@ -87,6 +87,10 @@ impl Sink for CtfSink {
 
     fn file_of(&self, stream: &StreamInfo) -> String {
         format!("{}_{}", stream.channel, stream.id.instance)
+    }
+
+    fn output(&self) -> Option<Output> {
+        Some(Output { format: "ctf", path: self.directory.absolute_path().to_owned() })
     }
 }
 

@@ -1,0 +1,157 @@
+//! Small files in the run directory with numbers that hold until the machine boots again, on which all processes agree.
+//!
+//! A file is text: its name and version, the boot, and one number in each line. It is looked at and written while a lock file
+//! beside it is locked, and replaced whole; what is damaged, or of another boot, is as if it were not there.
+
+use crate::clock::boot_id;
+use crate::rundir::RunDir;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How often the lock is tried, and the pause between: a stopped process that holds it must not stop us.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
+
+const WRITE: OFlags = OFlags::WRONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A file with `N` numbers.
+#[derive(Debug)]
+pub(crate) struct BootFile<const N: usize> {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// What the numbers are called, in their order.
+    pub(crate) numbers: [&'static str; N],
+}
+
+impl<const N: usize> BootFile<N> {
+    /// Locks the file, which need not be there yet. Waits for others that have it, but not for long.
+    pub(crate) fn lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
+        self.lock_patiently(run_dir, TRIES)
+    }
+
+    /// The same without waiting.
+    pub(crate) fn try_lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
+        self.lock_patiently(run_dir, 1)
+    }
+
+    fn lock_patiently<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<Locked<'a, N>> {
+        let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
+        let dir = run_dir.fd();
+        let name = format!("{}.lock", self.name);
+        let lock = File::from(openat(dir, &name, WRITE | OFlags::CREATE, OWNER)?);
+        for again in (0..tries).rev() {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Locked { file: self, dir, boot, lock }),
+                Err(Errno::WOULDBLOCK) if again > 0 => std::thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("another process does not give {name} back")))
+    }
+}
+
+/// A file, locked. Two processes that find none must not both write one, each believing its own.
+#[derive(Debug)]
+pub(crate) struct Locked<'a, const N: usize> {
+    file: &'a BootFile<N>,
+    dir: &'a OwnedFd,
+    boot: Uuid,
+    lock: File,
+}
+
+impl<const N: usize> Locked<'_, N> {
+    /// The numbers; `None` if there is no file, or it is of another boot, or damaged: it is to be written anew.
+    pub(crate) fn read(&self) -> Option<[i128; N]> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(self.dir, self.file.name, flags, Mode::empty()).ok()?;
+        let mut text = String::new();
+        File::from(file).take(1024).read_to_string(&mut text).ok()?;
+        let rest = text.strip_prefix(&self.head())?;
+        let mut lines = rest.lines();
+        let mut numbers = [0; N];
+        for (number, name) in numbers.iter_mut().zip(self.file.numbers) {
+            *number = lines.next()?.strip_prefix(name)?.strip_prefix(' ')?.parse().ok()?;
+        }
+        (rest.ends_with('\n') && lines.next().is_none()).then_some(numbers)
+    }
+
+    /// Replaces the file: it is there with these numbers, or as it was.
+    pub(crate) fn write(&self, numbers: [i128; N]) -> io::Result<()> {
+        let name = self.file.name;
+        let temporary = format!(".{name}.new");
+        // What a process left here that was killed is in the way of nobody but us: the lock is held.
+        let _ = unlinkat(self.dir, &temporary, AtFlags::empty());
+        let mut file = File::from(openat(self.dir, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?);
+        let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
+        file.write_all((self.head() + &lines.collect::<String>()).as_bytes())?;
+        Ok(renameat(self.dir, &temporary, self.dir, name)?)
+    }
+
+    fn head(&self) -> String {
+        format!("tracepoint-{} 1\nboot {}\n", self.file.name, self.boot)
+    }
+}
+
+impl<const N: usize> Drop for Locked<'_, N> {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a child that was forked meanwhile. Fails only for a bad descriptor.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: BootFile<2> = BootFile { name: "numbers", numbers: ["one", "other"] };
+
+    #[test]
+    fn what_is_damaged_or_of_another_boot_is_not_there() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let dir = RunDir::at(&temp.path().join("run"))?;
+        let boot = boot_id().ok_or("no boot id")?;
+        let locked = FILE.lock(&dir)?;
+        assert_eq!(locked.read(), None);
+        locked.write([5, -6])?;
+        assert_eq!(locked.read(), Some([5, -6]));
+        let path = dir.path().join("numbers");
+        let good = format!("tracepoint-numbers 1\nboot {boot}\none 5\nother -6\n");
+        assert_eq!(std::fs::read_to_string(&path)?, good);
+        let texts = [
+            String::new(),
+            "\0".repeat(4096),
+            good.replace(&boot.to_string(), &Uuid::nil().to_string()),
+            good.replace(" 1\n", " 2\n"),
+            good.replace("-6", "many"),
+            good.replace("one 5\n", ""),
+            good.trim_end().to_owned(),
+            good.clone() + "third 7\n",
+        ];
+        for text in texts {
+            std::fs::write(&path, &text)?;
+            assert_eq!(locked.read(), None, "{text:?}");
+        }
+        locked.write([7, 8])?;
+        assert_eq!(locked.read(), Some([7, 8]));
+        Ok(())
+    }
+
+    #[test]
+    fn one_at_a_time() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let dir = RunDir::at(&temp.path().join("run"))?;
+        let held = FILE.lock(&dir)?;
+        let refused = FILE.try_lock(&dir).err().ok_or("locked twice")?;
+        assert_eq!(refused.to_string(), "another process does not give numbers.lock back");
+        drop(held);
+        assert!(FILE.try_lock(&dir).is_ok());
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! Directories of this user alone, and the files in them.
+//!
+//! A directory is opened once, never through a symbolic link, and looked at before it is used; from there on everything goes
+//! through the open directory, so that nobody can put something else in its place.
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// A directory cannot be used, or not be trusted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirError {
+    /// It belongs to somebody else.
+    #[error("{} belongs to user {owner}, not to {user}", path.display())]
+    Owner {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner's id.
+        owner: u32,
+        /// The id of this process's user.
+        user: u32,
+    },
+    /// Others may write to it.
+    #[error("others may write to {}; take that right away (`chmod go-w`)", path.display())]
+    Writable {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It cannot be made or used; a symbolic link, too, is not followed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `make`, `open`, …
+        action: &'static str,
+        /// The directory, or a file in it.
+        path: PathBuf,
+        /// What the operating system answered.
+        source: io::Error,
+    },
+}
+
+const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const OPEN_FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A directory, open, that belongs to this user and that nobody else may write to.
+#[derive(Debug)]
+pub(crate) struct PrivateDir {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl PrivateDir {
+    /// The directory at `path`; if it is not there it is made, parents included, for this user only.
+    pub(crate) fn at(path: &Path) -> Result<Self, DirError> {
+        let failed = |action, source| DirError::Io { action, path: path.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed("make", error))?;
+        // The last component is opened, not followed: in a directory like /dev/shm anybody could have put a link there.
+        let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(|errno| failed("open", errno.into()))?;
+        Self { path: path.to_owned(), fd }.checked()
+    }
+
+    /// The directory `name` in this one; if it is not there it is made.
+    pub(crate) fn subdir(&self, name: &str) -> Result<Self, DirError> {
+        match self.make_subdir(name) {
+            Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => self.open_subdir(name),
+            made => made,
+        }
+    }
+
+    /// The directory `name` in this one, which must not be there yet.
+    pub(crate) fn make_subdir(&self, name: &str) -> Result<Self, DirError> {
+        let failed = |errno: Errno| self.failed("make", name, errno.into());
+        mkdirat(&self.fd, name, Mode::RWXU).map_err(failed)?;
+        self.open_subdir(name)
+    }
+
+    /// The directory `name` in this one, which must be there.
+    pub(crate) fn open_subdir(&self, name: &str) -> Result<Self, DirError> {
+        let failed = |errno: Errno| self.failed("open", name, errno.into());
+        let fd = openat(&self.fd, name, OPEN_DIR, Mode::empty()).map_err(failed)?;
+        Self { path: self.path.join(name), fd }.checked()
+    }
+
+    fn checked(self) -> Result<Self, DirError> {
+        let stat = self.stat().map_err(|source| DirError::Io { action: "open", path: self.path.clone(), source })?;
+        let user = rustix::process::geteuid().as_raw();
+        if stat.st_uid != user {
+            return Err(DirError::Owner { path: self.path, owner: stat.st_uid, user });
+        }
+        if stat.st_mode & 0o022 != 0 {
+            return Err(DirError::Writable { path: self.path });
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn failed(&self, action: &'static str, name: &str, source: io::Error) -> DirError {
+        DirError::Io { action, path: self.path.join(name), source }
+    }
+
+    /// The path under which it was opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory, open.
+    pub(crate) const fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    pub(crate) fn stat(&self) -> io::Result<Stat> {
+        Ok(fstat(&self.fd)?)
+    }
+
+    /// The same directory, opened once more: locks belong to what was opened.
+    pub(crate) fn reopen(&self) -> io::Result<OwnedFd> {
+        Ok(openat(&self.fd, ".", OPEN_DIR, Mode::empty())?)
+    }
+
+    /// The names of what is in it. Those that are no text are nobody's here, and left out.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd)? {
+            let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+            names.extend(name.into_string().ok().filter(|name| name != "." && name != ".."));
+        }
+        Ok(names)
+    }
+
+    /// How long the file `name` is, in bytes.
+    pub(crate) fn file_len(&self, name: &str) -> io::Result<u64> {
+        Ok(u64::try_from(statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?.st_size).unwrap_or(0))
+    }
+
+    /// Opens the file `name` for reading.
+    pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
+        Ok(File::from(openat(&self.fd, name, OFlags::RDONLY | OPEN_FILE, Mode::empty())?))
+    }
+
+    /// Makes the file `name`, which must not be there yet, for reading and writing; it will be `len` bytes long.
+    pub(crate) fn create_file(&self, name: &str, len: u64) -> io::Result<File> {
+        // Going beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the program that is traced.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| len > limit) {
+            let text = "the limit on file sizes is lower; raise it (`ulimit -f`)";
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
+        Ok(File::from(openat(&self.fd, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE, OWNER)?))
+    }
+
+    /// Puts the file `name` there, whole: no reader sees a part of it.
+    pub(crate) fn put_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let temporary = format!(".{name}.new");
+        let written = self.create_file(&temporary, bytes.len() as u64).and_then(|mut file| file.write_all(bytes));
+        let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, name)?));
+        if moved.is_err() {
+            self.remove_file(&temporary);
+        }
+        moved
+    }
+
+    /// Removes the file `name`, if that can be done.
+    pub(crate) fn remove_file(&self, name: &str) {
+        let _ = unlinkat(&self.fd, name, AtFlags::empty());
+    }
+
+    /// Removes the directory `name`, if it is empty.
+    pub(crate) fn remove_empty(&self, name: &str) {
+        let _ = unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
+    }
+
+    /// Removes the directory `name`, open as `dir`, with the files in it. What else is in it stays, and keeps it.
+    pub(crate) fn remove_with_files(&self, name: &str, dir: &Self) {
+        for file in dir.names().unwrap_or_default() {
+            dir.remove_file(&file);
+        }
+        self.remove_empty(name);
+    }
+}
+
+impl AsFd for PrivateDir {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+    #[test]
+    fn a_directory_of_doubtful_ownership_is_refused() -> Outcome {
+        let temp = tempfile::tempdir()?;
+        let path = temp.path().join("a/b");
+        let dir = PrivateDir::at(&path)?;
+        assert_eq!(dir.path(), path);
+        assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o777, 0o700);
+
+        symlink(&path, temp.path().join("a/link"))?;
+        assert!(matches!(PrivateDir::at(&temp.path().join("a/link")), Err(DirError::Io { action: "open", .. })));
+        let parent = PrivateDir::at(&temp.path().join("a"))?;
+        assert!(matches!(parent.subdir("link"), Err(DirError::Io { action: "open", .. })));
+
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777))?;
+        assert!(matches!(PrivateDir::at(&path), Err(DirError::Writable { .. })));
+        assert!(matches!(parent.subdir("b"), Err(DirError::Writable { .. })));
+        Ok(())
+    }
+
+    #[test]
+    fn files_are_put_whole_and_once() -> Outcome {
+        let temp = tempfile::tempdir()?;
+        let dir = PrivateDir::at(temp.path())?;
+        dir.put_whole("metadata", b"text")?;
+        assert_eq!(dir.names()?, ["metadata"]);
+        assert_eq!(dir.file_len("metadata")?, 4);
+        assert!(dir.create_file("metadata", 0).is_err(), "it is there already");
+        symlink("elsewhere", temp.path().join("link"))?;
+        assert!(dir.create_file("link", 0).is_err() && dir.open_file("link").is_err(), "links are not followed");
+        Ok(())
+    }
+}

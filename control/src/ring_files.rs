@@ -1,0 +1,145 @@
+//! Rings in files: memory that outlives the process, and that others can read without its help.
+//!
+//! `docs/format-ring.md` describes the files. The ring writes all of it but the identity, which says whose the ring is.
+
+mod identity;
+mod mapping;
+
+pub(crate) use identity::pid_namespace_of;
+
+use crate::session_dir::ProcessDir;
+use identity::Identity;
+use mapping::Mapping;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracepoint::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
+
+/// What the names of the files end with.
+pub(crate) const RING_SUFFIX: &str = ".ring";
+
+/// How much room is taken at a time, in bytes. A signal undoes a part, and programs that profile themselves have thousands a
+/// second.
+const PART: u64 = 1 << 20;
+
+/// How long nothing is tried after a refusal: what is full stays full for a while, and finding out takes time, and for a moment the
+/// last room that others have.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Makes a file in the process's directory for each ring.
+#[derive(Debug)]
+pub(crate) struct RingFiles {
+    dir: Arc<ProcessDir>,
+    identity: Identity,
+    /// How many bytes the rings of all processes of the session may take together.
+    cap: u64,
+    /// When the last ring was refused, and why.
+    refused: Mutex<Option<(Instant, io::ErrorKind, String)>>,
+}
+
+impl RingFiles {
+    /// Files in `dir`, for the session called `session`.
+    pub(crate) fn new(dir: Arc<ProcessDir>, session: &str, cap: u64) -> Self {
+        let identity = Identity::of_this_process(session, &dir.metadata_path());
+        Self { dir, identity, cap, refused: Mutex::new(None) }
+    }
+
+    fn make(&self, name: &str, request: RingRequest<'_>) -> io::Result<Mapping> {
+        let file = self.dir.make_counted(name, request.len as u64, self.cap)?;
+        let mapped = allocate(&file, request.len as u64).and_then(|()| Mapping::of(&file, request.len));
+        let mut mapping = mapped.inspect_err(|_| self.dir.dir().remove_file(name))?;
+        mapping.write(RING_IDENTITY.start, &self.identity.page(request.channel));
+        Ok(mapping)
+    }
+}
+
+impl MemorySource for RingFiles {
+    fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
+        if request.len < RING_IDENTITY.end {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a ring has no room for its header"));
+        }
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, kind, text)) = refused.as_ref().filter(|(when, ..)| when.elapsed() < PAUSE) {
+            return Err(io::Error::new(*kind, text.clone()));
+        }
+        let name = file_name(&request);
+        match self.make(&name, request) {
+            Ok(mapping) => Ok(Box::new(mapping)),
+            Err(error) => {
+                let text = format!(
+                    "cannot make {} of {} bytes: {error}{}",
+                    self.dir.path().join(&name).display(),
+                    request.len,
+                    mend(error.kind())
+                );
+                *refused = Some((Instant::now(), error.kind(), text.clone()));
+                Err(io::Error::new(error.kind(), text))
+            }
+        }
+    }
+}
+
+/// What the reader of the message can do about it; empty where the message says so already, or nothing general can be said.
+fn mend(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::StorageFull => "; make room there, or name a directory on another file system (`.dir(path)`)",
+        io::ErrorKind::NotFound => "; the session's directory was removed",
+        _ => "",
+    }
+}
+
+fn file_name(request: &RingRequest<'_>) -> String {
+    match request.index {
+        Some(index) => format!("{}-{index}{RING_SUFFIX}", request.class),
+        None => format!("{}-orphans{RING_SUFFIX}", request.class),
+    }
+}
+
+/// Takes the room for the whole file now: where it is missing later, a store into the mapping ends the program.
+fn allocate(file: &File, len: u64) -> io::Result<()> {
+    let mut from = 0;
+    while from < len {
+        let part = PART.min(len - from);
+        match fallocate(file, FallocateFlags::empty(), from, part) {
+            Ok(()) => from += part,
+            Err(Errno::INTR) => {}
+            Err(Errno::OPNOTSUPP) => return fill(file, len),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The same where the file system has no call for it.
+fn fill(mut file: &File, len: u64) -> io::Result<()> {
+    let zeros = [0; 16 << 10];
+    let mut left = len;
+    while left > 0 {
+        let part = left.min(zeros.len() as u64) as usize;
+        file.write_all(&zeros[..part])?;
+        left -= part as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_class_and_the_ring() {
+        assert_eq!(file_name(&RingRequest::new("c", 3, Some(12), 4096)), "3-12.ring");
+        assert_eq!(file_name(&RingRequest::new("c", 0, None, 4096)), "0-orphans.ring");
+    }
+
+    #[test]
+    fn files_are_filled_where_they_cannot_be_allocated() -> io::Result<()> {
+        let file = tempfile::tempfile()?;
+        fill(&file, 150_001)?;
+        assert_eq!(file.metadata()?.len(), 150_001);
+        Ok(())
+    }
+}

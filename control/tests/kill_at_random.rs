@@ -1,0 +1,211 @@
+//! `kill -9` at any instruction: what was committed is recovered, and the books balance.
+//!
+//! A child records at full rate from two threads, and from a signal handler a thousand times a second. After each event it writes into
+//! a page that the parent shares how far it has come: the oracle. The parent kills it at a random moment, recovers its session, and
+//! compares: each thread's events are there without a gap, to the one that the oracle knows of, or one more.
+//!
+//! `TRACEPOINT_KILLS` says how often; the default is for CI.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{Outcome, memory_place, view};
+use memmap2::MmapMut;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracepoint_control::sinks::{CtfSink, TextSink};
+use tracepoint_control::{Channel, Session};
+use tracepoint_reader::account::Account;
+use tracepoint_reader::{Item, Trace, Value, recover, verify};
+
+tracepoint::define_trace! {
+    provider = "kill";
+    tick(thread: u64, n: u64) { thread: u64 = thread, n: u64 = n }
+    signal(n: u64) { n: u64 = n }
+}
+
+const THREADS: usize = 2;
+/// Where the handler's count is, behind those of the threads.
+const HANDLER: usize = THREADS;
+
+/// The page that parent and child share: one word for each thread, and one for the handler.
+static ORACLE: OnceLock<&'static [AtomicU64; THREADS + 1]> = OnceLock::new();
+
+extern "C" fn handle(_: i32) {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed) + 1;
+    trace_signal(n);
+    if let Some(oracle) = ORACLE.get() {
+        oracle[HANDLER].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The words of the shared page.
+fn oracle(file: &File) -> &'static [AtomicU64; THREADS + 1] {
+    // SAFETY: the file is one page, and stays so; what others write there are whole words, which are atomic here.
+    let page = Box::leak(Box::new(unsafe { MmapMut::map_mut(file) }.expect("a page")));
+    // SAFETY: the page is aligned, larger than the words, never unmapped, and used as atomic words only.
+    unsafe { &*page.as_mut_ptr().cast() }
+}
+
+/// Has the process run `handle` a thousand times a second, on whichever thread.
+fn interrupt_every_millisecond() {
+    let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler fires a tracepoint and counts, both of which are allowed there.
+    unsafe { sigaction(Signal::SIGALRM, &action) }.expect("a handler");
+    thread::spawn(|| {
+        let this = nix::unistd::getpid();
+        loop {
+            thread::sleep(Duration::from_millis(1));
+            nix::sys::signal::kill(this, Signal::SIGALRM).expect("this process is there");
+        }
+    });
+}
+
+fn run(thread: usize) -> ! {
+    let oracle = ORACLE.get().expect("mapped");
+    let mut n = 0;
+    loop {
+        n += 1;
+        trace_tick(thread as u64, n);
+        oracle[thread].store(n, Ordering::Release);
+    }
+}
+
+/// What the child does: nothing, unless this test program was started as one.
+#[test]
+fn child() {
+    let (Some(dir), Ok(mode)) = (env::var_os("KILL_DIR"), env::var("KILL_MODE")) else { return };
+    let dir = PathBuf::from(dir);
+    let file = File::options().read(true).write(true).open(dir.join("oracle")).expect("the parent made it");
+    ORACLE.get_or_init(|| oracle(&file));
+    let builder = Session::builder("kill").events("kill:*").dir(dir.join("session"));
+    let session = match mode.as_str() {
+        // Small rings of small packets: one event in sixteen switches packets.
+        "rings" => builder.channel(Channel::overwrite(64 << 10).packets(128)).sink(TextSink::new(std::io::sink())),
+        "ctf" => builder
+            .channel(Channel::discard(256 << 10).packets(64))
+            .sink(CtfSink::create(dir.join("ctf")).expect("a new directory")),
+        other => panic!("no mode {other}"),
+    };
+    let _session = session.start().expect("starts");
+    interrupt_every_millisecond();
+    thread::spawn(|| run(1));
+    run(0);
+}
+
+/// Starts a child, kills it after about `life` from its first event, and gives what its oracle says.
+fn kill(dir: &Path, mode: &str, life: Duration) -> [u64; THREADS + 1] {
+    let oracle = File::options().read(true).write(true).create_new(true).open(dir.join("oracle")).expect("a new file");
+    oracle.set_len(4096).expect("room");
+    let mut child = Command::new(env::current_exe().expect("this program"))
+        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .env("KILL_DIR", dir)
+        .env("KILL_MODE", mode)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let read = || {
+        let mut bytes = [0; 8 * (THREADS + 1)];
+        oracle.read_exact_at(&mut bytes, 0).expect("the oracle's words");
+        let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+        [0; THREADS + 1].map(|_| words.next().expect("as many words"))
+    };
+    let patience = Instant::now() + Duration::from_secs(60);
+    while read()[..THREADS].contains(&0) {
+        assert!(child.try_wait().expect("a child").is_none(), "the child ended by itself");
+        assert!(Instant::now() < patience, "the child does not come to its first event");
+        thread::sleep(Duration::from_micros(200));
+    }
+    thread::sleep(life);
+    child.kill().expect("a child that runs");
+    child.wait().expect("a child");
+    read()
+}
+
+/// What was recovered: the numbers of each thread, and of the handler, in the order of the trace.
+fn numbers(out: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
+    let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for item in Trace::open(out)?.items() {
+        match item {
+            Item::Event(event) => {
+                let fields = event.fields.as_ref().ok_or("an event without fields")?;
+                let field = |name: &str| fields.get(name).and_then(Value::as_u64);
+                let thread = field("thread").unwrap_or(HANDLER as u64);
+                numbers.entry(thread).or_default().push(field("n").ok_or("an event without its number")?);
+            }
+            Item::Loss(_) => {}
+            other => return Err(format!("{other:?}").into()),
+        }
+    }
+    Ok(numbers)
+}
+
+fn round(mode: &str, life: Duration, viewed: bool) -> Outcome {
+    let place = memory_place();
+    let oracle = kill(place.path(), mode, life);
+    let out = place.path().join("out");
+    let recovered = recover(&place.path().join("session"), &out)?;
+    assert!(recovered.is_complete(), "{recovered:?}");
+    let [process] = &recovered.processes[..] else { panic!("one process: {recovered:?}") };
+    assert_eq!(process.torn_places, 0, "{process:?}");
+    let report = verify(&out)?;
+    assert!(report.passed(), "{:#?} {process:?}", report.failures().collect::<Vec<_>>());
+
+    let mut numbers = numbers(&out)?;
+    let mut signals = numbers.remove(&(HANDLER as u64)).unwrap_or_default();
+    signals.sort_unstable();
+    assert!(signals.windows(2).all(|pair| pair[0] < pair[1]), "no signal is there twice");
+    for (thread, known) in oracle[..THREADS].iter().enumerate() {
+        let numbers = numbers.remove(&(thread as u64)).ok_or("a thread without events")?;
+        let last = *numbers.last().ok_or("a thread without events")?;
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "thread {thread}: in order, none twice");
+        if mode == "rings" {
+            // The oldest are overwritten; the newest is the last that was committed.
+            assert!(last == *known || last == known + 1, "thread {thread}: {known} were committed, the last is {last}");
+            let whole = numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+            let nested = process.lost.get("nested").copied().unwrap_or(0);
+            assert!(whole, "thread {thread}: no gap ({nested} nested)");
+        } else {
+            assert!(last <= known + 1, "thread {thread}: nothing that was not fired");
+        }
+    }
+    let fired: u64 = oracle.iter().sum();
+    let account = Account::open(&out)?;
+    let events = account.channels.iter().flat_map(|channel| &channel.events);
+    let counted: u64 = events.map(|event| event.fired).sum();
+    // Each of the threads may be in an event that was counted, and in a handler's on top of it.
+    assert!((fired..=fired + 2 * THREADS as u64).contains(&counted), "{fired} by the oracle, {counted} by the account");
+    if viewed {
+        assert_eq!(view(&[&out]).lines.len() as u64, process.records);
+    }
+    Ok(())
+}
+
+#[test]
+fn whatever_was_committed_is_recovered() -> Outcome {
+    let kills: u64 = match env::var("TRACEPOINT_KILLS") {
+        Ok(kills) => kills.parse()?,
+        Err(_) => 60,
+    };
+    // Any numbers will do, as long as they differ from run to run.
+    let mut seed = Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()) << 20 | 1;
+    for number in 0..kills {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        let (mode, longest) = if number % 3 == 2 { ("ctf", 8_000) } else { ("rings", 20_000) };
+        let life = Duration::from_micros(seed % longest);
+        round(mode, life, number % 10 == 0).map_err(|error| format!("kill {number}, {mode}, {life:?}: {error}"))?;
+    }
+    Ok(())
+}
