@@ -28,6 +28,30 @@ pub use choice::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selec
 pub(crate) use choice::{InUse, describe};
 pub use tsc::{error_bound, steer, steps};
 
+/// A moment whose time is worked out later: reading the counter takes longer than all else at a site, which can go on meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment(tsc::Ticks);
+
+impl Moment {
+    /// Now.
+    #[inline(always)]
+    pub(crate) fn now() -> Self {
+        Self(tsc::Ticks::now())
+    }
+
+    /// The time of the moment; a little later, if the time is not taken from the counter.
+    #[inline(always)]
+    pub(crate) fn time(self) -> u64 {
+        self.0.time().unwrap_or_else(later)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn later() -> u64 {
+    now()
+}
+
 /// The time now, in ns on the clock that is [selected]: `CLOCK_MONOTONIC`'s, unless told otherwise.
 ///
 /// May be called in signal handlers. Cost: that of `rdtsc`; else that of `clock_gettime` and an indirect call.

@@ -1,5 +1,6 @@
 //! All that the expansions of the macros may name. Not part of the API: it changes without notice.
 
+pub use crate::clock::Moment;
 pub use crate::field::{
     Array, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
 };

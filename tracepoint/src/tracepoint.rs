@@ -4,6 +4,7 @@
 //! [`fire`]. The step after is the tracepoint's marker, then its probes, in that order: the recorded time is as near to the
 //! site as it can be, and what probes record comes after the event that ran them.
 
+use crate::clock::Moment;
 use crate::error::RegisterError;
 use crate::key::Key;
 use crate::level::Level;
@@ -200,7 +201,7 @@ fn written(type_name: fn() -> &'static str) -> String {
 pub trait TracepointType: Sized + 'static {
     /// The arguments of one call.
     #[doc(hidden)]
-    type Args<'a>: Copy;
+    type Args<'a>;
     /// The function pointer type of a probe.
     #[doc(hidden)]
     type Signature: Copy + Send + Sync + 'static;
@@ -217,7 +218,7 @@ pub trait TracepointType: Sized + 'static {
     /// the short way.
     #[doc(hidden)]
     #[inline(always)]
-    fn mark<const SHORT: bool>(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) -> bool {
+    fn mark<const SHORT: bool>(_slot: &'static ThreadSlot, _moment: Moment, _args: &Self::Args<'_>) -> bool {
         true
     }
     /// Calls a probe that is a function pointer.
@@ -249,12 +250,12 @@ where
 #[inline(always)]
 pub fn fire<T: TracepointType>(args: T::Args<'_>) {
     if T::PLAIN {
+        let moment = Moment::now();
         if let Some((slot, outside)) = thread::enter_outermost() {
-            if T::tracepoint().has_probes() || !T::mark::<true>(slot, &args) {
-                fire_inside::<T>(slot, args);
+            if T::tracepoint().has_probes() || !T::mark::<true>(slot, moment, &args) {
+                return fire_entered::<T>(slot, outside, args);
             }
-            slot.section.exit_outermost(outside);
-            return;
+            return slot.section.exit_outermost(outside);
         }
     }
     fire_anywhere::<T>(args);
@@ -267,6 +268,12 @@ fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
 }
 
 #[inline(never)]
+fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, outside: usize, args: T::Args<'_>) {
+    fire_inside::<T>(slot, args);
+    slot.section.exit_outermost(outside);
+}
+
+#[inline(always)]
 fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
     // A condition that panics does not hold.
     match catch_unwind(AssertUnwindSafe(|| T::holds(&args))) {
@@ -277,7 +284,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) 
             return crate::panic::swallow(panic);
         }
     }
-    T::mark::<false>(slot, &args);
+    T::mark::<false>(slot, Moment::now(), &args);
     // SAFETY: `args` are live arguments of T, whose tracepoint this is.
     unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
 }

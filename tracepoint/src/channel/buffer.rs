@@ -149,8 +149,25 @@ impl Buffer {
 
     // -- data plane: the owner ------------------------------------------------------------------------------------------
 
-    /// Writes one record: reserve, header word, fields, commit.
+    /// Writes one record if nothing stands in the way: reserve, header word, fields, commit. `false`, and nothing done, if something
+    /// does: [`record`](Self::record) knows what.
     #[inline(always)]
+    pub(super) fn try_record<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
+        if !self.gate.enter() {
+            return false;
+        }
+        let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
+        let used = self.cursor.used.load(Ordering::Relaxed);
+        let written =
+            self.has_room(used, size) && time >= self.cursor.last.load(Ordering::Relaxed) && self.is_young(time);
+        if written {
+            self.write(id, time, values, used, size);
+        }
+        self.gate.leave();
+        written
+    }
+
+    /// Writes one record, in the next packet if need be.
     pub(super) fn record<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
         if !self.gate.enter() {
             return Err(Refused::Writing);
@@ -160,18 +177,37 @@ impl Buffer {
         result
     }
 
-    #[inline(always)]
     fn record_inside<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
         let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
         // The clock stands behind the last record when a handler recorded between our clock reading and here.
         let last = self.cursor.last.load(Ordering::Relaxed);
-        let time = if time < last { self.clamp(last) } else { time };
+        if time < last {
+            self.counters().clamped.increment();
+        }
+        let time = time.max(last);
         let mut used = self.cursor.used.load(Ordering::Relaxed);
-        // One comparison for both "nobody has asked for the packet" and "there is room": signed, because a limit of 0 is below `used`.
-        let room = self.gate.limit().wrapping_sub(used).cast_signed();
-        if size.min(TOO_LARGE).cast_signed() > room || time >= self.cursor.too_old.load(Ordering::Relaxed) {
+        if !self.has_room(used, size) || !self.is_young(time) {
             used = self.next_packet(size, tid.load(Ordering::Relaxed), time)?;
         }
+        self.write(id, time, values, used, size);
+        Ok(())
+    }
+
+    /// Whether the open packet is the owner's, and has room.
+    #[inline(always)]
+    fn has_room(&self, used: usize, size: usize) -> bool {
+        // One comparison for both: signed, because a limit of 0 is below `used`.
+        size.min(TOO_LARGE).cast_signed() <= self.gate.limit().wrapping_sub(used).cast_signed()
+    }
+
+    #[inline(always)]
+    fn is_young(&self, time: u64) -> bool {
+        time < self.cursor.too_old.load(Ordering::Relaxed)
+    }
+
+    /// Writes a record at `used`, where the open packet has `size` free bytes, as many as the record takes.
+    #[inline(always)]
+    fn write<V: Fields>(&self, id: u16, time: u64, values: &V, used: usize, size: usize) {
         let packet = PacketPtr(self.cursor.packet.load(Ordering::Relaxed));
         // SAFETY: the open packet has `size` free bytes at `used`: the header word and the fields.
         unsafe {
@@ -188,14 +224,6 @@ impl Buffer {
         self.cursor.last.store(time, Ordering::Relaxed);
         self.counters().records.store(self.records() + 1, Ordering::Relaxed);
         packet.commit(used + size);
-        Ok(())
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn clamp(&self, last: u64) -> u64 {
-        self.counters().clamped.increment();
-        last
     }
 
     /// Sees to it that a packet is open that has room for `size` bytes, and gives the place of the first.

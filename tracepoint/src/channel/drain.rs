@@ -115,7 +115,7 @@ impl OpenChannel {
         }
     }
 
-    pub(super) fn all_rings(&self) -> Vec<Arc<Ring>> {
+    fn all_rings(&self) -> Vec<Arc<Ring>> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

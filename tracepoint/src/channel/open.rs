@@ -106,7 +106,7 @@ impl OpenChannel {
     ///
     /// # Errors
     ///
-    /// If the sizes or the name will not do, or if not even one ring's memory is to be had.
+    /// If the sizes or the name will not do, or if there is no memory for the spare rings.
     pub fn open(
         config: Channel,
         uuid: [u8; 16],
@@ -146,12 +146,7 @@ impl OpenChannel {
             strays: (0..max_events).map(|_| EventCounters::default()).collect(),
             config,
         });
-        if let Err(error) = channel.maintain() {
-            // With fewer spares than wanted it goes on, and whoever drains tries again.
-            if channel.all_rings().is_empty() {
-                return Err(no_memory(Layout::of_ring(&channel.config, max_events), error));
-            }
-        }
+        channel.maintain().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
         Self::publish(|open| open.push(Arc::clone(&channel)));
         Ok(channel)
     }

@@ -120,25 +120,27 @@ impl Ring {
     /// Records an event, or counts why not. `event` is the entry of `id`.
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
-        match self.main.record(&self.header().tid, id, time, values) {
-            Ok(()) => event.recorded.increment(),
-            Err(refused) => {
-                let values = *values;
-                self.not_in_main(refused, id, time, &values);
-            }
+        if self.main.try_record(id, time, values) {
+            event.recorded.increment();
+        } else {
+            // A copy, so that the values need not be in memory where this does not happen.
+            let values = *values;
+            self.record_with_care(id, time, &values);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn not_in_main<V: Fields>(&self, refused: Refused, id: u16, time: u64, values: &V) {
-        match refused {
-            Refused::Lost(reason) => self.lost(id, reason),
-            Refused::Writing => match self.nested.record(&self.header().tid, id, time, values) {
-                Ok(()) => self.event(id).recorded.increment(),
-                Err(Refused::Lost(reason)) => self.lost_in(&self.nested, id, reason),
-                Err(Refused::Writing) => self.lost_in(&self.nested, id, Loss::Nested),
-            },
+    fn record_with_care<V: Fields>(&self, id: u16, time: u64, values: &V) {
+        let tid = &self.header().tid;
+        let (buffer, result) = match self.main.record(tid, id, time, values) {
+            Err(Refused::Writing) => (&self.nested, self.nested.record(tid, id, time, values)),
+            result => (&self.main, result),
+        };
+        match result {
+            Ok(()) => self.event(id).recorded.increment(),
+            Err(Refused::Lost(reason)) => self.lost_in(buffer, id, reason),
+            Err(Refused::Writing) => self.lost_in(buffer, id, Loss::Nested),
         }
     }
 

@@ -60,6 +60,23 @@ impl<const N: usize> Latch<N> {
         }
     }
 
+    /// The generation of the words in use; 0 if there are none. To be followed by [`words_of`](Self::words_of).
+    #[inline(always)]
+    pub(crate) fn generation(&self) -> u64 {
+        // K1, as in `read`.
+        self.current.load(Ordering::Acquire)
+    }
+
+    /// The words of a generation that was seen in use; `None` if they have been replaced since.
+    #[inline(always)]
+    pub(crate) fn words_of(&self, generation: u64) -> Option<[u64; N]> {
+        let slot = &self.slots[(generation % 2) as usize];
+        let words = std::array::from_fn(|at| slot[at].load(Ordering::Relaxed));
+        // K2, as in `read`.
+        fence(Ordering::Acquire);
+        (self.current.load(Ordering::Relaxed) == generation).then_some(words)
+    }
+
     /// Replaces the words. One thread at a time.
     pub(crate) fn publish(&self, words: [u64; N]) {
         let generation = self.last.load(Ordering::Relaxed) + 1;

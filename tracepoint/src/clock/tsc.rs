@@ -29,6 +29,30 @@ pub(super) fn now() -> Option<u64> {
     Some(from_words(words).at(ticks))
 }
 
+/// The counter at a moment, and the generation of the line that was in use before it; 0: none was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticks {
+    generation: u64,
+    ticks: u64,
+}
+
+impl Ticks {
+    #[inline(always)]
+    pub(super) fn now() -> Self {
+        let generation = if cfg!(tsc) { LINE.generation() } else { 0 };
+        Self { generation, ticks: if generation == 0 { 0 } else { counter() } }
+    }
+
+    /// The time of that moment; `None` if it comes from elsewhere, or the line was replaced.
+    #[inline(always)]
+    pub(super) fn time(self) -> Option<u64> {
+        if self.generation == 0 {
+            return None;
+        }
+        Some(from_words(LINE.words_of(self.generation)?).at(self.ticks))
+    }
+}
+
 #[inline(always)]
 fn from_words([base_tsc, base_ns, rate, correction, bend]: [u64; 5]) -> Line {
     let (rate, correction, bend) = (rate.cast_signed(), correction.cast_signed(), bend.cast_signed());

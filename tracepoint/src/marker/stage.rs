@@ -3,7 +3,7 @@
 use super::descriptor::{FieldView, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Filter, Subscriber, SubscriberList};
 use crate::channel::{Express, Verdict};
-use crate::clock;
+use crate::clock::Moment;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::cell::Cell;
@@ -83,12 +83,13 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
 #[inline(always)]
 fn begin<'s, M: MarkerType, const SHORT: bool>(
     slot: &'static ThreadSlot,
+    moment: Moment,
     emitted: &'s Cell<bool>,
 ) -> Option<Stage<'s, M, SHORT>> {
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
     let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
     let only = if SHORT { Some(list.only.as_ref()?.express(slot)?) } else { None };
-    Some(Stage { list, only, slot, time: clock::now(), emitted, marker: PhantomData })
+    Some(Stage { list, only, slot, time: moment.time(), emitted, marker: PhantomData })
 }
 
 /// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section. `false` if
@@ -96,10 +97,11 @@ fn begin<'s, M: MarkerType, const SHORT: bool>(
 #[inline(always)]
 pub fn derived<M: MarkerType, const SHORT: bool>(
     slot: &'static ThreadSlot,
+    moment: Moment,
     evaluate: impl FnOnce(Stage<'_, M, SHORT>) -> Emitted,
 ) -> bool {
     let emitted = Cell::new(false);
-    let Some(stage) = begin::<M, SHORT>(slot, &emitted) else { return false };
+    let Some(stage) = begin::<M, SHORT>(slot, moment, &emitted) else { return false };
     let list = stage.list;
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
         panicked((!emitted.get()).then_some(list), slot, panic);
@@ -126,7 +128,7 @@ fn panicked(unserved: Option<&SubscriberList>, slot: &'static ThreadSlot, panic:
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
     thread::section(|slot| {
         let emitted = Cell::new(false);
-        if let Some(stage) = begin::<M, false>(slot, &emitted) {
+        if let Some(stage) = begin::<M, false>(slot, Moment::now(), &emitted) {
             stage.emit(values);
         }
     });

@@ -101,7 +101,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let Tracepoint { name, prototype, .. } = tracepoint;
     let Arguments { names, types, tied } = arguments;
     let lifetime = call_lifetime();
-    let [args, slot, stage, probe] = ["args", "slot", "stage", "probe"].map(local);
+    let [args, slot, moment, stage, probe] = ["args", "slot", "moment", "stage", "probe"].map(local);
     let plain = prototype.condition.is_none();
     let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let mark = prototype.fields.as_ref().map(|fields| {
@@ -112,10 +112,11 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[inline(always)]
             fn mark<const SHORT: ::core::primitive::bool>(
                 #slot: &'static #krate::private::ThreadSlot,
+                #moment: #krate::private::Moment,
                 #args: &Self::Args<'_>,
             ) -> ::core::primitive::bool {
                 let (#(#names,)*) = __tracepoint_copy(#args);
-                #krate::private::derived::<#name, SHORT>(#slot, |#stage| #stage.emit(&#values))
+                #krate::private::derived::<#name, SHORT>(#slot, #moment, |#stage| #stage.emit(&#values))
             }
         }
     });
