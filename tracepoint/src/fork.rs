@@ -11,22 +11,22 @@
 //! A child made by a raw `clone` system call runs no handlers; such a child must `exec`, as the C library asks of it anyway.
 
 #[cfg(posix)]
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::primitive::{AtomicUsize, Ordering};
 
 /// Installs the handlers, once or more often: two threads may be the first, and a child may be forked in the middle of it, where
 /// nobody would finish what one thread does for all. Handlers that run twice do no harm.
 #[cfg(posix)]
 pub(crate) fn prepare() {
-    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    static INSTALLED: AtomicUsize = AtomicUsize::new(0);
     // A1: pairs with the Release store below.
-    if INSTALLED.load(Ordering::Acquire) {
+    if INSTALLED.load(Ordering::Acquire) != 0 {
         return;
     }
     // SAFETY: the three handlers take nothing, return nothing, and only use what this crate owns.
     // A failure (out of memory) leaves the child without the reset; there is nobody to tell.
     let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
     // A1: whoever finds them installed, and takes the control lock, knows that a later fork runs them.
-    INSTALLED.store(true, Ordering::Release);
+    INSTALLED.store(1, Ordering::Release);
 }
 
 #[cfg(not(posix))]

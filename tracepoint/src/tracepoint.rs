@@ -263,20 +263,22 @@ pub fn fire<T: TracepointType>(args: T::Args<'_>) {
 
 #[cold]
 #[inline(never)]
+#[expect(clippy::needless_pass_by_value, reason = "by reference, the arguments would be in memory on the short way, too")]
 fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
-    thread::section(|slot| fire_inside::<T>(slot, args));
+    thread::section(|slot| fire_inside::<T>(slot, &args));
 }
 
 #[inline(never)]
+#[expect(clippy::needless_pass_by_value, reason = "as above")]
 fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, outside: usize, args: T::Args<'_>) {
-    fire_inside::<T>(slot, args);
+    fire_inside::<T>(slot, &args);
     slot.section.exit_outermost(outside);
 }
 
 #[inline(always)]
-fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
+fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: &T::Args<'_>) {
     // A condition that panics does not hold.
-    match catch_unwind(AssertUnwindSafe(|| T::holds(&args))) {
+    match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
         Ok(true) => {}
         Ok(false) => return,
         Err(panic) => {
@@ -284,7 +286,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) 
             return crate::panic::swallow(panic);
         }
     }
-    T::mark::<false>(slot, Moment::now(), &args);
+    T::mark::<false>(slot, Moment::now(), args);
     // SAFETY: `args` are live arguments of T, whose tracepoint this is.
-    unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
+    unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
 }
