@@ -263,7 +263,10 @@ pub fn fire<T: TracepointType>(args: T::Args<'_>) {
 
 #[cold]
 #[inline(never)]
-#[expect(clippy::needless_pass_by_value, reason = "by reference, the arguments would be in memory on the short way, too")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "by reference, the arguments would be in memory on the short way, too"
+)]
 fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
     thread::section(|slot| fire_inside::<T>(slot, &args));
 }
