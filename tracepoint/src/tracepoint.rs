@@ -211,14 +211,20 @@ pub trait TracepointType: Sized + 'static {
     /// The condition of the declaration.
     #[doc(hidden)]
     fn holds(args: &Self::Args<'_>) -> bool;
-    /// Whether there is a field block, and no condition: what the short way of [`fire`] is for.
+    /// Whether there is no condition: what the short ways of [`fire`] are for.
     #[doc(hidden)]
-    const PLAIN: bool = false;
+    const PLAIN: bool;
+    /// Whether anybody is subscribed to the field block's marker just now.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn is_marked() -> bool {
+        false
+    }
     /// Hands the field block's values to the marker stage; nothing to do for a bare hook. `false` if nothing was done, on
     /// the short way.
     #[doc(hidden)]
     #[inline(always)]
-    fn mark<const SHORT: bool>(_slot: &'static ThreadSlot, _moment: Moment, _args: &Self::Args<'_>) -> bool {
+    fn mark<const SHORT: bool>(_slot: &'static ThreadSlot, _moment: Option<Moment>, _args: &Self::Args<'_>) -> bool {
         true
     }
     /// Calls a probe that is a function pointer.
@@ -245,15 +251,25 @@ where
 /// The cold path of a site: condition, marker, probes.
 ///
 /// What is most frequent takes a short way, without a call and without anything that is not needed for it: an event outside any other,
-/// without a condition, with one subscriber, a channel, and no filter and no probe. Whatever else there is takes the long one.
+/// without a condition, that has probes and no subscriber; or one subscriber, a channel, no filter and no probe. Whatever else there is
+/// takes the long one.
 #[doc(hidden)]
 #[inline(always)]
 pub fn fire<T: TracepointType>(args: T::Args<'_>) {
-    if T::PLAIN {
+    // Whether there are subscribers, and probes, is but a hint here, outside of any section: it chooses the way.
+    if T::PLAIN && !T::is_marked() {
+        if let Some((slot, outside)) = thread::enter_outermost() {
+            // Moved, so that the arguments need not be in memory on the other way.
+            let args = args;
+            // SAFETY: `args` are live arguments of T, whose tracepoint this is.
+            unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
+            return slot.section.exit_outermost(outside);
+        }
+    } else if T::PLAIN && !T::tracepoint().has_probes() {
         let moment = Moment::now();
         if let Some((slot, outside)) = thread::enter_outermost() {
-            if T::tracepoint().has_probes() || !T::mark::<true>(slot, moment, &args) {
-                return fire_entered::<T>(slot, outside, args);
+            if !T::mark::<true>(slot, Some(moment), &args) {
+                return fire_entered::<T>(slot, outside, moment, args);
             }
             return slot.section.exit_outermost(outside);
         }
@@ -268,18 +284,19 @@ pub fn fire<T: TracepointType>(args: T::Args<'_>) {
     reason = "by reference, the arguments would be in memory on the short way, too"
 )]
 fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
-    thread::section(|slot| fire_inside::<T>(slot, &args));
+    thread::section(|slot| fire_inside::<T>(slot, None, &args));
 }
 
 #[inline(never)]
 #[expect(clippy::needless_pass_by_value, reason = "as above")]
-fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, outside: usize, args: T::Args<'_>) {
-    fire_inside::<T>(slot, &args);
+fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, outside: usize, moment: Moment, args: T::Args<'_>) {
+    fire_inside::<T>(slot, Some(moment), &args);
     slot.section.exit_outermost(outside);
 }
 
+/// `moment` is when the event was, if that is known already.
 #[inline(always)]
-fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: &T::Args<'_>) {
+fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Moment>, args: &T::Args<'_>) {
     // A condition that panics does not hold.
     match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
         Ok(true) => {}
@@ -289,7 +306,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: &T::Args<'_>)
             return crate::panic::swallow(panic);
         }
     }
-    T::mark::<false>(slot, Moment::now(), args);
+    T::mark::<false>(slot, moment, args);
     // SAFETY: `args` are live arguments of T, whose tracepoint this is.
     unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
 }

@@ -83,13 +83,13 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
 #[inline(always)]
 fn begin<'s, M: MarkerType, const SHORT: bool>(
     slot: &'static ThreadSlot,
-    moment: Moment,
+    moment: Option<Moment>,
     emitted: &'s Cell<bool>,
 ) -> Option<Stage<'s, M, SHORT>> {
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
     let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
     let only = if SHORT { Some(list.only.as_ref()?.express(slot)?) } else { None };
-    Some(Stage { list, only, slot, time: moment.time(), emitted, marker: PhantomData })
+    Some(Stage { list, only, slot, time: moment.unwrap_or_else(Moment::now).time(), emitted, marker: PhantomData })
 }
 
 /// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section. `false` if
@@ -97,7 +97,7 @@ fn begin<'s, M: MarkerType, const SHORT: bool>(
 #[inline(always)]
 pub fn derived<M: MarkerType, const SHORT: bool>(
     slot: &'static ThreadSlot,
-    moment: Moment,
+    moment: Option<Moment>,
     evaluate: impl FnOnce(Stage<'_, M, SHORT>) -> Emitted,
 ) -> bool {
     let emitted = Cell::new(false);
@@ -128,7 +128,7 @@ fn panicked(unserved: Option<&SubscriberList>, slot: &'static ThreadSlot, panic:
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
     thread::section(|slot| {
         let emitted = Cell::new(false);
-        if let Some(stage) = begin::<M, false>(slot, Moment::now(), &emitted) {
+        if let Some(stage) = begin::<M, false>(slot, None, &emitted) {
             stage.emit(values);
         }
     });

@@ -128,6 +128,13 @@ impl Marker {
         Ok(subscriptions.remove(0))
     }
 
+    /// Whether there is a subscriber just now; he may be gone when the caller looks.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn is_subscribed(&self) -> bool {
+        self.subscribers.is_some()
+    }
+
     /// How many subscribers there are.
     pub fn subscriber_count(&self) -> usize {
         self.entries(&control::lock()).len()

@@ -107,12 +107,15 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let mark = prototype.fields.as_ref().map(|fields| {
         let values = values(krate, fields);
         quote! {
-            const PLAIN: ::core::primitive::bool = #plain;
+            #[inline(always)]
+            fn is_marked() -> ::core::primitive::bool {
+                __TRACEPOINT_MARKER.is_subscribed()
+            }
 
             #[inline(always)]
             fn mark<const SHORT: ::core::primitive::bool>(
                 #slot: &'static #krate::private::ThreadSlot,
-                #moment: #krate::private::Moment,
+                #moment: ::core::option::Option<#krate::private::Moment>,
                 #args: &Self::Args<'_>,
             ) -> ::core::primitive::bool {
                 let (#(#names,)*) = __tracepoint_copy(#args);
@@ -124,6 +127,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
         impl #krate::private::TracepointType for #name {
             type Args<#lifetime> = (#(#tied,)*);
             type Signature = fn(#(#types),*);
+            const PLAIN: ::core::primitive::bool = #plain;
 
             #[inline(always)]
             fn tracepoint() -> &'static #krate::private::Tracepoint {
