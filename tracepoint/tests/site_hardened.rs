@@ -330,7 +330,8 @@ fn membarrier_is_refused_later() {
                 assert_all(&sites_of_key_in(fire as *const ()), ON);
                 probe.unregister();
                 assert_all_off();
-                assert_eq!(Arc::strong_count(&owned), 1 + round, "nobody knows when it may be freed, so it is not");
+                // The busy thread may be inside a probe just now, and hold one more.
+                assert!(Arc::strong_count(&owned) > round, "nobody knows when it may be freed, so it is not");
                 let now = tracepoint::platform().kept;
                 assert!(now > kept, "and it is counted");
                 kept = now;
