@@ -41,6 +41,7 @@ mod stream;
 pub mod text;
 mod value;
 pub mod verify;
+mod walk;
 
 pub use error::ReadError;
 pub use event::{Event, Stream};

@@ -3,56 +3,25 @@
 use super::RecoverError;
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
+use crate::walk::{self, Visited};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// How deep below the given directory rings are looked for: `sessions/NAME/rings/PID-START` in the run directory.
 const MAX_DEPTH: usize = 4;
-/// How many directories are looked at.
-const MAX_DIRECTORIES: usize = 100_000;
 
 /// The directories at and below `root` that hold ring files, in the order of their names.
 pub(super) fn processes(root: &Path) -> Result<Vec<PathBuf>, RecoverError> {
     let no_rings = |reason: &str| RecoverError::NoRings { path: root.to_owned(), reason: reason.to_owned() };
-    let kind = fs::metadata(root).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => no_rings("there is no such directory"),
-        _ => ReadError::io(root, error).into(),
+    let found = walk::directories(root, MAX_DEPTH, no_rings, |_, entries| {
+        let has_rings = entries.iter().any(|(entry, kind)| kind.is_file() && is_ring(&entry.path()));
+        Ok(if has_rings { Visited::FoundWhole } else { Visited::Other })
     })?;
-    if !kind.is_dir() {
-        return Err(no_rings("this is not a directory"));
-    }
-    let mut found = Vec::new();
-    let mut seen = 0;
-    let mut open = vec![(root.to_owned(), 0)];
-    while let Some((directory, depth)) = open.pop() {
-        seen += 1;
-        if seen > MAX_DIRECTORIES {
-            return Err(no_rings("there are too many directories below it"));
-        }
-        let mut inner = Vec::new();
-        let mut has_rings = false;
-        for entry in fs::read_dir(&directory).map_err(|error| ReadError::io(&directory, error))? {
-            let entry = entry.map_err(|error| ReadError::io(&directory, error))?;
-            let kind = entry.file_type().map_err(|error| ReadError::io(&entry.path(), error))?;
-            has_rings |= kind.is_file() && is_ring(&entry.path());
-            // Links to directories are not followed: they may lead back.
-            if kind.is_dir() && depth < MAX_DEPTH {
-                inner.push((entry.path(), depth + 1));
-            }
-        }
-        if has_rings {
-            found.push(directory);
-        } else {
-            open.append(&mut inner);
-        }
-    }
     if found.is_empty() {
         return Err(no_rings("there are no ring files in it"));
     }
-    found.sort();
     Ok(found)
 }
 
