@@ -4,6 +4,10 @@
 //! On is a probe's registration, off is its end, the wait until no thread is in it included.
 #![forbid(unsafe_code)]
 
+#[path = "../../tracepoint/tests/common/thousand.rs"]
+#[macro_use]
+mod functions;
+
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,24 +26,7 @@ fn one<const N: usize>() {
     tracepoint::trace!(thousand(N));
 }
 
-/// An array of a hundred arrays of ten functions.
-macro_rules! table {
-    (@ [$($done:expr),*] []) => { [$($done),*] };
-    (@ [$($done:expr),*] [$digit:tt $($digits:tt)*]) => {
-        table!(@ [$($done,)*
-            table!(@ten $digit 0), table!(@ten $digit 1), table!(@ten $digit 2), table!(@ten $digit 3), table!(@ten $digit 4),
-            table!(@ten $digit 5), table!(@ten $digit 6), table!(@ten $digit 7), table!(@ten $digit 8), table!(@ten $digit 9)
-        ] [$($digits)*])
-    };
-    (@ten $a:tt $b:tt) => {
-        [table!(@one $a $b 0), table!(@one $a $b 1), table!(@one $a $b 2), table!(@one $a $b 3), table!(@one $a $b 4),
-         table!(@one $a $b 5), table!(@one $a $b 6), table!(@one $a $b 7), table!(@one $a $b 8), table!(@one $a $b 9)]
-    };
-    (@one $a:tt $b:tt $c:tt) => { one::<{ $a * 100 + $b * 10 + $c }> as fn() };
-    () => { table!(@ [] [0 1 2 3 4 5 6 7 8 9]) };
-}
-
-static THOUSAND: [[fn(); 10]; 100] = table!();
+static THOUSAND: [[fn(); 10]; 100] = thousand!(one);
 
 fn run_thousand() {
     THOUSAND.iter().flatten().for_each(|function| function());

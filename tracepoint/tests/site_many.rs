@@ -4,6 +4,9 @@
 
 #[path = "common/site.rs"]
 mod site;
+#[path = "common/thousand.rs"]
+#[macro_use]
+mod functions;
 
 use site::{OFF, ON, PAGE, assert_all, assert_all_off, assert_code_is_not_writable, site_in, sites_of_key_in};
 use std::array;
@@ -22,24 +25,7 @@ fn one<const N: usize>() {
     tracepoint::trace!(many(N));
 }
 
-/// An array of ten times as many functions, for each digit after the first.
-macro_rules! table {
-    (@ [$($done:expr),*] []) => { [$($done),*] };
-    (@ [$($done:expr),*] [$digit:tt $($digits:tt)*]) => {
-        table!(@ [$($done,)*
-            table!(@ten $digit 0), table!(@ten $digit 1), table!(@ten $digit 2), table!(@ten $digit 3), table!(@ten $digit 4),
-            table!(@ten $digit 5), table!(@ten $digit 6), table!(@ten $digit 7), table!(@ten $digit 8), table!(@ten $digit 9)
-        ] [$($digits)*])
-    };
-    (@ten $a:tt $b:tt) => {
-        [table!(@one $a $b 0), table!(@one $a $b 1), table!(@one $a $b 2), table!(@one $a $b 3), table!(@one $a $b 4),
-         table!(@one $a $b 5), table!(@one $a $b 6), table!(@one $a $b 7), table!(@one $a $b 8), table!(@one $a $b 9)]
-    };
-    (@one $a:tt $b:tt $c:tt) => { one::<{ $a * 100 + $b * 10 + $c }> as fn() };
-    () => { table!(@ [] [0 1 2 3 4 5 6 7 8 9]) };
-}
-
-static FUNCTIONS: [[fn(); 10]; 100] = table!();
+static FUNCTIONS: [[fn(); 10]; 100] = thousand!(one);
 
 fn functions() -> impl Iterator<Item = fn()> {
     FUNCTIONS.iter().flatten().copied()
