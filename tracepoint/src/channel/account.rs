@@ -1,7 +1,8 @@
 //! The books of a channel: fired = recorded + filtered + suppressed + lost, by reason.
 //!
 //! Each thread that has a ring counts in the ring's own row, one entry for each event of the channel; threads without a ring
-//! share one row. Rows are in the memory of the rings, where other processes find them. Every number has one place in the code that increments it, and none is computed from another.
+//! share one row. Rows are in the memory of the rings, where other processes find them. Every number has one place in the code that
+//! increments it, and none is computed from another.
 
 use crate::counter::LocalCounter;
 

@@ -39,17 +39,26 @@ impl Attachment {
         let table = NonNull::new(unsafe { alloc_zeroed(LAYOUT) })?.cast::<Table>();
         let attachment = Self(table);
         #[cfg(linux_kernel)]
-        // SAFETY: whole pages that this value owns, and that hold nothing else; a child that finds zeros in them finds a valid table.
-        // Where the kernel is too old, nothing happens.
-        unsafe {
-            libc::madvise(table.as_ptr().cast(), LAYOUT.size(), libc::MADV_WIPEONFORK);
-        }
+        attachment.advise(libc::MADV_WIPEONFORK);
         for ring in &attachment.table().rings {
             // Touched now, so that no thread has to wait for the page at its first event.
             ring.store(null_mut(), Ordering::Relaxed);
         }
         attachment.table().attached.store(1, Ordering::Relaxed);
         Some(attachment)
+    }
+
+    /// What is to become of the table in a child; nothing changes where the kernel is too old, or its pages are larger than these, and
+    /// hold what is others'.
+    #[cfg(linux_kernel)]
+    fn advise(&self, advice: libc::c_int) {
+        // SAFETY: takes a plain number.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        if usize::try_from(page).is_ok_and(|page| page <= PAGE) {
+            // SAFETY: whole pages that this value owns, and that hold nothing else; a child that finds zeros in them finds a valid
+            // table.
+            unsafe { libc::madvise(self.0.as_ptr().cast(), LAYOUT.size(), advice) };
+        }
     }
 
     #[inline(always)]
@@ -86,11 +95,9 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
+        // Whoever gets the memory next wants to keep it over fork.
         #[cfg(linux_kernel)]
-        // SAFETY: as in `new`; whoever gets the memory next wants to keep it over fork.
-        unsafe {
-            libc::madvise(self.0.as_ptr().cast(), LAYOUT.size(), libc::MADV_KEEPONFORK);
-        }
+        self.advise(libc::MADV_KEEPONFORK);
         // SAFETY: allocated in `new` with this layout, and freed once.
         unsafe { dealloc(self.0.as_ptr().cast(), LAYOUT) };
     }

@@ -331,8 +331,8 @@ impl Buffer {
         }
     }
 
-    /// Asks for the open packet to be closed, if it holds a record and began before `before`. `false` if there is none; otherwise a
-    /// `heavy_fence` and `settle` follow.
+    /// Asks for the open packet to be closed, if it holds a record and began before `before`. `false` if there is none; otherwise
+    /// `thread::owners_saw` and `settle` follow.
     pub(super) fn ask(&self, before: u64) -> bool {
         let wanted = self.has_records() && self.cursor.begin.load(Ordering::Relaxed) < before;
         if wanted {

@@ -1,7 +1,7 @@
 //! The consumer's side of a channel: take closed packets, keep the pool filled, and at the end close what is open.
 //!
-//! One thread drains a channel at a time: a lock of its own sees to that. It is held while packets are handed out, so that whoever
-//! takes them must not drain the same channel.
+//! One thread drains a channel at a time, or closes its packets from outside: a lock of its own sees to that. It is held while packets
+//! are handed out, so that whoever takes them must not drain or maintain the same channel.
 
 use super::buffer::Buffer;
 use super::config::Policy;
@@ -51,6 +51,8 @@ impl OpenChannel {
         }
         // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest.
         control::retire(Vec::new());
+        // Recycling closes packets, as `flush` does, and only one may do that at a time.
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wanted = self.pool.empty_places();
         if wanted == 0 {
@@ -156,8 +158,12 @@ impl OpenChannel {
         // whoever found an older list has left its section. So what was the owners' may be touched.
         let end = clock::now();
         let rings = self.all_rings();
-        for ring in &rings {
-            ring.flush();
+        {
+            // Whoever called `flush` or `maintain` meanwhile has done by now, and finds nothing to close later.
+            let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+            for ring in &rings {
+                ring.flush();
+            }
         }
         self.drain_closed(&mut take);
         for buffer in rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
