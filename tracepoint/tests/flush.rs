@@ -11,6 +11,7 @@ tracepoint::define_trace! {
     provider = "flush";
     idle(n: u64) { n: u64 = n }
     busy(n: u64) { n: u64 = n }
+    passing(n: u64) { n: u64 = n }
 }
 
 fn open(name: &str, channel: Channel) -> (Arc<OpenChannel>, Subscription) {
@@ -124,5 +125,44 @@ fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
     assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "no event is there twice");
     assert_eq!(all.len() as u64, event.recorded, "what was recorded arrived");
     assert!(packets > 100, "the packets were closed early, {packets} times");
+    channel.close();
+}
+
+/// Rings of ended threads are made ready again, which closes their packets, while somebody else closes packets from outside.
+#[test]
+fn maintaining_and_flushing_at_once_close_each_packet_once() {
+    const EACH: u64 = 5;
+    let threads = rounds() / 400;
+    let (channel, subscription) = open("flush:passing", Channel::discard(1 << 14).packets(8).spares(2).max_rings(2));
+    let stopped = AtomicBool::new(false);
+    let mut seen = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stopped.load(Ordering::Relaxed) {
+                channel.maintain().expect("memory");
+            }
+        });
+        let drained = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                channel.flush(u64::MAX);
+                channel.drain(|packet| seen.extend(numbers(&packet)));
+            }
+            seen
+        });
+        for thread in 0..threads {
+            scope.spawn(move || (0..EACH).for_each(|n| trace_passing(thread * EACH + n))).join().expect("no panic");
+        }
+        stopped.store(true, Ordering::Relaxed);
+        seen = drained.join().expect("no panic");
+    });
+    Subscription::end_all(vec![subscription]);
+    channel.finish(|packet| seen.extend(numbers(&packet))).expect("nobody is subscribed");
+    let event = &channel.account().events[0];
+    assert_eq!(event.fired, threads * EACH);
+    assert_eq!(event.fired, event.recorded + event.total_lost(), "{event:?}");
+    seen.sort_unstable();
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "no event is there twice");
+    assert_eq!(seen.len() as u64, event.recorded, "what was recorded arrived");
     channel.close();
 }
