@@ -48,9 +48,8 @@ pub use object::{register_object, unregister_object};
 use super::{SiteReport, SwitchError};
 use crate::control::Locked;
 use crate::key::Key;
-use entry::{Entry, Form};
+use entry::{Entry, Form, Site};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use text::Patch;
 
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
@@ -173,40 +172,40 @@ macro_rules! __tracepoint_anchor {
 }
 
 /// Sites that are to be written together.
-#[derive(Debug, Default)]
-struct Batch {
-    patches: Vec<Patch>,
+#[derive(Debug)]
+struct Batch<'o> {
+    sites: Vec<Site<'o>>,
+    /// The form that all of them shall have.
+    form: Form,
     /// How many had to be left out, because what stands there is foreign.
     foreign: usize,
 }
 
-impl Batch {
-    fn add(&mut self, object: &Object, entry: &Entry, form: Form) {
+impl<'o> Batch<'o> {
+    fn new(form: Form) -> Self {
+        Self { sites: Vec::new(), form, foreign: 0 }
+    }
+
+    fn add(&mut self, object: &'o Object, entry: &Entry) {
         match object.site(entry) {
-            Some(site) if site.form() == Some(form) => {}
-            Some(site) => self.patches.push((site, form)),
+            Some(site) if site.form() == Some(self.form) => {}
+            Some(site) => self.sites.push(site),
             None => self.foreign += 1,
         }
     }
 
     fn write(&mut self) -> Result<(), SwitchError> {
-        self.patches.sort_unstable_by_key(|(site, _)| site.opcode());
-        text::write(&self.patches)
-    }
-
-    fn turn_off(&mut self) {
-        for (_, form) in &mut self.patches {
-            *form = Form::Off;
-        }
+        self.sites.sort_unstable_by_key(|site| site.opcode());
+        text::write(&self.sites, self.form)
     }
 
     /// Whether nothing is left to do; otherwise the next switch will look at it.
     fn settle(&mut self) -> bool {
-        self.patches.retain(|(site, form)| site.form() != Some(*form));
-        let not_done = self.patches.len();
-        self.patches.retain(|(site, _)| site.form().is_some());
-        self.foreign += not_done - self.patches.len();
-        let settled = self.foreign == 0 && self.patches.is_empty();
+        self.sites.retain(|site| site.form() != Some(self.form));
+        let not_done = self.sites.len();
+        self.sites.retain(|site| site.form().is_some());
+        self.foreign += not_done - self.sites.len();
+        let settled = self.foreign == 0 && self.sites.is_empty();
         if !settled {
             UNSETTLED.store(true, Ordering::Relaxed);
         }
@@ -217,7 +216,7 @@ impl Batch {
     fn settle_and_count(&mut self) {
         if !self.settle() {
             FOREIGN.fetch_add(self.foreign as u64, Ordering::Relaxed);
-            STUCK.fetch_add(self.patches.len() as u64, Ordering::Relaxed);
+            STUCK.fetch_add(self.sites.len() as u64, Ordering::Relaxed);
         }
     }
 }
@@ -235,25 +234,32 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &Locked<'_>) -> R
     wanted.sort_unstable_by_key(|(key, _)| *key);
     let find = |key: *const Key| wanted.binary_search_by_key(&key, |(key, _)| *key).ok().map(|at| wanted[at].1);
     let unsettled = UNSETTLED.swap(false, Ordering::Relaxed);
-    let (mut on, mut off, mut earlier) = (Batch::default(), Batch::default(), Batch::default());
+    let (mut on, mut off) = (Batch::new(Form::On), Batch::new(Form::Off));
+    let (mut earlier_on, mut earlier_off) = (Batch::new(Form::On), Batch::new(Form::Off));
     for object in objects(locked) {
         for entry in object.entries() {
-            match find(entry.key()) {
-                Some(Form::On) => on.add(object, entry, Form::On),
-                Some(Form::Off) => off.add(object, entry, Form::Off),
-                None if unsettled => earlier.add(object, entry, entry.form_of_key()),
-                None => {}
-            }
+            let batch = match find(entry.key()) {
+                Some(Form::On) => &mut on,
+                Some(Form::Off) => &mut off,
+                None if !unsettled => continue,
+                None => match entry.form_of_key() {
+                    Form::On => &mut earlier_on,
+                    Form::Off => &mut earlier_off,
+                },
+            };
+            batch.add(object, entry);
         }
     }
-    // What is still left of it has been counted, and concerns no caller.
-    let _ = earlier.write();
-    earlier.settle();
+    for earlier in [&mut earlier_off, &mut earlier_on] {
+        // What is still left of it has been counted, and concerns no caller.
+        let _ = earlier.write();
+        earlier.settle();
+    }
     let _ = off.write();
     off.settle_and_count();
     let written = on.write();
     if written.is_err() {
-        on.turn_off();
+        on.form = Form::Off;
         let _ = on.write();
     }
     on.settle_and_count();
@@ -263,10 +269,10 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &Locked<'_>) -> R
 
 /// Switches the sites of an object that has just arrived on, as far as their keys are.
 fn switch_arrived(object: &Object, _: &Locked<'_>) {
-    let mut arrived = Batch::default();
+    let mut arrived = Batch::new(Form::On);
     for entry in object.entries() {
         if entry.form_of_key() == Form::On {
-            arrived.add(object, entry, Form::On);
+            arrived.add(object, entry);
         }
     }
     // Nobody waits for an answer here; `platform` says what became of it.

@@ -63,10 +63,11 @@ impl Entry {
 
     /// The site, if it lies in the object's code, and what stands there is one of the two forms, with the distance that belongs
     /// there.
-    pub(super) fn site(&self, code: &Segments) -> Option<Site> {
+    pub(super) fn site<'o>(&self, code: &'o Segments) -> Option<Site<'o>> {
         let address = (&raw const self.site).addr().checked_add_signed(self.site as isize)?;
         let cold = (&raw const self.cold).addr().checked_add_signed(self.cold as isize)?;
-        let site = Site { address, segment: code.around(address, LENGTH)? };
+        code.around(address, LENGTH)?;
+        let site = Site { address, code };
         let [prefix, opcode, distance @ ..] = site.instruction();
         Form::from_byte(opcode)?;
         let right = (cold.wrapping_sub(address + LENGTH) as u32).to_le_bytes();
@@ -74,14 +75,16 @@ impl Entry {
     }
 }
 
-/// A site whose entry was found to be right: an instruction in the code of a loaded object.
+/// A site whose entry was found to be right: an instruction in the code of a loaded object. A thousand of them are collected, copied
+/// and sorted at once: two words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Site {
+pub(super) struct Site<'o> {
     address: usize,
-    segment: Segment,
+    /// In one of these segments.
+    code: &'o Segments,
 }
 
-impl Site {
+impl Site<'_> {
     /// The address of the byte that is switched.
     pub(super) const fn opcode(self) -> usize {
         self.address + OPCODE_AT
@@ -92,8 +95,9 @@ impl Site {
         (self.address, self.address + LENGTH)
     }
 
-    pub(super) const fn segment(self) -> Segment {
-        self.segment
+    /// The segment in which it lies.
+    pub(super) fn segment(self) -> Option<Segment> {
+        self.code.around(self.address, LENGTH)
     }
 
     /// The form that stands there. What was one of the two when the site was made may be neither by now.

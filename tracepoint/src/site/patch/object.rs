@@ -50,7 +50,7 @@ impl Object {
     }
 
     /// The site that `entry`, one of this object's, describes, unless what stands there is foreign.
-    pub(super) fn site(&self, entry: &Entry) -> Option<Site> {
+    pub(super) fn site(&self, entry: &Entry) -> Option<Site<'_>> {
         entry.site(self.code())
     }
 

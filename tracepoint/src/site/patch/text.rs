@@ -33,38 +33,30 @@ const NEAR: usize = 2;
 /// while another processor runs the program.)
 const MANY: usize = 24;
 
-/// A site and the form that it shall have.
-pub(super) type Patch = (Site, Form);
-
-/// Writes all of them, sorted by address: as many as can be written.
+/// Writes the form to all of these sites, sorted by address: to as many as can be written.
 ///
 /// # Errors
 ///
 /// If some cannot. A site that has become foreign is left alone, which is no error.
-pub(super) fn write(patches: &[Patch]) -> Result<(), SwitchError> {
-    if !patches.iter().any(is_undone) {
+pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SwitchError> {
+    if sites.is_empty() {
         return Ok(());
     }
     writable::restore_left();
-    let (mut proc_mem, mut mprotect) = (FirstError(None), FirstError(None));
-    let memory = OpenOptions::new().write(true).open("/proc/self/mem");
-    if let Ok(memory) = &memory {
-        by_proc_mem(memory, patches, &mut proc_mem);
-    }
-    let left: Vec<Patch> = patches.iter().filter(|patch| is_undone(patch)).copied().collect();
-    by_mprotect(&left, &mut mprotect);
-    match memory {
-        Ok(memory) => one_by_one(&memory, &left, &mut proc_mem),
-        Err(error) => proc_mem.note(Err(error)),
-    }
-    groups(patches).for_each(discard_translations);
-    if !left.iter().any(is_undone) {
+    let (mut memory, mut mprotect) = (ProcMem::default(), FirstError::default());
+    by_proc_mem(&mut memory, sites, form);
+    let left: Vec<Site<'_>> = sites.iter().filter(|site| is_undone(**site, form)).copied().collect();
+    by_mprotect(&left, form, &mut mprotect);
+    one_by_one(&mut memory, &left, form);
+    groups(sites).for_each(discard_translations);
+    if !left.iter().any(|site| is_undone(*site, form)) {
         return Ok(());
     }
-    Err(SwitchError { proc_mem: proc_mem.text(), mprotect: mprotect.text() })
+    Err(SwitchError { proc_mem: memory.error.text(), mprotect: mprotect.text() })
 }
 
 /// The first of several errors.
+#[derive(Debug, Default)]
 struct FirstError(Option<io::Error>);
 
 impl FirstError {
@@ -79,73 +71,93 @@ impl FirstError {
     }
 }
 
-/// Whether the site is not as it shall be, though what stands there is a site's.
-fn is_undone((site, form): &Patch) -> bool {
-    site.form().is_some_and(|is| is != *form)
+/// `/proc/self/mem`, opened when something is first written: a batch may need none of it.
+#[derive(Debug, Default)]
+struct ProcMem {
+    file: Option<File>,
+    error: FirstError,
 }
 
-fn pages(patches: &[Patch]) -> impl Iterator<Item = &[Patch]> {
-    patches.chunk_by(|(a, _), (b, _)| a.opcode() / PAGE == b.opcode() / PAGE)
+impl ProcMem {
+    /// Writes, or notes why not; what could not be opened is not tried again.
+    fn write(&mut self, bytes: &[u8], address: usize) {
+        if self.file.is_none() && self.error.0.is_none() {
+            match OpenOptions::new().write(true).open("/proc/self/mem") {
+                Ok(file) => self.file = Some(file),
+                Err(error) => self.error.note(Err(error)),
+            }
+        }
+        if let Some(file) = &self.file {
+            self.error.note(file.write_all_at(bytes, address as u64));
+        }
+    }
+}
+
+/// Whether the site is not as it shall be, though what stands there is a site's.
+fn is_undone(site: Site<'_>, form: Form) -> bool {
+    site.form().is_some_and(|is| is != form)
+}
+
+fn pages<'s, 'o>(sites: &'s [Site<'o>]) -> impl Iterator<Item = &'s [Site<'o>]> {
+    sites.chunk_by(|a, b| a.opcode() / PAGE == b.opcode() / PAGE)
 }
 
 /// Groups of neighbours within one segment.
-fn groups(mut patches: &[Patch]) -> impl Iterator<Item = &[Patch]> {
-    let page = |(site, _): &Patch| site.opcode() / PAGE;
+fn groups<'s, 'o>(mut sites: &'s [Site<'o>]) -> impl Iterator<Item = &'s [Site<'o>]> {
+    let page = |site: &Site<'_>| site.opcode() / PAGE;
     std::iter::from_fn(move || {
-        let first = patches.first()?;
-        let belongs = |before: &Patch, patch: &Patch| {
-            before.0.segment() == patch.0.segment()
-                && page(patch) - page(before) <= NEAR
-                && page(patch) - page(first) < SPAN
+        let first = sites.first()?;
+        let belongs = |before: &Site<'_>, site: &Site<'_>| {
+            before.segment() == site.segment() && page(site) - page(before) <= NEAR && page(site) - page(first) < SPAN
         };
-        let more = patches.windows(2).take_while(|pair| belongs(&pair[0], &pair[1])).count();
-        let (group, rest) = patches.split_at(1 + more);
-        patches = rest;
+        let more = sites.windows(2).take_while(|pair| belongs(&pair[0], &pair[1])).count();
+        let (group, rest) = sites.split_at(1 + more);
+        sites = rest;
         Some(group)
     })
 }
 
-fn by_proc_mem(memory: &File, patches: &[Patch], error: &mut FirstError) {
+fn by_proc_mem(memory: &mut ProcMem, sites: &[Site<'_>], form: Form) {
     let mut single = Vec::new();
-    for page in pages(patches) {
-        match run(page) {
-            Some((start, bytes)) => error.note(memory.write_all_at(&bytes, start as u64)),
+    for page in pages(sites) {
+        match run(page, form) {
+            Some((start, bytes)) => memory.write(&bytes, start),
             None => single.extend_from_slice(page),
         }
     }
     let nobody_filters = LazyCell::new(writable::nobody_filters);
     for group in groups(&single) {
-        if group.len() < MANY || !*nobody_filters || writable::write(group).is_err() {
-            one_by_one(memory, group, error);
+        if group.len() < MANY || !*nobody_filters || writable::write(group, form).is_err() {
+            one_by_one(memory, group, form);
         }
     }
 }
 
-fn by_mprotect(patches: &[Patch], error: &mut FirstError) {
-    for group in groups(patches) {
+fn by_mprotect(sites: &[Site<'_>], form: Form, error: &mut FirstError) {
+    for group in groups(sites) {
         // Where a group is refused, one of its pages may be the reason.
-        if writable::write(group).is_err() {
-            pages(group).for_each(|page| error.note(writable::write(page)));
+        if writable::write(group, form).is_err() {
+            pages(group).for_each(|page| error.note(writable::write(page, form)));
         }
     }
 }
 
 /// Those that are not done yet.
-fn one_by_one(memory: &File, group: &[Patch], error: &mut FirstError) {
-    for (site, form) in group.iter().filter(|patch| is_undone(patch)) {
-        error.note(memory.write_all_at(&[form.byte()], site.opcode() as u64));
+fn one_by_one(memory: &mut ProcMem, group: &[Site<'_>], form: Form) {
+    for site in group.iter().filter(|site| is_undone(**site, form)) {
+        memory.write(&[form.byte()], site.opcode());
     }
 }
 
 /// The bytes from the first site of a page to the last, as they shall be; `None` if a breakpoint stands between, or is being set.
-fn run(page: &[Patch]) -> Option<(usize, Vec<u8>)> {
-    let (start, end) = (page.first()?.0.opcode(), page.last()?.0.opcode());
+fn run(page: &[Site<'_>], form: Form) -> Option<(usize, Vec<u8>)> {
+    let (start, end) = (page.first()?.opcode(), page.last()?.opcode());
     // SAFETY: between two instructions of one page of code, which is loaded and readable. Volatile, as code changes.
     let byte = |address: usize| unsafe { std::ptr::with_exposed_provenance::<u8>(address).read_volatile() };
     let unless_int3 = |address| Some(byte(address)).filter(|byte| *byte != INT3);
     let before = (start..=end).map(unless_int3).collect::<Option<Vec<u8>>>()?;
     let mut bytes = before.clone();
-    for (site, form) in page {
+    for site in page {
         bytes[site.opcode() - start] = form.byte();
     }
     before.iter().copied().eq((start..=end).map(byte)).then_some((start, bytes))
@@ -158,10 +170,10 @@ pub(super) fn synchronize_cores() {
 }
 
 /// Tells valgrind that code has changed, which it runs a translation of. Natively this is five instructions without effect.
-fn discard_translations(group: &[Patch]) {
+fn discard_translations(group: &[Site<'_>]) {
     /// `VALGRIND_DISCARD_TRANSLATIONS` of valgrind.h.
     const DISCARD_TRANSLATIONS: usize = 0x1002;
-    let (Some((first, _)), Some((last, _))) = (group.first(), group.last()) else { return };
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let (start, end) = (first.bounds().0, last.bounds().1);
     let request = [DISCARD_TRANSLATIONS, start, end - start, 0, 0, 0];
     // SAFETY: valgrind.h's marker sequence: rotations of rdi that add up to 128 bits, and an exchange of rbx with itself. Under

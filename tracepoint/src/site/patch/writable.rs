@@ -3,9 +3,9 @@
 //! That they are made unwritable again is not a matter of course: the kernel may be short of memory, a filter may refuse just that.
 //! Then they are remembered, counted, and tried again with the next batch. What has been written stands, whatever becomes of them.
 
-use super::entry::Site;
+use super::entry::{Form, Site};
 use super::segment::{Segment, Segments};
-use super::text::{PAGE, Patch};
+use super::text::PAGE;
 use crate::primitive::Mutex;
 use std::ffi::c_int;
 use std::io;
@@ -26,9 +26,11 @@ struct Pages {
 }
 
 impl Pages {
-    fn between(first: Site, last: Site) -> Self {
+    /// Those from the first of a group of sites to its last, which are in one segment.
+    fn of(group: &[Site<'_>]) -> Option<Self> {
+        let (first, last) = (group.first()?, group.last()?);
         let start = first.opcode() / PAGE * PAGE;
-        Self { start, length: last.opcode() - start + 1, segment: first.segment() }
+        Some(Self { start, length: last.opcode() - start + 1, segment: first.segment()? })
     }
 
     fn protect(self, protection: c_int) -> io::Result<()> {
@@ -68,11 +70,10 @@ impl Pages {
 }
 
 /// Writes to a group of neighbours: the pages from the first to the last are writable meanwhile.
-pub(super) fn write(group: &[Patch]) -> io::Result<()> {
-    let (Some((first, _)), Some((last, _))) = (group.first(), group.last()) else { return Ok(()) };
-    let pages = Pages::between(*first, *last);
+pub(super) fn write(group: &[Site<'_>], form: Form) -> io::Result<()> {
+    let Some(pages) = Pages::of(group) else { return Ok(()) };
     pages.make_writable()?;
-    for (site, form) in group {
+    for site in group {
         if site.form().is_some() {
             // SAFETY: the page is writable, and the byte is the opcode of a site of ours; one byte is written in one piece.
             unsafe { std::ptr::with_exposed_provenance_mut::<u8>(site.opcode()).write_volatile(form.byte()) };
