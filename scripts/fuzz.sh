@@ -3,15 +3,16 @@
 #
 #   scripts/fuzz.sh [--long] [SECONDS] [TARGET...]
 #
-# Each target runs for 10 seconds; with --long, for 10 minutes. The exit status is not 0 if one crashes, hangs or takes
-# too much memory. What a run finds stays in a temporary directory, whose name is told; the tree is left as it is.
+# Each target runs for 10 seconds, over the same inputs each time, as far as it gets; with --long, for 10 minutes, over others
+# each time. The exit status is not 0 if one crashes, hangs or takes too much memory. What a run finds stays in a temporary directory, whose name is told; the tree is left as it is.
 set -eu
 
 seconds=10
+seed=1
 targets=
 for argument; do
     case $argument in
-        --long) seconds=600 ;;
+        --long) seconds=600 seed=0 ;;
         *[!0-9]*) targets="$targets $argument" ;;
         *) seconds=$argument ;;
     esac
@@ -35,10 +36,17 @@ for target in $targets; do
     mkdir -p "$found/$target"
     echo "== $target, $seconds s; findings in $found/$target"
     # The first directory receives what is new; the second is only read.
-    "$build/$triple/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
+    "$build/$triple/release/$target" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
         -print_final_stats=1 -artifact_prefix="$found/$target-" "$found/$target" "$fuzz/corpus/$target" \
         2>"$found/$target.log" || failed="$failed $target"
     tail -n 8 "$found/$target.log"
+    # What is needed to do it again elsewhere, where only this output is kept.
+    for input in "$found/$target"-*; do
+        [ -f "$input" ] || continue
+        grep -a -A 3 "panicked at" "$found/$target.log" | cut -c 1-2000 || true
+        echo "$(basename "$input"), packed:"
+        gzip -9 <"$input" | base64
+    done
 done
 if [ -n "$failed" ]; then
     echo "failed:$failed; logs and inputs are in $found" >&2

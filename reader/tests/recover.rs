@@ -501,6 +501,10 @@ fn metadata_of_other_packets_is_refused() {
         ),
         ("u32 tid;", "u64 tid; u64 more;", "sizes contradict each other"),
         ("u64 stream_instance_id;", "", "sizes contradict each other"),
+        // Alignment fills up what a narrow field leaves.
+        ("u64 events_discarded; u32 tid;", "u16 events_discarded; u64 tid;", "another packet than the tracer writes"),
+        ("u32 tid;", "u16 tid;", "another packet than the tracer writes"),
+        ("size = 64; align = 64;", "size = 48; align = 64;", "another packet than the tracer writes"),
     ] {
         let remains = Remains::of(&tracer);
         let text = ring_file::metadata();

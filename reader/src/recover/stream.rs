@@ -54,6 +54,7 @@ impl Content {
             && (packet.content_bits, packet.packet_bits) == (head.content, head.size)
             && (packet.sequence, packet.discarded) == (Some(head.sequence), Some(head.discarded))
             && packet.events_before == Some(head.before)
+            && packet.tid.is_none_or(|tid| tid == u64::from(head.tid))
             && packet.size() == bytes.len() as u64;
         if !as_described {
             return Err("the metadata describes another packet than the tracer writes".to_owned());
@@ -76,9 +77,18 @@ impl Content {
 
 /// Checks that the metadata describes the packets that a tracer writes.
 pub(super) fn check_layout(metadata: &Metadata, id: StreamId) -> Result<(), String> {
-    // Each field has a value of its own, the packet 8 bytes of padding.
-    let nothing = empty(id, 1);
-    let head = Head { end: 2, size: nothing.size + 64, sequence: 3, discarded: 4, tid: 5, before: 6, ..nothing };
+    // Each field has a value of its own, which needs all bits of it, the packet 8 bytes of padding.
+    let value = |last: u8| u64::from_le_bytes([last, 0xe1, 0xd2, 0xc3, 0xb4, 0xa5, 0x96, 0xf7]);
+    let nothing = empty(id, value(1));
+    let head = Head {
+        end: value(2),
+        size: nothing.size + 64,
+        sequence: value(3),
+        discarded: value(4),
+        tid: 0xf5a6_9788,
+        before: value(6),
+        ..nothing
+    };
     let bytes = [&head.bytes()[..], &[0; 8]].concat();
     Content::of(metadata, id, &bytes, &head).map(|_| ())
 }
