@@ -504,6 +504,7 @@ fn metadata_of_other_packets_is_refused() {
         // Alignment fills up what a narrow field leaves.
         ("u64 events_discarded; u32 tid;", "u16 events_discarded; u64 tid;", "another packet than the tracer writes"),
         ("u32 tid;", "u16 tid;", "another packet than the tracer writes"),
+        ("u32 stream_id;", "u16 stream_id;", "another packet than the tracer writes"),
         ("size = 64; align = 64;", "size = 48; align = 64;", "another packet than the tracer writes"),
     ] {
         let remains = Remains::of(&tracer);

@@ -76,9 +76,10 @@ impl Content {
 }
 
 /// Checks that the metadata describes the packets that a tracer writes.
-pub(super) fn check_layout(metadata: &Metadata, id: StreamId) -> Result<(), String> {
+pub(super) fn check_layout(metadata: &Metadata, uuid: [u8; 16], class: u32) -> Result<(), String> {
     // Each field has a value of its own, which needs all bits of it, the packet 8 bytes of padding.
     let value = |last: u8| u64::from_le_bytes([last, 0xe1, 0xd2, 0xc3, 0xb4, 0xa5, 0x96, 0xf7]);
+    let id = StreamId { uuid, class, instance: value(5) };
     let nothing = empty(id, value(1));
     let head = Head {
         end: value(2),

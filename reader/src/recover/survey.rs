@@ -1,7 +1,7 @@
 //! What there is to recover of a process, by the headers of its rings.
 
 use super::journal::Journal;
-use super::outputs::{Outputs, StreamId};
+use super::outputs::Outputs;
 use super::stream::check_layout;
 use super::{RecoverError, alive, find};
 use crate::error::ReadError;
@@ -74,8 +74,8 @@ impl Survey {
         if ring.uuid() != self.uuid {
             return Err(wrong(24, "the ring is of another trace than the metadata beside it".to_owned()));
         }
-        let id = StreamId { uuid: self.uuid, class: ring.class(), instance: ring.instance(Side::Main) };
-        check_layout(metadata, id).map_err(|reason| wrong(40, format!("with the metadata beside it: {reason}")))
+        check_layout(metadata, self.uuid, ring.class())
+            .map_err(|reason| wrong(40, format!("with the metadata beside it: {reason}")))
     }
 
     fn add(&mut self, ring: &Ring, outputs: &Outputs, journal: &mut Journal) {
