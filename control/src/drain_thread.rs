@@ -52,6 +52,7 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
     tracepoint::private::never_trace_this_thread();
     // The program's signals are for the program's threads. Should this fail, a handler runs here, as it may on any thread.
     let _ = SigSet::all().thread_block();
+    let _attending = drain.lock().unwrap_or_else(PoisonError::into_inner).attend();
     let mut pause = IDLE;
     let mut looked = Instant::now();
     let mut flushed = Instant::now();

@@ -114,6 +114,8 @@ pub enum Policy {
     Discard,
     /// The oldest packet is overwritten.
     Overwrite,
+    /// New events wait for room, for a bounded time, before they are discarded.
+    Wait,
 }
 
 /// One channel.
@@ -190,6 +192,10 @@ pub struct Notes {
     pub clamped: u64,
     /// Texts in which a NUL was replaced.
     pub altered: u64,
+    /// How often an event waited for room in its ring.
+    pub waited: u64,
+    /// For how long events waited, in nanoseconds.
+    pub waited_ns: u64,
 }
 
 /// A UUID in its usual form: lower-case hexadecimal digits in groups of 8, 4, 4, 4 and 12.

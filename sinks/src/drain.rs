@@ -17,7 +17,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint::channel::{OpenChannel, Packet, Policy};
+use tracepoint::channel::{Attending, OpenChannel, Packet, Policy};
 use tracepoint::clock;
 
 /// What one round of [`Drain::drain`] moved.
@@ -80,11 +80,16 @@ impl Drain {
         self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.begin(&self.trace, &channels)))
     }
 
+    /// Says to the channels that they are drained regularly from here on, until the answer is dropped.
+    pub fn attend(&self) -> Vec<Attending> {
+        self.channels.iter().map(|channel| channel.attend()).collect()
+    }
+
     /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight
     /// recorders stay open: nobody takes them before the end.
     pub fn flush(&self, age: Duration) {
         let before = clock::now().saturating_sub(age.as_nanos() as u64);
-        for channel in self.channels.iter().filter(|channel| channel.config().policy() == Policy::Discard) {
+        for channel in self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite) {
             channel.flush(before);
         }
     }

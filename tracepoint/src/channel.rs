@@ -6,7 +6,8 @@
 //!   site ──fired──▶ stage ──filter──▶ this thread's ring ──record──▶ open packet ──full──▶ closed packet ──drain──▶ sink
 //!                                      │                                │
 //!                                      └─ none: lost, no_ring           └─ no free packet: lost, ring_full (discard),
-//!                                                                          or the oldest packet is overwritten (overwrite)
+//!                                                                          or the oldest packet is overwritten (overwrite),
+//!                                                                          or it waits for the drain first (wait)
 //! ```
 //!
 //! A thread takes its ring from a pool of prefaulted spares at its first event and gives it back when it ends. The pool is
@@ -14,7 +15,7 @@
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: how it is laid out, so that other
 //!   processes can read it (`docs/format-ring.md`).
-//! * `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `gate`: who may touch the open packet.
+//! * `patience`: the bounded wait. `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `gate`: who may touch the open packet.
 //! * `ring`: the two buffers and the counters of one thread; `pool`: the spares; `attachment`: which thread has which, empty in a
 //!   forked child.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `drain`: its consumer.
@@ -30,6 +31,7 @@ mod header;
 mod memory;
 mod open;
 mod packet;
+mod patience;
 mod pool;
 mod ring;
 
@@ -43,3 +45,4 @@ pub(crate) use open::detach_all_after_fork;
 pub use open::{EventId, OpenChannel, TooManyEvents};
 pub(crate) use open::{Verdict, thread_exits};
 pub use packet::{HEADER_SIZE, PACKET_MAGIC};
+pub use patience::Attending;

@@ -72,6 +72,11 @@ pub(crate) fn enter_outermost() -> Option<(&'static ThreadSlot, usize)> {
     Some((slot, slot.section.enter_outermost()?))
 }
 
+/// Whether the calling thread is inside one event, and not inside another one in that.
+pub(crate) fn is_outermost() -> bool {
+    table::claimed().is_none_or(|slot| slot.section.depth() <= 1)
+}
+
 fn count_unserved() {
     UNSERVED.add_shared(1);
 }

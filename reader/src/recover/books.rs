@@ -104,11 +104,13 @@ impl Ledger {
         let gone = stream.recorded.saturating_sub(stream.written);
         match ring.policy() {
             Policy::Overwrite => stream.overwritten = gone,
-            Policy::Discard => stream.sink = gone,
+            Policy::Discard | Policy::Wait => stream.sink = gone,
         }
         let notes = &mut self.account.notes;
         notes.clamped = notes.clamped.saturating_add(counters.clamped);
         notes.altered = notes.altered.saturating_add(counters.altered);
+        notes.waited = notes.waited.saturating_add(counters.waited);
+        notes.waited_ns = notes.waited_ns.saturating_add(counters.waited_ns);
         if let Some(channel) = self.channel(ring) {
             channel.streams.push(stream);
         }

@@ -19,11 +19,15 @@ pub struct StreamCounters {
     pub clamped: u64,
     /// Texts in which a NUL was replaced.
     pub altered: u64,
+    /// Events that waited for room.
+    pub waited: u64,
+    /// For how long they waited, in nanoseconds.
+    pub waited_ns: u64,
 }
 
 impl StreamCounters {
     /// How many bytes they take.
-    pub(super) const SIZE: usize = 40;
+    pub(super) const SIZE: usize = 56;
 
     pub(super) fn parse(page: Page<'_>) -> Self {
         Self {
@@ -32,6 +36,8 @@ impl StreamCounters {
             discarded: page.u64(16),
             clamped: page.u64(24),
             altered: page.u64(32),
+            waited: page.u64(40),
+            waited_ns: page.u64(48),
         }
     }
 }

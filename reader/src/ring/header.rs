@@ -64,7 +64,8 @@ impl Header {
         let policy = match page.u32(44) {
             0 => Policy::Discard,
             1 => Policy::Overwrite,
-            other => return Err((44, format!("{other} is no policy: 0 is discard, 1 is overwrite"))),
+            2 => Policy::Wait,
+            other => return Err((44, format!("{other} is no policy: 0 is discard, 1 is overwrite, 2 is wait"))),
         };
         let instance = page.u64(48);
         // The nested stream is one more, and the largest number means none to viewers.

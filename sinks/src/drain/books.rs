@@ -39,6 +39,7 @@ pub(super) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
     entry.id = u64::from(description.class);
     entry.policy = match description.policy {
         channel::Policy::Overwrite => Policy::Overwrite,
+        channel::Policy::Wait => Policy::Wait,
         _ => Policy::Discard,
     };
     entry.name = description.name;
@@ -51,6 +52,8 @@ pub(super) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
     for stream in counted.streams.iter().filter(|stream| stream.recorded > 0 || stream.discarded > 0) {
         account.notes.clamped += stream.clamped;
         account.notes.altered += stream.altered;
+        account.notes.waited += stream.waited;
+        account.notes.waited_ns += stream.waited_ns;
         let mut line = StreamAccount::default();
         line.instance = stream.instance;
         line.recorded = stream.recorded;

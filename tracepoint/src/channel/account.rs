@@ -111,6 +111,10 @@ pub struct StreamAccount {
     pub clamped: u64,
     /// Records with a text in which a NUL was replaced.
     pub altered: u64,
+    /// Events that waited for room, in vain or not.
+    pub waited: u64,
+    /// For how long they waited, in ns.
+    pub waited_ns: u64,
 }
 
 /// The account of a channel. Exact when nothing fires; otherwise as good as a look at running counters can be.

@@ -15,7 +15,8 @@
 //!
 //! * Owner: writes the open packet; when a record does not fit, closes it (`closed` + 1) and opens the next. Under discard it
 //!   does so only if a slot is free; otherwise the event is lost and the open packet stays open, for smaller records to come.
-//!   Under overwrite it takes the oldest slot.
+//!   Under overwrite it takes the oldest slot. Under wait it waits for a slot to become free, as `patience` says, before the event is
+//!   lost.
 //! * Drain: takes closed packets, then sets `released`. Under overwrite it comes only when the owner is known to be outside. It also
 //!   closes the open packets of idle owners: `gate` says how.
 //!
@@ -26,6 +27,7 @@ use super::config::Policy;
 use super::gate::{Gate, Switch};
 use super::header::StreamCounters;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
+use super::patience::Patience;
 use crate::field::{Fields, Writer};
 use crate::record;
 use std::ptr::{NonNull, null_mut};
@@ -64,6 +66,8 @@ pub(super) struct Buffer {
     packets: u64,
     stream: Stream,
     policy: Policy,
+    /// How long to wait for a free slot; `None`: not at all.
+    patience: Option<Patience>,
     released: NonNull<AtomicU64>,
     /// For each slot, the records of the stream up to the end of the closed packet in it. Published by `closed`.
     records_at_end: Box<[AtomicU64]>,
@@ -127,9 +131,15 @@ impl Buffer {
             packets: places.packets as u64,
             stream,
             policy,
+            patience: None,
             released: NonNull::from(released),
             records_at_end: (0..places.packets).map(|_| AtomicU64::new(0)).collect(),
         }
+    }
+
+    /// The same, whose owner waits for room.
+    pub(super) fn waiting(self, patience: Option<Patience>) -> Self {
+        Self { patience, ..self }
     }
 
     #[inline(always)]
@@ -247,8 +257,7 @@ impl Buffer {
             return Ok(used);
         }
         let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
-        // R1: Acquire pairs with the Release store in `release`: the drain has read the slot before we write to it.
-        if self.policy == Policy::Discard && next - self.released().load(Ordering::Acquire) >= self.packets {
+        if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
             return Err(Loss::RingFull.into());
         }
         if open {
@@ -274,6 +283,23 @@ impl Buffer {
         self.cursor.too_old.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
         self.gate.set_limit(self.packet_size);
         Ok(HEADER_SIZE)
+    }
+
+    /// Whether the slot of packet `next` is free, or becomes so while the owner waits.
+    fn has_free_slot(&self, next: u64) -> bool {
+        // R1: Acquire pairs with the Release store in `release`: the drain has read the slot before we write to it.
+        let released = || self.released().load(Ordering::Acquire);
+        let enough = (next + 1).saturating_sub(self.packets);
+        if released() >= enough {
+            return true;
+        }
+        let Some(patience) = &self.patience else { return false };
+        let (waited, has_room) = patience.wait(enough, released);
+        if !waited.is_zero() {
+            self.counters().waited.increment();
+            self.counters().waited_ns.add_shared(waited.as_nanos() as u64);
+        }
+        has_room
     }
 
     /// Whether a packet is open that holds a record.
@@ -409,6 +435,8 @@ impl Buffer {
             discarded: counters.discarded.get(),
             clamped: counters.clamped.get(),
             altered: counters.altered.get(),
+            waited: counters.waited.get(),
+            waited_ns: counters.waited_ns.get(),
         }
     }
 }

@@ -2,6 +2,10 @@
 
 use super::packet::HEADER_SIZE;
 use std::fmt;
+use std::time::Duration;
+
+/// How long an event may wait at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What happens when a ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,14 +15,18 @@ pub enum Policy {
     Discard,
     /// The oldest packet is overwritten, and counted: a flight recorder. Drained when the session stops.
     Overwrite,
+    /// The event waits for the drain, no longer than the channel says; then it is lost, and counted. For programs that would rather
+    /// be slow than lose events.
+    Wait,
 }
 
 impl Policy {
-    /// The policy's name in the account: `discard` or `overwrite`.
+    /// The policy's name in the account: `discard`, `overwrite` or `wait`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Discard => "discard",
             Self::Overwrite => "overwrite",
+            Self::Wait => "wait",
         }
     }
 }
@@ -43,6 +51,8 @@ pub struct Channel {
     pub(super) packets: usize,
     pub(super) spares: usize,
     pub(super) max_rings: usize,
+    /// How long an event waits for room, under [`Policy::Wait`].
+    pub(super) patience: Duration,
 }
 
 impl Default for Channel {
@@ -65,8 +75,34 @@ impl Channel {
         config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, 1024))
     }
 
+    /// A channel in which an event that finds its ring of `ring_size` bytes full waits for the drain, for `most` (10 s at most), and is
+    /// lost then.
+    ///
+    /// The one policy under which a site may wait. An event does not wait, and is lost at once, where nobody drains the channel; inside
+    /// a probe, or in a signal handler that interrupts an event; in a thread that blocks signals, because a handler cannot be told from
+    /// one; and after a wait in vain, until something has been drained. Whoever waits for a thread that is waiting (a session that is
+    /// stopped, a probe's end) waits as long. How often, and for how long, events waited is in the account.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tracepoint::channel::{Channel, Policy};
+    ///
+    /// assert_eq!(Channel::wait(1 << 20, Duration::from_millis(50)).policy(), Policy::Wait);
+    /// ```
+    pub fn wait(ring_size: usize, most: Duration) -> Self {
+        Self { patience: most, ..Self::new(Policy::Wait, ring_size) }
+    }
+
     fn new(policy: Policy, ring_size: usize) -> Self {
-        Self { name: "channel0".to_owned(), policy, ring_size, packets: 8, spares: 16, max_rings: 1024 }
+        Self {
+            name: "channel0".to_owned(),
+            policy,
+            ring_size,
+            packets: 8,
+            spares: 16,
+            max_rings: 1024,
+            patience: Duration::ZERO,
+        }
     }
 
     /// The name, the first part of its stream files' names: `channel0` unless told otherwise.
@@ -136,6 +172,12 @@ impl Channel {
                 self.ring_size,
                 self.packets,
                 self.packet_size()
+            )));
+        }
+        if self.patience > LONGEST_WAIT {
+            return Err(ConfigError(format!(
+                "events cannot wait for {:?}: {LONGEST_WAIT:?} is the most, since all that waits for the thread waits as long",
+                self.patience
             )));
         }
         if self.max_rings == 0 {

@@ -9,6 +9,7 @@ use super::header::Layout;
 use super::memory::RingRequest;
 use super::open::{ORPHAN_INSTANCE, OpenChannel};
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
+use super::patience::{Attending, Patience};
 use super::ring::Ring;
 use crate::clock;
 use crate::control;
@@ -72,7 +73,8 @@ impl OpenChannel {
             let index = rings.len() as u64;
             let size = Layout::of_ring(&self.config, self.max_events()).size;
             let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), size))?;
-            let ring = Ring::new(&self.config, self.owner(2 * index), self.max_events(), memory, clock::now())?;
+            let owner = self.owner(2 * index);
+            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.patience(), clock::now())?;
             let ring = Arc::new(ring);
             self.pool.put(Arc::as_ptr(&ring));
             rings.push(ring);
@@ -80,11 +82,17 @@ impl OpenChannel {
         Ok(())
     }
 
+    /// Says that somebody drains the channel regularly from here on, until the answer is dropped: under [`Policy::Wait`] events wait for
+    /// that.
+    pub fn attend(&self) -> Attending {
+        self.attendance.begin()
+    }
+
     /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
     ///
     /// Does nothing under [`Policy::Overwrite`], whose rings are drained at the end.
     pub fn drain(&self, mut take: impl FnMut(Packet<'_>)) {
-        if self.config.policy == Policy::Discard && self.attachment.is_attached() {
+        if self.config.policy != Policy::Overwrite && self.attachment.is_attached() {
             self.drain_closed(&mut take);
         }
     }
@@ -115,6 +123,10 @@ impl OpenChannel {
                 self.drain_buffer(buffer, take);
             }
         }
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        (self.config.policy == Policy::Wait).then(|| Patience::new(self.config.patience, &self.attendance))
     }
 
     fn all_rings(&self) -> Vec<Arc<Ring>> {

@@ -27,6 +27,9 @@ pub(super) struct StreamCounters {
     pub(super) discarded: LocalCounter,
     pub(super) clamped: LocalCounter,
     pub(super) altered: LocalCounter,
+    /// Events that waited for room, and for how long, in ns.
+    pub(super) waited: LocalCounter,
+    pub(super) waited_ns: LocalCounter,
 }
 
 /// Where the packets of one stream are.
@@ -63,9 +66,9 @@ pub(super) struct Header {
     pub(super) tid: AtomicU32,
     _to_counters: [u64; 7],
     pub(super) main_counters: StreamCounters,
-    _to_nested: [u64; 3],
+    _to_nested: [u64; 1],
     pub(super) nested_counters: StreamCounters,
-    _to_consumer: [u64; 3],
+    _to_consumer: [u64; 1],
     pub(super) main_released: AtomicU64,
     pub(super) nested_released: AtomicU64,
     consumer: AtomicU64,
@@ -154,7 +157,12 @@ impl Mapped {
             word.store(u64::from_le_bytes(std::array::from_fn(|n| bytes[n])).to_le(), Ordering::Relaxed);
         }
         header.class.store(owner.class.to_le(), Ordering::Relaxed);
-        header.policy.store(u32::from(owner.policy == Policy::Overwrite).to_le(), Ordering::Relaxed);
+        let policy: u32 = match owner.policy {
+            Policy::Discard => 0,
+            Policy::Overwrite => 1,
+            Policy::Wait => 2,
+        };
+        header.policy.store(policy.to_le(), Ordering::Relaxed);
         header.instance.store(owner.instance.to_le(), Ordering::Relaxed);
         store(&header.events, layout.events);
         store(&header.account_offset, HEADER_PAGE);

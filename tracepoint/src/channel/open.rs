@@ -8,6 +8,7 @@ use super::drain::FinishError;
 use super::header::{Layout, Mapped, Owner};
 use super::memory::{MemorySource, RingRequest};
 use super::packet::Stream;
+use super::patience::Attendance;
 use super::pool::Pool;
 use super::ring::Ring;
 use crate::clock;
@@ -70,6 +71,8 @@ pub struct OpenChannel {
     /// All rings, in the order of their making. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
     pub(super) source: Box<dyn MemorySource>,
+    /// Who drains.
+    pub(super) attendance: Arc<Attendance>,
     /// Held while packets are handed out.
     pub(super) draining: Mutex<()>,
     /// How many subscriptions record here. Changed under the control lock.
@@ -139,6 +142,7 @@ impl OpenChannel {
             events: AtomicU32::new(0),
             rings: Mutex::default(),
             source,
+            attendance: Arc::default(),
             draining: Mutex::default(),
             subscriptions: AtomicU32::new(0),
             finished: AtomicBool::new(false),

@@ -14,6 +14,7 @@ use super::config::{Channel, Policy};
 use super::header::{Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
+use super::patience::Patience;
 use crate::field::Fields;
 use std::io;
 use std::ptr::NonNull;
@@ -44,6 +45,7 @@ impl Ring {
         owner: Owner,
         events: usize,
         memory: Box<dyn RingMemory>,
+        patience: Option<Patience>,
         now: u64,
     ) -> io::Result<Self> {
         let layout = Layout::of_ring(config, events);
@@ -80,7 +82,7 @@ impl Ring {
             )
         };
         let (header, account) = (NonNull::from(header), NonNull::from(memory.account()));
-        Ok(Self { main, nested, header, account, _memory: memory })
+        Ok(Self { main: main.waiting(patience), nested, header, account, _memory: memory })
     }
 
     #[inline(always)]
@@ -198,7 +200,7 @@ mod tests {
         let size = Layout::of_ring(&config, 1).size;
         let memory = AnonymousMemory.ring_memory(RingRequest::new("test", 0, Some(0), size)).expect("memory");
         let owner = Owner { uuid: [1; 16], class: 0, policy: config.policy, instance: 0, start: 100 };
-        Ring::new(&config, owner, 1, memory, 100).expect("large enough")
+        Ring::new(&config, owner, 1, memory, None, 100).expect("large enough")
     }
 
     /// A signal handler that interrupts a write finds the main buffer taken; one that interrupts that one finds both taken.

@@ -1,0 +1,162 @@
+//! The bounded wait: an event that finds its ring full waits for the drain, for as long as the channel allows.
+//!
+//! The one place where a site waits, chosen by name ([`Channel::wait`](super::Channel::wait)). Nobody waits who could wait for
+//! himself or in vain:
+//!
+//! * where nobody drains the channel ([`OpenChannel::attend`](super::OpenChannel::attend) says that somebody does);
+//! * inside another event: a probe, or a signal handler that interrupts one;
+//! * where signals are blocked, as one is in its own handler: nothing tells a handler from a thread that blocks signals, so such
+//!   threads do not wait at all;
+//! * again, when the last wait was in vain and nothing was drained since: a sink that blocks costs a thread one wait, not one for
+//!   each event.
+//!
+//! While it waits, the thread has the buffer's gate: its handlers write to the nested buffer, and a flusher leaves the packet to it. It
+//! stays inside its section, too, so that a grace period lasts as long as the wait.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many drain a channel. What it says is a hint, so that Relaxed is enough: who stops draining leaves waits to their bound.
+#[derive(Debug, Default)]
+pub(super) struct Attendance(AtomicUsize);
+
+/// As long as it is there, somebody drains the channel regularly.
+#[derive(Debug)]
+#[must_use = "dropping it says that nobody drains the channel"]
+pub struct Attending(Arc<Attendance>);
+
+impl Attendance {
+    pub(super) fn begin(self: &Arc<Self>) -> Attending {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Attending(Arc::clone(self))
+    }
+
+    fn is_attended(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long an owner waits for room.
+#[derive(Debug)]
+pub(super) struct Patience {
+    most: Duration,
+    attendance: Arc<Attendance>,
+    /// How much had been drained when a wait was in vain, and one more; 0: none was. The owner's.
+    in_vain_at: AtomicU64,
+}
+
+/// The first pause between two looks, and the longest. The drain does not wake anybody.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+impl Patience {
+    pub(super) fn new(most: Duration, attendance: &Arc<Attendance>) -> Self {
+        Self { most, attendance: Arc::clone(attendance), in_vain_at: AtomicU64::new(0) }
+    }
+
+    /// Waits until `drained`, which only grows, is at least `enough`: for how long, and whether it is now.
+    pub(super) fn wait(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
+        let in_vain = self.in_vain_at.load(Ordering::Relaxed) == drained() + 1;
+        if in_vain || !self.attendance.is_attended() || !crate::thread::is_outermost() || signals_are_blocked() {
+            return (Duration::ZERO, drained() >= enough);
+        }
+        let begin = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if drained() >= enough {
+                return (begin.elapsed(), true);
+            }
+            let waited = begin.elapsed();
+            if waited >= self.most || !self.attendance.is_attended() {
+                self.in_vain_at.store(drained() + 1, Ordering::Relaxed);
+                return (waited, false);
+            }
+            thread::sleep(pause.min(self.most.saturating_sub(waited)));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Whether the calling thread blocks any signal.
+#[cfg(posix)]
+fn signals_are_blocked() -> bool {
+    let mut blocked = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: with no new set the call only writes the present one to the place, which is valid.
+    if unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), blocked.as_mut_ptr()) } != 0 {
+        return true;
+    }
+    // SAFETY: all zero is an empty set, and the call has written over it.
+    let blocked = unsafe { blocked.assume_init() };
+    // SAFETY: a set that is initialised; a number that is no signal's is refused, and not a member.
+    (1..=64).any(|signal| unsafe { libc::sigismember(&raw const blocked, signal) } == 1)
+}
+
+#[cfg(not(posix))]
+fn signals_are_blocked() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patience(most: Duration) -> (Patience, Arc<Attendance>) {
+        let attendance = Arc::new(Attendance::default());
+        (Patience::new(most, &attendance), attendance)
+    }
+
+    #[test]
+    fn nobody_waits_where_nobody_drains() {
+        let (patience, _) = patience(Duration::MAX);
+        assert_eq!(patience.wait(1, || 0), (Duration::ZERO, false));
+    }
+
+    #[test]
+    fn a_wait_ends_when_there_is_room() {
+        let (patience, attendance) = patience(Duration::MAX);
+        let _attending = attendance.begin();
+        let looks = AtomicU64::new(0);
+        let (waited, room) = patience.wait(5, || looks.fetch_add(1, Ordering::Relaxed));
+        assert!(room && waited > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_wait_in_vain_is_not_repeated_before_something_was_drained() {
+        let most = Duration::from_millis(1);
+        let (patience, attendance) = patience(most);
+        let attending = attendance.begin();
+        let (waited, room) = patience.wait(8, || 3);
+        assert!(!room && waited >= most);
+        assert_eq!(patience.wait(8, || 3), (Duration::ZERO, false));
+        assert!(patience.wait(8, || 4).0 >= most);
+        drop(attending);
+        assert_eq!(patience.wait(8, || 5), (Duration::ZERO, false));
+    }
+
+    #[cfg(posix)]
+    #[test]
+    fn who_may_be_a_handler_does_not_wait() {
+        let (patience, attendance) = patience(Duration::MAX);
+        let _attending = attendance.begin();
+        thread::spawn(move || {
+            // SAFETY: a set that is emptied before it is used; blocks a signal for this thread alone.
+            unsafe {
+                let mut set = std::mem::zeroed();
+                libc::sigemptyset(&raw mut set);
+                libc::sigaddset(&raw mut set, libc::SIGUSR1);
+                libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+            }
+            assert_eq!(patience.wait(1, || 0), (Duration::ZERO, false));
+        })
+        .join()
+        .expect("no panic");
+    }
+}
