@@ -378,7 +378,7 @@ fn damaged_headers_are_told() {
     damaged(|tracer| tracer.put(0, b"tp-rung\n"), "byte 0: this is no ring file");
     damaged(|tracer| tracer.put(8, &[2]), "byte 8: version 2 of the ring format is not understood; use a newer reader");
     damaged(|tracer| tracer.put(12, &[1]), "byte 12: header and identity");
-    damaged(|tracer| tracer.put(44, &[2]), "byte 44: 2 is no policy");
+    damaged(|tracer| tracer.put(44, &[3]), "byte 44: 3 is no policy");
     damaged(|tracer| tracer.put(24, &[0]), "byte 24: the ring is of another trace");
     damaged(|tracer| tracer.put(40, &[1]), "byte 40: with the metadata beside it: the packet belongs to stream 1");
     damaged(number(48, u64::MAX), "byte 48: 18446744073709551615 is no stream instance id");
