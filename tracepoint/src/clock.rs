@@ -1,7 +1,7 @@
 //! The clock: nanoseconds on the axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
 //!
-//! [`now`] reads the processor's time stamp counter and turns it into that time by a straight line with a bend: two
-//! multiplications, no system call, no fence. Where the counter cannot be trusted it is `clock_gettime`. [`select`] chooses another clock for the
+//! [`now`] reads the processor's time stamp counter and turns it into that time by a straight line with a bend: one
+//! multiplication, no system call, no fence. Where the counter cannot be trusted it is `clock_gettime`. [`select`] chooses another clock for the
 //! whole process.
 //!
 //! Somebody has to say that the counter can be trusted: sessions of `tracepoint-control` ask the kernel, and call
@@ -30,26 +30,35 @@ pub use tsc::{error_bound, steer, steps};
 
 /// A moment whose time is worked out later: reading the counter takes longer than all else at a site, which can go on meanwhile.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment(tsc::Ticks);
+pub struct Moment(When);
 
-impl Moment {
-    /// Now.
-    #[inline(always)]
-    pub(crate) fn now() -> Self {
-        Self(tsc::Ticks::now())
-    }
-
-    /// The time of the moment; a little later, if the time is not taken from the counter.
-    #[inline(always)]
-    pub(crate) fn time(self) -> u64 {
-        self.0.time().unwrap_or_else(later)
-    }
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Ticks(tsc::Ticks),
+    Time(u64),
 }
 
-#[cold]
-#[inline(never)]
-fn later() -> u64 {
-    now()
+impl Moment {
+    /// Now, as the counter has it; `None` if the time comes from elsewhere.
+    #[inline(always)]
+    pub(crate) fn by_counter() -> Option<Self> {
+        tsc::Ticks::now().map(|ticks| Self(When::Ticks(ticks)))
+    }
+
+    /// Now, as any other clock has it.
+    #[inline(always)]
+    pub(crate) fn by_call() -> Self {
+        Self(When::Time(if source::is_constant() { 0 } else { now() }))
+    }
+
+    /// The time of the moment; `None` if it takes more to work it out.
+    #[inline(always)]
+    pub(crate) fn time(self) -> Option<u64> {
+        match self.0 {
+            When::Ticks(ticks) => ticks.time(),
+            When::Time(time) => Some(time),
+        }
+    }
 }
 
 /// The time now, in ns on the clock that is [selected]: `CLOCK_MONOTONIC`'s, unless told otherwise.

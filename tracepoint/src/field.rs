@@ -12,6 +12,7 @@
 //! | `[T]` | the number of elements as `u32`, then the elements |
 //! | `enum R { … }` | its integer R |
 
+mod copy;
 mod list;
 mod scalar;
 mod types;

@@ -88,28 +88,29 @@ impl Section {
         }
     }
 
-    /// Enters a section, if the owning thread is outside; gives what `exit_outermost` wants. The light half of G1 is one for the compiler
-    /// (the caller has made sure of that).
+    /// Enters a section, if the owning thread is outside; whether it was. The light half of G1 is one for the compiler (the caller has
+    /// made sure of that).
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(crate) fn enter_outermost(&self) -> Option<usize> {
+    pub(crate) fn enter_outermost(&self) -> bool {
         let outside = self.word.load(Ordering::Relaxed);
         if outside & DEPTH_MASK != 0 {
-            return None;
+            return false;
         }
         // G3, as in `enter`.
         self.word.store(outside + 1, Ordering::Release);
         // G1.
         owners_fence();
-        Some(outside)
+        true
     }
 
-    /// Leaves the section that `enter_outermost` has entered. Handlers that came in between have left the word as they found it.
+    /// Leaves the section that `enter_outermost` has entered. Handlers that came in between have left the depth as they found it.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(crate) fn exit_outermost(&self, outside: usize) {
+    pub(crate) fn exit_outermost(&self) {
+        let word = self.word.load(Ordering::Relaxed);
         // G3, as in `exit`.
-        self.word.store(outside.wrapping_add(ONE_PASS), Ordering::Release);
+        self.word.store(word.wrapping_add(ONE_PASS - 1), Ordering::Release);
     }
 
     /// How deep the owning thread is; only its own answer is stable.

@@ -256,47 +256,73 @@ where
 #[doc(hidden)]
 #[inline(always)]
 pub fn fire<T: TracepointType>(args: T::Args<'_>) {
-    // Whether there are subscribers, and probes, is but a hint here, outside of any section: it chooses the way.
+    // Whether there are subscribers, and probes, is but a hint here, outside of any section: it chooses the way. The arguments are moved
+    // wherever a function takes them, so that they need not be in memory where none does.
     if T::PLAIN && !T::is_marked() {
-        if let Some((slot, outside)) = thread::enter_outermost() {
-            // Moved, so that the arguments need not be in memory on the other way.
+        if let Some(slot) = thread::enter_outermost() {
             let args = args;
-            // SAFETY: `args` are live arguments of T, whose tracepoint this is.
-            unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
-            return slot.section.exit_outermost(outside);
+            return fire_probes::<T>(slot, args);
         }
     } else if T::PLAIN && !T::tracepoint().has_probes() {
-        let moment = Moment::now();
-        if let Some((slot, outside)) = thread::enter_outermost() {
-            if !T::mark::<true>(slot, Some(moment), &args) {
-                return fire_entered::<T>(slot, outside, moment, args);
+        let Some(moment) = Moment::by_counter() else {
+            let args = args;
+            return fire_by_call::<T>(args);
+        };
+        if let Some(slot) = thread::enter_outermost() {
+            if T::mark::<true>(slot, Some(moment), &args) {
+                // SAFETY: entered above; nobody else leaves.
+                return unsafe { thread::exit_outermost() };
             }
-            return slot.section.exit_outermost(outside);
+            let args = args;
+            return fire_entered::<T>(slot, args);
         }
     }
+    let args = args;
     fire_anywhere::<T>(args);
 }
 
-#[cold]
+/// An event that is recorded, and whose time is not taken from the counter.
+#[inline(never)]
+fn fire_by_call<T: TracepointType>(args: T::Args<'_>) {
+    let moment = Moment::by_call();
+    let Some(slot) = thread::enter_outermost() else { return fire_anywhere::<T>(args) };
+    if T::mark::<true>(slot, Some(moment), &args) {
+        slot.section.exit_outermost();
+    } else {
+        fire_entered::<T>(slot, args);
+    }
+}
+
+/// An event that nobody records, and whose section is entered. A function of its own for the registers that its loop takes.
 #[inline(never)]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "by reference, the arguments would be in memory on the short way, too"
 )]
-fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
-    thread::section(|slot| fire_inside::<T>(slot, None, &args));
+fn fire_probes<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
+    // SAFETY: `args` are live arguments of T, whose tracepoint this is.
+    unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
+    slot.section.exit_outermost();
 }
 
+#[cold]
 #[inline(never)]
 #[expect(clippy::needless_pass_by_value, reason = "as above")]
-fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, outside: usize, moment: Moment, args: T::Args<'_>) {
-    fire_inside::<T>(slot, Some(moment), &args);
-    slot.section.exit_outermost(outside);
+fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
+    thread::section(|slot| fire_inside::<T>(slot, &args));
 }
 
-/// `moment` is when the event was, if that is known already.
+/// The rest of an event whose section is entered.
+#[cold]
+#[inline(never)]
+#[expect(clippy::needless_pass_by_value, reason = "as above")]
+fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
+    fire_inside::<T>(slot, &args);
+    slot.section.exit_outermost();
+}
+
 #[inline(always)]
-fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Moment>, args: &T::Args<'_>) {
+fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: &T::Args<'_>) {
     // A condition that panics does not hold.
     match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
         Ok(true) => {}
@@ -306,7 +332,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Mome
             return crate::panic::swallow(panic);
         }
     }
-    T::mark::<false>(slot, moment, args);
+    T::mark::<false>(slot, None, args);
     // SAFETY: `args` are live arguments of T, whose tracepoint this is.
     unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
 }

@@ -35,8 +35,9 @@ const OPEN: usize = 0;
 const ASKED: usize = 1;
 const TAKEN: usize = 2;
 
-/// The owner's and the flusher's agreement over one buffer.
+/// The owner's and the flusher's agreement over one buffer. Its place in that, and the order of its words, matter: see `buffer`.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Gate {
     writing: AtomicUsize,
     limit: AtomicUsize,

@@ -140,7 +140,7 @@ impl Choice {
         match self.clock {
             Clock::Monotonic | Clock::System => source::use_source(system::monotonic),
             Clock::Coarse => source::use_source(system::coarse),
-            Clock::None => source::use_source(source::constant),
+            Clock::None => source::use_constant(),
             Clock::User(source) => source::use_user(source as Source),
         }
         match (self.clock, &mut self.tsc) {

@@ -60,21 +60,26 @@ impl<const N: usize> Latch<N> {
         }
     }
 
-    /// The generation of the words in use; 0 if there are none. To be followed by [`words_of`](Self::words_of).
+    /// The generation of the words in use; 0 if there are none. To be followed by [`word`](Self::word).
     #[inline(always)]
     pub(crate) fn generation(&self) -> u64 {
         // K1, as in `read`.
         self.current.load(Ordering::Acquire)
     }
 
-    /// The words of a generation that was seen in use; `None` if they have been replaced since.
+    /// A word of a generation that was seen in use, or of a later one: [`is_still`](Self::is_still) tells afterwards, and until then
+    /// nothing may depend on it.
     #[inline(always)]
-    pub(crate) fn words_of(&self, generation: u64) -> Option<[u64; N]> {
-        let slot = &self.slots[(generation % 2) as usize];
-        let words = std::array::from_fn(|at| slot[at].load(Ordering::Relaxed));
+    pub(crate) fn word(&self, generation: u64, at: usize) -> u64 {
+        self.slots[(generation % 2) as usize][at].load(Ordering::Relaxed)
+    }
+
+    /// Whether all words that were read of the generation are of that one.
+    #[inline(always)]
+    pub(crate) fn is_still(&self, generation: u64) -> bool {
         // K2, as in `read`.
         fence(Ordering::Acquire);
-        (self.current.load(Ordering::Relaxed) == generation).then_some(words)
+        self.current.load(Ordering::Relaxed) == generation
     }
 
     /// Replaces the words. One thread at a time.

@@ -5,12 +5,12 @@
 //!                         ·
 //!                     ●  base_tsc + bend: on the clock
 //!                  ·
-//!               ·   rate + correction
+//!               ·   bent rate
 //!            ●  base_tsc, base_ns: where the line before it ended
 //!                                                      ticks
 //! ```
 //!
-//! The correction ends by itself: a line that nobody replaces for hours goes on at the rate of the clock, not at the one that
+//! Who is on time (the next line is drawn about where this one bends) has one product to work out. What was corrected ends by itself: a line that nobody replaces for hours goes on at the rate of the clock, not at the one that
 //! was needed to catch up with it.
 
 /// Binary places behind the point in rates.
@@ -28,18 +28,18 @@ pub(super) struct Line {
     pub(super) base_tsc: u64,
     /// …and in ns.
     pub(super) base_ns: u64,
-    /// Nanoseconds per tick, in units of 2⁻⁴⁸ ([`SHIFT`]). Below 2⁵⁸, that of the slowest counter.
-    pub(super) rate: i64,
-    /// What is added to the rate during the first `bend` ticks. Smaller than the rate.
-    pub(super) correction: i64,
-    /// For how many ticks it is added.
+    /// Nanoseconds per tick up to the bend, in units of 2⁻⁴⁸ ([`SHIFT`]). Below 2⁵⁹.
+    pub(super) bent_rate: i64,
+    /// After how many ticks it is bent.
     pub(super) bend: i64,
+    /// Nanoseconds per tick from there on. Below 2⁵⁸, the rate of the slowest counter.
+    pub(super) rate: i64,
 }
 
 impl Line {
     /// A line without a bend.
     pub(super) const fn straight(base_tsc: u64, base_ns: u64, rate: i64) -> Self {
-        Self { base_tsc, base_ns, rate, correction: 0, bend: 0 }
+        Self { base_tsc, base_ns, bent_rate: rate, bend: i64::MAX, rate }
     }
 
     /// The time at which the counter stands at `tsc`, rounded down; right for 2⁶³ ticks around the base.
@@ -48,10 +48,21 @@ impl Line {
     /// a little before the base's. The products are below 2⁶³ · 2⁵⁹, so that no sum overflows.
     #[inline(always)]
     pub(super) fn at(&self, tsc: u64) -> u64 {
-        let ticks = tsc.wrapping_sub(self.base_tsc).cast_signed();
-        let straight = i128::from(ticks) * i128::from(self.rate);
-        let bent = i128::from(ticks.min(self.bend)) * i128::from(self.correction);
-        self.base_ns.wrapping_add_signed(((straight + bent) >> SHIFT) as i64)
+        let Self { base_tsc, base_ns, bent_rate, bend, rate } = *self;
+        Self::at_first(base_tsc, base_ns, bent_rate, bend, tsc).unwrap_or_else(|| {
+            let ticks = tsc.wrapping_sub(base_tsc).cast_signed();
+            let bent = i128::from(bend) * i128::from(bent_rate - rate);
+            let passed = i128::from(ticks) * i128::from(rate) + bent;
+            base_ns.wrapping_add_signed((passed >> SHIFT) as i64)
+        })
+    }
+
+    /// The same up to the bend, for which less has to be known; `None` behind it.
+    #[inline(always)]
+    pub(super) fn at_first(base_tsc: u64, base_ns: u64, bent_rate: i64, bend: i64, tsc: u64) -> Option<u64> {
+        let ticks = tsc.wrapping_sub(base_tsc).cast_signed();
+        let passed = i128::from(ticks) * i128::from(bent_rate);
+        (ticks <= bend).then_some(base_ns.wrapping_add_signed((passed >> SHIFT) as i64))
     }
 }
 
@@ -84,16 +95,17 @@ mod tests {
         let forward = tsc.wrapping_sub(line.base_tsc);
         let backward = line.base_tsc.wrapping_sub(tsc);
         let product = |ticks: u64, rate: u64| u128::from(ticks) * u128::from(rate);
-        let (rate, correction) = (line.rate.unsigned_abs(), line.correction.unsigned_abs());
+        let correction = line.bent_rate - line.rate;
+        let (rate, more) = (line.rate.unsigned_abs(), correction.unsigned_abs());
         if forward < 1 << 63 {
-            let bent = product(forward.min(line.bend.unsigned_abs()), correction);
+            let bent = product(forward.min(line.bend.unsigned_abs()), more);
             let straight = product(forward, rate);
-            let sum = if line.correction < 0 { straight - bent } else { straight + bent };
+            let sum = if correction < 0 { straight - bent } else { straight + bent };
             line.base_ns + (sum >> SHIFT) as u64
         } else {
-            let bent = product(backward, correction);
+            let bent = product(backward, more);
             let straight = product(backward, rate);
-            let sum = if line.correction < 0 { straight - bent } else { straight + bent };
+            let sum = if correction < 0 { straight - bent } else { straight + bent };
             line.base_ns - sum.div_ceil(1 << SHIFT) as u64
         }
     }
@@ -106,7 +118,8 @@ mod tests {
             for base_tsc in [0, 1, 1 << 40, (1 << 63) - 1, 1 << 63, u64::MAX - 5] {
                 for base_ns in [1 << 40, 30 * year * 1_000_000_000, 1 << 62] {
                     for correction in [0, 1, -1, rate / 2000, -rate / 2000] {
-                        let line = Line { base_tsc, base_ns, rate, correction, bend: ticks_per_second.cast_signed() };
+                        let (bent_rate, bend) = (rate + correction, ticks_per_second.cast_signed());
+                        let line = Line { base_tsc, base_ns, bent_rate, bend, rate };
                         let far = ticks_per_second.saturating_mul(20 * year).min((1 << 63) - 1);
                         for ticks in [0, 1, 2, ticks_per_second - 1, ticks_per_second, ticks_per_second + 1, far] {
                             let tsc = base_tsc.wrapping_add(ticks);
@@ -139,7 +152,7 @@ mod tests {
     #[test]
     fn after_the_bend_the_correction_stays_what_it_was() {
         let rate = rate_of(2_000_000_000).expect("plausible");
-        let line = Line { base_tsc: 0, base_ns: 0, rate, correction: rate / 1000, bend: 2_000_000 };
+        let line = Line { base_tsc: 0, base_ns: 0, bent_rate: rate + rate / 1000, bend: 2_000_000, rate };
         assert_eq!(line.at(2_000_000), 1_000_999);
         assert_eq!(line.at(4_000_000), 2_000_999);
     }

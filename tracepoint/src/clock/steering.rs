@@ -94,7 +94,7 @@ impl Steering {
         let period = ticks(self.period, rate);
         let bend = period.max(ticks(error * GENTLE, rate));
         let correction = -((i128::from(difference) << SHIFT) / i128::from(bend)) as i64;
-        self.line = Line { base_tsc: now, base_ns: self.line.at(now), rate, correction, bend };
+        self.line = Line { base_tsc: now, base_ns: self.line.at(now), bent_rate: rate + correction, bend, rate };
         self.last = reading;
         self.period = (self.period * 2).min(LONGEST_PERIOD);
         self.stepped = false;

@@ -29,7 +29,7 @@ pub(super) fn now() -> Option<u64> {
     Some(from_words(words).at(ticks))
 }
 
-/// The counter at a moment, and the generation of the line that was in use before it; 0: none was.
+/// The counter at a moment, and the generation of the line that was in use before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticks {
     generation: u64,
@@ -37,31 +37,32 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
+    /// Now; `None` if the time comes from elsewhere.
     #[inline(always)]
-    pub(super) fn now() -> Self {
+    pub(super) fn now() -> Option<Self> {
         let generation = if cfg!(tsc) { LINE.generation() } else { 0 };
-        Self { generation, ticks: if generation == 0 { 0 } else { counter() } }
+        if generation == 0 { None } else { Some(Self { generation, ticks: counter() }) }
     }
 
-    /// The time of that moment; `None` if it comes from elsewhere, or the line was replaced.
+    /// The time of that moment; `None` if the line was replaced, or has bent.
     #[inline(always)]
     pub(super) fn time(self) -> Option<u64> {
-        if self.generation == 0 {
-            return None;
-        }
-        Some(from_words(LINE.words_of(self.generation)?).at(self.ticks))
+        let word = |at| LINE.word(self.generation, at);
+        let (base_tsc, base_ns, bent_rate, bend) = (word(0), word(1), word(2).cast_signed(), word(3).cast_signed());
+        let time = Line::at_first(base_tsc, base_ns, bent_rate, bend, self.ticks)?;
+        LINE.is_still(self.generation).then_some(time)
     }
 }
 
 #[inline(always)]
-fn from_words([base_tsc, base_ns, rate, correction, bend]: [u64; 5]) -> Line {
-    let (rate, correction, bend) = (rate.cast_signed(), correction.cast_signed(), bend.cast_signed());
-    Line { base_tsc, base_ns, rate, correction, bend }
+fn from_words([base_tsc, base_ns, bent_rate, bend, rate]: [u64; 5]) -> Line {
+    let (bent_rate, bend, rate) = (bent_rate.cast_signed(), bend.cast_signed(), rate.cast_signed());
+    Line { base_tsc, base_ns, bent_rate, bend, rate }
 }
 
 fn to_words(line: &Line) -> [u64; 5] {
-    let Line { base_tsc, base_ns, rate, correction, bend } = *line;
-    [base_tsc, base_ns, rate.cast_unsigned(), correction.cast_unsigned(), bend.cast_unsigned()]
+    let Line { base_tsc, base_ns, bent_rate, bend, rate } = *line;
+    [base_tsc, base_ns, bent_rate.cast_unsigned(), bend.cast_unsigned(), rate.cast_unsigned()]
 }
 
 /// Keeps the time at `CLOCK_MONOTONIC`'s. Called regularly, every 10 ms or so, by whoever drains channels; sessions do it.

@@ -1,5 +1,6 @@
 //! Values of any kind: how many bytes they take, how they are written, how a filter sees them.
 
+use super::copy::copy_text;
 use super::scalar::Scalar;
 use super::sealed::Sealed;
 
@@ -47,11 +48,11 @@ impl Writer {
     #[inline(always)]
     unsafe fn text(&mut self, bytes: &[u8]) {
         // SAFETY: the caller gives the room; the source is a slice elsewhere, so nothing overlaps.
-        unsafe {
-            self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        let has_nul = unsafe {
             self.at.add(bytes.len()).write(0);
-        }
-        if bytes.contains(&0) {
+            copy_text(bytes, self.at)
+        };
+        if has_nul {
             // SAFETY: the same bytes, written a moment ago.
             unsafe { replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len())) };
             self.altered += 1;

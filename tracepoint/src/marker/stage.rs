@@ -1,9 +1,9 @@
 //! The marker stage: one evaluation of an event for all its subscribers.
 
-use super::descriptor::{FieldView, MarkerType};
+use super::descriptor::{FieldView, Marker, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Filter, Subscriber, SubscriberList};
 use crate::channel::{Express, Verdict};
-use crate::clock::Moment;
+use crate::clock::{self, Moment};
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::cell::Cell;
@@ -86,10 +86,13 @@ fn begin<'s, M: MarkerType, const SHORT: bool>(
     moment: Option<Moment>,
     emitted: &'s Cell<bool>,
 ) -> Option<Stage<'s, M, SHORT>> {
+    // First of all: it takes more registers than what follows, and less needs to be kept over it.
+    let time = if SHORT { Some(moment?.time()?) } else { None };
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
     let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
     let only = if SHORT { Some(list.only.as_ref()?.express(slot)?) } else { None };
-    Some(Stage { list, only, slot, time: moment.unwrap_or_else(Moment::now).time(), emitted, marker: PhantomData })
+    let time = time.unwrap_or_else(clock::now);
+    Some(Stage { list, only, slot, time, emitted, marker: PhantomData })
 }
 
 /// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section. `false` if
@@ -102,21 +105,24 @@ pub fn derived<M: MarkerType, const SHORT: bool>(
 ) -> bool {
     let emitted = Cell::new(false);
     let Some(stage) = begin::<M, SHORT>(slot, moment, &emitted) else { return false };
-    let list = stage.list;
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
-        panicked((!emitted.get()).then_some(list), slot, panic);
+        panicked(M::marker(), emitted.get(), panic);
     }
     true
 }
 
-/// `unserved` are those who did not get the event: none, if what panicked was the drop of a temporary, after the values were
-/// delivered.
+/// The event was `delivered` before, if what panicked was the drop of a temporary. Otherwise it is lost for those who are subscribed now,
+/// who may be others than a moment ago: looked up anew, as is the slot, so that nothing has to be kept for this at every event.
 #[cold]
 #[inline(never)]
-fn panicked(unserved: Option<&SubscriberList>, slot: &'static ThreadSlot, panic: Box<dyn Any + Send>) {
-    for entry in unserved.into_iter().flat_map(|list| &list.entries) {
-        if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
-            channel.panicked(slot, *id);
+fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>) {
+    // SAFETY: the caller is inside a section, and this is done with the list before it ends.
+    let list = if delivered { None } else { unsafe { marker.subscribers.read() } };
+    if let Some(slot) = thread::claimed() {
+        for entry in list.into_iter().flat_map(|list| &list.entries) {
+            if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
+                channel.panicked(slot, *id);
+            }
         }
     }
     crate::panic::swallow(panic);

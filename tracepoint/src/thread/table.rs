@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
 
-/// What the process knows of one thread that fires.
+/// What the process knows of one thread that fires. The section's word is at the end, where no other word that is written at every
+/// event has the same lowest bits in its address (see `channel/buffer.rs`).
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct ThreadSlot {
-    pub(crate) section: Section,
     state: AtomicU32,
     /// The slot's place in the table; written by whoever claims it.
     index: AtomicU32,
@@ -20,16 +20,22 @@ pub struct ThreadSlot {
     tid: AtomicU32,
     /// How many user probes the thread is inside. Balanced by the owner and its handlers, so plain loads and stores do.
     pub(crate) probe_depth: AtomicU32,
+    _to_section: [u64; 5],
+    pub(crate) section: Section,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(std::mem::offset_of!(ThreadSlot, section) == 56);
 
 impl ThreadSlot {
     const fn new() -> Self {
         Self {
-            section: Section::new(),
             state: AtomicU32::new(FREE),
             index: AtomicU32::new(0),
             tid: AtomicU32::new(0),
             probe_depth: AtomicU32::new(0),
+            _to_section: [0; 5],
+            section: Section::new(),
         }
     }
 
@@ -62,6 +68,8 @@ thread_local! {
     // Const-initialised and without a destructor: reached without a call, usable from signal handlers and to the last moment
     // of the thread. Atomic for the sake of handlers on the same thread, never shared.
     static CURRENT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
+    // The same, where readers need no fence of their own; else null. One comparison for all that bars the short way.
+    static EXPRESS: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
 }
 
 /// The calling thread's slot, claimed now if it has none yet. `None` if the table is full or the thread has left it.
@@ -75,9 +83,16 @@ pub(crate) fn current() -> Option<&'static ThreadSlot> {
     Some(unsafe { &*slot })
 }
 
-/// The calling thread's slot, if it has one.
+/// The calling thread's slot, if it has one, and readers need no fence of their own.
 #[inline(always)]
-pub(super) fn claimed() -> Option<&'static ThreadSlot> {
+pub(super) fn express() -> Option<&'static ThreadSlot> {
+    let slot = EXPRESS.with(|express| express.load(Ordering::Relaxed));
+    // SAFETY: pointers in EXPRESS are null, or into SLOTS, a static.
+    unsafe { slot.as_ref() }
+}
+
+/// The calling thread's slot, if it has one.
+pub(crate) fn claimed() -> Option<&'static ThreadSlot> {
     let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
     if slot.addr() <= UNTRACED.addr() {
         return None;
@@ -111,6 +126,9 @@ fn first_event(slot: *mut ThreadSlot) -> Option<&'static ThreadSlot> {
     match installed {
         Ok(_) => {
             exit::at_thread_exit(claimed);
+            if crate::membarrier::is_asymmetric() {
+                EXPRESS.with(|express| express.store(claimed_ptr, Ordering::Relaxed));
+            }
             Some(claimed)
         }
         Err(by_handler) => {
@@ -121,8 +139,13 @@ fn first_event(slot: *mut ThreadSlot) -> Option<&'static ThreadSlot> {
     }
 }
 
-/// From here on the calling thread is as if nothing were switched on: for the threads that move what others record.
+/// From here on the calling thread is as if nothing were switched on: for the threads that move what others record. Does nothing inside an
+/// event.
 pub(crate) fn never_trace_current() {
+    if in_section() {
+        return;
+    }
+    EXPRESS.with(|express| express.store(null_mut(), Ordering::Relaxed));
     let slot = CURRENT.with(|current| current.swap(UNTRACED, Ordering::Relaxed));
     if slot.addr() > UNTRACED.addr() {
         // SAFETY: a pointer into SLOTS, a static. It was this thread's, which does not use it again.
@@ -170,6 +193,7 @@ fn free(slot: &'static ThreadSlot) {
 /// The thread ends: its rings go back to their channels, its slot to the table.
 pub(super) fn leave(slot: &'static ThreadSlot) {
     // First of all, so that a signal handler that comes from here on cannot take a ring for a slot that is given up.
+    EXPRESS.with(|express| express.store(null_mut(), Ordering::Relaxed));
     let was = CURRENT.with(|current| current.swap(GONE, Ordering::Relaxed));
     // A thread that is not traced has given its slot back before.
     if was != UNTRACED {
