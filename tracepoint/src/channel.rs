@@ -19,6 +19,14 @@
 //! * `ring`: the two buffers and the counters of one thread; `pool`: the spares; `attachment`: which thread has which, empty in a
 //!   forked child.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `drain`: its consumer.
+//! * `failpoint`: named points at which a test has the process die; nothing without the feature of that name.
+
+#[cfg(not(feature = "failpoints"))]
+#[macro_use]
+mod failpoint;
+#[cfg(feature = "failpoints")]
+#[macro_use]
+pub mod failpoint;
 
 mod account;
 mod attachment;

@@ -109,6 +109,7 @@
 //! # Feature flags
 //!
 //! * `flag-sites` makes sites load a flag where they could be patched.
+//! * `failpoints` is for tests of crash resistance: named points of the write path at which a process can be made to die.
 //! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
 //!   program; registering a probe gives a handle to nothing.
 

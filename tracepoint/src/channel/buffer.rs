@@ -173,6 +173,7 @@ impl Buffer {
         if !self.gate.enter() {
             return false;
         }
+        failpoint!(Entered, self.stream.instance);
         let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
         let used = self.used.load(Ordering::Relaxed);
         let written = self.has_room(used, size) && time >= self.last.load(Ordering::Relaxed) && self.is_young(time);
@@ -188,6 +189,7 @@ impl Buffer {
         if !self.gate.enter() {
             return Err(Refused::Writing);
         }
+        failpoint!(Entered, self.stream.instance);
         let result = self.record_inside(tid, id, time, values);
         self.gate.leave();
         result
@@ -224,14 +226,17 @@ impl Buffer {
     /// Writes a record at `used`, where the open packet has `size` free bytes, as many as the record takes.
     #[inline(always)]
     fn write<V: Fields>(&self, id: u16, time: u64, values: &V, used: usize, size: usize) {
+        failpoint!(Reserved, self.stream.instance);
         let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
         // SAFETY: the open packet has `size` free bytes at `used`: the header word and the fields.
         unsafe {
             let at = packet.0.add(used);
             record::write_header(at, id, time);
+            failpoint!(HeaderWordWritten, self.stream.instance);
             let mut writer = Writer::new(at.add(record::HEADER_SIZE));
             values.encode(&mut writer);
             debug_assert_eq!(writer.at(), at.add(size), "a record has the size that was reserved");
+            failpoint!(FieldsWritten, self.stream.instance);
             if writer.altered() > 0 {
                 self.counters().altered.increment();
             }
@@ -239,7 +244,9 @@ impl Buffer {
         self.used.store(used + size, Ordering::Relaxed);
         self.last.store(time, Ordering::Relaxed);
         self.counters().records.store(self.records() + 1, Ordering::Relaxed);
+        failpoint!(RecordCounted, self.stream.instance);
         packet.commit(used + size);
+        failpoint!(Committed, self.stream.instance);
     }
 
     /// Sees to it that a packet is open that has room for `size` bytes, and gives the place of the first.
@@ -251,7 +258,10 @@ impl Buffer {
         }
         match self.gate.may_switch() {
             Switch::Busy => return Err(Refused::Writing),
-            Switch::Close if self.has_records() => self.close(),
+            Switch::Close if self.has_records() => {
+                failpoint!(SwitchAsked, self.stream.instance);
+                self.close();
+            }
             Switch::Free | Switch::Close => {}
         }
         let open = !self.packet.load(Ordering::Relaxed).is_null();
@@ -266,6 +276,7 @@ impl Buffer {
         if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
             return Err(Loss::RingFull.into());
         }
+        failpoint!(SwitchBegun, self.stream.instance);
         if open {
             self.close();
         }
@@ -287,7 +298,9 @@ impl Buffer {
         self.used.store(HEADER_SIZE, Ordering::Relaxed);
         self.begin.store(time, Ordering::Relaxed);
         self.too_old.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
+        failpoint!(OpenWithoutLimit, self.stream.instance);
         self.gate.set_limit(self.packet_size);
+        failpoint!(Opened, self.stream.instance);
         Ok(HEADER_SIZE)
     }
 
@@ -331,6 +344,7 @@ impl Buffer {
             content: self.used.load(Ordering::Relaxed),
             events_discarded: self.counters().discarded.get(),
         };
+        failpoint!(CloseBegun, self.stream.instance);
         // SAFETY: the open packet is a valid place and ours.
         unsafe { packet.close(closing) };
         self.packet.store(null_mut(), Ordering::Relaxed);
@@ -338,8 +352,10 @@ impl Buffer {
         self.gate.no_packet();
         let number = self.counters().closed.load(Ordering::Relaxed);
         self.records_at_end[self.slot(number)].store(self.records(), Ordering::Relaxed);
+        failpoint!(CloseNotCounted, self.stream.instance);
         // R2: Release pairs with the Acquire load in `closed_packets`: the packet is whole before it counts as closed.
         self.counters().closed.store(number + 1, Ordering::Release);
+        failpoint!(CloseCounted, self.stream.instance);
     }
 
     /// Runs what a signal handler would that comes in the middle of a record.
@@ -369,18 +385,23 @@ impl Buffer {
         let wanted = self.has_records() && self.begin.load(Ordering::Relaxed) < before;
         if wanted {
             self.gate.ask();
+            failpoint!(FlushAsked, self.stream.instance);
         }
         wanted
     }
 
     /// Closes the packet that was asked for, unless the owner is writing, or does it itself.
     pub(super) fn settle(&self) {
+        failpoint!(FlushFenced, self.stream.instance);
         // What is left to the owner is closed at its next reserve; or here, when it is asked for again.
         let _ = self.gate.settle(|| {
+            failpoint!(FlushTaken, self.stream.instance);
             if self.has_records() {
                 self.close();
             }
+            failpoint!(FlushClosed, self.stream.instance);
         });
+        failpoint!(FlushSettled, self.stream.instance);
     }
 
     /// The numbers of the packets that are closed and not released. Under overwrite the older ones may be gone already.

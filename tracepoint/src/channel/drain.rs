@@ -66,6 +66,7 @@ impl OpenChannel {
                 if wanted > 0 && ring.has_ended() {
                     ring.recycle();
                     wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
+                    failpoint!(RingPooled, ring.buffers()[0].instance());
                 }
             }
         }
@@ -139,8 +140,11 @@ impl OpenChannel {
             // SAFETY: the number is of a closed packet that is not released yet, and the draining lock is held. Under overwrite
             // this runs from `finish` only, when the owners are outside.
             let (bytes, events_before, events_after) = unsafe { buffer.packet(number) };
+            failpoint!(DrainBegun, stream.instance);
             take(Packet { stream, bytes, events_before, events_after });
+            failpoint!(DrainTaken, stream.instance);
             buffer.release(number + 1);
+            failpoint!(DrainReleased, stream.instance);
         }
     }
 

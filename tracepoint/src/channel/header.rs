@@ -178,9 +178,11 @@ impl Mapped {
         }
         header.consumer.store(u64::from(std::process::id()).to_le(), Ordering::Relaxed);
         header.clock_error.store(crate::clock::error_bound().to_le(), Ordering::Relaxed);
+        failpoint!(RingWithoutMagic, owner.instance);
         // H1: Release: what is above, and the identity, stand before the file says that it is a ring. Its partner is the read of
         // another process, which reads the magic first.
         header.magic.store(MAGIC.to_le(), Ordering::Release);
+        failpoint!(RingMade, owner.instance);
         Ok(mapped)
     }
 

@@ -10,6 +10,8 @@
 //!
 //! All little-endian. Times in nanoseconds, sizes in bits. Commit is the store of `content_size`.
 
+#[cfg(feature = "failpoints")]
+use super::failpoint::Point;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The first four bytes of a packet.
@@ -17,6 +19,8 @@ pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
 /// The size of the header in bytes: where the first record stands.
 pub const HEADER_SIZE: usize = 96;
 
+#[cfg(feature = "failpoints")]
+const INSTANCE: usize = 24;
 const TIMESTAMP_BEGIN: usize = 32;
 const TIMESTAMP_END: usize = 40;
 const CONTENT_SIZE: usize = 48;
@@ -84,20 +88,26 @@ impl PacketPtr {
             // first, and with it last.
             self.magic().store(0, Ordering::Relaxed);
             fence(Ordering::Release);
+            failpoint!(OpenMagicGone, Point::of_opening(stream, opening.size));
             self.commit(HEADER_SIZE);
+            failpoint!(OpenContentReset, Point::of_opening(stream, opening.size));
             for (offset, word) in (0..).step_by(8).zip(head.chunks_exact(8)).skip(1) {
                 self.store(offset, u64::from_le_bytes(std::array::from_fn(|n| word[n])));
             }
             self.0.add(4).cast::<[u8; 4]>().write([head[4], head[5], head[6], head[7]]);
+            failpoint!(OpenStreamWritten, Point::of_opening(stream, opening.size));
             self.store(TIMESTAMP_BEGIN, opening.time);
             self.store(TIMESTAMP_END, opening.time);
             self.store(PACKET_SIZE, bits(opening.size));
             self.store(SEQ_NUM, opening.seq_num);
+            failpoint!(OpenNumberWritten, Point::of_opening(stream, opening.size));
             self.store(EVENTS_DISCARDED, 0);
             self.store(TID, u64::from(opening.tid));
             self.store(EVENTS_BEFORE, opening.events_before);
+            failpoint!(OpenHeaderWritten, Point::of_opening(stream, opening.size));
             // C2.
             self.magic().store(PACKET_MAGIC.to_le(), Ordering::Release);
+            failpoint!(OpenMagicWritten, Point::of_opening(stream, opening.size));
         }
     }
 
@@ -128,8 +138,11 @@ impl PacketPtr {
         // SAFETY: the caller owns the place; the offsets are aligned words of the header.
         unsafe {
             self.store(TIMESTAMP_END, closing.time);
+            failpoint!(CloseTimeWritten, Point::of_closing(self, closing.content));
             self.store(PACKET_SIZE, bits(closing.content));
+            failpoint!(CloseSizeWritten, Point::of_closing(self, closing.content));
             self.store(EVENTS_DISCARDED, closing.events_discarded);
+            failpoint!(CloseHeaderWritten, Point::of_closing(self, closing.content));
         }
     }
 
@@ -161,6 +174,17 @@ impl PacketPtr {
     pub(super) unsafe fn events_before(self) -> u64 {
         // SAFETY: an aligned word of the header.
         u64::from_le(unsafe { self.word(EVENTS_BEFORE) }.load(Ordering::Relaxed))
+    }
+
+    /// The stream's instance.
+    ///
+    /// # Safety
+    ///
+    /// The place is valid and was opened.
+    #[cfg(feature = "failpoints")]
+    pub(super) unsafe fn instance(self) -> u64 {
+        // SAFETY: an aligned word of the header.
+        u64::from_le(unsafe { self.word(INSTANCE) }.load(Ordering::Relaxed))
     }
 }
 

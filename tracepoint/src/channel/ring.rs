@@ -109,20 +109,27 @@ impl Ring {
     // -- data plane: the owner ------------------------------------------------------------------------------------------
 
     pub(super) fn own(&self, tid: u32) {
+        failpoint!(RingTaken, self.main.instance());
         self.header().tid.store(tid, Ordering::Relaxed);
+        failpoint!(OwnerNamed, self.main.instance());
         self.header().state.store(OWNED, Ordering::Relaxed);
+        failpoint!(RingOwned, self.main.instance());
     }
 
     /// The owner is gone for good.
     pub(super) fn end(&self) {
+        failpoint!(EndBegun, self.main.instance());
         // L1: pairs with the Acquire load in `has_ended`.
         self.header().state.store(ENDED, Ordering::Release);
+        failpoint!(RingEnded, self.main.instance());
     }
 
     /// Records an event, or counts why not. `event` is the entry of `id`.
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
+        failpoint!(Fired, self.main.instance());
         if self.main.try_record(id, time, values) {
+            failpoint!(Left, self.main.instance());
             event.recorded.increment();
         } else {
             // A copy that the compiler takes for another thing, so that the values need not be in memory where this does not happen.
@@ -164,8 +171,11 @@ impl Ring {
 
     /// Makes the ring of an ended thread ready for another: its open packets are closed, the streams go on.
     pub(super) fn recycle(&self) {
+        failpoint!(RecycleBegun, self.main.instance());
         self.flush();
+        failpoint!(RecycleClosed, self.main.instance());
         self.header().state.store(SPARE, Ordering::Relaxed);
+        failpoint!(RingSpare, self.main.instance());
     }
 
     /// Closes open packets. The owner is outside, or gone.

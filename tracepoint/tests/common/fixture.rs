@@ -12,6 +12,7 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures")
 pub(crate) struct Build {
     profile: &'static str,
     gnu_ld: bool,
+    feature: Option<&'static str>,
 }
 
 impl Build {
@@ -20,12 +21,17 @@ impl Build {
     }
 
     pub(crate) fn profile(profile: &'static str) -> Self {
-        Self { profile, gnu_ld: false }
+        Self { profile, gnu_ld: false, feature: None }
     }
 
     /// With the system's `ld` in place of the linker that comes with rustc.
     pub(crate) fn gnu_ld(self) -> Self {
         Self { gnu_ld: true, ..self }
+    }
+
+    /// With a feature of the package.
+    pub(crate) fn feature(self, feature: &'static str) -> Self {
+        Self { feature: Some(feature), ..self }
     }
 
     pub(crate) fn is_gnu_ld(&self) -> bool {
@@ -50,6 +56,9 @@ impl Build {
             // A directory of its own: tests run side by side, and both would leave the program under one name.
             command.args(["--config", "target.x86_64-unknown-linux-gnu.rustflags=[\"-Clinker-features=-lld\"]"]);
             command.env("CARGO_TARGET_DIR", target().join("gnu-ld"));
+        }
+        if let Some(feature) = self.feature {
+            command.args(["--features", feature]);
         }
         let messages = finish(&mut command);
         let named = format!("\"name\":\"{target_name}\"");
