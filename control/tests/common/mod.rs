@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test uses its part of this")]
 
+pub(crate) mod oracle;
+
 use std::env;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};

@@ -1,0 +1,75 @@
+//! A page that a process shares with the test that has it killed, and what was recovered, to be compared with it.
+
+use memmap2::MmapMut;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use tracepoint_reader::{Item, Trace, Value};
+
+/// How many words there are.
+const WORDS: usize = 512;
+
+/// The page's words.
+pub(crate) type Words = [AtomicU64; WORDS];
+
+/// A page of a file, which outlives whoever is killed.
+pub(crate) struct SharedPage(MmapMut);
+
+impl SharedPage {
+    /// A new one, all zeros.
+    pub(crate) fn create(path: &Path) -> std::io::Result<Self> {
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        file.set_len(size_of::<Words>() as u64)?;
+        Self::map(&file)
+    }
+
+    /// The one that another process has made.
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        Self::map(&File::options().read(true).write(true).open(path)?)
+    }
+
+    fn map(file: &File) -> std::io::Result<Self> {
+        // SAFETY: the file stays as long as it is; what others write there are whole words, which are atomic here.
+        let page = unsafe { MmapMut::map_mut(file) }?;
+        assert!(page.len() >= size_of::<Words>(), "a page");
+        Ok(Self(page))
+    }
+
+    pub(crate) fn words(&self) -> &Words {
+        // SAFETY: mappings are aligned to pages, it is long enough (see `map`), and is used as atomic words only.
+        unsafe { &*self.0.as_ptr().cast() }
+    }
+
+    /// The words, for as long as the process lives.
+    pub(crate) fn leak(self) -> &'static Words {
+        Box::leak(Box::new(self)).words()
+    }
+}
+
+/// Numbers of events, by the event's name and its field `thread`, which is 0 where there is none.
+pub(crate) type Numbers = BTreeMap<(String, u64), Vec<u64>>;
+
+/// The numbers `n` that a trace holds, in its order.
+pub(crate) fn numbers(out: &Path) -> Result<Numbers, Box<dyn std::error::Error>> {
+    let mut numbers = Numbers::new();
+    for item in Trace::open(out)?.items() {
+        match item {
+            Item::Event(event) => {
+                let fields = event.fields.as_ref().ok_or("an event without fields")?;
+                let field = |name: &str| fields.get(name).and_then(Value::as_u64);
+                let key = (event.name().to_owned(), field("thread").unwrap_or(0));
+                numbers.entry(key).or_default().push(field("n").ok_or("an event without its number")?);
+            }
+            Item::Loss(_) => {}
+            other => return Err(format!("{other:?}").into()),
+        }
+    }
+    Ok(numbers)
+}
+
+/// How many events the account of a trace says were fired.
+pub(crate) fn fired(out: &Path) -> Result<u64, Box<dyn std::error::Error>> {
+    let account = tracepoint_reader::account::Account::open(out)?;
+    Ok(account.channels.iter().flat_map(|channel| &channel.events).map(|event| event.fired).sum())
+}
