@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All tests, as CI runs them. `--long` adds the campaigns: a million probe changes, every cell of the matrix, mutated models, ten
-# minutes of fuzzing for each decoder.
+# All tests, as CI runs them. `--long` adds the campaigns: a million probe changes, every cell of the matrix, ten thousand kills, mutated
+# models, ten minutes of fuzzing for each decoder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,11 +16,13 @@ step() { printf '\n== %s\n' "$*" >&2; "$@"; }
 step scripts/setup.sh
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets -- -D warnings
+step cargo clippy -p tracepoint-control --features failpoints --test crash_matrix --test kill_at_random -- -D warnings
 step cargo test --workspace --no-fail-fast
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps
 step scripts/portable.sh
 step scripts/abort.sh
 step scripts/matrix.sh ${long}
+step scripts/kills.sh ${long}
 step scripts/helgrind.sh
 step scripts/models.sh ${long}
 step scripts/fuzz.sh ${long}

@@ -4,28 +4,30 @@
 //! a page that the parent shares how far it has come: the oracle. The parent kills it at a random moment, recovers its session, and
 //! compares: each thread's events are there without a gap, to the one that the oracle knows of, or one more.
 //!
-//! `TRACEPOINT_KILLS` says how often; the default is for CI.
+//! `TRACEPOINT_KILLS` says how often; the default is for CI. With the feature `failpoints` the page also tells which point of the core each
+//! thread passed last, half of the kills wait for a packet switch, and the test proves that enough of them hit one.
 #![cfg(target_os = "linux")]
 
 mod common;
 
+#[cfg_attr(feature = "failpoints", path = "kill_at_random/switches.rs")]
+#[cfg_attr(not(feature = "failpoints"), path = "kill_at_random/unknown.rs")]
+mod switches;
+
+use common::oracle::{SharedPage, Words, fired, numbers};
 use common::{Outcome, memory_place, view};
-use memmap2::MmapMut;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-use std::collections::BTreeMap;
 use std::env;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use switches::Switches;
 use tracepoint_control::sinks::{CtfSink, TextSink};
 use tracepoint_control::{Channel, Session};
-use tracepoint_reader::account::Account;
-use tracepoint_reader::{Item, Trace, Value, recover, verify};
+use tracepoint_reader::{recover, verify};
 
 tracepoint::define_trace! {
     provider = "kill";
@@ -34,11 +36,13 @@ tracepoint::define_trace! {
 }
 
 const THREADS: usize = 2;
-/// Where the handler's count is, behind those of the threads.
+/// Where the handler's count is in the shared page, behind those of the threads.
 const HANDLER: usize = THREADS;
+/// Where the page has the points that were passed last, by stream.
+#[cfg(feature = "failpoints")]
+const WATCHED: usize = HANDLER + 1;
 
-/// The page that parent and child share: one word for each thread, and one for the handler.
-static ORACLE: OnceLock<&'static [AtomicU64; THREADS + 1]> = OnceLock::new();
+static ORACLE: OnceLock<&'static Words> = OnceLock::new();
 
 extern "C" fn handle(_: i32) {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -47,14 +51,6 @@ extern "C" fn handle(_: i32) {
     if let Some(oracle) = ORACLE.get() {
         oracle[HANDLER].fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// The words of the shared page.
-fn oracle(file: &File) -> &'static [AtomicU64; THREADS + 1] {
-    // SAFETY: the file is one page, and stays so; what others write there are whole words, which are atomic here.
-    let page = Box::leak(Box::new(unsafe { MmapMut::map_mut(file) }.expect("a page")));
-    // SAFETY: the page is aligned, larger than the words, never unmapped, and used as atomic words only.
-    unsafe { &*page.as_mut_ptr().cast() }
 }
 
 /// Has the process run `handle` a thousand times a second, on whichever thread.
@@ -86,8 +82,8 @@ fn run(thread: usize) -> ! {
 fn child() {
     let (Some(dir), Ok(mode)) = (env::var_os("KILL_DIR"), env::var("KILL_MODE")) else { return };
     let dir = PathBuf::from(dir);
-    let file = File::options().read(true).write(true).open(dir.join("oracle")).expect("the parent made it");
-    ORACLE.get_or_init(|| oracle(&file));
+    let words = ORACLE.get_or_init(|| SharedPage::open(&dir.join("oracle")).expect("the parent made it").leak());
+    switches::tell(words);
     let builder = Session::builder("kill").events("kill:*").dir(dir.join("session"));
     let session = match mode.as_str() {
         // Small rings of small packets: one event in sixteen switches packets.
@@ -103,10 +99,10 @@ fn child() {
     run(0);
 }
 
-/// Starts a child, kills it after about `life` from its first event, and gives what its oracle says.
-fn kill(dir: &Path, mode: &str, life: Duration) -> [u64; THREADS + 1] {
-    let oracle = File::options().read(true).write(true).create_new(true).open(dir.join("oracle")).expect("a new file");
-    oracle.set_len(4096).expect("room");
+/// Starts a child and kills it after about `life` from its first event, and if `at_switch`, when it switches packets; gives its page.
+fn kill(dir: &Path, mode: &str, life: Duration, at_switch: bool) -> SharedPage {
+    let page = SharedPage::create(&dir.join("oracle")).expect("a new file");
+    let words = page.words();
     let mut child = Command::new(env::current_exe().expect("this program"))
         .args(["--exact", "child", "--nocapture", "--test-threads=1"])
         .env("KILL_DIR", dir)
@@ -114,45 +110,26 @@ fn kill(dir: &Path, mode: &str, life: Duration) -> [u64; THREADS + 1] {
         .stdout(Stdio::null())
         .spawn()
         .expect("starts");
-    let read = || {
-        let mut bytes = [0; 8 * (THREADS + 1)];
-        oracle.read_exact_at(&mut bytes, 0).expect("the oracle's words");
-        let mut words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
-        [0; THREADS + 1].map(|_| words.next().expect("as many words"))
-    };
     let patience = Instant::now() + Duration::from_secs(60);
-    while read()[..THREADS].contains(&0) {
+    while words[..THREADS].iter().any(|word| word.load(Ordering::Relaxed) == 0) {
         assert!(child.try_wait().expect("a child").is_none(), "the child ended by itself");
         assert!(Instant::now() < patience, "the child does not come to its first event");
         thread::sleep(Duration::from_micros(200));
     }
     thread::sleep(life);
+    if at_switch {
+        switches::wait(words);
+    }
     child.kill().expect("a child that runs");
     child.wait().expect("a child");
-    read()
+    page
 }
 
-/// What was recovered: the numbers of each thread, and of the handler, in the order of the trace.
-fn numbers(out: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
-    let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for item in Trace::open(out)?.items() {
-        match item {
-            Item::Event(event) => {
-                let fields = event.fields.as_ref().ok_or("an event without fields")?;
-                let field = |name: &str| fields.get(name).and_then(Value::as_u64);
-                let thread = field("thread").unwrap_or(HANDLER as u64);
-                numbers.entry(thread).or_default().push(field("n").ok_or("an event without its number")?);
-            }
-            Item::Loss(_) => {}
-            other => return Err(format!("{other:?}").into()),
-        }
-    }
-    Ok(numbers)
-}
-
-fn round(mode: &str, life: Duration, viewed: bool) -> Outcome {
+fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Outcome {
     let place = memory_place();
-    let oracle = kill(place.path(), mode, life);
+    let page = kill(place.path(), mode, life, number.is_multiple_of(2));
+    switches.add(page.words());
+    let oracle: [u64; THREADS + 1] = std::array::from_fn(|word| page.words()[word].load(Ordering::Relaxed));
     let out = place.path().join("out");
     let recovered = recover(&place.path().join("session"), &out)?;
     assert!(recovered.is_complete(), "{recovered:?}");
@@ -162,11 +139,11 @@ fn round(mode: &str, life: Duration, viewed: bool) -> Outcome {
     assert!(report.passed(), "{:#?} {process:?}", report.failures().collect::<Vec<_>>());
 
     let mut numbers = numbers(&out)?;
-    let mut signals = numbers.remove(&(HANDLER as u64)).unwrap_or_default();
+    let mut signals = numbers.remove(&("kill:signal".to_owned(), 0)).unwrap_or_default();
     signals.sort_unstable();
     assert!(signals.windows(2).all(|pair| pair[0] < pair[1]), "no signal is there twice");
     for (thread, known) in oracle[..THREADS].iter().enumerate() {
-        let numbers = numbers.remove(&(thread as u64)).ok_or("a thread without events")?;
+        let numbers = numbers.remove(&("kill:tick".to_owned(), thread as u64)).ok_or("a thread without events")?;
         let last = *numbers.last().ok_or("a thread without events")?;
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "thread {thread}: in order, none twice");
         if mode == "rings" {
@@ -179,13 +156,11 @@ fn round(mode: &str, life: Duration, viewed: bool) -> Outcome {
             assert!(last <= known + 1, "thread {thread}: nothing that was not fired");
         }
     }
-    let fired: u64 = oracle.iter().sum();
-    let account = Account::open(&out)?;
-    let events = account.channels.iter().flat_map(|channel| &channel.events);
-    let counted: u64 = events.map(|event| event.fired).sum();
+    let known: u64 = oracle.iter().sum();
+    let counted = fired(&out)?;
     // Each of the threads may be in an event that was counted, and in a handler's on top of it.
-    assert!((fired..=fired + 2 * THREADS as u64).contains(&counted), "{fired} by the oracle, {counted} by the account");
-    if viewed {
+    assert!((known..=known + 2 * THREADS as u64).contains(&counted), "{known} by the oracle, {counted} by the account");
+    if number.is_multiple_of(10) {
         assert_eq!(view(&[&out]).lines.len() as u64, process.records);
     }
     Ok(())
@@ -195,17 +170,20 @@ fn round(mode: &str, life: Duration, viewed: bool) -> Outcome {
 fn whatever_was_committed_is_recovered() -> Outcome {
     let kills: u64 = match env::var("TRACEPOINT_KILLS") {
         Ok(kills) => kills.parse()?,
-        Err(_) => 60,
+        Err(_) => 20,
     };
     // Any numbers will do, as long as they differ from run to run.
     let mut seed = Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()) << 20 | 1;
+    let mut switches = Switches::default();
     for number in 0..kills {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
         let (mode, longest) = if number % 3 == 2 { ("ctf", 8_000) } else { ("rings", 20_000) };
         let life = Duration::from_micros(seed % longest);
-        round(mode, life, number % 10 == 0).map_err(|error| format!("kill {number}, {mode}, {life:?}: {error}"))?;
+        round(number, mode, life, &mut switches)
+            .map_err(|error| format!("kill {number}, {mode}, {life:?}: {error}"))?;
     }
+    switches.check();
     Ok(())
 }
