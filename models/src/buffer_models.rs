@@ -19,6 +19,22 @@ unsafe impl Sync for Buffer {}
 
 const ROOM: usize = 10;
 
+/// Where a signal handler may come in an event's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Before,
+    Entered,
+    Written,
+    After,
+}
+
+impl Step {
+    /// Whether the thread is writing.
+    fn is_inside(self) -> bool {
+        matches!(self, Self::Entered | Self::Written)
+    }
+}
+
 impl Buffer {
     fn new() -> Arc<Self> {
         Arc::new(Self { gate: Gate::new(), packet: UnsafeCell::new(None), closed: UnsafeCell::new(0) })
@@ -26,9 +42,20 @@ impl Buffer {
 
     /// What the owner does with an event; `false` if it goes to the nested buffer.
     fn record(&self) -> bool {
-        assert!(self.gate.enter(), "there are no signal handlers here");
+        self.record_and(|_| {})
+    }
+
+    /// The same, and `interrupt` runs at each of the steps, as a signal handler on the thread does.
+    fn record_and(&self, interrupt: impl Fn(Step)) -> bool {
+        interrupt(Step::Before);
+        if !self.gate.enter() {
+            return false;
+        }
+        interrupt(Step::Entered);
         let written = self.record_inside();
+        interrupt(Step::Written);
         self.gate.leave();
+        interrupt(Step::After);
         written
     }
 
@@ -125,4 +152,82 @@ fn a_busy_owner_closes_itself() {
         let (_, closed) = buffer.counts();
         assert_eq!(closed, 1, "closed once, with what was in it when it was asked for");
     });
+}
+
+/// Both buffers of a ring.
+struct Ring {
+    main: Arc<Buffer>,
+    nested: Arc<Buffer>,
+}
+
+impl Ring {
+    /// An event: into the main buffer, or into the nested one, or after all into the main one. `false` if it is lost.
+    fn record(&self, interrupt: impl Fn(Step)) -> bool {
+        self.main.record_and(interrupt) || self.nested.record() || self.main.record()
+    }
+
+    /// What the flusher does: asks for the packets of both, and closes one after the other.
+    fn flush(&self) {
+        let buffers = [&self.main, &self.nested];
+        buffers.iter().for_each(|buffer| buffer.gate.ask());
+        assert!(heavy_fence());
+        for buffer in buffers {
+            buffer.gate.settle(|| buffer.close());
+        }
+    }
+}
+
+/// A signal handler comes at one step of an event's way, while both packets are flushed: it never writes into the buffer that its
+/// thread writes into, and what is recorded is neither lost nor there twice. Needs F1/F2, F3 and F4.
+fn a_handler_comes(at: Step) {
+    let mut model = loom::model::Builder::new();
+    // All interleavings take minutes; these have at most three switches of threads that nothing asks for.
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let ring = Arc::new(Ring { main: Buffer::new(), nested: Buffer::new() });
+        assert!(ring.main.record() && ring.nested.record());
+        let owner = {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || {
+                let handled = std::cell::Cell::new(false);
+                let written = ring.record(|step| {
+                    if step == at {
+                        assert!(!(at.is_inside() && ring.main.record()), "the thread is writing there");
+                        handled.set(ring.record(|_| {}));
+                    }
+                });
+                (written, handled.get())
+            })
+        };
+        ring.flush();
+        let (written, handled) = owner.join().unwrap();
+        assert!(written, "the flusher has one of the buffers at a time, and the nested one last");
+        assert!(
+            handled || at.is_inside(),
+            "a handler is refused by both where its thread has one, and the flusher the other"
+        );
+        let [main, nested] = [&ring.main, &ring.nested].map(|buffer| buffer.counts());
+        let recorded = 2 + usize::from(written) + usize::from(handled);
+        assert_eq!(main.0 + main.1 + nested.0 + nested.1, recorded, "no record is lost");
+    });
+}
+
+#[test]
+fn a_handler_comes_before_a_write() {
+    a_handler_comes(Step::Before);
+}
+
+#[test]
+fn a_handler_comes_when_the_buffer_is_taken() {
+    a_handler_comes(Step::Entered);
+}
+
+#[test]
+fn a_handler_comes_when_the_record_is_written() {
+    a_handler_comes(Step::Written);
+}
+
+#[test]
+fn a_handler_comes_after_a_write() {
+    a_handler_comes(Step::After);
 }

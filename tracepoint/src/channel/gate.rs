@@ -13,7 +13,8 @@
 //! ```
 //!
 //! In TAKEN, for the few stores that closing takes, the owner does not wait: [`may_switch`](Gate::may_switch) refuses, and the
-//! event goes to the nested buffer, as if a signal handler had fired it. The flusher never has both buffers at a time.
+//! event goes to the nested buffer, as if a signal handler had fired it. The flusher never has both buffers at a time, and it comes to
+//! the nested one last: whoever is refused by both one after the other, and is no handler, finds the main one free again.
 //!
 //! Letters as in `docs/ordering.md`.
 //!

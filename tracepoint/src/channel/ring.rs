@@ -143,7 +143,14 @@ impl Ring {
     fn record_with_care<V: Fields>(&self, id: u16, time: u64, values: &V) {
         let tid = &self.header().tid;
         let (buffer, result) = match self.main.record(tid, id, time, values) {
-            Err(Refused::Writing) => (&self.nested, self.nested.record(tid, id, time, values)),
+            Err(Refused::Writing) => match self.nested.record(tid, id, time, values) {
+                // The flusher had the main buffer, and was done with it before it took the nested one.
+                Err(Refused::Writing) => match self.main.record(tid, id, time, values) {
+                    Err(Refused::Writing) => (&self.nested, Err(Refused::Writing)),
+                    result => (&self.main, result),
+                },
+                result => (&self.nested, result),
+            },
             result => (&self.main, result),
         };
         match result {
