@@ -6,7 +6,11 @@
 //!
 //! Run them with `RUSTFLAGS="--cfg loom" cargo test -p tracepoint-models --release`; without `--cfg loom` the crate is empty.
 #![cfg(all(loom, test))]
+#![allow(unexpected_cfgs, reason = "the included files know features of their crate, which are off here")]
 
+#[path = "../../tracepoint/src/channel/failpoint.rs"]
+#[macro_use]
+mod failpoint;
 #[path = "../../tracepoint/src/channel/gate.rs"]
 mod gate;
 #[path = "../../tracepoint/src/grace.rs"]
@@ -14,6 +18,17 @@ mod gate;
 mod grace;
 #[path = "../../tracepoint/src/clock/latch.rs"]
 mod latch;
+#[path = "../../tracepoint/src/channel/ownership.rs"]
+mod ownership;
+#[path = "../../tracepoint/src/channel/packet.rs"]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the models do what the owner of a packet does, and not what its consumer does"
+)]
+mod packet;
+#[path = "../../tracepoint/src/channel/pool.rs"]
+mod pool;
 #[path = "../../tracepoint/src/primitive.rs"]
 mod primitive;
 #[path = "../../tracepoint/src/published.rs"]
@@ -21,3 +36,10 @@ mod published;
 
 mod buffer_models;
 mod models;
+mod packet_models;
+mod ring_models;
+
+/// What the pool's file calls its rings.
+mod ring {
+    pub(crate) use crate::ring_models::Ring;
+}

@@ -15,9 +15,10 @@
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: how it is laid out, so that other
 //!   processes can read it (`docs/format-ring.md`).
-//! * `patience`: the bounded wait. `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `gate`: who may touch the open packet.
-//! * `ring`: the two buffers and the counters of one thread; `pool`: the spares; `attachment`: which thread has which, empty in a
-//!   forked child.
+//! * `patience`: the bounded wait. `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `gate`: who may touch
+//!   the open packet.
+//! * `ring`: the two buffers and the counters of one thread; `ownership`: whose it is; `pool`: the spares; `attachment`: which thread
+//!   has which, empty in a forked child.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `drain`: its consumer.
 //! * `failpoint`: named points at which a test has the process die; nothing without the feature of that name.
 
@@ -38,6 +39,7 @@ mod gate;
 mod header;
 mod memory;
 mod open;
+mod ownership;
 mod packet;
 mod patience;
 mod pool;

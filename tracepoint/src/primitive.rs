@@ -13,10 +13,10 @@ pub(crate) use std::sync::{
 #[cfg(not(loom))]
 pub(crate) use crate::membarrier::{heavy_fence, light_fence};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// The owner's half of F1/F2, whose other half always is the kernel's, or a grace period.
 #[cfg(not(loom))]
@@ -40,6 +40,26 @@ pub(crate) fn light_fence() {
 pub(crate) fn heavy_fence() -> bool {
     fence(Ordering::SeqCst);
     true
+}
+
+/// The word at `offset` bytes of a place.
+///
+/// # Safety
+///
+/// The place has an aligned word there, which nobody uses otherwise than as an atomic while others do, and which lives long enough.
+#[cfg(not(loom))]
+#[inline(always)]
+#[expect(clippy::cast_ptr_alignment, reason = "the caller's promise")]
+pub(crate) unsafe fn word_at<'a>(place: *mut u8, offset: usize) -> &'a AtomicU64 {
+    // SAFETY: the caller's promise.
+    unsafe { &*place.add(offset).cast::<AtomicU64>() }
+}
+
+/// In a model a place is an array of loom's words, which have another size.
+#[cfg(loom)]
+pub(crate) unsafe fn word_at<'a>(place: *mut u8, offset: usize) -> &'a AtomicU64 {
+    // SAFETY: the caller's promise.
+    unsafe { &*place.cast::<AtomicU64>().add(offset / 8) }
 }
 
 // The path is spelt out because the models include this file by path, too.

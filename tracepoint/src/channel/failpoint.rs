@@ -19,9 +19,12 @@ macro_rules! failpoint {
     ($point:ident, $instance:expr) => {};
 }
 
+// The paths are spelt out because the models include this file by path.
 #[cfg(feature = "failpoints")]
+#[path = "failpoint/armed.rs"]
 mod armed;
 #[cfg(feature = "failpoints")]
+#[path = "failpoint/point.rs"]
 mod point;
 
 #[cfg(feature = "failpoints")]

@@ -3,6 +3,7 @@
 use super::account::EventCounters;
 use super::config::{Channel, Policy};
 use super::memory::{RING_IDENTITY, RingMemory};
+use super::ownership::Ownership;
 use crate::counter::LocalCounter;
 use std::io;
 use std::mem::offset_of;
@@ -62,7 +63,7 @@ pub(super) struct Header {
     nested: Places,
     clock_error: AtomicU64,
     _to_owner: [u64; 13],
-    pub(super) state: AtomicU32,
+    pub(super) state: Ownership,
     pub(super) tid: AtomicU32,
     _to_counters: [u64; 7],
     pub(super) main_counters: StreamCounters,

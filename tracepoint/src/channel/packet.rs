@@ -12,7 +12,7 @@
 
 #[cfg(feature = "failpoints")]
 use super::failpoint::Point;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::primitive::{AtomicU64, Ordering, fence, word_at};
 
 /// The first four bytes of a packet.
 pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
@@ -65,11 +65,10 @@ impl PacketPtr {
     /// # Safety
     ///
     /// `offset` is inside the header, a multiple of 8, and the place is valid.
-    #[expect(clippy::cast_ptr_alignment, reason = "places and offsets are multiples of 8")]
     unsafe fn word<'a>(self, offset: usize) -> &'a AtomicU64 {
         // SAFETY: an aligned u64 inside the place; other threads use it as an atomic too, or look at it after an Acquire load
         // of the number of closed packets.
-        unsafe { &*self.0.add(offset).cast::<AtomicU64>() }
+        unsafe { word_at(self.0, offset) }
     }
 
     /// Writes a whole header; the packet is empty.
@@ -82,19 +81,20 @@ impl PacketPtr {
         head[4..20].copy_from_slice(&stream.uuid);
         head[20..24].copy_from_slice(&stream.class.to_le_bytes());
         head[24..].copy_from_slice(&stream.instance.to_le_bytes());
+        let head: [u64; TIMESTAMP_BEGIN / 8] =
+            std::array::from_fn(|word| u64::from_le_bytes(std::array::from_fn(|byte| head[8 * word + byte])));
         // SAFETY: the caller owns the place; all offsets are inside the header and multiples of 8.
         unsafe {
             // C2: for readers of other processes, who look at the magic and the number before and after they copy: without a magic
-            // first, and with it last.
-            self.magic().store(0, Ordering::Relaxed);
-            fence(Ordering::Release);
+            // first, then without content, and with a magic last.
+            self.store(0, head[0]);
             failpoint!(OpenMagicGone, Point::of_opening(stream, opening.size));
             self.commit(HEADER_SIZE);
+            fence(Ordering::Release);
             failpoint!(OpenContentReset, Point::of_opening(stream, opening.size));
-            for (offset, word) in (0..).step_by(8).zip(head.chunks_exact(8)).skip(1) {
-                self.store(offset, u64::from_le_bytes(std::array::from_fn(|n| word[n])));
+            for (offset, word) in (0..).step_by(8).zip(head).skip(1) {
+                self.store(offset, word);
             }
-            self.0.add(4).cast::<[u8; 4]>().write([head[4], head[5], head[6], head[7]]);
             failpoint!(OpenStreamWritten, Point::of_opening(stream, opening.size));
             self.store(TIMESTAMP_BEGIN, opening.time);
             self.store(TIMESTAMP_END, opening.time);
@@ -106,18 +106,9 @@ impl PacketPtr {
             self.store(EVENTS_BEFORE, opening.events_before);
             failpoint!(OpenHeaderWritten, Point::of_opening(stream, opening.size));
             // C2.
-            self.magic().store(PACKET_MAGIC.to_le(), Ordering::Release);
+            self.word(0).store((head[0] | u64::from(PACKET_MAGIC)).to_le(), Ordering::Release);
             failpoint!(OpenMagicWritten, Point::of_opening(stream, opening.size));
         }
-    }
-
-    /// # Safety
-    ///
-    /// The place is valid.
-    #[expect(clippy::cast_ptr_alignment, reason = "places are multiples of 8")]
-    unsafe fn magic<'a>(self) -> &'a AtomicU32 {
-        // SAFETY: the first four bytes of the place.
-        unsafe { &*self.0.cast::<AtomicU32>() }
     }
 
     /// Makes the first `content` bytes of the packet, header included, count.

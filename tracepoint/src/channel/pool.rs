@@ -4,8 +4,8 @@
 //! looked at twice, so that it ends, and a ring cannot be taken twice, so that there is no ABA.
 
 use super::ring::Ring;
+use crate::primitive::{AtomicPtr, Ordering};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 #[derive(Debug)]
 pub(super) struct Pool {

@@ -1,12 +1,5 @@
 //! The ring of one thread: a buffer for its events, a small one for those of signal handlers that interrupt a write, and the
 //! thread's row of the account.
-//!
-//! ```text
-//!   SPARE (in the pool) ──take: the thread's first event──▶ OWNED ──thread exit──▶ ENDED ──drained, or recycled──▶ SPARE
-//! ```
-//!
-//! SPARE → OWNED is the swap that takes it out of the pool. OWNED → ENDED is a Release store by the owner (L1), whose Acquire
-//! partner is the drain's look at the state: from there on the drain is the one who may touch what was the owner's.
 
 use super::account::{EventCounters, Loss};
 use super::buffer::{Buffer, Places, Refused};
@@ -19,10 +12,6 @@ use crate::field::Fields;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
-
-const SPARE: u32 = 0;
-const OWNED: u32 = 1;
-const ENDED: u32 = 2;
 
 /// One thread's ring.
 pub(super) struct Ring {
@@ -112,15 +101,14 @@ impl Ring {
         failpoint!(RingTaken, self.main.instance());
         self.header().tid.store(tid, Ordering::Relaxed);
         failpoint!(OwnerNamed, self.main.instance());
-        self.header().state.store(OWNED, Ordering::Relaxed);
+        self.header().state.own();
         failpoint!(RingOwned, self.main.instance());
     }
 
     /// The owner is gone for good.
     pub(super) fn end(&self) {
         failpoint!(EndBegun, self.main.instance());
-        // L1: pairs with the Acquire load in `has_ended`.
-        self.header().state.store(ENDED, Ordering::Release);
+        self.header().state.end();
         failpoint!(RingEnded, self.main.instance());
     }
 
@@ -172,8 +160,7 @@ impl Ring {
     // -- consumer -------------------------------------------------------------------------------------------------------
 
     pub(super) fn has_ended(&self) -> bool {
-        // L1: pairs with the Release store in `end`.
-        self.header().state.load(Ordering::Acquire) == ENDED
+        self.header().state.has_ended()
     }
 
     /// Makes the ring of an ended thread ready for another: its open packets are closed, the streams go on.
@@ -181,7 +168,7 @@ impl Ring {
         failpoint!(RecycleBegun, self.main.instance());
         self.flush();
         failpoint!(RecycleClosed, self.main.instance());
-        self.header().state.store(SPARE, Ordering::Relaxed);
+        self.header().state.recycle();
         failpoint!(RingSpare, self.main.instance());
     }
 

@@ -117,6 +117,24 @@ impl<T> AtomicPtr<T> {
         before
     }
 
+    /// As that of [`AtomicUsize`].
+    pub(crate) fn compare_exchange(
+        &self,
+        current: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        if releases(success) {
+            Request::HappensBefore.make(self.address());
+        }
+        let result = self.0.compare_exchange(current, new, success, failure);
+        if acquires(if result.is_ok() { success } else { failure }) {
+            Request::HappensAfter.make(self.address());
+        }
+        result
+    }
+
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

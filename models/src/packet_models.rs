@@ -1,0 +1,148 @@
+//! Models of a packet's place against a reader of another process: what it copies is a packet's committed records, or it can tell that
+//! the copy is worth nothing.
+//!
+//! The reader's system calls are modelled as the documentation of the orderings takes them: the loads of one come before those of the
+//! next, and one that copies loads in the order of the bytes.
+
+use crate::packet::{Closing, HEADER_SIZE, Opening, PACKET_MAGIC, PacketPtr, Stream};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
+use loom::thread;
+
+const WORDS_OF_HEADER: usize = HEADER_SIZE / 8;
+/// The words of a header that a reader looks at.
+const CONTENT: usize = 6;
+const SIZE: usize = 7;
+const NUMBER: usize = 8;
+/// How many records have room; each is a word.
+const ROOM: usize = 2;
+const PLACE: usize = HEADER_SIZE + 8 * ROOM;
+
+const STREAM: Stream = Stream { uuid: [7; 16], class: 0, instance: 0 };
+
+/// A stream with one place, and how many of its packets are closed.
+struct Place {
+    words: [AtomicU64; WORDS_OF_HEADER + ROOM],
+    closed: AtomicU64,
+}
+
+/// A packet that a reader has copied.
+#[derive(Debug, PartialEq, Eq)]
+struct Copy {
+    number: u64,
+    records: Vec<u64>,
+}
+
+/// What record `index` of packet `number` holds.
+fn record(number: u64, index: usize) -> u64 {
+    10 * number + index as u64
+}
+
+impl Place {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { words: std::array::from_fn(|_| AtomicU64::new(0)), closed: AtomicU64::new(0) })
+    }
+
+    fn packet(&self) -> PacketPtr {
+        PacketPtr(self.words.as_ptr().cast_mut().cast())
+    }
+
+    // -- the owner: what `Buffer` does ------------------------------------------------------------------------------------
+
+    fn open(&self, number: u64) {
+        let opening = Opening { time: 0, seq_num: number, tid: 1, events_before: 0, size: PLACE };
+        // SAFETY: the place has as many words as its size says, and only one thread of a model writes to it.
+        unsafe { self.packet().open(&STREAM, opening) };
+    }
+
+    fn write(&self, number: u64, index: usize) {
+        self.words[WORDS_OF_HEADER + index].store(record(number, index), Ordering::Relaxed);
+        self.packet().commit(HEADER_SIZE + 8 * (index + 1));
+    }
+
+    fn close(&self, content: usize) {
+        let closing = Closing { time: 0, content: HEADER_SIZE + 8 * content, events_discarded: 0 };
+        // SAFETY: as above.
+        unsafe { self.packet().close(closing) };
+        self.closed.fetch_add(1, Ordering::Release);
+    }
+
+    // -- a reader of another process --------------------------------------------------------------------------------------
+
+    /// One system call that copies words.
+    fn read<const N: usize>(&self, at: [usize; N]) -> [u64; N] {
+        at.map(|at| {
+            let word = self.words[at].load(Ordering::Relaxed);
+            fence(Ordering::Acquire);
+            word
+        })
+    }
+
+    /// What a reader makes of the place; `None` if there is nothing to be had.
+    fn look(&self) -> Option<Copy> {
+        let closed = self.closed.load(Ordering::Acquire);
+        let [first, number] = self.read([0, NUMBER]);
+        if first as u32 != PACKET_MAGIC {
+            return None;
+        }
+        let [content] = self.read([CONTENT]);
+        let records = (content as usize / 8 - HEADER_SIZE) / 8;
+        let [size] = self.read([SIZE]);
+        let bytes = (0..records).map(|index| self.read([WORDS_OF_HEADER + index])[0]).collect();
+        let [again, number_again] = self.read([0, NUMBER]);
+        if again as u32 != PACKET_MAGIC || number_again != number {
+            return None;
+        }
+        assert!(number > closed || size == content, "a packet that counts as closed is");
+        Some(Copy { number, records: bytes })
+    }
+}
+
+/// The records are those of the packet, from its first to any.
+fn check(copy: &Copy, most: usize) {
+    let expected = (0..copy.records.len()).map(|index| record(copy.number, index));
+    assert!(copy.records.len() <= most && copy.records.iter().copied().eq(expected), "{copy:?}");
+}
+
+/// What is committed is there. Needs C1.
+#[test]
+fn a_copy_has_whole_records() {
+    loom::model(|| {
+        let place = Place::new();
+        place.open(1);
+        let owner = {
+            let place = Arc::clone(&place);
+            thread::spawn(move || (0..ROOM).for_each(|index| place.write(1, index)))
+        };
+        let copy = place.look().expect("nobody switches here");
+        assert_eq!(copy.number, 1);
+        check(&copy, ROOM);
+        owner.join().unwrap();
+    });
+}
+
+/// The place is used again while it is read: the copy is of the packet before, or of the one after, or none. Needs C1, C2 and R2.
+#[test]
+fn a_copy_is_of_one_packet() {
+    loom::model(|| {
+        let place = Place::new();
+        place.open(1);
+        place.write(1, 0);
+        let owner = {
+            let place = Arc::clone(&place);
+            thread::spawn(move || {
+                place.close(1);
+                place.open(2);
+                place.write(2, 0);
+            })
+        };
+        if let Some(copy) = place.look() {
+            assert!([1, 2].contains(&copy.number), "{copy:?}");
+            check(&copy, 1);
+            assert!(copy.number == 2 || copy.records.len() == 1, "what was committed long ago is there: {copy:?}");
+        }
+        owner.join().unwrap();
+        let copy = place.look();
+        assert_eq!(copy, Some(Copy { number: 2, records: vec![record(2, 0)] }), "at rest it can be read");
+    });
+}
