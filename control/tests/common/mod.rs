@@ -6,9 +6,11 @@ pub(crate) mod oracle;
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use tracepoint_control::Summary;
 use tracepoint_control::sinks::account::{Account, EventAccount};
@@ -91,6 +93,12 @@ pub(crate) fn overwritten(account: &Account) -> u64 {
     account.channels.iter().flat_map(|channel| &channel.streams).map(|stream| stream.overwritten).sum()
 }
 
+/// Waits until no other test of this program runs that calls this: sessions see the events of the whole process.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Tells a process that a test starts which part it has; see [`again`].
 const PART: &str = "TEST_PART";
 
@@ -104,6 +112,34 @@ pub(crate) fn again(test: &str, part: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("a path"));
     command.args(["--exact", test, "--quiet", "--nocapture"]).env(PART, part).stdin(Stdio::piped());
     command
+}
+
+/// The same, in whose eyes there is an empty memory file system at `place`, of `size` (as `mount -o size=` has it) and nothing else;
+/// `None` where this user may not mount anything.
+pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) -> Option<Command> {
+    let mount = |then: &Command| {
+        let script = "mount -t tmpfs -o size=\"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", size]).arg(place);
+        command.arg(then.get_program()).args(then.get_args());
+        command.envs(then.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        command
+    };
+    if mount(&Command::new("true")).output().is_ok_and(|output| output.status.success()) {
+        return Some(mount(&again(test, part)));
+    }
+    eprintln!("not tested: no file system can be mounted here");
+    None
+}
+
+/// Takes all room that the file system of `dir` has; the file that does so, for whoever wants to make room again.
+pub(crate) fn fill_up(dir: &Path) -> std::io::Result<PathBuf> {
+    let path = dir.join("ballast");
+    let mut file = File::create(&path)?;
+    for size in [64 << 10, 4 << 10, 1] {
+        while file.write_all(&vec![1; size]).is_ok() {}
+    }
+    Ok(path)
 }
 
 /// A process that a test started; killed with the test, should it come to that.
