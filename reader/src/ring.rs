@@ -2,9 +2,10 @@
 //!
 //! A file is hostile, may have been cut short, and may be written to while it is read: it is read piece by piece at
 //! offsets that were checked, and a packet is taken only if it was the same before and after it was copied. A reader holds
-//! one packet at a time.
+//! one packet at a time, or, of a ring that is being overwritten, all of one stream.
 
 mod bytes;
+mod chase;
 mod counters;
 pub(crate) mod head;
 mod header;
@@ -21,6 +22,7 @@ use page::Page;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use chase::Chased;
 pub use counters::{EventCounters, REASONS, StreamCounters};
 pub use identity::Identity;
 pub use places::{Place, Places, RingPacket};

@@ -9,11 +9,11 @@ use super::settle::Books;
 use super::stream::{Decoded, Ended, Stream};
 use super::summary::RecoveredProcess;
 use super::survey::{Survey, file_name};
-use super::taking::{TakenStream, Taking, Told};
+use super::taking::{Looked, TakenStream, Taking, Told};
 use super::target::Target;
 use crate::account::Account;
 use crate::metadata::{MAX_METADATA, Metadata};
-use crate::ring::{Ring, Side, StreamCounters};
+use crate::ring::{Chased, Ring, Side};
 use crate::source::read_bounded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,6 +27,8 @@ struct Recovery<'a, 'm> {
     ledger: Ledger,
     summary: RecoveredProcess,
     meter: Meter<'m>,
+    /// Whether the process runs, and writes to its rings while they are read.
+    lives: bool,
     /// The time of the last packet so far.
     end: u64,
 }
@@ -56,6 +58,7 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
             ..RecoveredProcess::default()
         },
         meter,
+        lives: survey.lives,
         end: 0,
     };
     let mut known = BTreeSet::new();
@@ -96,7 +99,7 @@ impl<'a> Recovery<'a, '_> {
 
     fn contents(&mut self, ring: &Ring) -> Result<(), RecoverError> {
         let counted = ring.account()?;
-        let [main, nested] = Side::ALL.map(|side| ring.counters(side));
+        let [main, nested] = Side::ALL.map(|side| self.look(ring, side));
         let main = self.take(ring, Side::Main, main?)?;
         let nested = self.take(ring, Side::Nested, nested?)?;
         let still = [&main, &nested].map(|side| side.counters)
@@ -129,14 +132,24 @@ impl<'a> Recovery<'a, '_> {
         self.close(ring, nested, 0)
     }
 
+    /// The counters of one stream, and its packets: of a process that runs all of them at once, else one after another.
+    fn look<'r>(&self, ring: &'r Ring, side: Side) -> Result<Looked<'r>, RecoverError> {
+        if self.lives {
+            let Chased { counters, places, .. } = ring.chase(side)?;
+            return Ok(Looked { counters, places: Box::new(places.into_iter().map(Ok)) });
+        }
+        let counters = ring.counters(side)?;
+        Ok(Looked { counters, places: Box::new(ring.places(side, &counters)) })
+    }
+
     /// Takes all packets of one stream.
-    fn take(&mut self, ring: &Ring, side: Side, counters: StreamCounters) -> Result<TakenStream<'a>, RecoverError> {
+    fn take(&mut self, ring: &Ring, side: Side, looked: Looked<'_>) -> Result<TakenStream<'a>, RecoverError> {
         let id = StreamId { uuid: ring.uuid(), class: ring.class(), instance: ring.instance(side) };
         let name = file_name(ring, side);
         let kept = self.outputs.stream(self.metadata, id, &name, &mut self.journal);
         let stream = Stream::new(self.metadata, self.target, id, name, ring.opened());
         let told = Told { journal: &mut self.journal, meter: &mut self.meter, summary: &mut self.summary };
-        Taking::new(told, stream, ring, side, counters).run(self.metadata, kept)
+        Taking::new(told, stream, ring, looked).run(self.metadata, kept)
     }
 
     /// Ends a stream, `more` losses included.

@@ -16,6 +16,8 @@ pub(super) struct Survey {
     /// The process that the metadata names.
     described: Option<i128>,
     pub(super) session: String,
+    /// Whether the process runs, and writes to its rings while they are read.
+    pub(super) lives: bool,
     /// The rings that can be read, with how many bytes there are in them and in their outputs.
     pub(super) rings: Vec<(PathBuf, u64)>,
     pub(super) bytes: u64,
@@ -40,7 +42,8 @@ impl Survey {
             Some(EnvValue::Integer(pid)) => Some(*pid),
             _ => None,
         };
-        let mut survey = Self { uuid, pid: 0, described, session: String::new(), rings: Vec::new(), bytes: 0 };
+        let mut survey =
+            Self { uuid, pid: 0, described, session: String::new(), lives: false, rings: Vec::new(), bytes: 0 };
         let mut first_error = None;
         for path in find::rings(directory)? {
             match Ring::open(&path) {
@@ -101,7 +104,8 @@ impl Survey {
         // The metadata's word counts: that is what the account is held against.
         self.pid = self.described.and_then(|pid| pid.try_into().ok()).unwrap_or(identity.pid);
         self.session.clone_from(&identity.session);
-        if alive::lives(identity) {
+        self.lives = alive::lives(identity);
+        if self.lives {
             let pid = identity.pid;
             journal.wrong(format!("process {pid} is running: this is what it had committed when it was looked at"));
         }

@@ -6,9 +6,10 @@ use super::meter::Meter;
 use super::outputs::Kept;
 use super::stream::{Stream, Taken};
 use super::summary::RecoveredProcess;
+use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::ring::head::Head;
-use crate::ring::{Place, Places, Ring, RingPacket, Side, StreamCounters};
+use crate::ring::{Place, Ring, RingPacket, StreamCounters};
 
 /// Who is told of what is met.
 pub(super) struct Told<'t, 'm> {
@@ -32,26 +33,26 @@ impl TakenStream<'_> {
     }
 }
 
+/// What there is of a stream in its ring.
+pub(super) struct Looked<'r> {
+    pub(super) counters: StreamCounters,
+    /// The places, in the order of their packets.
+    pub(super) places: Box<dyn Iterator<Item = Result<Place, ReadError>> + 'r>,
+}
+
 /// A stream while its packets are taken.
 pub(super) struct Taking<'a, 'r, 't, 'm> {
     told: Told<'t, 'm>,
     stream: Stream<'a>,
     ring: &'r Ring,
-    places: Places<'r>,
-    counters: StreamCounters,
+    looked: Looked<'r>,
     /// The records up to the end of the packet that was being written.
     open: Option<u64>,
 }
 
 impl<'a, 'r, 't, 'm> Taking<'a, 'r, 't, 'm> {
-    pub(super) fn new(
-        told: Told<'t, 'm>,
-        stream: Stream<'a>,
-        ring: &'r Ring,
-        side: Side,
-        counters: StreamCounters,
-    ) -> Self {
-        Self { told, stream, ring, places: ring.places(side, &counters), counters, open: None }
+    pub(super) fn new(told: Told<'t, 'm>, stream: Stream<'a>, ring: &'r Ring, looked: Looked<'r>) -> Self {
+        Self { told, stream, ring, looked, open: None }
     }
 
     /// Takes all of them.
@@ -74,7 +75,7 @@ impl<'a, 'r, 't, 'm> Taking<'a, 'r, 't, 'm> {
 
     /// The next packet that is in the ring.
     fn next_in_ring(&mut self) -> Result<Option<RingPacket>, RecoverError> {
-        while let Some(place) = self.places.next() {
+        while let Some(place) = self.looked.places.next() {
             match place? {
                 Place::Packet(packet) => return Ok(Some(packet)),
                 Place::Unused => self.told.summary.unused_places += 1,
@@ -100,7 +101,7 @@ impl<'a, 'r, 't, 'm> Taking<'a, 'r, 't, 'm> {
     fn take_from_ring(&mut self, packet: RingPacket) -> Result<(), RecoverError> {
         let RingPacket { number, open, bytes } = packet;
         self.told.meter.pass(bytes.len());
-        let after = match self.stream.take(bytes, open.then_some(self.counters.discarded))? {
+        let after = match self.stream.take(bytes, open.then_some(self.looked.counters.discarded))? {
             Taken::Written(after) => {
                 self.told.summary.packets_from_rings += 1;
                 self.told.summary.mended += u64::from(open);
@@ -127,7 +128,7 @@ impl<'a, 'r, 't, 'm> Taking<'a, 'r, 't, 'm> {
     /// Finds out how many records were committed. The counter is ahead of that while a record is written, which it is into an
     /// open packet only.
     fn end(self) -> TakenStream<'a> {
-        let Self { told, stream, ring, counters, open, .. } = self;
+        let Self { told, stream, ring, looked: Looked { counters, .. }, open } = self;
         let committed = open.unwrap_or(counters.records).max(stream.records);
         let ahead = counters.records.checked_sub(committed);
         if ahead.is_none_or(|ahead| ahead > 1) {

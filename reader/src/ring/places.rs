@@ -118,7 +118,7 @@ impl Iterator for Places<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::bytes::Bytes;
     use super::*;
     use std::cell::Cell;
@@ -126,7 +126,7 @@ mod tests {
     use std::path::Path;
 
     /// A ring with one place, from 4096 on, whose packet is `number` with records of equal bytes.
-    fn ring(number: u64, records: &[u8]) -> Vec<u8> {
+    pub(in crate::ring) fn ring(number: u64, records: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; 8192];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(0, b"tp-ring\n");
@@ -160,10 +160,10 @@ mod tests {
 
     /// Bytes that become others after so many reads.
     #[derive(Debug)]
-    struct Changing {
-        before: Vec<u8>,
-        after: Vec<u8>,
-        reads: Cell<u32>,
+    pub(in crate::ring) struct Changing {
+        pub(in crate::ring) before: Vec<u8>,
+        pub(in crate::ring) after: Vec<u8>,
+        pub(in crate::ring) reads: Cell<u32>,
     }
 
     impl Bytes for Changing {
