@@ -9,6 +9,7 @@ packages=(
     binutils    # GNU ld, readelf, objdump
     gdb         # runs programs whose sites change under its breakpoints
     linux-perf  # the same under a profiler
+    strace      # sees system calls
     g++         # libFuzzer's runtime
 )
 
