@@ -16,6 +16,8 @@ use crate::control;
 use crate::thread;
 use std::fmt;
 use std::io;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 /// Which stream of a trace.
@@ -55,6 +57,7 @@ impl OpenChannel {
         // Recycling closes packets, as `flush` does, and only one may do that at a time.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        self.give_up_broken(&rings);
         let mut wanted = self.pool.empty_places();
         if wanted == 0 {
             return Ok(());
@@ -63,7 +66,7 @@ impl OpenChannel {
         let may_make = self.config.max_rings - rings.len().min(self.config.max_rings);
         if !Ring::keeps_history(&self.config) || may_make < wanted {
             for ring in rings.iter() {
-                if wanted > 0 && ring.has_ended() {
+                if wanted > 0 && ring.is_whole() && ring.has_ended() {
                     ring.recycle();
                     wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
                     failpoint!(RingPooled, ring.buffers()[0].instance());
@@ -87,6 +90,18 @@ impl OpenChannel {
     /// that.
     pub fn attend(&self) -> Attending {
         self.attendance.begin()
+    }
+
+    /// Has threads whose ring's memory was lost take another one at their next event.
+    fn give_up_broken(&self, rings: &[Arc<Ring>]) {
+        for ring in rings.iter().filter(|ring| !ring.is_whole()) {
+            let broken = Arc::as_ptr(ring).cast_mut();
+            for place in self.attachment.rings() {
+                // Relaxed, as all of the table: the thread that finds null here takes a ring from the pool, by L2; the one that has the
+                // old ring in hand may use it, which lives as long as the channel.
+                let _ = place.compare_exchange(broken, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
@@ -119,7 +134,7 @@ impl OpenChannel {
 
     fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        for ring in self.all_rings() {
+        for ring in self.all_rings().iter().filter(|ring| ring.is_whole()) {
             for buffer in ring.buffers() {
                 self.drain_buffer(buffer, take);
             }
@@ -140,6 +155,10 @@ impl OpenChannel {
             // SAFETY: the number is of a closed packet that is not released yet, and the draining lock is held. Under overwrite
             // this runs from `finish` only, when the owners are outside.
             let (bytes, events_before, events_after) = unsafe { buffer.packet(number) };
+            // Memory that was lost just now: that is no packet any more.
+            if bytes.len() < HEADER_SIZE || events_before > events_after {
+                return;
+            }
             failpoint!(DrainBegun, stream.instance);
             take(Packet { stream, bytes, events_before, events_after });
             failpoint!(DrainTaken, stream.instance);
@@ -158,7 +177,8 @@ impl OpenChannel {
     ///
     /// # Errors
     ///
-    /// If somebody is subscribed still, or if it cannot be known that nobody is writing; nothing is drained then.
+    /// If somebody is subscribed still, or if it cannot be known that nobody is writing; nothing is drained then. If memory of a ring
+    /// was lost (see [`RingMemory::is_whole`](super::RingMemory::is_whole)); all others are drained.
     pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) -> Result<(), FinishError> {
         if !self.attachment.is_attached() {
             return Err(FinishError::Forked);
@@ -182,7 +202,8 @@ impl OpenChannel {
             }
         }
         self.drain_closed(&mut take);
-        for buffer in rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
+        let whole = rings.iter().filter(|ring| ring.is_whole());
+        for buffer in whole.flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
             let account = buffer.account();
             let bytes = buffer.last_packet(end);
             let stream = StreamId { class: self.class, instance: buffer.instance() };
@@ -194,7 +215,8 @@ impl OpenChannel {
             let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
-        Ok(())
+        let is_whole = self.orphans_are_whole() && rings.iter().all(|ring| ring.is_whole());
+        if is_whole { Ok(()) } else { Err(FinishError::MemoryLost) }
     }
 }
 
@@ -210,6 +232,8 @@ pub enum FinishError {
     Forked,
     /// The kernel refuses the fence that a grace period begins with, which it allowed before: somebody may be writing.
     NoGracePeriod,
+    /// Memory of a ring was lost, and with it what the ring held and counted. The other rings were drained.
+    MemoryLost,
 }
 
 impl fmt::Display for FinishError {
@@ -218,6 +242,7 @@ impl fmt::Display for FinishError {
             Self::Subscribed => "the channel has subscriptions still: end them first",
             Self::InsideProbe => "a channel cannot be finished inside a probe, which it would have to wait for",
             Self::Forked => "the channel's rings belong to the process that this one was forked from",
+            Self::MemoryLost => "memory of a ring was lost, and with it what the ring held and counted",
             Self::NoGracePeriod => "the kernel refuses membarrier, which it allowed before: somebody may be writing",
         })
     }

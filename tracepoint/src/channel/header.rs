@@ -187,6 +187,11 @@ impl Mapped {
         Ok(mapped)
     }
 
+    /// Whether nothing of the memory was lost.
+    pub(super) fn is_whole(&self) -> bool {
+        self.memory.is_whole()
+    }
+
     pub(super) fn header(&self) -> &Header {
         // SAFETY: the memory is at least as large as the layout, which begins with a header, aligned, zero or written by this
         // type (all bytes are valid atomics), and lives as long as `self`.

@@ -16,6 +16,12 @@ pub unsafe trait RingMemory: Send + Sync {
     fn base(&self) -> NonNull<u8>;
     /// How many bytes there are.
     fn len(&self) -> usize;
+    /// Whether the bytes are still those that were stored there. Where they were lost, as those of a file that was cut off, others may
+    /// stand in their place, zero at first, as long as that is said here: the ring is given up then, and what it held is lost. Once
+    /// not whole, never whole again.
+    fn is_whole(&self) -> bool {
+        true
+    }
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0

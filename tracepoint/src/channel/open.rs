@@ -250,6 +250,11 @@ impl OpenChannel {
         self.orphans.header().main_counters.discarded.get()
     }
 
+    /// Whether nothing was lost of what threads without a ring counted.
+    pub(super) fn orphans_are_whole(&self) -> bool {
+        self.orphans.is_whole()
+    }
+
     /// What was fired, recorded and lost so far. In a forked child, what was lost there.
     pub fn account(&self) -> ChannelAccount {
         let given = self.events.load(Ordering::Relaxed) as usize;

@@ -20,7 +20,7 @@ pub(super) struct Ring {
     header: NonNull<Header>,
     account: NonNull<[EventCounters]>,
     /// Keeps the memory of all of these; dropped after them.
-    _memory: Mapped,
+    memory: Mapped,
 }
 
 // SAFETY: the pointers are to the ring's own memory, which moves with it.
@@ -71,7 +71,7 @@ impl Ring {
             )
         };
         let (header, account) = (NonNull::from(header), NonNull::from(memory.account()));
-        Ok(Self { main: main.waiting(patience), nested, header, account, _memory: memory })
+        Ok(Self { main: main.waiting(patience), nested, header, account, memory })
     }
 
     #[inline(always)]
@@ -161,6 +161,11 @@ impl Ring {
 
     pub(super) fn has_ended(&self) -> bool {
         self.header().state.has_ended()
+    }
+
+    /// Whether nothing of its memory was lost. If something was, nothing in it means anything, and it is used no further.
+    pub(super) fn is_whole(&self) -> bool {
+        self.memory.is_whole()
     }
 
     /// Makes the ring of an ended thread ready for another: its open packets are closed, the streams go on.
