@@ -1,7 +1,7 @@
 //! The background thread of a session: it moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
 use crate::tsc;
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -50,8 +50,13 @@ impl DrainThread {
 
 fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
     tracepoint::private::never_trace_this_thread();
-    // The program's signals are for the program's threads. Should this fail, a handler runs here, as it may on any thread.
-    let _ = SigSet::all().thread_block();
+    // The program's signals are for the program's threads, but for those that this thread makes itself, which end the program where
+    // they are blocked. Should this fail, a handler runs here, as it may on any thread.
+    let mut theirs = SigSet::all();
+    for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
+        theirs.remove(own);
+    }
+    let _ = theirs.thread_block();
     let _attending = drain.lock().unwrap_or_else(PoisonError::into_inner).attend();
     let mut pause = IDLE;
     let mut looked = Instant::now();

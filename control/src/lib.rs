@@ -30,7 +30,7 @@
 //!
 //! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
 
-// Allowed in one module, which maps the files of rings.
+// Allowed in two modules: the one that maps the files of rings, and the one that guards the mappings.
 #![deny(unsafe_code)]
 
 mod boot_file;

@@ -2,6 +2,7 @@
 //!
 //! `docs/format-ring.md` describes the files. The ring writes all of it but the identity, which says whose the ring is.
 
+mod guard;
 mod identity;
 mod mapping;
 
@@ -14,6 +15,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracepoint::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
@@ -36,20 +38,27 @@ pub(crate) struct RingFiles {
     identity: Identity,
     /// How many bytes the rings of all processes of the session may take together.
     cap: u64,
+    /// Counts pages of files that were cut off; `None` if the program may end then.
+    cut_off: Option<Arc<AtomicU64>>,
     /// When the last ring was refused, and why.
     refused: Mutex<Option<(Instant, io::ErrorKind, String)>>,
 }
 
 impl RingFiles {
-    /// Files in `dir`, for the session called `session`.
-    pub(crate) fn new(dir: Arc<ProcessDir>, session: &str, cap: u64) -> Self {
+    /// Files in `dir`, for the session called `session`. With `cut_off` they may be cut off while the session runs.
+    pub(crate) fn new(dir: Arc<ProcessDir>, session: &str, cap: u64, cut_off: Option<Arc<AtomicU64>>) -> Self {
         let identity = Identity::of_this_process(session, &dir.metadata_path());
-        Self { dir, identity, cap, refused: Mutex::new(None) }
+        Self { dir, identity, cap, cut_off, refused: Mutex::new(None) }
     }
 
     fn make(&self, name: &str, request: RingRequest<'_>) -> io::Result<Mapping> {
         let file = self.dir.make_counted(name, request.len as u64, self.cap)?;
-        let mapped = allocate(&file, request.len as u64).and_then(|()| Mapping::of(&file, request.len));
+        let map = || {
+            let mut mapping = Mapping::of(&file, request.len)?;
+            self.cut_off.as_ref().map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
+            Ok(mapping)
+        };
+        let mapped = allocate(&file, request.len as u64).and_then(|()| map());
         let mut mapping = mapped.inspect_err(|_| self.dir.dir().remove_file(name))?;
         mapping.write(RING_IDENTITY.start, &self.identity.page(request.channel));
         Ok(mapping)

@@ -17,6 +17,7 @@ use crate::drain_thread::DrainThread;
 use crate::session_dir::ProcessDir;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tracepoint::channel::OpenChannel;
@@ -56,6 +57,8 @@ struct Running {
     channel: Arc<OpenChannel>,
     /// Where the rings are; `None` if they are in memory.
     dir: Option<Arc<ProcessDir>>,
+    /// Counts pages of rings that were cut off.
+    cut_off: Option<Arc<AtomicU64>>,
 }
 
 impl Session {
@@ -101,8 +104,10 @@ impl Session {
         if tracepoint::in_probe() {
             return Err(SessionError::InsideProbe { name: self.name.clone() });
         }
+        let cut_off = self.running.as_ref().and_then(|running| running.cut_off.clone());
         let reports = self.running.take().map(Running::stop).unwrap_or_default();
-        Summary::new(self.name.clone(), reports)
+        let cut_off_pages = cut_off.map_or(0, |pages| pages.load(Ordering::Relaxed));
+        Summary::new(self.name.clone(), reports, cut_off_pages)
     }
 
     fn is_ours(&self) -> bool {
@@ -131,7 +136,7 @@ impl Drop for Session {
 
 impl Running {
     fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
-        let Self { subscriptions, thread, drain, channel, dir } = self;
+        let Self { subscriptions, thread, drain, channel, dir, .. } = self;
         // Waits for a grace period: from here on nothing is written into the rings.
         Subscription::end_all(subscriptions);
         thread.stop();

@@ -1,12 +1,15 @@
-//! The one module of this crate with `unsafe` in it: a file as memory.
+//! A file as memory.
 #![expect(unsafe_code, reason = "that mapped bytes are as RingMemory promises is for us to say, not for the compiler")]
 
+use super::guard::Guarded;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::process;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tracepoint::channel::RingMemory;
 
 /// The smallest page of all machines.
@@ -19,6 +22,8 @@ pub(super) struct Mapping {
     base: NonNull<u8>,
     /// The process that mapped it.
     process: u32,
+    /// `None` if it must not be cut off.
+    guarded: Option<Guarded>,
 }
 
 impl Mapping {
@@ -26,10 +31,16 @@ impl Mapping {
     pub(super) fn of(file: &File, len: usize) -> io::Result<Self> {
         let map = MmapOptions::new().len(len).map_raw(file)?;
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mapping = Self { map: ManuallyDrop::new(map), base, process: process::id() };
+        let mapping = Self { map: ManuallyDrop::new(map), base, process: process::id(), guarded: None };
         mapping.map.advise(Advice::DontFork)?;
         mapping.make_resident()?;
         Ok(mapping)
+    }
+
+    /// From here on the file may be cut off; how many pages were replaced then is added to `sum`.
+    pub(super) fn guard(&mut self, sum: &Arc<AtomicU64>) -> io::Result<()> {
+        self.guarded = Some(Guarded::new(self.base.as_ptr().addr(), self.map.len(), sum)?);
+        Ok(())
     }
 
     fn make_resident(&self) -> io::Result<()> {
@@ -62,6 +73,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // Guarded until nobody uses it; not while something else may be mapped there.
+        self.guarded = None;
         // A child has a hole there, or by now something else of its own, which is not ours to unmap.
         if process::id() == self.process {
             // SAFETY: dropped here only, and not used afterwards.
@@ -79,7 +92,8 @@ unsafe impl Sync for Mapping {}
 // SAFETY: `of` mapped `len` bytes, readable and writable, at a multiple of the page size, which is one of 4096; they stay
 // mapped until the value is dropped. The file was made by this process for this mapping alone, under a name that did not exist,
 // in a directory that is this user's only; nobody else here has it open or mapped. Other processes of the user could write to
-// it, or cut it off, if they wanted to do harm, as they could write to this process's memory. Its room was taken beforehand, so
+// it if they wanted to do harm, as they could write to this process's memory, or cut it off, which ends this process by a signal,
+// or, where the mapping is guarded, is told by `is_whole`. Its room was taken beforehand, so
 // that no store finds the file system full. It is zero but for the identity, the one thing that is written, by the module
 // above, and resident.
 unsafe impl RingMemory for Mapping {
@@ -89,6 +103,10 @@ unsafe impl RingMemory for Mapping {
 
     fn len(&self) -> usize {
         self.map.len()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.guarded.as_ref().is_none_or(Guarded::is_whole)
     }
 }
 

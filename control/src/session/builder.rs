@@ -114,6 +114,20 @@ impl SessionBuilder {
         self
     }
 
+    /// Whether the program goes on if somebody cuts off a file of its rings (`truncate`, `> FILE`) while the session runs: no, unless told
+    /// otherwise, as with any file that is mapped; the next event or look at the ring then ends it by SIGBUS.
+    ///
+    /// With `true`, a handler of SIGBUS is installed when the session starts. It puts empty memory where the file's was and counts the
+    /// pages ([`Summary::cut_off_pages`](super::Summary::cut_off_pages)); the ring is given up with all that it held and counted, its
+    /// thread gets another one within some 10 ms, and the account says that it is not complete. Signals of other origin go to
+    /// the handler that was there before. The handler stays; whoever installs another one later should hand on to it. Costs nothing
+    /// at an event. At most 4096 rings of a process are guarded; more are not made.
+    #[must_use]
+    pub fn survive_cut_off_rings(mut self, survive: bool) -> Self {
+        self.rings.survive_cut_off(survive);
+        self
+    }
+
     /// Of how many processes of this session that died the rings are kept, for `tracectl recover`: of the newest 8 unless told
     /// otherwise. Older ones are removed when the session starts.
     #[must_use]
@@ -186,7 +200,8 @@ impl SessionBuilder {
         let subscribers =
             subscribers.into_iter().map(|(marker, id)| (marker, Subscriber::record(Arc::clone(&channel), id)));
         let subscriptions = Subscription::start_all(subscribers)?;
-        let running = Running { subscriptions, thread, drain, channel, dir: unfinished.started() };
+        let running =
+            Running { subscriptions, thread, drain, channel, dir: unfinished.started(), cut_off: self.rings.cut_off() };
         Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
     }
 }

@@ -4,6 +4,7 @@ use crate::ring_files::RingFiles;
 use crate::session_dir::{Options, Place, ProcessDir, RingDirError};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tracepoint::channel::{AnonymousMemory, MemorySource};
 
 /// Where the rings are, and how much they may take.
@@ -12,12 +13,14 @@ pub(super) struct Rings {
     in_memory: bool,
     options: Options,
     memory_cap: u64,
+    /// Counts pages of files that were cut off; `None` if the program may end then.
+    cut_off: Option<Arc<AtomicU64>>,
 }
 
 impl Default for Rings {
     fn default() -> Self {
         let options = Options { place: Place::RunDir, allow_disk: false, keep_dead: 8 };
-        Self { in_memory: false, options, memory_cap: 1 << 30 }
+        Self { in_memory: false, options, memory_cap: 1 << 30, cut_off: None }
     }
 }
 
@@ -43,6 +46,15 @@ impl Rings {
         self.memory_cap = bytes;
     }
 
+    pub(super) fn survive_cut_off(&mut self, survive: bool) {
+        self.cut_off = survive.then(Arc::default);
+    }
+
+    /// How many pages were cut off so far, where that is survived.
+    pub(super) fn cut_off(&self) -> Option<Arc<AtomicU64>> {
+        self.cut_off.clone()
+    }
+
     /// Makes the directory for them in the session called `session`, if they are to be in files.
     pub(super) fn make_dir(&self, session: &str) -> Result<Option<Arc<ProcessDir>>, RingDirError> {
         if self.in_memory {
@@ -54,7 +66,7 @@ impl Rings {
     /// Where their memory comes from: files in `dir`, if there is one.
     pub(super) fn source(&self, dir: Option<&Arc<ProcessDir>>, session: &str) -> Box<dyn MemorySource> {
         match dir {
-            Some(dir) => Box::new(RingFiles::new(Arc::clone(dir), session, self.memory_cap)),
+            Some(dir) => Box::new(RingFiles::new(Arc::clone(dir), session, self.memory_cap, self.cut_off())),
             None => Box::new(AnonymousMemory),
         }
     }

@@ -38,13 +38,16 @@ pub struct Summary {
     pub accounts: Vec<(String, Account)>,
     /// Bytes that all sinks together took.
     pub bytes: u64,
+    /// Pages of ring files that were cut off while the session ran, where that is
+    /// [survived](super::SessionBuilder::survive_cut_off_rings). If there were any, the accounts are not complete.
+    pub cut_off_pages: u64,
 }
 
 impl Summary {
     /// The summary, or an error with it if a sink failed.
-    pub(super) fn new(session: String, reports: Vec<SinkReport>) -> Result<Self, SessionError> {
+    pub(super) fn new(session: String, reports: Vec<SinkReport>, cut_off_pages: u64) -> Result<Self, SessionError> {
         let mut failures = Vec::new();
-        let mut summary = Self { session, accounts: Vec::new(), bytes: 0 };
+        let mut summary = Self { session, accounts: Vec::new(), bytes: 0, cut_off_pages };
         for report in reports {
             summary.bytes += report.bytes;
             summary.accounts.push((report.name.clone(), report.account));

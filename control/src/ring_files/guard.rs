@@ -1,0 +1,205 @@
+//! Survives a ring file that is cut off while it is mapped: whoever touches what is gone gets SIGBUS, whose action is to end the program.
+//!
+//! A handler puts an empty page of memory where the file's was, counts it, and lets the thread go on; the ring then says that it is not
+//! whole, and is given up. The handler touches nothing but a table of atomics, and makes system calls that signal handlers may make.
+//! Signals of other origin go to the handler that was there before.
+#![expect(unsafe_code, reason = "signal handlers have no safe interface, and what they may do is for us to say")]
+
+use nix::libc::{self, c_int, c_void, siginfo_t};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use std::io;
+use std::mem::{MaybeUninit, transmute};
+use std::process;
+use std::ptr::{self, without_provenance_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// How many mappings can be guarded at a time.
+const MAX: usize = 4096;
+
+/// A mapping that is guarded.
+struct Entry {
+    /// Its first byte; 0: none, 1: none any more or not yet.
+    start: AtomicUsize,
+    /// Behind its last byte.
+    end: AtomicUsize,
+    /// How many of its pages were replaced.
+    replaced: AtomicU64,
+    /// The session's sum of these. Kept by the entry's [`Guarded`].
+    sum: AtomicPtr<AtomicU64>,
+}
+
+const FREE: usize = 0;
+const TAKEN: usize = 1;
+
+static TABLE: [Entry; MAX] = [const {
+    Entry {
+        start: AtomicUsize::new(FREE),
+        end: AtomicUsize::new(0),
+        replaced: AtomicU64::new(0),
+        sum: AtomicPtr::new(ptr::null_mut()),
+    }
+}; MAX];
+
+/// The process whose mappings these are: a forked child has none of them, and perhaps others at their addresses.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// What was to happen at SIGBUS before. Set before the handler is.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Guards a mapping for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    index: usize,
+    /// Kept for the entry.
+    _sum: Arc<AtomicU64>,
+}
+
+impl Guarded {
+    /// Guards `len` bytes from `start` on, whole pages; what is replaced is added to `sum`.
+    pub(super) fn new(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
+        install()?;
+        // B2: Acquire pairs with the Release in `drop`: the entry is that of one mapping at a time.
+        let take =
+            |entry: &Entry| entry.start.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let Some(index) = TABLE.iter().position(take) else {
+            return Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                format!("no more than {MAX} rings can be guarded"),
+            ));
+        };
+        let entry = &TABLE[index];
+        entry.end.store(start + len, Ordering::Relaxed);
+        entry.replaced.store(0, Ordering::Relaxed);
+        entry.sum.store(Arc::as_ptr(sum).cast_mut(), Ordering::Relaxed);
+        // B1: Release pairs with the Acquire load in `entry_of`.
+        entry.start.store(start, Ordering::Release);
+        Ok(Self { index, _sum: Arc::clone(sum) })
+    }
+
+    /// Whether no page was replaced.
+    pub(super) fn is_whole(&self) -> bool {
+        TABLE[self.index].replaced.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // B2.
+        TABLE[self.index].start.store(FREE, Ordering::Release);
+    }
+}
+
+/// The entry of the mapping that `address` is in.
+fn entry_of(address: usize) -> Option<&'static Entry> {
+    TABLE.iter().find(|entry| {
+        // B1. An entry that changes meanwhile is of a mapping that is made or goes: nobody touches that.
+        let start = entry.start.load(Ordering::Acquire);
+        let end = entry.end.load(Ordering::Acquire);
+        start > TAKEN && (start..end).contains(&address) && entry.start.load(Ordering::Relaxed) == start
+    })
+}
+
+/// Puts an empty page where the file's was, if there was one of ours at `address`.
+fn replace(address: usize) -> bool {
+    if PROCESS.load(Ordering::Relaxed) != process::id() {
+        return false;
+    }
+    let Some(entry) = entry_of(address) else { return false };
+    let size = rustix::param::page_size();
+    let page = without_provenance_mut::<c_void>(address & !(size - 1));
+    // SAFETY: the page is of a mapping of ours that is in use just now, since a thread of this process touched it: it is not unmapped
+    // before that thread goes on. What was in it is gone, with the file's end; all who refer to it do so by raw pointers and as
+    // atomics (`RingMemory`), to whom any bytes are valid.
+    let mapped =
+        unsafe { mmap_anonymous(page, size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED) };
+    if mapped.is_err() {
+        return false;
+    }
+    // SAFETY: the page that was just mapped. Like the mapping around it, it is not for forked children; should that fail, a child has
+    // a page of memory that nobody uses.
+    let _ = unsafe { madvise(page, size, Advice::LinuxDontFork) };
+    entry.replaced.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the mapping is in use, and with it its `Guarded`, which keeps the sum.
+    if let Some(sum) = unsafe { entry.sum.load(Ordering::Relaxed).as_ref() } {
+        sum.fetch_add(1, Ordering::Relaxed);
+    }
+    true
+}
+
+/// The handler. Async-signal-safe: atomics, and calls of the kernel that leave `errno` alone, but for those of `hand_on`.
+extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel gives a valid `siginfo_t` to a handler that was installed with SA_SIGINFO.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    // Of a page that is not in the file; others are sent by somebody, or tell of broken memory.
+    if code == libc::BUS_ADRERR && replace(address) {
+        return;
+    }
+    hand_on(signal, code, info, context);
+}
+
+/// Does what would have happened without us.
+fn hand_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let Some(previous) = PREVIOUS.get() else { return };
+    let is_sent = code <= 0;
+    match previous.sa_sigaction {
+        libc::SIG_IGN if is_sent => {}
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: sets the default action and, where the signal does not come again by itself at the instruction that faulted,
+            // sends it to this thread, which gets it when the handler returns. All of these are async-signal-safe.
+            unsafe {
+                let mut default = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+                default.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &raw const default, ptr::null_mut());
+                if is_sent {
+                    libc::raise(signal);
+                }
+            }
+        }
+        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: whoever installed the handler said by SA_SIGINFO that it is one of this type; it gets what the kernel gave us.
+            unsafe {
+                transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(handler)(signal, info, context);
+            };
+        }
+        handler => {
+            // SAFETY: as above, without SA_SIGINFO.
+            unsafe { transmute::<usize, extern "C" fn(c_int)>(handler)(signal) };
+        }
+    }
+}
+
+/// Installs the handler, once in a process; it stays.
+fn install() -> io::Result<()> {
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let is_installed = || PROCESS.load(Ordering::Relaxed) == process::id();
+    if is_installed() {
+        return Ok(());
+    }
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_installed() {
+        return Ok(());
+    }
+    let call = |new: *const libc::sigaction, old: *mut libc::sigaction| {
+        // SAFETY: both are null or valid for the call, and a new handler is `handle`, of the type that SA_SIGINFO says.
+        if unsafe { libc::sigaction(libc::SIGBUS, new, old) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // A child that was forked has the handler already, and what was before it.
+    if PREVIOUS.get().is_none() {
+        // SAFETY: integers and a pointer that may be null; zero is a value of each.
+        let mut previous = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+        call(ptr::null(), &raw mut previous)?;
+        let mut ours = previous;
+        ours.sa_sigaction = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+        // On a stack of its own where there is one, as handlers of overflows want it. What the one before blocks is blocked for both.
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        PREVIOUS.get_or_init(|| previous);
+        call(&raw const ours, ptr::null_mut())?;
+    }
+    // What stands in the table of a forked child is its parent's.
+    for entry in &TABLE {
+        entry.start.store(FREE, Ordering::Relaxed);
+    }
+    PROCESS.store(process::id(), Ordering::Relaxed);
+    Ok(())
+}
