@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# All tests, as CI runs them. `--long` adds the campaigns: a million probe changes, every cell of the matrix, ten thousand kills, mutated
-# models, ten minutes of fuzzing for each decoder.
+# All tests, as CI runs them. `--long` adds the campaigns: a million probe changes, ten thousand kills, threads and processes, a
+# thousand snapshots, two thousand programs, every cell of the matrix, mutated models, ten minutes of fuzzing for each decoder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 long=
 case "${1-}" in
     "") ;;
-    --long) long=--long; export TRACEPOINT_ROUNDS=500000 ;;
+    --long)
+        long=--long
+        export TRACEPOINT_ROUNDS=500000 TRACEPOINT_THREADS=10000 TRACEPOINT_PROCESSES=10000 TRACEPOINT_SNAPSHOTS=1000
+        export TRACEPOINT_PROGRAMS=2000
+        ;;
     *) echo "usage: scripts/test.sh [--long]" >&2; exit 2 ;;
 esac
 
