@@ -20,6 +20,7 @@ pub(crate) struct Policy {
 pub(crate) const POLICIES: &[Policy] = &[
     Policy { name: "discard", channel: Channel::discard, drained: true },
     Policy { name: "overwrite", channel: Channel::overwrite, drained: false },
+    Policy { name: "wait", channel: |size| Channel::wait(size, Duration::from_millis(50)), drained: true },
 ];
 
 /// The threads that record.
