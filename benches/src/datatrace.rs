@@ -1,0 +1,68 @@
+//! What the Data-Trace library costs, each figure next to the plain thing that does the same: `datatrace [ROUNDS [DIRECTORY]]`
+//! prints tables. Files are made in DIRECTORY, or the place for temporary files.
+//!
+//! The two sides of a comparison take turns; a figure is the median of its rounds, a ratio the median of the rounds' ratios.
+
+#[path = "datatrace/bytes.rs"]
+mod bytes;
+#[path = "datatrace/entries.rs"]
+mod entries;
+#[path = "datatrace/mapped.rs"]
+mod mapped;
+
+use rustix::time::{ClockId, clock_gettime};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let rounds = arguments.next().map_or(Ok(15), |n| n.parse());
+    let directory = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    let (Ok(rounds @ 1..), None) = (rounds, arguments.next()) else {
+        eprintln!("usage: datatrace [ROUNDS [DIRECTORY]]");
+        return ExitCode::from(2);
+    };
+    let place = tempfile::tempdir_in(&directory).expect("a directory for files");
+    bytes::compare(place.path(), rounds);
+    println!();
+    entries::compare(place.path(), rounds);
+    ExitCode::SUCCESS
+}
+
+/// One side of a comparison: runs once in a directory, and says how long what counts of it took.
+type Side<'a> = (&'a str, &'a dyn Fn(&Path) -> Duration);
+
+/// Runs all sides in turns. For each: the median, and the median of its ratio to the first.
+fn take_turns(place: &Path, rounds: usize, sides: &[Side]) -> Vec<(Duration, f64)> {
+    let mut times = vec![Vec::new(); sides.len()];
+    for round in 0..=rounds {
+        for ((_, side), times) in sides.iter().zip(&mut times) {
+            let time = side(place);
+            // The first round only warms up.
+            if round > 0 {
+                times.push(time);
+            }
+        }
+    }
+    let first = times[0].clone();
+    let of = |times: &mut Vec<Duration>| {
+        let mut ratios: Vec<f64> =
+            times.iter().zip(&first).map(|(time, first)| time.as_secs_f64() / first.as_secs_f64()).collect();
+        ratios.sort_by(f64::total_cmp);
+        times.sort();
+        (times[times.len() / 2], ratios[ratios.len() / 2])
+    };
+    times.iter_mut().map(of).collect()
+}
+
+/// Processor time of this thread: writes go to the page cache, and what other programs do meanwhile is not counted.
+fn timed(work: impl FnOnce()) -> Duration {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+    };
+    let start = now();
+    work();
+    now().saturating_sub(start)
+}

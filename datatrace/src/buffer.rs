@@ -1,0 +1,77 @@
+//! The buffer of a trace object, the original's `buffer`, `current` and `last`: one slot as it will be in the file.
+
+/// Copies into the page cache are about twice as fast when source and destination are equally far from a multiple of this.
+const ALIGNMENT: usize = 64;
+
+/// A slot's bytes in memory, as far from an aligned address as they will be in the file. It is never full between calls.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    memory: Box<[u8]>,
+    /// Where the slot begins in `memory`, where its next entry goes, and where it ends.
+    start: usize,
+    next: usize,
+    end: usize,
+    frame: usize,
+    logsize: usize,
+}
+
+impl Buffer {
+    /// An empty buffer, whose slot will be at `offset` of the file.
+    pub(crate) fn new(logsize: usize, frame: usize, offset: u64) -> Self {
+        let memory = vec![0; logsize + ALIGNMENT].into_boxed_slice();
+        let mut buffer = Self { memory, start: 0, next: 0, end: 0, frame, logsize };
+        buffer.clear(offset);
+        buffer
+    }
+
+    /// Empties the buffer for the slot at `offset` of the file.
+    pub(crate) fn clear(&mut self, offset: u64) {
+        let wanted = (offset % ALIGNMENT as u64) as usize;
+        let is = self.memory.as_ptr().addr() % ALIGNMENT;
+        self.start = (ALIGNMENT + wanted - is) % ALIGNMENT;
+        self.next = self.start + self.frame;
+        self.end = self.start + self.logsize;
+    }
+
+    /// The bytes of the next entry, which are in the buffer now; `None`, and nothing is, if they would fill it or do not fit.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, length: usize) -> Option<&mut [u8]> {
+        let from = self.next;
+        if length >= self.end - from {
+            return None;
+        }
+        self.next = from + length;
+        Some(&mut self.memory[from..from + length])
+    }
+
+    /// Takes the bytes that fill it, [`Self::room`] of them.
+    pub(crate) fn fill(&mut self, bytes: &[u8]) {
+        self.memory[self.next..self.end].copy_from_slice(bytes);
+        self.next = self.end;
+    }
+
+    /// Forgets the entries' bytes behind the first `length`.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.next = self.start + self.frame + length;
+    }
+
+    /// Bytes that a slot has for entries.
+    pub(crate) fn capacity(&self) -> usize {
+        self.logsize - self.frame
+    }
+
+    /// Bytes that are left for entries.
+    pub(crate) fn room(&self) -> usize {
+        self.end - self.next
+    }
+
+    /// Entries' bytes that are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.next - self.start - self.frame
+    }
+
+    /// The slot as far as it is used, with the room for its frame.
+    pub(crate) fn slot_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.next]
+    }
+}

@@ -1,0 +1,240 @@
+//! What the bytes of an entry mean: a text that names fields and types.
+//!
+//! `src:u32/x len:u16 u8 f64 digest:[20]`: fields in their order, separated by spaces or commas, each a type, with a name in front and
+//! `/x` behind if it is to be shown in hexadecimal. Types are `u8` to `u128`, `i8` to `i128`, `f32`, `f64`, `bool`, and `[N]` for N
+//! bytes as they are.
+
+use crate::read::{DtReader, ReadError};
+use crate::tagged::tagged;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The tag of the postamble that holds a file's format.
+pub const FORMAT_TAG: [u8; 4] = *b"form";
+/// The most bytes that an entry may have.
+const MAX_SIZE: usize = 1 << 20;
+
+/// The fields of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    fields: Vec<Field>,
+}
+
+/// One field of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name; `argN`, from 1, if the format gives none.
+    pub name: String,
+    kind: Kind,
+    hex: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Unsigned(usize),
+    Signed(usize),
+    Float32,
+    Float64,
+    Bool,
+    Bytes(usize),
+}
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// Of `u8` to `u128`, and whether it is to be shown in hexadecimal.
+    Unsigned(u128, bool),
+    /// Of `i8` to `i128`.
+    Signed(i128),
+    /// Of `f32`.
+    Float32(f32),
+    /// Of `f64`.
+    Float64(f64),
+    /// Of `bool`: any byte but 0 is true.
+    Bool(bool),
+    /// Of `[N]`.
+    Bytes(Vec<u8>),
+}
+
+/// A text is no format.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("column {column}: {reason}")]
+pub struct FormatError {
+    /// Where in the text, in characters from 1.
+    pub column: usize,
+    /// What is wrong, and what was expected.
+    pub reason: String,
+}
+
+impl Kind {
+    fn size(self) -> usize {
+        match self {
+            Self::Unsigned(size) | Self::Signed(size) | Self::Bytes(size) => size,
+            Self::Float32 => 4,
+            Self::Float64 => 8,
+            Self::Bool => 1,
+        }
+    }
+
+    fn value(self, bytes: &[u8], hex: bool) -> FieldValue {
+        let number = || bytes.iter().rev().fold(0, |all: u128, byte| all << 8 | u128::from(*byte));
+        match self {
+            Self::Unsigned(_) => FieldValue::Unsigned(number(), hex),
+            // What is hexadecimal shows the bits.
+            Self::Signed(_) if hex => FieldValue::Unsigned(number(), true),
+            Self::Signed(size) => {
+                let unused = 128 - 8 * size as u32;
+                FieldValue::Signed(number().cast_signed() << unused >> unused)
+            }
+            Self::Float32 => FieldValue::Float32(f32::from_bits(number() as u32)),
+            Self::Float64 => FieldValue::Float64(f64::from_bits(number() as u64)),
+            Self::Bool => FieldValue::Bool(number() != 0),
+            Self::Bytes(_) => FieldValue::Bytes(bytes.to_vec()),
+        }
+    }
+}
+
+impl Format {
+    /// Bytes of an entry.
+    pub fn size(&self) -> usize {
+        self.fields.iter().map(|field| field.kind.size()).sum()
+    }
+
+    /// The fields of an entry whose bytes are `entry`.
+    ///
+    /// # Panics
+    ///
+    /// If `entry` does not have [`size`](Self::size) bytes.
+    pub fn values<'a>(&'a self, mut entry: &'a [u8]) -> impl Iterator<Item = (&'a Field, FieldValue)> + 'a {
+        assert_eq!(entry.len(), self.size(), "an entry of this format");
+        self.fields.iter().map(move |field| {
+            let (bytes, rest) = entry.split_at(field.kind.size());
+            entry = rest;
+            (field, field.kind.value(bytes, field.hex))
+        })
+    }
+
+    /// A tagged postamble that says that the entries of its file have this format. To be found it is inserted in front of postambles
+    /// without a tag.
+    pub fn to_postamble(&self) -> Vec<u8> {
+        tagged(FORMAT_TAG, self.to_string().as_bytes())
+    }
+}
+
+impl DtReader {
+    /// The format that the file's postambles tell, if one does; of several the last.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Io`]; [`ReadError::Postamble`] if it is no format.
+    pub fn format(&self) -> Result<Option<Format>, ReadError> {
+        let mut last = None;
+        for tagged in self.tagged_postambles() {
+            let tagged = tagged?;
+            if tagged.tag == FORMAT_TAG {
+                last = Some(tagged);
+            }
+        }
+        let Some(tagged) = last else {
+            return Ok(None);
+        };
+        let wrong = |reason| ReadError::Postamble { path: self.path().to_owned(), offset: tagged.offset, reason };
+        let text = std::str::from_utf8(&tagged.contents).map_err(|error| wrong(format!("the format: {error}")))?;
+        text.parse().map(Some).map_err(|error| wrong(format!("the format: {error}")))
+    }
+}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        let mut fields = Vec::new();
+        let separates = |c: char| c == ',' || c.is_whitespace();
+        let mut column = 1;
+        for part in text.split(separates) {
+            if !part.is_empty() {
+                let field = parse_field(part, fields.len() + 1).map_err(|reason| FormatError { column, reason })?;
+                fields.push(field);
+            }
+            column += part.chars().count() + 1;
+        }
+        let format = Self { fields };
+        let size = format.fields.iter().try_fold(0usize, |all, field| all.checked_add(field.kind.size()));
+        match size {
+            Some(1..=MAX_SIZE) => Ok(format),
+            Some(0) => {
+                Err(FormatError { column, reason: "there is no field; expected a type, as in `len:u16`".into() })
+            }
+            _ => Err(FormatError { column, reason: format!("an entry would have more than {MAX_SIZE} bytes") }),
+        }
+    }
+}
+
+fn parse_field(text: &str, number: usize) -> Result<Field, String> {
+    let (name, kind) = match text.split_once(':') {
+        Some(("", _)) => return Err(format!("expected a name in front of the colon in `{text}`")),
+        Some((name, kind)) => (name.to_owned(), kind),
+        None => (format!("arg{number}"), text),
+    };
+    let (kind, hex) = kind.strip_suffix("/x").map_or((kind, false), |kind| (kind, true));
+    let kind = match kind {
+        "u8" => Kind::Unsigned(1),
+        "u16" => Kind::Unsigned(2),
+        "u32" => Kind::Unsigned(4),
+        "u64" => Kind::Unsigned(8),
+        "u128" => Kind::Unsigned(16),
+        "i8" => Kind::Signed(1),
+        "i16" => Kind::Signed(2),
+        "i32" => Kind::Signed(4),
+        "i64" => Kind::Signed(8),
+        "i128" => Kind::Signed(16),
+        "f32" => Kind::Float32,
+        "f64" => Kind::Float64,
+        "bool" => Kind::Bool,
+        other => match other.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')?.parse().ok()) {
+            Some(size @ 1..=MAX_SIZE) => Kind::Bytes(size),
+            _ => {
+                return Err(format!("`{other}` is no type; expected u8 to u128, i8 to i128, f32, f64, bool or [N]"));
+            }
+        },
+    };
+    Ok(Field { name, kind, hex })
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, field) in self.fields.iter().enumerate() {
+            let space = if number == 0 { "" } else { " " };
+            write!(f, "{space}{}:{}{}", field.name, field.kind, if field.hex { "/x" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsigned(size) => write!(f, "u{}", 8 * size),
+            Self::Signed(size) => write!(f, "i{}", 8 * size),
+            Self::Float32 => f.write_str("f32"),
+            Self::Float64 => f.write_str("f64"),
+            Self::Bool => f.write_str("bool"),
+            Self::Bytes(size) => write!(f, "[{size}]"),
+        }
+    }
+}
+
+impl fmt::Display for FieldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsigned(value, true) => write!(f, "{value:#x}"),
+            Self::Unsigned(value, false) => write!(f, "{value}"),
+            Self::Signed(value) => write!(f, "{value}"),
+            Self::Float32(value) => write!(f, "{value}"),
+            Self::Float64(value) => write!(f, "{value}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The trace object, the original's `dt`: a name, a file, a buffer, postambles, a close function; one of a list.
+
+use crate::entry::{Entry, numbered};
+use crate::error::Error;
+use crate::header::Header;
+use crate::list;
+use crate::naming;
+use crate::storage::FileStorage;
+use crate::writer::{DtWriter, Layout};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+/// A trace object, the original's `dt`: entries go into its circular buffer, full buffers into its circular file.
+///
+/// Threads may share it: each call holds its lock for as long as it copies, and [`lock`](Self::lock) holds it for many calls. It is
+/// closed by [`close`](Self::close), by [`close_all`](crate::close_all), or when its last `Arc` is dropped; an object that is to
+/// stay open without one is [kept](Self::keep) by the list. A process that forks must trace from one side of the fork only.
+pub struct TraceObject {
+    id: u64,
+    name: Option<String>,
+    instance: Option<String>,
+    path: PathBuf,
+    writer: Mutex<Option<DtWriter<FileStorage>>>,
+    closing: Mutex<Closing>,
+}
+
+/// What happens first when the object is closed, and whether it has happened.
+#[derive(Default)]
+struct Closing {
+    begun: bool,
+    function: Option<CloseFunction>,
+}
+
+type CloseFunction = Box<dyn FnOnce(&TraceObject) + Send>;
+
+/// How to make a trace object that is more than a name and two sizes.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct TraceOptions {
+    layout: Layout,
+    instance: Option<String>,
+    directory: PathBuf,
+}
+
+impl TraceOptions {
+    /// An object of this layout, whose file is in the current directory.
+    pub fn new(layout: Layout) -> Self {
+        Self { layout, instance: None, directory: PathBuf::from(".") }
+    }
+
+    /// Several objects of one name are told apart by their instance: the file is `NAME_INSTANCE.dt`.
+    pub fn instance(mut self, instance: impl Into<String>) -> Self {
+        self.instance = Some(instance.into());
+        self
+    }
+
+    /// Where the file goes. The directory must exist.
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = directory.into();
+        self
+    }
+
+    /// Makes the object `name`, and its file `NAME.dt` or `NAME_INSTANCE.dt`, at the end of the list. The original's
+    /// `dtCreateTraceObj`. An older file of the name is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Name`], [`Error::Duplicate`], [`Error::InUse`] for names; those of [`DtWriter::create`].
+    pub fn create(self, name: &str) -> Result<Arc<TraceObject>, Error> {
+        let file = naming::file_name(name, self.instance.as_deref())?;
+        let id = list::reserve(Some((name, self.instance.as_deref())))?;
+        let path = self.directory.join(file);
+        self.make(id, Some(name.to_owned()), path, true)
+    }
+
+    /// Makes an object without a name, which only the list finds. Its file is `unnamed-PID-N.dt` (`unnamed-PID-N_INSTANCE.dt`),
+    /// with the first N from 0 of which there is no file yet: nothing is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Name`] for the instance's name; those of [`DtWriter::create`].
+    pub fn create_unnamed(self) -> Result<Arc<TraceObject>, Error> {
+        let process = std::process::id();
+        for number in 0u64.. {
+            let file = naming::file_name(&format!("unnamed-{process}-{number}"), self.instance.as_deref())?;
+            let path = self.directory.join(file);
+            // Somebody may make the file between this and the next step, which sees that too.
+            if path.symlink_metadata().is_ok() {
+                continue;
+            }
+            match self.clone().make(list::reserve(None)?, None, path, false) {
+                Err(Error::InUse { .. }) => {}
+                outcome => return outcome,
+            }
+        }
+        unreachable!("a directory does not hold 2^64 files")
+    }
+
+    fn make(self, id: u64, name: Option<String>, path: PathBuf, replace: bool) -> Result<Arc<TraceObject>, Error> {
+        let made = FileStorage::begin(&path).and_then(|storage| {
+            let mut writer = DtWriter::create(storage, self.layout)?;
+            writer.storage_mut().publish(replace)?;
+            Ok(writer)
+        });
+        let writer = made.inspect_err(|_| list::remove(id))?;
+        let (writer, closing) = (Mutex::new(Some(writer)), Mutex::default());
+        let object = Arc::new(TraceObject { id, name, instance: self.instance, path, writer, closing });
+        list::enter(&object);
+        Ok(object)
+    }
+}
+
+impl TraceObject {
+    /// Makes a trace object whose file is a byte stream in the current directory: a buffer of `logsize` bytes, a file of at most
+    /// `filesize` buffers. The original's `dtCreateTraceObj`; [`TraceOptions`] has more to choose.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TraceOptions::create`].
+    pub fn create(name: &str, instance: Option<&str>, logsize: u32, filesize: u32) -> Result<Arc<Self>, Error> {
+        let options = TraceOptions::new(Layout::new(logsize, filesize));
+        match instance {
+            Some(instance) => options.instance(instance).create(name),
+            None => options.create(name),
+        }
+    }
+
+    /// Its name, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The name of its instance, if it has one.
+    pub fn instance(&self) -> Option<&str> {
+        self.instance.as_deref()
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Holds the object for many calls: what is traced through the guard costs no lock. Other threads wait, and a call on the
+    /// object itself by the thread that holds the guard waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub fn lock(&self) -> Result<Locked<'_>, Error> {
+        match MutexGuard::try_map(self.writer.lock(), Option::as_mut) {
+            Ok(writer) => Ok(Locked(writer)),
+            Err(_) => Err(self.closed()),
+        }
+    }
+
+    /// Traces the scalars that [`pack!`](crate::pack) made an entry of. The original's `dtTrace`*n*.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`]; those of [`DtWriter::trace`].
+    #[inline]
+    pub fn trace<E: Entry>(&self, entry: E) -> Result<(), Error> {
+        match self.writer.lock().as_mut() {
+            Some(writer) => writer.trace(entry),
+            None => Err(self.closed()),
+        }
+    }
+
+    numbered!(self, [&self]);
+
+    /// Traces bytes that are in memory already as one entry; none of them is no entry. The original's `dtTraceBuf`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`]; those of [`DtWriter::trace_buf`].
+    #[inline]
+    pub fn trace_buf(&self, entry: &[u8]) -> Result<(), Error> {
+        match self.writer.lock().as_mut() {
+            Some(writer) => writer.trace_buf(entry),
+            None => Err(self.closed()),
+        }
+    }
+
+    /// Flushes the buffer, and the postambles if `postambles`. The original's `dtFlushTraceObj`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`]; those of [`DtWriter::flush`].
+    pub fn flush(&self, postambles: bool) -> Result<(), Error> {
+        self.lock()?.flush(postambles)
+    }
+
+    /// Adds `postamble` at the end of the list of postambles. The original's `dtAppendPostAmble`; see
+    /// [`DtWriter::append_postamble`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub fn append_postamble(&self, postamble: impl Into<Vec<u8>>) -> Result<(), Error> {
+        self.lock()?.append_postamble(postamble);
+        Ok(())
+    }
+
+    /// Adds `postamble` at the beginning of the list of postambles. The original's `dtInsertPostAmble`; see
+    /// [`DtWriter::insert_postamble`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub fn insert_postamble(&self, postamble: impl Into<Vec<u8>>) -> Result<(), Error> {
+        self.lock()?.insert_postamble(postamble);
+        Ok(())
+    }
+
+    /// The header as it stands in the file now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub fn header(&self) -> Result<Header, Error> {
+        Ok(*self.lock()?.header())
+    }
+
+    /// `function` is called with the object and `argument` when the object is closed, before anything else happens to it: it may
+    /// still trace, and add postambles. The original's `dtRegisterCloseFunc`. Takes the place of an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], also while the object is being closed.
+    pub fn register_close_func<A: Send + 'static>(
+        &self,
+        function: impl FnOnce(&Self, A) + Send + 'static,
+        argument: A,
+    ) -> Result<(), Error> {
+        let mut closing = self.closing.lock();
+        if closing.begun {
+            return Err(self.closed());
+        }
+        closing.function = Some(Box::new(move |object| function(object, argument)));
+        Ok(())
+    }
+
+    /// Leaves the object to the list: it stays open when its last `Arc` is dropped, until somebody closes it. A program that keeps
+    /// objects calls [`close_all`](crate::close_all) at its end.
+    pub fn keep(self: &Arc<Self>) {
+        list::keep(self);
+    }
+
+    /// Closes the object: calls its close function, takes it off the list, flushes buffer and postambles, frees both. The
+    /// original's `dtClose`. A close function that panics does so after all that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if it has been, or is being closed by another thread or by its own close function; [`Error::Io`] if not
+    /// all could be written: it is closed all the same, and what had been written before is in the file.
+    pub fn close(&self) -> Result<(), Error> {
+        let function = {
+            let mut closing = self.closing.lock();
+            if closing.begun {
+                return Err(self.closed());
+            }
+            closing.begun = true;
+            closing.function.take()
+        };
+        let called = catch_unwind(AssertUnwindSafe(|| function.map(|function| function(self))));
+        list::remove(self.id);
+        let writer = self.writer.lock().take();
+        let outcome = writer.map_or(Ok(()), |mut writer| writer.flush(true));
+        match called {
+            Err(panic) if !thread::panicking() => resume_unwind(panic),
+            _ => outcome,
+        }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    #[cold]
+    fn closed(&self) -> Error {
+        Error::Closed { path: self.path.clone() }
+    }
+}
+
+impl Drop for TraceObject {
+    fn drop(&mut self) {
+        // There is nobody to tell but whoever flushes before.
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for TraceObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceObject").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// A trace object that is held by one thread.
+#[derive(Debug)]
+pub struct Locked<'a>(MappedMutexGuard<'a, DtWriter<FileStorage>>);
+
+impl Deref for Locked<'_> {
+    type Target = DtWriter<FileStorage>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}

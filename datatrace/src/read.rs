@@ -1,0 +1,152 @@
+//! Reads dt files: header, slots from the oldest on, entries, postambles.
+//!
+//! A file is hostile and may have been cut short: every length is checked before it is used, and what is wrong is told with the
+//! offset and the reason, while the other slots still come out. It is read piece by piece, so it may be larger than memory; it is
+//! never mapped. A file that is being written may change under the reader: [`DtReader::has_changed`] tells.
+//!
+//! ```no_run
+//! use datatrace::DtReader;
+//!
+//! let file = DtReader::open("ip_trace.dt".as_ref())?;
+//! for slot in file.slots() {
+//!     let slot = slot?;
+//!     println!("slot {} at byte {}: {} bytes", slot.index(), slot.offset(), slot.bytes()?.len());
+//! }
+//! println!("{} bytes of postambles", file.postamble_size());
+//! # Ok::<(), datatrace::ReadError>(())
+//! ```
+
+mod entries;
+mod error;
+mod slots;
+mod source;
+
+pub use entries::{Entries, EntryBytes};
+pub use error::ReadError;
+pub use slots::{Slot, Slots};
+
+use crate::header::{HEADER_SIZE, Header};
+use source::Source;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// How much of a file is in memory at a time.
+pub(crate) const CHUNK: usize = 64 << 10;
+
+/// An open dt file.
+#[derive(Debug)]
+pub struct DtReader {
+    source: Source,
+    path: PathBuf,
+    length: u64,
+    header: Header,
+}
+
+impl DtReader {
+    /// Opens the dt file at `path`, and reads its header.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Io`]; [`ReadError::Header`] if it is no dt file.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let (source, length) = Source::open(path).map_err(|error| ReadError::io(path, error))?;
+        Self::new(source, path.to_owned(), length)
+    }
+
+    /// Reads the bytes of a dt file that is in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ReadError> {
+        let length = bytes.len() as u64;
+        Self::new(Source::Memory(bytes), PathBuf::from("dt file"), length)
+    }
+
+    fn new(source: Source, path: PathBuf, length: u64) -> Result<Self, ReadError> {
+        let header = read_header(&source, &path)?;
+        Ok(Self { source, path, length, header })
+    }
+
+    /// Its header, as it was when the file was opened.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Its length in bytes, when it was opened.
+    pub fn file_size(&self) -> u64 {
+        self.length
+    }
+
+    /// Its slots from the oldest on: those that hold entries. The slot that was being overwritten, [`Header::in_progress`], is left
+    /// out, and so are slots of a framed file that were never written. A slot that is damaged is an error, and the next ones follow.
+    pub fn slots(&self) -> Slots<'_> {
+        Slots::new(self)
+    }
+
+    /// The entries of a file whose entries all have `size` bytes, from the oldest on. In a byte stream that has wrapped, the first
+    /// slot may begin within an entry: `skip` bytes are passed over there.
+    ///
+    /// # Panics
+    ///
+    /// If `size` is 0.
+    pub fn entries(&self, size: usize, skip: u64) -> Entries<'_> {
+        assert!(size > 0, "an entry has bytes");
+        Entries::new(self, size, skip)
+    }
+
+    /// How many bytes of postambles there are.
+    pub fn postamble_size(&self) -> u64 {
+        self.length.saturating_sub(self.header.postamble_location())
+    }
+
+    /// The postambles, one after the other. What they contain is their writer's business.
+    pub fn postambles(&self) -> impl Read + '_ {
+        Span { reader: self, next: self.header.postamble_location(), end: self.length }
+    }
+
+    /// Whether the header is another one than when the file was opened: somebody is writing, and slots that were read since may hold
+    /// entries of two ages. A framed file's checksums tell which.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn has_changed(&self) -> Result<bool, ReadError> {
+        Ok(read_header(&self.source, &self.path)? != self.header)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn io(&self, error: io::Error) -> ReadError {
+        ReadError::io(&self.path, error)
+    }
+}
+
+fn read_header(source: &Source, path: &Path) -> Result<Header, ReadError> {
+    let mut bytes = [0; HEADER_SIZE];
+    let there = source.read_full(0, &mut bytes).map_err(|error| ReadError::io(path, error))?;
+    let wrong = |offset, reason| ReadError::Header { path: path.to_owned(), offset, reason };
+    if there < HEADER_SIZE {
+        return Err(wrong(there as u64, format!("the file ends in its header of {HEADER_SIZE} bytes")));
+    }
+    Header::from_bytes(&bytes).map_err(|error| wrong(error.offset, error.reason))
+}
+
+/// Bytes of the file from one offset to another, as a stream.
+#[derive(Debug)]
+pub(crate) struct Span<'a> {
+    reader: &'a DtReader,
+    next: u64,
+    end: u64,
+}
+
+impl Read for Span<'_> {
+    fn read(&mut self, place: &mut [u8]) -> io::Result<usize> {
+        let most = self.end.saturating_sub(self.next).min(place.len() as u64) as usize;
+        let there = self.reader.source.read_full(self.next, &mut place[..most])?;
+        self.next += there as u64;
+        Ok(there)
+    }
+}

@@ -1,0 +1,58 @@
+//! What a dt file has wrong with it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A dt file, or a slot of one, cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// The file is not a dt file.
+    #[error("{}: byte {offset}: {reason}", path.display())]
+    Header {
+        /// The file, or `dt file` for bytes in memory.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Slots are torn, or missing. The others can be read.
+    #[error("{}: slot {slot}, byte {offset}: {reason}", path.display())]
+    Damaged {
+        /// The file, or `dt file` for bytes in memory.
+        path: PathBuf,
+        /// The slot, or the first of several.
+        slot: u32,
+        /// Where in the file.
+        offset: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A tagged postamble does not contain what its tag promises.
+    #[error("{}: postamble at byte {offset}: {reason}", path.display())]
+    Postamble {
+        /// The file, or `dt file` for bytes in memory.
+        path: PathBuf,
+        /// Where it begins.
+        offset: u64,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl ReadError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,50 @@
+//! Where a reader's bytes come from: a file that is read at offsets, or memory.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// Opens a regular file: anything else may never end, or wait for ever. Returns its length too.
+    pub(crate) fn open(path: &Path) -> io::Result<(Self, u64)> {
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok((Self::File(file), length))
+    }
+
+    /// Fills `place` with the bytes at `offset`, or with fewer where they end; how many.
+    pub(crate) fn read_full(&self, offset: u64, place: &mut [u8]) -> io::Result<usize> {
+        let mut there = 0;
+        while there < place.len() {
+            match self.read(offset + there as u64, &mut place[there..]) {
+                Ok(0) => break,
+                Ok(count) => there += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(there)
+    }
+
+    fn read(&self, offset: u64, place: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read_at(place, offset),
+            Self::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let count = place.len().min(bytes.len() - start);
+                place[..count].copy_from_slice(&bytes[start..start + count]);
+                Ok(count)
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The slots of the file, and the order in which they are written. `docs/format-dt.md` argues why a kill between any two writes
+//! leaves no torn slot that passes for a whole one.
+//!
+//! ```text
+//!             store: new bytes                   store: more bytes, same slot
+//!  fresh ──────────────────────────▶ stored ◀───────────────┐
+//!    ▲   A [cut the postambles off]    │  └─────────────────┘
+//!    │   B header: k in progress       │    E the bytes behind the stored ones
+//!    │   C the slot                    │    F its frame (framed files)
+//!    │   D header: k, its size         │    G header: k, its size
+//!    └────────── advance ──────────────┘
+//! ```
+
+use crate::error::Error;
+use crate::header::{FRAME_SIZE, Header, LastBuffer, Version};
+use crate::postambles::Postambles;
+use crate::storage::Storage;
+use crc32fast::Hasher;
+
+/// The file of one writer, and the slot that its buffer belongs to.
+#[derive(Debug)]
+pub(crate) struct Slots<S> {
+    storage: S,
+    /// As it stands in the file.
+    header: Header,
+    filesize: u32,
+    /// The slot that the buffer belongs to.
+    slot: u32,
+    /// How many bytes of it the header says are there; 0: fresh.
+    stored: usize,
+    /// The checksum of those, and the frame that says so.
+    sum: Hasher,
+    frame: [u8; FRAME_SIZE],
+    postambles: Postambles,
+}
+
+impl<S: Storage> Slots<S> {
+    /// Writes the header of an empty file: with no slots, or with all of them, never written.
+    pub(crate) fn create(storage: S, header: Header, filesize: u32) -> Result<Self, Error> {
+        let mut slots = Self {
+            storage,
+            header,
+            filesize,
+            slot: 0,
+            stored: 0,
+            sum: Hasher::new(),
+            frame: [0; FRAME_SIZE],
+            postambles: Postambles::default(),
+        };
+        if header.number_buffers > 0 {
+            let length = header.postamble_location();
+            slots.storage.allocate(length).map_err(|error| slots.failed("make room for all slots", error))?;
+        }
+        slots.write_header(header)?;
+        Ok(slots)
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub(crate) fn storage_mut(&mut self) -> &mut S {
+        &mut self.storage
+    }
+
+    pub(crate) fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    pub(crate) fn postambles_mut(&mut self) -> &mut Postambles {
+        &mut self.postambles
+    }
+
+    /// Where the slot that the buffer belongs to begins in the file.
+    pub(crate) fn slot_offset(&self) -> u64 {
+        self.header.slot_offset(self.slot)
+    }
+
+    /// The next bytes begin another slot.
+    pub(crate) fn advance(&mut self) {
+        self.slot = (self.slot + 1) % self.filesize;
+        self.stored = 0;
+        self.sum = Hasher::new();
+    }
+
+    /// Brings the slot's bytes to the file, as far as they are not there. `bytes` begins with the room for its frame, if it has one.
+    pub(crate) fn store(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        if bytes.len() == self.stored {
+            return Ok(());
+        }
+        let mut sum = self.sum.clone();
+        let mut frame = self.frame;
+        if self.header.version == Version::Framed {
+            let (place, entries) = bytes.split_at_mut(FRAME_SIZE);
+            sum.update(&entries[self.stored.saturating_sub(FRAME_SIZE)..]);
+            frame[..4].copy_from_slice(&(entries.len() as u32).to_le_bytes());
+            frame[4..].copy_from_slice(&sum.clone().finalize().to_le_bytes());
+            place.copy_from_slice(&frame);
+        }
+        if self.stored == 0 {
+            self.begin(bytes)?;
+        } else if let Err(error) = self.extend(bytes) {
+            if self.header.version == Version::Framed {
+                // The header still tells the length that this frame tells. Where not even this can be written, a reader takes
+                // the frame that is there, as long as the bytes behind it stay as they are.
+                let _ = self.storage.write_at(self.header.slot_offset(self.slot), &self.frame);
+            }
+            return Err(error);
+        }
+        (self.stored, self.sum, self.frame) = (bytes.len(), sum, frame);
+        Ok(())
+    }
+
+    /// Writes the postambles that are not in the file yet.
+    pub(crate) fn write_postambles(&mut self) -> Result<(), Error> {
+        self.postambles.write(&mut self.storage, self.header.postamble_location())
+    }
+
+    /// A slot that is new, or held the oldest entries until now.
+    fn begin(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.slot < self.header.number_buffers {
+            return self.overwrite(self.header.number_buffers, bytes);
+        }
+        let before = self.header;
+        let displaces = self.postambles.are_in_file();
+        if displaces {
+            self.set_length(before.postamble_location())?; // A
+            self.postambles.displaced();
+        }
+        let outcome = self.overwrite(self.slot + 1, bytes);
+        if outcome.is_err() {
+            // As if nothing had been tried. Where this fails as well, the header says that the slot is in progress.
+            let _ = self.set_length(before.postamble_location()).and_then(|()| self.write_header(before));
+        }
+        if displaces {
+            // What fails here is in the list still, and is told by the next flush that asks for postambles.
+            let _ = self.write_postambles();
+        }
+        outcome
+    }
+
+    fn overwrite(&mut self, number_buffers: u32, bytes: &[u8]) -> Result<(), Error> {
+        let grows = number_buffers > self.header.number_buffers;
+        let header = Header { number_buffers, ..self.header };
+        let at = |size| Header { last: Some(LastBuffer { index: self.slot, size }), ..header };
+        let (in_progress, done) = (at(0), at(bytes.len() as u32));
+        self.write_header(in_progress)?; // B
+        self.write_slot(0, bytes)?; // C
+        if grows && bytes.len() < header.buffer_size as usize {
+            self.set_length(header.postamble_location())?;
+        }
+        self.write_header(done) // D
+    }
+
+    /// More of the slot that was written last: what is there stays valid until the header tells the new size.
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.write_slot(self.stored, &bytes[self.stored..])?; // E
+        if self.header.version == Version::Framed {
+            self.write_slot(0, &bytes[..FRAME_SIZE])?; // F
+        }
+        let last = Some(LastBuffer { index: self.slot, size: bytes.len() as u32 });
+        self.write_header(Header { last, ..self.header }) // G
+    }
+
+    fn write_slot(&mut self, from: usize, bytes: &[u8]) -> Result<(), Error> {
+        let offset = self.slot_offset() + from as u64;
+        self.storage.write_at(offset, bytes).map_err(|error| self.failed("write a buffer", error))
+    }
+
+    fn write_header(&mut self, header: Header) -> Result<(), Error> {
+        self.storage.write_at(0, &header.to_bytes()).map_err(|error| self.failed("write the header", error))?;
+        self.header = header;
+        Ok(())
+    }
+
+    fn set_length(&mut self, length: u64) -> Result<(), Error> {
+        self.storage.set_length(length).map_err(|error| self.failed("change the file's length", error))
+    }
+
+    fn failed(&self, action: &'static str, error: std::io::Error) -> Error {
+        Error::io(self.storage.path(), action, error)
+    }
+}
