@@ -30,6 +30,9 @@ pub(crate) enum Failure {
     /// There is nothing to read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The file is no dt file.
+    #[error(transparent)]
+    Dt(#[from] datatrace::ReadError),
     /// There is nothing to recover, or no place for it.
     #[error(transparent)]
     Recover(#[from] RecoverError),

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod dt;
 mod failure;
 mod output;
 mod progress;
@@ -35,6 +36,7 @@ enum Verb {
     View(view::View),
     Verify(verify::Verify),
     Recover(recover::Recover),
+    Dt(dt::Dt),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Verb::View(view) => view.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Recover(recover) => recover.run(),
+        Verb::Dt(dt) => dt.run(),
     };
     failure::exit_code(outcome)
 }

@@ -1,5 +1,6 @@
 //! The standard output, buffered.
 
+use anstyle::{AnsiColor, Style};
 use std::io::{self, BufWriter, StdoutLock};
 
 /// Data goes here, as it is: bytes that are no text stay bytes.
@@ -10,4 +11,11 @@ pub(crate) fn raw() -> BufWriter<StdoutLock<'static>> {
 /// Tables for people go here: with colours, unless the output is no terminal or `NO_COLOR` is set.
 pub(crate) fn coloured() -> BufWriter<anstream::AutoStream<StdoutLock<'static>>> {
     BufWriter::new(anstream::AutoStream::auto(io::stdout()).lock())
+}
+
+const NOTE: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Says something on the standard error that is no error.
+pub(crate) fn note(message: &str) {
+    anstream::eprintln!("{NOTE}note{NOTE:#}: {message}");
 }

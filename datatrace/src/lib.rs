@@ -63,7 +63,7 @@ pub use format::{FORMAT_TAG, Field, FieldValue, Format, FormatError};
 pub use header::{FRAME_SIZE, HEADER_SIZE, Header, HeaderError, LastBuffer, Version};
 pub use list::{close_all, get_trace_object, get_trace_object_instance, top_trace_object, trace_objects};
 pub use object::{Locked, TraceObject, TraceOptions};
-pub use read::{DtReader, ReadError};
+pub use read::{DtReader, EntryBytes, ReadError, Slot};
 pub use romfile::{load_options, load_options_from};
 pub use storage::{FileStorage, Storage};
 pub use tagged::{MAX_TAGGED, TAGGED_HEAD, TAGGED_MAGIC, Tagged, tagged};

@@ -1,0 +1,154 @@
+//! `tracectl dt dump`: what was traced.
+
+use super::{complain, hex, settle};
+use crate::failure::{self, Outcome};
+use crate::{Ended, output};
+use clap::Args;
+use datatrace::{DtReader, EntryBytes, FieldValue, Format, Slot, Version};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Shows the entries of a dt file, oldest first
+///
+/// By the format that is given, or that the file's postambles tell, one entry per line; without one, slot by slot in hexadecimal.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Formats name the fields of an entry in order, NAME:TYPE or TYPE, with /x behind for hexadecimal. Types are u8 to u128, i8 to
+i128, f32, f64, bool, and [N] for N bytes.
+
+Examples:
+  tracectl dt dump ip_trace.dt
+  tracectl dt dump --format 'src:u32/x len:u16 proto:u8' ip_trace.dt
+  tracectl dt dump --json --slot 2 ip_trace.dt | jq .fields
+
+{}", failure::EXIT_CODES))]
+pub(crate) struct Dump {
+    /// A dt file
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// What the bytes of an entry mean; taken instead of what the file tells
+    #[arg(short, long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Show bytes, whatever the file tells
+    #[arg(long, conflicts_with = "format")]
+    hex: bool,
+    /// Show this slot only: of entries, those that begin in it
+    #[arg(long, value_name = "N")]
+    slot: Option<u32>,
+    /// Pass over the first bytes of the oldest slot, where it begins within an entry
+    #[arg(long, value_name = "BYTES", default_value_t = 0, conflicts_with = "hex")]
+    skip: u64,
+    /// Write one JSON object per line: an entry, or a slot
+    #[arg(long)]
+    json: bool,
+}
+
+impl Dump {
+    pub(crate) fn run(&self) -> Ended {
+        let file = DtReader::open(&self.path)?;
+        let mut outcome = Outcome::Well;
+        let format = match &self.format {
+            Some(format) => Some(format.clone()),
+            None if self.hex => None,
+            None => file.format().unwrap_or_else(|error| {
+                outcome = complain(&error);
+                None
+            }),
+        };
+        let shown = match format {
+            Some(format) => self.show_entries(&file, &format)?,
+            None => self.show_slots(&file)?,
+        };
+        settle(&file, &self.path, if shown == Outcome::Well { outcome } else { shown })
+    }
+
+    fn show_entries(&self, file: &DtReader, format: &Format) -> Ended {
+        let mut out = output::raw();
+        let mut outcome = Outcome::Well;
+        let size = format.size();
+        let header = file.header();
+        let slots = u64::from(header.number_buffers());
+        let wrapped = header.last().is_some_and(|last| u64::from(last.index) + 1 < slots);
+        let uneven = u64::from(header.buffer_size()) % size as u64 != 0;
+        if header.version() == Version::ByteStream && wrapped && uneven && self.skip == 0 {
+            output::note("the file has wrapped, and its oldest slot may begin within an entry: see --skip");
+        }
+        let mut entries = file.entries(size, self.skip);
+        for entry in &mut entries {
+            match entry {
+                Ok(entry) if self.slot.is_none_or(|slot| slot == entry.slot) => {
+                    self.write_entry(&mut out, format, &entry)?;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    out.flush()?;
+                    outcome = complain(&error);
+                }
+            }
+        }
+        out.flush()?;
+        if entries.rest() > 0 {
+            output::note(&format!("the last {} bytes are no whole entry of {size} bytes", entries.rest()));
+        }
+        Ok(outcome)
+    }
+
+    fn write_entry(&self, out: &mut impl Write, format: &Format, entry: &EntryBytes) -> io::Result<()> {
+        if self.json {
+            let fields: Map<String, Value> =
+                format.values(&entry.bytes).map(|(field, value)| (field.name.clone(), in_json(&value))).collect();
+            let object = json!({ "slot": entry.slot, "offset": entry.offset, "fields": fields });
+            serde_json::to_writer(&mut *out, &object)?;
+            return writeln!(out);
+        }
+        let mut separator = "";
+        for (field, value) in format.values(&entry.bytes) {
+            write!(out, "{separator}{} = {value}", field.name)?;
+            separator = ", ";
+        }
+        writeln!(out)
+    }
+
+    fn show_slots(&self, file: &DtReader) -> Ended {
+        let mut out = output::raw();
+        let mut outcome = Outcome::Well;
+        for slot in file.slots() {
+            match slot {
+                Ok(slot) if self.slot.is_none_or(|only| only == slot.index()) => self.write_slot(&mut out, &slot)?,
+                Ok(_) => {}
+                Err(error) => {
+                    out.flush()?;
+                    outcome = complain(&error);
+                }
+            }
+        }
+        out.flush()?;
+        Ok(outcome)
+    }
+
+    fn write_slot(&self, out: &mut impl Write, slot: &Slot) -> io::Result<()> {
+        let (index, offset, length) = (slot.index(), slot.offset(), slot.len());
+        if self.json {
+            write!(out, "{{\"slot\":{index},\"offset\":{offset},\"length\":{length},\"hex\":\"")?;
+            hex::write_digits(out, slot.reader())?;
+            return writeln!(out, "\"}}");
+        }
+        writeln!(out, "slot {index}: {length} bytes at byte {offset}")?;
+        hex::write_lines(out, slot.reader(), offset)
+    }
+}
+
+/// Numbers that JSON readers keep exact are numbers; the rest is text.
+fn in_json(value: &FieldValue) -> Value {
+    match value {
+        FieldValue::Unsigned(number, false) => {
+            u64::try_from(*number).map_or_else(|_| number.to_string().into(), Value::from)
+        }
+        FieldValue::Signed(number) => i64::try_from(*number).map_or_else(|_| number.to_string().into(), Value::from),
+        FieldValue::Float32(number) if number.is_finite() => f64::from(*number).into(),
+        FieldValue::Float64(number) if number.is_finite() => (*number).into(),
+        FieldValue::Bool(value) => (*value).into(),
+        other => other.to_string().into(),
+    }
+}

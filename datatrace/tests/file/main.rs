@@ -1,0 +1,12 @@
+//! The bytes of dt files: any sequence of calls, killed or out of room anywhere, and any bytes that are none.
+#![forbid(unsafe_code)]
+
+mod full_disk;
+mod golden;
+mod hostile;
+mod independent;
+mod memory;
+mod model;
+mod order;
+mod round_trip;
+mod run;

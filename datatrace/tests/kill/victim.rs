@@ -1,0 +1,39 @@
+//! The program that is killed: numbers one after the other, flushed every now and then, and told to the judge once they are.
+
+use crate::Round;
+use datatrace::{TraceOptions, tagged};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Entry `n` is the number `n` in eight bytes; postamble `n` is tagged, and contains `n`. What was flushed is kept in a file beside: how
+/// many bytes of entries, how many postambles.
+pub(crate) fn write_for_ever(directory: &Path, round: Round) -> ! {
+    let object = TraceOptions::new(round.layout()).directory(directory).create("victim").expect("a file");
+    let told = File::create(directory.join("told")).expect("a file");
+    let tell = |entries: u64, postambles: u64| {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&(8 * entries).to_le_bytes());
+        bytes[8..].copy_from_slice(&postambles.to_le_bytes());
+        told.write_all_at(&bytes, 0).expect("room");
+    };
+    tell(0, 0);
+    let mut out = std::io::stdout();
+    out.write_all(b"!").and_then(|()| out.flush()).expect("somebody waits");
+    let mut postambles = 0u64;
+    for number in 0u64.. {
+        object.trace1(number).expect("room");
+        let between = u64::from(round.logsize) / 11;
+        if number % (between + number % 7 + 1) == 0 {
+            let also = number % 5 == 0;
+            if also {
+                object.append_postamble(tagged(*b"numb", &postambles.to_le_bytes())).expect("open");
+                postambles += 1;
+            }
+            object.flush(also).expect("room");
+            tell(number + 1, postambles);
+        }
+    }
+    unreachable!("it is killed before")
+}
