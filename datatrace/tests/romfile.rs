@@ -40,7 +40,7 @@ fn wrong_lines_tell_where_and_what_was_expected() {
     const OPTIONS: &str = "`name=NAME`, `logsize=BYTES` or `filesize=BUFFERS`";
     let cases = [
         ("ip trace logsize=10 filesize=3", 31, format!("expected {OPTIONS}, or `;` at the end of the entry")),
-        ("ip trace", 9, format!("expected {OPTIONS}, or `;` at the end of the entry")),
+        ("ip trace # none", 9, format!("expected {OPTIONS}, or `;` at the end of the entry")),
         ("ip trace;", 9, "expected `logsize=BYTES` before the `;`".into()),
         ("ip trace logsize=10;", 20, "expected `filesize=BUFFERS` before the `;`".into()),
         (

@@ -50,7 +50,7 @@ fn entry(line: &str, number: usize) -> Option<Result<RomEntry, RomError>> {
     if facility.text != FACILITY || protocol.text == ";" {
         return None;
     }
-    let end = line.trim_end().chars().count() + 1;
+    let end = words.last().map_or(1, |word| word.column + word.text.chars().count());
     let protocol = protocol.text.to_owned();
     let entry = options(rest, end).map_or_else(
         |(column, reason)| Err(RomError { protocol: protocol.clone(), line: number, column, reason }),
