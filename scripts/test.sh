@@ -10,7 +10,7 @@ case "${1-}" in
     --long)
         long=--long
         export TRACEPOINT_ROUNDS=500000 TRACEPOINT_THREADS=10000 TRACEPOINT_PROCESSES=10000 TRACEPOINT_SNAPSHOTS=1000
-        export TRACEPOINT_PROGRAMS=2000
+        export TRACEPOINT_PROGRAMS=2000 DATATRACE_KILLS=5000
         ;;
     *) echo "usage: scripts/test.sh [--long]" >&2; exit 2 ;;
 esac

@@ -60,7 +60,7 @@ fn take_turns(place: &Path, rounds: usize, sides: &[Side]) -> Vec<(Duration, f64
 fn timed(work: impl FnOnce()) -> Duration {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+        Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.cast_unsigned() as u32)
     };
     let start = now();
     work();

@@ -6,6 +6,7 @@ use datatrace::{
     get_trace_object_instance, top_trace_object, trace_objects,
 };
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tempfile::TempDir;
@@ -108,6 +109,38 @@ fn what_is_no_file_is_not_replaced() {
     assert!(error.to_string().contains("missing: cannot create a trace file"), "{error}");
     assert_eq!(files(&place), ["ip.dt", "tcp.dt"]);
     assert!(trace_objects().is_empty());
+}
+
+#[test]
+fn a_file_that_no_disk_holds_is_refused() {
+    let (_alone, place) = alone();
+    let layout = Layout::new(1 << 20, 1 << 23).version(Version::Framed).full_size();
+    let error = TraceOptions::new(layout).directory(place.path()).create("huge").unwrap_err();
+    assert!(error.to_string().ends_with("huge.dt: cannot make room for all slots: no storage space"), "{error}");
+    assert!(files(&place).is_empty() && trace_objects().is_empty());
+}
+
+#[test]
+fn a_file_larger_than_memory_is_read() {
+    const SIZE: u32 = 1 << 20;
+    const NUMBER: u32 = 100 << 10;
+    let place = tempfile::tempdir().unwrap();
+    for version in [1i32, 2] {
+        // 100 GiB of holes, and one entry in slot 1.
+        let path = place.path().join(format!("{version}.dt"));
+        let file = fs::File::create(&path).unwrap();
+        let header = [version, SIZE.cast_signed(), NUMBER.cast_signed(), 1, if version == 1 { 5 } else { 13 }];
+        let header: Vec<u8> = header.iter().flat_map(|field| field.to_le_bytes()).collect();
+        file.write_all_at(&header, 0).unwrap();
+        let slot = if version == 1 { b"hello".to_vec() } else { b"\x05\0\0\0\x86\xA6\x10\x36hello".to_vec() };
+        file.write_all_at(&slot, 20 + u64::from(SIZE)).unwrap();
+        file.set_len(20 + u64::from(SIZE) * u64::from(NUMBER)).unwrap();
+        let reader = DtReader::open(&path).unwrap();
+        assert_eq!(reader.file_size() >> 30, 100);
+        let slots: Vec<_> = reader.slots().map(Result::unwrap).collect();
+        assert_eq!(slots.len(), if version == 1 { NUMBER as usize } else { 1 });
+        assert_eq!(slots.last().unwrap().bytes().unwrap(), b"hello");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use super::Storage;
 use crate::error::Error;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstatvfs};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -113,6 +113,11 @@ impl Storage for FileStorage {
     }
 
     fn allocate(&mut self, length: u64) -> io::Result<()> {
+        // Some file systems take all the room there is before they find that it is not enough.
+        let room = fstatvfs(&self.file)?;
+        if length > room.f_bavail.saturating_mul(room.f_frsize) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         match fallocate(&self.file, FallocateFlags::empty(), 0, length) {
             Ok(()) => Ok(()),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_length(length),
