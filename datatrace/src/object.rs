@@ -4,7 +4,7 @@ use crate::entry::{Entry, numbered};
 use crate::error::Error;
 use crate::header::Header;
 use crate::list;
-use crate::naming;
+use crate::options::TraceOptions;
 use crate::storage::FileStorage;
 use crate::writer::{DtWriter, Layout};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
@@ -37,83 +37,6 @@ struct Closing {
 }
 
 type CloseFunction = Box<dyn FnOnce(&TraceObject) + Send>;
-
-/// How to make a trace object that is more than a name and two sizes.
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct TraceOptions {
-    layout: Layout,
-    instance: Option<String>,
-    directory: PathBuf,
-}
-
-impl TraceOptions {
-    /// An object of this layout, whose file is in the current directory.
-    pub fn new(layout: Layout) -> Self {
-        Self { layout, instance: None, directory: PathBuf::from(".") }
-    }
-
-    /// Several objects of one name are told apart by their instance: the file is `NAME_INSTANCE.dt`.
-    pub fn instance(mut self, instance: impl Into<String>) -> Self {
-        self.instance = Some(instance.into());
-        self
-    }
-
-    /// Where the file goes. The directory must exist.
-    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.directory = directory.into();
-        self
-    }
-
-    /// Makes the object `name`, and its file `NAME.dt` or `NAME_INSTANCE.dt`, at the end of the list. The original's
-    /// `dtCreateTraceObj`. An older file of the name is replaced.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Name`], [`Error::Duplicate`], [`Error::InUse`] for names; those of [`DtWriter::create`].
-    pub fn create(self, name: &str) -> Result<Arc<TraceObject>, Error> {
-        let file = naming::file_name(name, self.instance.as_deref())?;
-        let id = list::reserve(Some((name, self.instance.as_deref())))?;
-        let path = self.directory.join(file);
-        self.make(id, Some(name.to_owned()), path, true)
-    }
-
-    /// Makes an object without a name, which only the list finds. Its file is `unnamed-PID-N.dt` (`unnamed-PID-N_INSTANCE.dt`),
-    /// with the first N from 0 of which there is no file yet: nothing is replaced.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Name`] for the instance's name; those of [`DtWriter::create`].
-    pub fn create_unnamed(self) -> Result<Arc<TraceObject>, Error> {
-        let process = std::process::id();
-        for number in 0u64.. {
-            let file = naming::file_name(&format!("unnamed-{process}-{number}"), self.instance.as_deref())?;
-            let path = self.directory.join(file);
-            // Somebody may make the file between this and the next step, which sees that too.
-            if path.symlink_metadata().is_ok() {
-                continue;
-            }
-            match self.clone().make(list::reserve(None)?, None, path, false) {
-                Err(Error::InUse { .. }) => {}
-                outcome => return outcome,
-            }
-        }
-        unreachable!("a directory does not hold 2^64 files")
-    }
-
-    fn make(self, id: u64, name: Option<String>, path: PathBuf, replace: bool) -> Result<Arc<TraceObject>, Error> {
-        let made = FileStorage::begin(&path).and_then(|storage| {
-            let mut writer = DtWriter::create(storage, self.layout)?;
-            writer.storage_mut().publish(replace)?;
-            Ok(writer)
-        });
-        let writer = made.inspect_err(|_| list::remove(id))?;
-        let (writer, closing) = (Mutex::new(Some(writer)), Mutex::default());
-        let object = Arc::new(TraceObject { id, name, instance: self.instance, path, writer, closing });
-        list::enter(&object);
-        Ok(object)
-    }
-}
 
 impl TraceObject {
     /// Makes a trace object whose file is a byte stream in the current directory: a buffer of `logsize` bytes, a file of at most
@@ -275,6 +198,17 @@ impl TraceObject {
             Err(panic) if !thread::panicking() => resume_unwind(panic),
             _ => outcome,
         }
+    }
+
+    /// The object of an open file.
+    pub(crate) fn open(
+        id: u64,
+        name: Option<String>,
+        instance: Option<String>,
+        path: PathBuf,
+        writer: DtWriter<FileStorage>,
+    ) -> Self {
+        Self { id, name, instance, path, writer: Mutex::new(Some(writer)), closing: Mutex::default() }
     }
 
     pub(crate) fn id(&self) -> u64 {

@@ -114,7 +114,7 @@ fn what_is_no_file_is_not_replaced() {
 #[test]
 fn a_file_that_no_disk_holds_is_refused() {
     let (_alone, place) = alone();
-    let layout = Layout::new(1 << 20, 1 << 23).version(Version::Framed).full_size();
+    let layout = Layout::new(1 << 20, 1 << 24).version(Version::Framed).full_size();
     let error = TraceOptions::new(layout).directory(place.path()).create("huge").unwrap_err();
     assert!(error.to_string().ends_with("huge.dt: cannot make room for all slots: no storage space"), "{error}");
     assert!(files(&place).is_empty() && trace_objects().is_empty());

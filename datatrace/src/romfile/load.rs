@@ -2,7 +2,8 @@
 
 use super::{MAX_ROMFILE, RomEntry, RomError, parse};
 use crate::error::Error;
-use crate::object::{TraceObject, TraceOptions};
+use crate::object::TraceObject;
+use crate::options::TraceOptions;
 use crate::writer::Layout;
 use std::fs::File;
 use std::io::{self, Read};

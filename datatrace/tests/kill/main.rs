@@ -53,9 +53,8 @@ impl Round {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let [_, word, directory, number] = arguments.as_slice() {
-        assert_eq!(word, "victim");
-        victim::write_for_ever(directory.as_ref(), Round::of(number.parse().expect("a number")));
+    if arguments.get(1).is_some_and(|word| word == "victim") {
+        victim::write_for_ever(arguments[2].as_ref(), Round::of(arguments[3].parse().expect("a number")));
     }
     let kills =
         std::env::var("DATATRACE_KILLS").map_or(200, |kills| kills.parse().expect("DATATRACE_KILLS is a number"));
