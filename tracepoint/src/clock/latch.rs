@@ -43,18 +43,13 @@ impl<const N: usize> Latch<N> {
     #[inline(always)]
     pub(crate) fn read<R>(&self, meanwhile: impl Fn() -> R) -> Option<([u64; N], R)> {
         loop {
-            // K1: pairs with the Release store in `publish`: the words of a generation are there before its number.
-            let generation = self.current.load(Ordering::Acquire);
+            let generation = self.generation();
             if generation == 0 {
                 return None;
             }
-            let slot = &self.slots[(generation % 2) as usize];
-            let words = std::array::from_fn(|at| slot[at].load(Ordering::Relaxed));
+            let words = std::array::from_fn(|at| self.word(generation, at));
             let result = meanwhile();
-            // K2: pairs with the Release fence in `publish`: who has seen a word of a later generation sees below that `current`
-            // has moved.
-            fence(Ordering::Acquire);
-            if self.current.load(Ordering::Relaxed) == generation {
+            if self.is_still(generation) {
                 return Some((words, result));
             }
         }
@@ -63,7 +58,7 @@ impl<const N: usize> Latch<N> {
     /// The generation of the words in use; 0 if there are none. To be followed by [`word`](Self::word).
     #[inline(always)]
     pub(crate) fn generation(&self) -> u64 {
-        // K1, as in `read`.
+        // K1: pairs with the Release store in `publish`: the words of a generation are there before its number.
         self.current.load(Ordering::Acquire)
     }
 
@@ -77,7 +72,8 @@ impl<const N: usize> Latch<N> {
     /// Whether all words that were read of the generation are of that one.
     #[inline(always)]
     pub(crate) fn is_still(&self, generation: u64) -> bool {
-        // K2, as in `read`.
+        // K2: pairs with the Release fence in `publish`: who has seen a word of a later generation sees below that `current` has
+        // moved.
         fence(Ordering::Acquire);
         self.current.load(Ordering::Relaxed) == generation
     }
@@ -86,12 +82,12 @@ impl<const N: usize> Latch<N> {
     pub(crate) fn publish(&self, words: [u64; N]) {
         let generation = self.last.load(Ordering::Relaxed) + 1;
         self.last.store(generation, Ordering::Relaxed);
-        // K2: pairs with the Acquire fence in `read`: `current` moved on from the slot's last generation before its words change.
+        // K2: pairs with the Acquire fence in `is_still`: `current` moved on from the slot's last generation before its words change.
         fence(Ordering::Release);
         for (place, word) in self.slots[(generation % 2) as usize].iter().zip(words) {
             place.store(word, Ordering::Relaxed);
         }
-        // K1: pairs with the Acquire load in `read`.
+        // K1: pairs with the Acquire load in `generation`.
         self.current.store(generation, Ordering::Release);
     }
 
