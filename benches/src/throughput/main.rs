@@ -41,9 +41,12 @@ fn least_and_median(mut times: Vec<Duration>) -> [Duration; 2] {
     [times[0], times[times.len() / 2]]
 }
 
+/// A record of the small workload.
+const RECORD: usize = 24;
+
 /// How many events of the small workload fill so many bytes at least.
 const fn events_in(bytes: u32) -> u32 {
-    bytes / 24
+    bytes / RECORD as u32
 }
 
 /// The small event, so often.
