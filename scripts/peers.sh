@@ -13,13 +13,19 @@ Writes peers.md, peers.svg, run.json and counts.tsv into DIR (default target/pee
   --docs       also replaces the figures in docs/costs.md and the chart docs/costs.svg
   --quick      few short rounds, and instructions for one kernel: shows that it works
   --no-counts  no instruction counts
-  --no-lttng   without LTTng-UST, which is also left out where its headers are missing
-  others       go to the harness: --filter TEXT, --kernel TEXT, --mode off|on, --rounds N, --micros N
+  --no-lttng   without LTTng-UST, which is also left out where its headers are missing; its rows that record are left out
+               where lttng-sessiond, lttng or babeltrace2 is
+  others       go to the harness: --filter TEXT, --kernel TEXT, --mode off|on|recorded, --rounds N, --micros N, --no-two,
+               --sustained MS
+
+LTTng's session daemon runs as the user of this script, without the kernel's tracer, and is stopped at the end. One that runs
+already is used, and left alone.
 
 Examples:
   scripts/peers.sh
   scripts/peers.sh --quick --out /tmp/peers
   scripts/peers.sh --no-counts --filter ours --kernel tight --rounds 101
+  scripts/peers.sh --no-counts --mode recorded --kernel tight
 USAGE
 }
 
@@ -55,6 +61,29 @@ cargo build -q --release "${features[@]}" --bins
 paired=${CARGO_TARGET_DIR:-target}/release/paired
 mkdir -p "$out"
 
+# LTTng's rows that record need its session daemon. It has its sockets below LTTNG_HOME if it is not root's.
+sessiond=
+stop_sessiond() {
+    if [ -n "$sessiond" ]; then
+        kill "$(cat "$sessiond/pid")" 2>/dev/null || true
+        while lttng --no-sessiond list >/dev/null 2>&1; do sleep 0.1; done
+        rm -rf "$sessiond"
+    fi
+}
+trap stop_sessiond EXIT
+start_sessiond() {
+    for program in lttng lttng-sessiond babeltrace2; do
+        command -v $program >/dev/null || { echo "peers.sh: no $program: LTTng does not record: run scripts/setup.sh" >&2; return; }
+    done
+    if lttng --no-sessiond list >/dev/null 2>&1; then
+        return
+    fi
+    sessiond=$(mktemp -d)
+    export LTTNG_HOME=$sessiond
+    lttng-sessiond --no-kernel --daemonize --pidfile="$sessiond/pid"
+}
+[ ${#features[@]} -eq 0 ] || start_sessiond
+
 "$paired" --json "${harness[@]}" >"$out/run.json"
 
 # Instructions below the function that runs a kernel, by two lengths, so that what is not in the loop falls out. Code that was
@@ -75,12 +104,16 @@ fi
 if [ $counts = yes ]; then
     kernels=(latency tight leaf eight sum)
     [ $quick = no ] || kernels=(tight)
-    # Valgrind runs a translation of the program, in which the kernel's breakpoints are not: USDT can only be counted off.
-    measured=$("$paired" --list | awk '/^$/ { exit } $1 !~ /-uprobe$/ { print $1 }')
+    # Valgrind runs a translation of the program, in which the kernel's breakpoints are not: USDT can only be counted off. What a
+    # session daemon or a thread beside the events has to do with them is not counted either.
+    uncounted='-uprobe$|^lttng-(snapshot|discard)|-session|-appender|^ticklog|^dial9-record'
     : >"$out/counts.tsv"
     for kernel in "${kernels[@]}"; do
         events=1
         [ "$kernel" != eight ] || events=8
+        # Of what records, one kernel tells enough.
+        measured=$("$paired" --list | awk -v kernel="$kernel" -v uncounted="$uncounted" \
+            '/^$/ { exit } $1 !~ uncounted && (kernel == "tight" || $2 != "recorded") { print $1 }')
         for variant in $measured; do
             first=$(instructions "$variant" "$kernel" $short || true)
             second=$(instructions "$variant" "$kernel" $long || true)

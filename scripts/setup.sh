@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests and benches need: programs that we did not write, which read our traces and
-# judge our code. Safe to run again. Needs root, or sudo.
+# Installs the Debian packages that the tests need: programs that we did not write, which read our traces and judge our code. With
+# --peers, also those that benches/peers compares with. Safe to run again. Needs root, or sudo.
 set -euo pipefail
 
 packages=(
@@ -12,6 +12,16 @@ packages=(
     strace      # sees system calls
     g++         # libFuzzer's runtime
 )
+case "${1-}" in
+    "") ;;
+    --peers)
+        packages+=(
+            lttng-tools      # the session daemon of LTTng-UST
+            liblttng-ust-dev # its headers
+        )
+        ;;
+    *) echo "usage: scripts/setup.sh [--peers]" >&2; exit 2 ;;
+esac
 
 missing=()
 for package in "${packages[@]}"; do

@@ -1,6 +1,8 @@
-//! Notes which compiler builds the benches, and builds the C object of LTTng-UST.
+//! Notes which compiler builds the benches, and builds the C objects of LTTng-UST.
 
 use std::env;
+#[cfg(feature = "lttng")]
+use std::path::Path;
 use std::process::Command;
 
 fn main() {
@@ -15,9 +17,21 @@ fn main() {
 #[cfg(feature = "lttng")]
 fn lttng() {
     println!("cargo:rerun-if-changed=c");
-    cc::Build::new().file("c/lttng.c").include("c").warnings(false).compile("peers_lttng");
+    let mut sites = cc::Build::new();
+    sites.files(["c/lttng.c", "c/lttng_session.c"]).include("c").warnings(false).compile("peers_lttng");
     println!("cargo:rustc-link-lib=dylib=lttng-ust-tracepoint");
     println!("cargo:rustc-link-lib=dylib=dl");
     // LTTng finds its tracepoints between two symbols that the linker defines, which rust-lld does not take as a use of them.
     println!("cargo:rustc-link-arg=-Wl,-z,nostart-stop-gc");
+
+    let provider = Path::new(&env::var_os("OUT_DIR").expect("cargo says where")).join("peers_lttng_provider.so");
+    let built = cc::Build::new()
+        .get_compiler()
+        .to_command()
+        .args(["-O2", "-fPIC", "-shared", "-Ic", "c/lttng_provider.c", "-llttng-ust", "-o"])
+        .arg(&provider)
+        .status()
+        .expect("the C compiler runs");
+    assert!(built.success(), "the provider is built");
+    println!("cargo:rustc-env=PEERS_LTTNG_PROVIDER={}", provider.display());
 }

@@ -1,8 +1,11 @@
 //! The libraries, each with its event, its states, and what they do.
 
+mod babeltrace;
 pub mod dial9;
+pub mod dial9_encode;
 pub mod fastrace;
 pub mod flag;
+pub mod floor;
 pub mod leak;
 pub mod log;
 #[cfg(feature = "lttng")]
@@ -10,16 +13,25 @@ pub mod lttng;
 #[cfg(not(feature = "lttng"))]
 #[path = "peer/lttng_absent.rs"]
 pub mod lttng;
+#[cfg(feature = "lttng")]
+pub mod lttng_session;
 pub mod none;
 pub mod ours;
+pub mod ours_session;
+mod plain_ring;
 pub mod probe;
 pub mod record;
 pub mod static_keys;
+pub mod ticklog;
 pub mod tracing;
+pub mod tracing_record;
 mod uprobe;
 pub mod usdt;
+mod workload;
 
 use crate::variant::Variant;
+use std::env;
+use std::path::{Path, PathBuf};
 
 /// Every variant, in the order of the tables. The first is what the others are compared with, the second says how far apart two
 /// measurements of the same thing are. `static-keys` is last because switching it on replaces pages of the program, after which
@@ -27,20 +39,33 @@ use crate::variant::Variant;
 pub const VARIANTS: &[&[Variant]] = &[
     none::VARIANTS,
     ours::VARIANTS,
+    floor::VARIANTS,
     record::VARIANTS,
+    ours_session::VARIANTS,
     flag::VARIANTS,
     leak::VARIANTS,
     probe::VARIANTS,
     usdt::VARIANTS,
     lttng::VARIANTS,
+    #[cfg(feature = "lttng")]
+    lttng_session::VARIANTS,
     tracing::VARIANTS,
+    tracing_record::VARIANTS,
     log::VARIANTS,
     fastrace::VARIANTS,
     dial9::VARIANTS,
+    dial9_encode::VARIANTS,
+    ticklog::VARIANTS,
     static_keys::VARIANTS,
 ];
 
 /// Every variant, in the order of the tables.
 pub fn all() -> impl Iterator<Item = &'static Variant> {
     VARIANTS.iter().copied().flatten()
+}
+
+/// Where files go: memory, if there is a place for them, for the cost of a disk is not what is asked here.
+fn memory_directory() -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() { shared.to_path_buf() } else { env::temp_dir() }
 }

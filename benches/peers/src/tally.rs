@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static SUM: AtomicU64 = AtomicU64::new(0);
+static BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// What arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,15 @@ pub struct Tally {
     pub count: u64,
     /// The sum of all their arguments, wrapping. Stays 0 where a peer counts hits but does not hand over values.
     pub sum: u64,
+    /// How many bytes they took, where they were kept and that can be told.
+    pub bytes: u64,
+}
+
+impl Tally {
+    /// Whether both are of the same events, wherever they were kept.
+    pub const fn same_events(self, other: Self) -> bool {
+        self.count == other.count && self.sum == other.sum
+    }
 }
 
 /// Notes one event. A load and a store, no locked instruction, which would cost more than most of what is measured: events
@@ -28,7 +38,13 @@ pub fn add_hits(hits: u64) {
     COUNT.store(COUNT.load(Ordering::Relaxed) + hits, Ordering::Relaxed);
 }
 
+/// Notes that events took so many bytes.
+pub fn add_bytes(bytes: u64) {
+    BYTES.store(BYTES.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+}
+
 /// Reads and clears.
 pub fn take() -> Tally {
-    Tally { count: COUNT.swap(0, Ordering::Relaxed), sum: SUM.swap(0, Ordering::Relaxed) }
+    let take = |cell: &AtomicU64| cell.swap(0, Ordering::Relaxed);
+    Tally { count: take(&COUNT), sum: take(&SUM), bytes: take(&BYTES) }
 }

@@ -3,17 +3,48 @@
 use crate::kernel::{Compiled, KERNELS, Kernel};
 use crate::peer::none::Direct;
 use crate::tally::{self, Tally};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Whether events do something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What becomes of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nobody wants the events.
+    /// Nobody wants them.
     Off,
-    /// The cheapest use of the events that there is.
+    /// They are handed over, in the cheapest way that there is, and nothing is kept.
     On,
+    /// Their bytes are kept.
+    Recorded,
+}
+
+impl Mode {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 3] = [Self::Off, Self::On, Self::Recorded];
+
+    /// What it is called on the command line and in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Recorded => "recorded",
+        }
+    }
+}
+
+/// What recording needs to be measured fairly.
+#[derive(Clone, Copy, Debug)]
+pub struct Recording {
+    /// The variant that stores the same fields inline behind a bare time stamp: what no recording can go below.
+    pub floor: &'static str,
+    /// How many events run before those that are measured, so that memory which is used again and again has been used once.
+    pub warm: u64,
+    /// What a thread does before its events, and at their end, in the state to be measured.
+    pub thread: Arm,
+    /// Whether somebody takes away what it records, so that it can go on for as long as one likes and shows what it loses.
+    pub sustained: bool,
 }
 
 /// How long a state lasts in a measurement.
@@ -92,7 +123,7 @@ pub struct Variant {
     pub kernels: Compiled,
     /// Brings about the state to be measured.
     pub arm: Arm,
-    /// Brings about a state in which every event reaches the tally.
+    /// Brings about a state in which every event of this thread reaches the tally.
     pub count: Arm,
     /// What the tally shows then.
     pub proof: Proof,
@@ -103,6 +134,8 @@ pub struct Variant {
     /// How many events fit between arming and disarming: a library that buffers without a bound of its own, or drops what
     /// exceeds it, gets no more than this.
     pub limit: u64,
+    /// Of those that record.
+    pub recording: Option<Recording>,
 }
 
 impl Variant {
@@ -111,6 +144,16 @@ impl Variant {
         let start = Instant::now();
         black_box(self.kernels.run(kernel, iterations));
         start.elapsed()
+    }
+
+    /// Makes this thread ready for events that are recorded.
+    pub fn on_this_thread(&self) -> Result<Armed, Unusable> {
+        self.recording.map_or_else(|| Ok(Armed::as_it_is()), |recording| (recording.thread)())
+    }
+
+    /// How many iterations of a kernel run before those that are measured: the first turns pay for what arming left cold.
+    pub fn warm(&self, kernel: &Kernel) -> u64 {
+        self.recording.map_or(16, |recording| (recording.warm / kernel.events).max(16))
     }
 
     /// Switches the event on once and off again, and compares what arrived from all kernels with what should have.
@@ -136,8 +179,10 @@ impl Variant {
         let arrived = tally::take();
         run(&self.kernels);
         let late = tally::take().count;
-        Ok(match (arrived == expected, late) {
-            (true, 0) => Check::Passed,
+        Ok(match (arrived.same_events(expected), late) {
+            (true, 0) => {
+                Check::Passed { bytes: (arrived.bytes > 0).then(|| arrived.bytes as f64 / arrived.count as f64) }
+            }
             (true, late) => Check::StaysOn { late },
             (false, _) => Check::Missed { expected, arrived },
         })
@@ -145,10 +190,13 @@ impl Variant {
 }
 
 /// What [`Variant::check`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Check {
     /// On, everything arrived; off again, nothing.
-    Passed,
+    Passed {
+        /// How many bytes an event took, where it was kept.
+        bytes: Option<f64>,
+    },
     /// A loop without an event.
     NothingToSwitch,
     /// On, something else arrived than should have: the variant does not measure what it says.
@@ -166,16 +214,24 @@ pub enum Check {
 }
 
 impl Check {
+    /// How many bytes an event took, if it was kept and that can be told.
+    pub const fn bytes(self) -> Option<f64> {
+        match self {
+            Self::Passed { bytes } => bytes,
+            _ => None,
+        }
+    }
+
     /// Whether the variant may be believed.
     pub fn holds(self) -> bool {
-        matches!(self, Self::Passed | Self::NothingToSwitch)
+        matches!(self, Self::Passed { .. } | Self::NothingToSwitch)
     }
 }
 
 impl Display for Check {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Passed => formatter.write_str("hits when on, silent when off"),
+            Self::Passed { .. } => formatter.write_str("hits when on, silent when off"),
             Self::NothingToSwitch => formatter.write_str("nothing to switch on"),
             Self::Missed { expected, arrived } => write!(formatter, "expected {expected:?}, {arrived:?} arrived"),
             Self::StaysOn { late } => write!(formatter, "{late} events after switching off"),

@@ -1,9 +1,10 @@
 //! `dial9-core`: an event bus with buffers for each thread and a thread that writes them to a file.
 
 use crate::kernel::Compiled;
+use crate::peer::{memory_directory, workload};
 use crate::site::Site;
-use crate::tally;
-use crate::variant::{Arm, Armed, Hold, Mode, Proof, Unusable, Variant};
+use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
+use crate::{cpu, tally};
 use dial9_core::buffer::DiskBuffer;
 use dial9_core::clock::clock_monotonic_ns;
 use dial9_core::recorder::recorder;
@@ -19,13 +20,21 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 #[derive(TraceEvent)]
-struct Small {
+pub(super) struct Small {
     #[traceevent(timestamp)]
-    timestamp_ns: u64,
+    pub(super) timestamp_ns: u64,
     // The format has no signed 32-bit numbers.
-    a: i64,
-    b: i64,
-    c: i64,
+    pub(super) a: i64,
+    pub(super) b: i64,
+    pub(super) c: i64,
+}
+
+#[derive(TraceEvent)]
+pub(super) struct Named<'a> {
+    #[traceevent(timestamp)]
+    pub(super) timestamp_ns: u64,
+    pub(super) name: &'a str,
+    pub(super) n: u64,
 }
 
 /// The recorder. There can be one at a time, and while there is one it owns a thread: it exists while it is measured.
@@ -50,16 +59,31 @@ impl Site for Dial9 {
     }
 }
 
+/// `record_event_with`, with text.
+#[derive(Clone, Copy, Debug)]
+pub struct Dial9Text;
+
+impl Site for Dial9Text {
+    #[inline(always)]
+    fn event(a: i32, b: i32, c: i64) {
+        // SAFETY: as above.
+        if let Some(recorder) = unsafe { RECORDER.load(Ordering::Acquire).as_ref() } {
+            recorder.handle().record_event_with(|| Named {
+                timestamp_ns: clock_monotonic_ns(),
+                name: workload::name(),
+                n: workload::sum(a, b, c),
+            });
+        }
+    }
+}
+
 fn recording(paused: bool) -> Result<Armed, Unusable> {
     let unusable = |error: io::Error| Unusable(format!("dial9 cannot record: {error}"));
-    // Memory if there is a place for it: the cost of a disk is not what is asked here.
-    let shared = Path::new("/dev/shm");
-    let parent = if shared.is_dir() { shared.to_path_buf() } else { std::env::temp_dir() };
-    let directory = parent.join(format!("tracepoint-peers-{}", std::process::id()));
+    let directory = memory_directory().join(format!("tracepoint-peers-{}", std::process::id()));
     fs::create_dir_all(&directory).map_err(unusable)?;
     let writer = DiskBuffer::single_file(directory.join("trace.bin")).map_err(unusable)?;
     let builder = recorder(writer);
-    let recorder = if paused { builder.paused().build() } else { builder.build() };
+    let recorder = cpu::anywhere(|| if paused { builder.paused().build() } else { builder.build() });
     RECORDER.store(Box::into_raw(Box::new(recorder)), Ordering::Release);
     Ok(Armed::until(move || {
         // SAFETY: made by `into_raw` above; whoever runs events is on this thread and not inside one.
@@ -76,18 +100,27 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }
 
-/// Adds up what was written.
+/// Adds up what was written to a file.
 fn read(file: &Path) {
-    let bytes = fs::read(file).expect("a file of our own");
-    let Some(mut decoder) = Decoder::new(&bytes) else { return };
+    tell(&fs::read(file).expect("a file of our own"));
+}
+
+/// Adds up what was encoded. Another text is another event.
+pub(super) fn tell(bytes: &[u8]) {
+    let Some(mut decoder) = Decoder::new(bytes) else { return };
+    tally::add_bytes(bytes.len() as u64);
     let all = decoder.for_each_event(|event| {
-        if event.name == Small::event_name() {
-            let values = event.fields.iter().map(|field| match field {
-                FieldValueRef::I64(value) => *value,
-                FieldValueRef::Varint(value) => value.cast_signed(),
-                _ => 0,
-            });
-            tally::add(0, 0, values.fold(0, i64::wrapping_add));
+        if event.name != Small::event_name() && event.name != Named::event_name() {
+            return;
+        }
+        let values = event.fields.iter().map(|field| match field {
+            FieldValueRef::I64(value) => Some(*value),
+            FieldValueRef::Varint(value) => Some(value.cast_signed()),
+            FieldValueRef::String(text) => (*text == workload::NAME).then_some(0),
+            _ => None,
+        });
+        if let Some(values) = values.collect::<Option<Vec<_>>>() {
+            tally::add(0, 0, values.into_iter().fold(0, i64::wrapping_add));
         }
     });
     all.expect("dial9 reads what it wrote");
@@ -106,18 +139,29 @@ const PAUSED: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
+};
+
+const RECORD: Variant = Variant {
+    name: "dial9-record",
+    mode: Mode::Recorded,
+    tells: true,
+    does: "time, encoding into a buffer of the thread; another thread writes the file, and drops batches if it is too slow",
+    arm: COUNT,
+    limit: 200_000,
+    recording: Some(Recording { floor: "floor", warm: 1_000, thread: AS_IT_IS, sustained: true }),
+    ..PAUSED
 };
 
 /// Paused and recording.
 pub const VARIANTS: &[Variant] = &[
     PAUSED,
+    RECORD,
     Variant {
-        name: "dial9-record",
-        mode: Mode::On,
-        tells: true,
-        does: "time, encoding into a buffer of the thread; another thread writes the file, and drops batches if it is too slow",
-        arm: COUNT,
-        limit: 200_000,
-        ..PAUSED
+        name: "dial9-record-text",
+        does: "as dial9-record",
+        kernels: Compiled::of::<Dial9Text>(),
+        recording: Some(Recording { floor: "floor-text", warm: 1_000, thread: AS_IT_IS, sustained: true }),
+        ..RECORD
     },
 ];

@@ -1,9 +1,10 @@
 //! `fastrace`: spans, with events and properties in them.
 
 use crate::kernel::Compiled;
+use crate::peer::workload;
 use crate::site::Site;
-use crate::tally;
-use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Variant};
+use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Recording, Variant};
+use crate::{cpu, tally};
 use fastrace::collector::{Config, Reporter, SpanContext, SpanRecord};
 use fastrace::local::LocalSpan;
 use fastrace::prelude::Event;
@@ -37,6 +38,19 @@ impl Site for AddProperties {
     }
 }
 
+/// The workload with text as properties. A text that lives on could be borrowed; that of a program does not.
+#[derive(Clone, Copy, Debug)]
+pub struct AddText;
+
+impl Site for AddText {
+    #[inline(always)]
+    fn event(a: i32, b: i32, c: i64) {
+        LocalSpan::add_properties(|| {
+            [("name", workload::name().to_owned()), ("n", workload::sum(a, b, c).to_string())]
+        });
+    }
+}
+
 /// A reporter that sums the values up and stores nothing.
 struct Sink;
 
@@ -44,29 +58,59 @@ impl Reporter for Sink {
     fn report(&mut self, spans: Vec<SpanRecord>) {
         for span in spans {
             span.events.iter().for_each(|event| add(&event.properties));
-            span.properties.chunks(3).for_each(add);
+            let named = span.properties.first().is_some_and(|(key, _)| key == "name");
+            span.properties.chunks(if named { 2 } else { 3 }).for_each(add);
         }
     }
 }
 
+/// Adds up an event: all its values, or, of one with text, the number. Another text is another event.
 fn add(properties: &[Property]) {
-    let values = properties.iter().map(|(_, value)| value.parse::<i64>().unwrap_or_default());
+    let numbers = match properties {
+        [(name, text), number @ ..] if name == "name" => {
+            if text != workload::NAME {
+                return;
+            }
+            number
+        }
+        numbers => numbers,
+    };
+    // A number of 64 bits without a sign stands for one with a sign.
+    let values = numbers.iter().map(|(_, value)| value.parse::<i128>().unwrap_or_default() as i64);
     tally::add(0, 0, values.fold(0, i64::wrapping_add));
 }
 
-/// A span around the events. Its end and the report of it are not measured.
-const COUNT: Arm = || {
+fn report() {
     static INIT: Once = Once::new();
     INIT.call_once(|| {
         // Only a flush reports: the reporter's thread should not wake up in the middle of a measurement.
-        fastrace::set_reporter(Sink, Config::default().report_interval(Duration::from_secs(86_400)));
+        cpu::anywhere(|| {
+            fastrace::set_reporter(Sink, Config::default().report_interval(Duration::from_secs(86_400)));
+        });
     });
+}
+
+/// A span around the events of this thread. Its end is not measured.
+const SPAN: Arm = || {
     let root = fastrace::Span::root("peers", SpanContext::random());
     let guard = root.set_local_parent();
     Ok(Armed::until(move || {
         drop(guard);
         drop(root);
-        fastrace::flush();
+    }))
+};
+
+/// What the spans come to, after they have ended; not measured.
+const REPORT: Arm = || {
+    report();
+    Ok(Armed::until(fastrace::flush))
+};
+
+const COUNT: Arm = || {
+    let (report, span) = (REPORT()?, SPAN()?);
+    Ok(Armed::until(move || {
+        drop(span);
+        drop(report);
     }))
 };
 
@@ -82,6 +126,7 @@ const EVENT: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: 8_000,
+    recording: None,
 };
 
 const PROPERTIES: Variant = Variant {
@@ -91,24 +136,40 @@ const PROPERTIES: Variant = Variant {
     ..EVENT
 };
 
-/// Off and on.
+const fn recording(floor: &'static str) -> Recording {
+    Recording { floor, warm: 100, thread: SPAN, sustained: false }
+}
+
+/// Off, and in a span.
 pub const VARIANTS: &[Variant] = &[
     EVENT,
     PROPERTIES,
     Variant {
         name: "fastrace-event-span",
-        mode: Mode::On,
+        mode: Mode::Recorded,
         tells: true,
         does: "LocalSpan::add_event in a span: time, three texts, a queue of 10,240 that drops what exceeds it (not reached)",
-        arm: COUNT,
+        arm: REPORT,
+        recording: Some(recording("floor")),
         ..EVENT
     },
     Variant {
         name: "fastrace-properties-span",
-        mode: Mode::On,
+        mode: Mode::Recorded,
         tells: true,
-        does: "LocalSpan::add_properties in a span: three texts, the same queue",
-        arm: COUNT,
+        does: "LocalSpan::add_properties in a span: three texts, no time, the same queue",
+        arm: REPORT,
+        recording: Some(recording("floor")),
+        ..PROPERTIES
+    },
+    Variant {
+        name: "fastrace-text-span",
+        mode: Mode::Recorded,
+        tells: true,
+        does: "as fastrace-properties-span: two texts",
+        kernels: Compiled::of::<AddText>(),
+        arm: REPORT,
+        recording: Some(recording("floor-text")),
         ..PROPERTIES
     },
 ];

@@ -44,6 +44,7 @@ const OFF: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
 };
 
 /// Off, and on with nothing between the site and the sink.

@@ -60,4 +60,5 @@ pub const VARIANTS: &[Variant] = &[Variant {
     proof: Proof::Values,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
 }];

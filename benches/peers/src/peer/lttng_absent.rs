@@ -1,4 +1,4 @@
-//! LTTng-UST in a build without it: a row that says so.
+//! LTTng-UST in a build without it: rows that say so.
 
 use crate::kernel::Compiled;
 use crate::peer::none::None;
@@ -6,8 +6,7 @@ use crate::variant::{Arm, Hold, Mode, Proof, Unusable, Variant};
 
 const ABSENT: Arm = || Err(Unusable("built without the feature `lttng`".into()));
 
-/// What cannot be measured.
-pub const VARIANTS: &[Variant] = &[Variant {
+const ABSENT_VARIANT: Variant = Variant {
     name: "lttng",
     mode: Mode::Off,
     does: "LTTng-UST: a load and a branch",
@@ -18,4 +17,17 @@ pub const VARIANTS: &[Variant] = &[Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
-}];
+    recording: Option::None,
+};
+
+/// What cannot be measured.
+pub const VARIANTS: &[Variant] = &[
+    ABSENT_VARIANT,
+    Variant {
+        name: "lttng-snapshot",
+        mode: Mode::Recorded,
+        does: "LTTng-UST into a flight recorder",
+        ..ABSENT_VARIANT
+    },
+    Variant { name: "lttng-discard", mode: Mode::Recorded, does: "LTTng-UST into a CTF trace", ..ABSENT_VARIANT },
+];

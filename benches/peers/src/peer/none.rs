@@ -36,6 +36,7 @@ const NONE: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: Option::None,
 };
 
 /// The base, and the same machine code measured once more under another name.

@@ -68,6 +68,7 @@ const LAZY: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
 };
 
 /// Off in both forms, on with probes.

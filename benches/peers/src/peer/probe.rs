@@ -38,6 +38,7 @@ const EAGER: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
 };
 
 const LAZY: Variant = Variant {

@@ -1,38 +1,28 @@
-//! What it costs to record: this library's rings, next to the floor, the same bytes stored inline behind a bare time stamp.
+//! What it costs to record with this library, into rings that overwrite their oldest packet.
 //!
-//! Two workloads: `{i32, i32, i64}`, 24 bytes with the header word, and 32 bytes of text with a `u64`, 49 bytes.
+//! What the records say is read from the packets as bytes, in the way that `docs/format-ring.md` has them, so that the proof does
+//! not lean on the library's own reader.
 
 use crate::kernel::Compiled;
+use crate::peer::workload::{NAME, name, sum, tell_numbers, tell_text};
 use crate::site::Site;
 use crate::tally;
-use crate::variant::{Arm, Armed, Hold, Mode, Proof, Unusable, Variant};
-use std::arch::x86_64::_rdtsc;
-use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use crate::variant::{AS_IT_IS, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
+use std::fmt::Display;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracepoint::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
-use tracepoint::clock::Clock;
+use tracepoint::clock::{self, Clock};
 use tracepoint::marker::{Subscriber, Subscription};
 
 tracepoint::define_trace! {
     provider = "record";
 
-    /// The small workload.
+    /// The workload of numbers.
     pub numbers(a: i32, b: i32, c: i64) { a: i32 = a, b: i32 = b, c: i64 = c }
 
     /// The workload with text.
-    pub text(name: &str, a: i32, b: i32, c: i64) {
-        name: str = name,
-        n: u64 = i64::from(a).wrapping_add(i64::from(b)).wrapping_add(c).cast_unsigned(),
-    }
-}
-
-/// 32 bytes that the compiler knows nothing about.
-#[inline(always)]
-fn name() -> &'static str {
-    static NAME: &str = "a name of two and thirty letters";
-    black_box(NAME)
+    pub text(name: &str, n: u64) { name: str = name, n: u64 = n }
 }
 
 /// `trace!(numbers(…))`.
@@ -53,201 +43,168 @@ pub struct Text;
 impl Site for Text {
     #[inline(always)]
     fn event(a: i32, b: i32, c: i64) {
-        tracepoint::trace!(text(name(), a, b, c));
+        tracepoint::trace!(text(name(), sum(a, b, c)));
     }
 }
 
 /// A ring for each thread, in which the oldest is overwritten.
-const RING: usize = 256 << 10;
+const RING: usize = crate::peer::plain_ring::SIZE;
+/// The word that a record begins with.
+const WORD: usize = 8;
 
-/// Records `name` into so many channels.
-fn record(name: &str, channels: u32, tell: bool) -> Result<Armed, Unusable> {
-    record_with(Clock::Monotonic, name, channels, tell)
+/// How an event is recorded.
+struct Plan {
+    /// `numbers` or `text`.
+    event: Event,
+    clock: Clock,
+    /// How many channels are open.
+    channels: u32,
+    /// How many of them record the event, each by a subscriber of its own.
+    subscribers: usize,
 }
 
-fn record_with(clock: Clock, name: &str, channels: u32, tell: bool) -> Result<Armed, Unusable> {
-    let unusable = |error: &dyn std::fmt::Display| Unusable(error.to_string());
-    tracepoint::clock::calibrate(Duration::from_millis(10)).map_err(|error| unusable(&error))?;
-    tracepoint::clock::select(clock).map_err(|error| unusable(&error))?;
-    let marker = tracepoint::find(name).expect("declared above").marker().expect("has fields");
-    let mut open = Vec::new();
-    let mut subscriptions = Vec::new();
-    for class in 0..channels {
-        let config = Channel::overwrite(RING).spares(1);
-        let channel =
-            OpenChannel::open(config, [1; 16], class, 1, Box::new(AnonymousMemory)).map_err(|e| unusable(&e))?;
-        let id = channel.add_event().map_err(|error| unusable(&error))?;
-        let subscriber = Subscriber::record(Arc::clone(&channel), id);
-        subscriptions.push(marker.subscribe(subscriber).map_err(|error| unusable(&error))?);
-        open.push(channel);
+/// A workload.
+#[derive(Clone, Copy)]
+struct Event {
+    name: &'static str,
+    /// The size of its records.
+    size: usize,
+    tell: fn(&[u8]),
+}
+
+const NUMBERS: Event = Event { name: "record:numbers", size: WORD + 16, tell: tell_numbers };
+const TEXT: Event = Event { name: "record:text", size: WORD + NAME.len() + 1 + 8, tell: tell_text };
+
+/// One subscriber, one channel.
+const fn one(event: Event, clock: Clock) -> Plan {
+    Plan { event, clock, channels: 1, subscribers: 1 }
+}
+
+/// So many subscribers, each with its channel.
+const fn subscribers(event: Event, subscribers: usize) -> Plan {
+    Plan { event, clock: Clock::Monotonic, channels: subscribers as u32, subscribers }
+}
+
+/// So many channels are open; the last one records.
+const fn channels(event: Event, channels: u32) -> Plan {
+    Plan { event, clock: Clock::Monotonic, channels, subscribers: 1 }
+}
+
+impl Plan {
+    /// Tells how many events the account has, at the end.
+    fn arm(self) -> Result<Armed, Unusable> {
+        self.record(|channels, subscribed, _| {
+            let recorded = channels[subscribed..].iter().map(|channel| recorded(channel)).min();
+            tally::add_hits(recorded.unwrap_or_default());
+        })
     }
-    Ok(Armed::until(move || {
-        Subscription::end_all(subscriptions);
-        for (number, channel) in open.into_iter().enumerate() {
-            if tell && number == 0 {
-                channel
-                    .finish(|packet| packet.bytes[HEADER_SIZE..].chunks_exact(SMALL).for_each(tell_small))
-                    .expect("ended");
-            }
-            channel.close();
+
+    /// Tells what is in the packets, at the end. What one subscriber got and another did not would be a lie.
+    fn count(self) -> Result<Armed, Unusable> {
+        self.record(|channels, subscribed, event| {
+            let of_one = recorded(&channels[subscribed]);
+            assert!(
+                channels[subscribed..].iter().all(|channel| recorded(channel) == of_one),
+                "all subscribers record alike"
+            );
+            let take = |packet: tracepoint::channel::Packet<'_>| {
+                let records = &packet.bytes[HEADER_SIZE..];
+                records.chunks_exact(event.size).for_each(|record| (event.tell)(&record[WORD..]));
+                tally::add_bytes((records.len() * (channels.len() - subscribed)) as u64);
+            };
+            channels[subscribed].finish(take).expect("its subscription has ended");
+        })
+    }
+
+    fn record(self, end: impl FnOnce(&[Arc<OpenChannel>], usize, Event) + 'static) -> Result<Armed, Unusable> {
+        let unusable = |error: &dyn Display| Unusable(error.to_string());
+        set_clock(self.clock)?;
+        let marker = tracepoint::find(self.event.name).expect("declared above").marker().expect("has fields");
+        let mut channels = Vec::new();
+        for class in 0..self.channels {
+            // A ring for each of the threads that are measured at once.
+            let config = Channel::overwrite(RING).spares(2);
+            let channel = OpenChannel::open(config, [1; 16], class, 1, Box::new(AnonymousMemory));
+            channels.push(channel.map_err(|error| unusable(&error))?);
         }
-    }))
-}
-
-/// The size of a record of the small workload, and where its values are.
-const SMALL: usize = 24;
-
-fn tell_small(record: &[u8]) {
-    let word = |at: usize| i32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"));
-    let c = i64::from_le_bytes(record[16..].try_into().expect("eight bytes"));
-    tally::add(word(8), word(12), c);
-}
-
-/// The floor's ring: where it begins, and how far it is filled.
-static ON: AtomicBool = AtomicBool::new(false);
-static BASE: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
-static USED: AtomicUsize = AtomicUsize::new(0);
-
-/// Reserves `size` bytes: the beginning again when the ring is full.
-#[inline(always)]
-fn reserve(size: usize) -> *mut u8 {
-    let mut used = USED.load(Ordering::Relaxed);
-    if used + size > RING {
-        used = 0;
-    }
-    USED.store(used + size, Ordering::Relaxed);
-    // SAFETY: `used + size` is at most RING, the size of what BASE points to.
-    unsafe { BASE.load(Ordering::Relaxed).add(used) }
-}
-
-#[inline(always)]
-fn stamp() -> u64 {
-    // SAFETY: reads a counter.
-    unsafe { _rdtsc() << 16 }
-}
-
-/// A time stamp and three stores.
-#[derive(Clone, Copy, Debug)]
-pub struct FloorNumbers;
-
-impl Site for FloorNumbers {
-    #[inline(always)]
-    fn event(a: i32, b: i32, c: i64) {
-        if ON.load(Ordering::Relaxed) {
-            let to = reserve(SMALL);
-            // SAFETY: `reserve` gives as many bytes, for this thread alone.
-            unsafe {
-                to.cast::<u64>().write_unaligned(stamp());
-                to.add(8).cast::<i32>().write_unaligned(a);
-                to.add(12).cast::<i32>().write_unaligned(b);
-                to.add(16).cast::<i64>().write_unaligned(c);
-            }
+        let first = channels.len() - self.subscribers;
+        let mut subscriptions = Vec::new();
+        for channel in &channels[first..] {
+            let id = channel.add_event().map_err(|error| unusable(&error))?;
+            let subscriber = Subscriber::record(Arc::clone(channel), id);
+            subscriptions.push(marker.subscribe(subscriber).map_err(|error| unusable(&error))?);
         }
-    }
-}
-
-/// A time stamp, 32 bytes and a NUL, and a store.
-#[derive(Clone, Copy, Debug)]
-pub struct FloorText;
-
-impl Site for FloorText {
-    #[inline(always)]
-    fn event(a: i32, b: i32, c: i64) {
-        if ON.load(Ordering::Relaxed) {
-            let name = name();
-            let to = reserve(8 + name.len() + 1 + 8);
-            // SAFETY: `reserve` gives as many bytes, for this thread alone.
-            unsafe {
-                to.cast::<u64>().write_unaligned(stamp());
-                std::ptr::copy_nonoverlapping(name.as_ptr(), to.add(8), name.len());
-                to.add(8 + name.len()).write(0);
-                let n = i64::from(a).wrapping_add(i64::from(b)).wrapping_add(c);
-                to.add(8 + name.len() + 1).cast::<i64>().write_unaligned(n);
+        Ok(Armed::until(move || {
+            Subscription::end_all(subscriptions);
+            end(&channels, first, self.event);
+            for channel in &channels {
+                channel.close();
             }
-        }
+        }))
     }
 }
 
-const FLOOR: Arm = || {
-    let mut ring = vec![0u8; RING].into_boxed_slice();
-    BASE.store(ring.as_mut_ptr(), Ordering::Relaxed);
-    USED.store(0, Ordering::Relaxed);
-    ON.store(true, Ordering::Relaxed);
-    Ok(Armed::until(move || {
-        ON.store(false, Ordering::Relaxed);
-        drop(ring);
-    }))
-};
+/// Selects a clock; the time stamp counter is measured once.
+pub(super) fn set_clock(clock: Clock) -> Result<(), Unusable> {
+    static CALIBRATED: OnceLock<Result<(), String>> = OnceLock::new();
+    let calibrate = || clock::calibrate(Duration::from_millis(10)).map_err(|error| error.to_string());
+    CALIBRATED.get_or_init(calibrate).clone().map_err(Unusable)?;
+    clock::select(clock).map_err(|error| Unusable(error.to_string()))
+}
 
-const FLOOR_TELLS: Arm = || {
-    let mut ring = vec![0u8; RING].into_boxed_slice();
-    BASE.store(ring.as_mut_ptr(), Ordering::Relaxed);
-    USED.store(0, Ordering::Relaxed);
-    ON.store(true, Ordering::Relaxed);
-    Ok(Armed::until(move || {
-        ON.store(false, Ordering::Relaxed);
-        ring[..USED.load(Ordering::Relaxed)].chunks_exact(SMALL).for_each(tell_small);
-    }))
-};
+/// How many records were committed.
+fn recorded(channel: &OpenChannel) -> u64 {
+    channel.account().events.into_iter().map(|event| event.recorded).sum()
+}
 
 const RECORDED: Variant = Variant {
-    name: "ours-recorded",
-    mode: Mode::On,
+    name: "ours",
+    mode: Mode::Recorded,
     does: "a record of 24 bytes with its time, in this thread's ring",
     kernels: Compiled::of::<Numbers>(),
-    arm: || record("record:numbers", 1, false),
-    count: || record("record:numbers", 1, true),
+    arm: || one(NUMBERS, Clock::Monotonic).arm(),
+    count: || one(NUMBERS, Clock::Monotonic).count(),
     proof: Proof::Values,
-    tells: false,
+    tells: true,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: Some(Recording { floor: "floor", warm: 12_000, thread: AS_IT_IS, sustained: false }),
 };
 
-/// The floor first, then ours.
+const RECORDED_TEXT: Variant = Variant {
+    name: "ours-text",
+    does: "a record of 49 bytes, 32 of text, with its time",
+    kernels: Compiled::of::<Text>(),
+    arm: || one(TEXT, Clock::Monotonic).arm(),
+    count: || one(TEXT, Clock::Monotonic).count(),
+    recording: Some(Recording { floor: "floor-text", warm: 6_000, thread: AS_IT_IS, sustained: false }),
+    ..RECORDED
+};
+
+/// Makes a variant of another one: its name, what it does, its plan.
+macro_rules! like {
+    ($base:ident, $name:literal, $does:literal, $plan:expr) => {
+        Variant { name: $name, does: $does, arm: || $plan.arm(), count: || $plan.count(), ..$base }
+    };
+}
+
+/// For both workloads: with other clocks, for several subscribers, beside other channels.
 pub const VARIANTS: &[Variant] = &[
-    Variant {
-        name: "floor",
-        does: "rdtsc and stores inline: 24 bytes, nothing else",
-        kernels: Compiled::of::<FloorNumbers>(),
-        arm: FLOOR,
-        count: FLOOR_TELLS,
-        ..RECORDED
-    },
     RECORDED,
-    Variant {
-        name: "ours-recorded-coarse",
-        does: "a record of 24 bytes with the time of the kernel's last tick",
-        arm: || record_with(Clock::Coarse, "record:numbers", 1, false),
-        ..RECORDED
-    },
-    Variant {
-        name: "ours-recorded-untimed",
-        does: "a record of 24 bytes without a time",
-        arm: || record_with(Clock::None, "record:numbers", 1, false),
-        ..RECORDED
-    },
-    Variant {
-        name: "ours-recorded-4",
-        does: "four records of 24 bytes, in four channels",
-        arm: || record("record:numbers", 4, false),
-        ..RECORDED
-    },
-    Variant {
-        name: "floor-text",
-        does: "rdtsc and stores inline: 49 bytes, 32 of text",
-        kernels: Compiled::of::<FloorText>(),
-        arm: FLOOR,
-        count: crate::variant::AS_IT_IS,
-        proof: Proof::Nothing,
-        ..RECORDED
-    },
-    Variant {
-        name: "ours-recorded-text",
-        does: "a record of 49 bytes, 32 of text",
-        kernels: Compiled::of::<Text>(),
-        arm: || record("record:text", 1, false),
-        count: crate::variant::AS_IT_IS,
-        proof: Proof::Nothing,
-        ..RECORDED
-    },
+    like!(RECORDED, "ours-coarse", "the same with the time of the kernel's last tick", one(NUMBERS, Clock::Coarse)),
+    like!(RECORDED, "ours-untimed", "the same without a time", one(NUMBERS, Clock::None)),
+    like!(RECORDED, "ours-2", "two subscribers, each with its channel: two records", subscribers(NUMBERS, 2)),
+    like!(RECORDED, "ours-4", "four subscribers, each with its channel: four records", subscribers(NUMBERS, 4)),
+    like!(RECORDED, "ours-of-8", "one record; eight channels are open", channels(NUMBERS, 8)),
+    RECORDED_TEXT,
+    like!(
+        RECORDED_TEXT,
+        "ours-text-coarse",
+        "the same with the time of the kernel's last tick",
+        one(TEXT, Clock::Coarse)
+    ),
+    like!(RECORDED_TEXT, "ours-text-untimed", "the same without a time", one(TEXT, Clock::None)),
+    like!(RECORDED_TEXT, "ours-text-2", "two subscribers, each with its channel: two records", subscribers(TEXT, 2)),
+    like!(RECORDED_TEXT, "ours-text-4", "four subscribers, each with its channel: four records", subscribers(TEXT, 4)),
+    like!(RECORDED_TEXT, "ours-text-of-8", "one record; eight channels are open", channels(TEXT, 8)),
 ];

@@ -49,6 +49,7 @@ const OFF: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
 };
 
 /// Off and on.

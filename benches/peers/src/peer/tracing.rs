@@ -1,12 +1,14 @@
-//! `tracing`: callsites with a cached interest.
+//! `tracing`: callsites with a cached interest. What records is in [`super::tracing_record`].
 
 use crate::kernel::Compiled;
+use crate::peer::tracing_record;
+use crate::peer::workload;
 use crate::site::Site;
 use crate::tally;
 use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Variant};
 use std::fmt::Debug;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -24,13 +26,41 @@ impl Site for Tracing {
     }
 }
 
-/// Whether the program's own subscriber wants events.
-static WANTED: AtomicBool = AtomicBool::new(false);
+/// `tracing::trace!` with text.
+#[derive(Clone, Copy, Debug)]
+pub struct TracingText;
 
-/// A subscriber that sums the values up and stores nothing.
+impl Site for TracingText {
+    #[inline(always)]
+    fn event(a: i32, b: i32, c: i64) {
+        tracing::trace!(name = workload::name(), n = workload::sum(a, b, c));
+    }
+}
+
+/// What the program's own subscriber does with events: a [`Wanted`].
+static WANTED: AtomicU8 = AtomicU8::new(Wanted::Nothing as u8);
+
+/// What the program's own subscriber does with events.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted {
+    /// It refuses them.
+    Nothing,
+    /// Visits the fields.
+    Sum,
+    /// Keeps their bytes in a ring.
+    Ring,
+    /// Makes a line of text of them.
+    Line,
+}
+
+fn wanted() -> bool {
+    WANTED.load(Ordering::Relaxed) != Wanted::Nothing as u8
+}
+
+/// The subscribers that take turns.
 #[derive(Clone, Copy)]
 enum Sink {
-    /// The program's: wants events if [`WANTED`].
+    /// The program's: does what is [`WANTED`].
     Global,
     /// Hints that no level is of interest.
     LevelOff,
@@ -41,18 +71,18 @@ enum Sink {
 impl Subscriber for Sink {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         match self {
-            Self::Global if WANTED.load(Ordering::Relaxed) => Interest::always(),
+            Self::Global if wanted() => Interest::always(),
             _ => Interest::never(),
         }
     }
 
     fn enabled(&self, _: &Metadata<'_>) -> bool {
-        matches!(self, Self::Global) && WANTED.load(Ordering::Relaxed)
+        matches!(self, Self::Global) && wanted()
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
         match self {
-            Self::Global if WANTED.load(Ordering::Relaxed) => Some(LevelFilter::TRACE),
+            Self::Global if wanted() => Some(LevelFilter::TRACE),
             Self::Global | Self::LevelOff => Some(LevelFilter::OFF),
             Self::Never => Some(LevelFilter::TRACE),
         }
@@ -67,9 +97,17 @@ impl Subscriber for Sink {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut sum = Sum(0);
-        event.record(&mut sum);
-        tally::add(0, 0, sum.0);
+        const RING: u8 = Wanted::Ring as u8;
+        const LINE: u8 = Wanted::Line as u8;
+        match WANTED.load(Ordering::Relaxed) {
+            RING => tracing_record::keep(event),
+            LINE => tracing_record::print(event),
+            _ => {
+                let mut sum = Sum(0);
+                event.record(&mut sum);
+                tally::add(0, 0, sum.0);
+            }
+        }
     }
 
     fn enter(&self, _: &Id) {}
@@ -87,18 +125,20 @@ impl Visit for Sum {
     fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
 }
 
-/// Makes it the program's subscriber, which finds its events faster than one that is installed for a while, and cannot be
+const COUNT: Arm = || Ok(want(Wanted::Sum));
+
+/// Makes ours the program's subscriber, which finds its events faster than one that is installed for a while, and cannot be
 /// removed: until it is wanted it asks for nothing.
-const COUNT: Arm = || {
+pub(super) fn want(what: Wanted) -> Armed {
     static INIT: Once = Once::new();
     INIT.call_once(|| tracing::subscriber::set_global_default(Sink::Global).expect("nobody else sets one"));
     let want = |wanted| {
-        WANTED.store(wanted, Ordering::Relaxed);
+        WANTED.store(wanted as u8, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();
     };
-    want(true);
-    Ok(Armed::until(move || want(false)))
-};
+    want(what);
+    Armed::until(move || want(Wanted::Nothing))
+}
 
 fn installed(sink: Sink) -> Armed {
     let guard = tracing::subscriber::set_default(sink);
@@ -121,6 +161,7 @@ const OFF: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
 };
 
 /// Off in three ways, and on with a subscriber that keeps nothing.

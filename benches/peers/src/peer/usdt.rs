@@ -33,6 +33,7 @@ const OFF: Variant = Variant {
     tells: false,
     hold: Hold::Sample,
     limit: u64::MAX,
+    recording: None,
 };
 
 /// Off and on.

@@ -1,12 +1,13 @@
 //! The short form, for the project's documentation.
 
 use crate::counts::Counts;
-use crate::svg;
+use crate::{svg, table};
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use tracepoint_peers::report::{Report, Row};
+use tracepoint_peers::report::Report;
+use tracepoint_peers::variant::Mode;
 
 const BEGIN: &str = "<!-- peers: begin; written by scripts/peers.sh --docs -->\n";
 const END: &str = "<!-- peers: end -->";
@@ -26,27 +27,36 @@ pub(crate) fn put(docs: &Path, report: &Report, counts: &Counts) -> Result<()> {
 
 fn section(report: &Report, counts: &Counts) -> String {
     let mut text = format!("\n{}; {} rounds.\n", report.machine, report.rounds);
-    for on in [false, true] {
-        table(&mut text, report, counts, on).expect("a String takes everything");
+    for mode in [Mode::Off, Mode::On] {
+        sites(&mut text, report, counts, mode).expect("a String takes everything");
     }
+    recorded(&mut text, report, counts).expect("a String takes everything");
+    table::only_recorded(&mut text, report).expect("a String takes everything");
+    absent(&mut text, report).expect("a String takes everything");
     text.push('\n');
     text
 }
 
-fn table(text: &mut String, report: &Report, counts: &Counts, on: bool) -> std::fmt::Result {
-    let state = if on { "on" } else { "off" };
+/// What an event adds to a kernel, in nanoseconds.
+fn added(report: &Report, variant: &str, kernel: &str) -> String {
+    let row = report.rows.iter().find(|row| row.kernel == kernel && row.variant == variant);
+    row.map_or_else(|| "-".to_owned(), |row| format!("{:.2}", row.added_ns.median))
+}
+
+/// How many instructions it adds to the tight kernel.
+fn instructions(counts: &Counts, variant: &str) -> String {
+    counts.added(variant, "tight").map_or_else(|| "-".to_owned(), |count| format!("{count:+.0}"))
+}
+
+fn sites(text: &mut String, report: &Report, counts: &Counts, mode: Mode) -> std::fmt::Result {
+    let state = mode.name();
     writeln!(text, "\n| {state} | chain, ratio (95 %) | chain, ns | tight, ns | eight in a row, ns | instructions |")?;
     writeln!(text, "|---|---|---|---|---|---|")?;
-    for row in report.rows.iter().filter(|row| row.on == on && row.kernel == "latency") {
-        let added = |kernel: &str| {
-            let same = |other: &&Row| other.on == on && other.kernel == kernel && other.variant == row.variant;
-            report.rows.iter().find(same).map_or_else(|| "-".to_owned(), |row| format!("{:.2}", row.added_ns.median))
-        };
-        let instructions =
-            counts.added(&row.variant, "tight").map_or_else(|| "-".to_owned(), |count| format!("{count:+.0}"));
+    for row in report.rows.iter().filter(|row| row.mode == mode && row.kernel == "latency") {
+        let added = |kernel| added(report, &row.variant, kernel);
         writeln!(
             text,
-            "| `{}` | {:.3} ({:.3} to {:.3}) | {} | {} | {} | {instructions} |",
+            "| `{}` | {:.3} ({:.3} to {:.3}) | {} | {} | {} | {} |",
             row.variant,
             row.ratio.median,
             row.ratio.low,
@@ -54,7 +64,49 @@ fn table(text: &mut String, report: &Report, counts: &Counts, on: bool) -> std::
             added("latency"),
             added("tight"),
             added("eight"),
+            instructions(counts, &row.variant),
         )?;
+    }
+    Ok(())
+}
+
+fn recorded(text: &mut String, report: &Report, counts: &Counts) -> std::fmt::Result {
+    writeln!(
+        text,
+        "\n| recorded | tight, ns | over the floor (95 %) | isolated, ns | over the floor (95 %) | bytes | instructions |"
+    )?;
+    writeln!(text, "|---|---|---|---|---|---|---|")?;
+    for row in report.rows.iter().filter(|row| row.mode == Mode::Recorded && row.kernel == "tight") {
+        let variant = &row.variant;
+        let over_floor = |kernel: &str| {
+            let row = report.rows.iter().find(|row| row.kernel == kernel && row.variant == *variant);
+            row.and_then(|row| row.over_floor).map_or_else(
+                || "-".to_owned(),
+                |over| format!("{:.3} ({:.3} to {:.3})", over.median, over.low, over.high),
+            )
+        };
+        let check = report.checks.iter().find(|check| check.variant == *variant);
+        let bytes = check.and_then(|check| check.proof.bytes).map_or_else(|| "-".into(), |bytes| format!("{bytes:.1}"));
+        writeln!(
+            text,
+            "| `{variant}` | {} | {} | {} | {} | {bytes} | {} |",
+            added(report, variant, "tight"),
+            over_floor("tight"),
+            added(report, variant, "tight-isolated"),
+            over_floor("tight-isolated"),
+            instructions(counts, variant),
+        )?;
+    }
+    Ok(())
+}
+
+/// Who is missing, and why.
+fn absent(text: &mut String, report: &Report) -> std::fmt::Result {
+    if !report.unusable.is_empty() {
+        writeln!(text)?;
+    }
+    for absent in &report.unusable {
+        writeln!(text, "* `{}` was not measured: {}", absent.variant, absent.reason)?;
     }
     Ok(())
 }

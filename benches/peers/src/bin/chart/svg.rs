@@ -1,10 +1,11 @@
-//! The chart: what an event adds, off and on, in a tight loop and isolated.
+//! The chart: what an event adds, off, on and recorded, in a tight loop and isolated.
 //!
 //! Bars are logarithmic, for between a no-op and a breakpoint lie four powers of ten. The colours are of middling lightness and
 //! there is no background, so that it reads on white as on black.
 
 use std::fmt::Write;
 use tracepoint_peers::report::{Report, Row};
+use tracepoint_peers::variant::Mode;
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 190.0;
@@ -26,7 +27,11 @@ pub(crate) fn render(report: &Report) -> String {
 }
 
 fn write(svg: &mut String, report: &Report) -> std::fmt::Result {
-    let panels = [("Switched off", variants(report, false)), ("Switched on", variants(report, true))];
+    let panels = [
+        ("Switched off", variants(report, Mode::Off)),
+        ("Switched on, nothing kept", variants(report, Mode::On)),
+        ("Recorded", variants(report, Mode::Recorded)),
+    ];
     let height = TOP + panels.iter().map(|(_, variants)| TITLE + GROUP * variants.len() as f64 + 24.0).sum::<f64>();
     writeln!(
         svg,
@@ -107,9 +112,9 @@ fn bar(svg: &mut String, scale: &Scale, row: &Row, colour: &str, y: f64) -> std:
 }
 
 /// The rows of each variant, in the order of [`SERIES`].
-fn variants(report: &Report, on: bool) -> Vec<(&str, [Option<&Row>; SERIES.len()])> {
+fn variants(report: &Report, mode: Mode) -> Vec<(&str, [Option<&Row>; SERIES.len()])> {
     let mut variants: Vec<(&str, [Option<&Row>; SERIES.len()])> = Vec::new();
-    for row in report.rows.iter().filter(|row| row.on == on) {
+    for row in report.rows.iter().filter(|row| row.mode == mode) {
         let Some(series) = SERIES.iter().position(|(kernel, ..)| *kernel == row.kernel) else { continue };
         let index = variants.iter().position(|(variant, _)| *variant == row.variant).unwrap_or_else(|| {
             variants.push((&row.variant, [None; SERIES.len()]));

@@ -3,6 +3,7 @@
 use crate::counts::Counts;
 use std::fmt::Write;
 use tracepoint_peers::report::{Report, Row};
+use tracepoint_peers::variant::Mode;
 
 /// Renders a run.
 pub(crate) fn render(report: &Report, counts: &Counts) -> String {
@@ -23,25 +24,26 @@ fn write(text: &mut String, report: &Report, counts: &Counts) -> std::fmt::Resul
          *added* is the difference for one event, *min* the fastest round with the event's share of the loop.",
         report.rounds
     )?;
-    for on in [false, true] {
-        section(text, report, counts, on)?;
+    for mode in Mode::ALL {
+        section(text, report, counts, mode)?;
     }
-    if report.checks.iter().any(|check| !check.holds) {
+    only_recorded(text, report)?;
+    if report.checks.iter().any(|check| !check.proof.holds) {
         writeln!(text, "\n## Not to be believed\n")?;
     }
-    for check in report.checks.iter().filter(|check| !check.holds) {
-        writeln!(text, "* `{}`: {}", check.variant, check.found)?;
+    for check in report.checks.iter().filter(|check| !check.proof.holds) {
+        writeln!(text, "* `{}`: {}", check.variant, check.proof.found)?;
     }
     Ok(())
 }
 
-fn section(text: &mut String, report: &Report, counts: &Counts, on: bool) -> std::fmt::Result {
-    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.on == on).collect();
-    if rows.is_empty() && report.unusable.iter().all(|absent| absent.on != on) {
+fn section(text: &mut String, report: &Report, counts: &Counts, mode: Mode) -> std::fmt::Result {
+    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.mode == mode).collect();
+    if rows.is_empty() && report.unusable.iter().all(|absent| absent.mode != mode) {
         return Ok(());
     }
-    writeln!(text, "\n## {}\n", if on { "Switched on" } else { "Switched off" })?;
-    writeln!(text, "| variant | what happens to an event | proved by | lost |\n|---|---|---|---|")?;
+    writeln!(text, "\n## {}\n", title(mode))?;
+    writeln!(text, "| variant | what happens to an event | proved by | bytes | lost |\n|---|---|---|---|---|")?;
     let mut seen = Vec::new();
     for row in &rows {
         if seen.contains(&&row.variant) {
@@ -49,13 +51,14 @@ fn section(text: &mut String, report: &Report, counts: &Counts, on: bool) -> std
         }
         seen.push(&row.variant);
         let check = report.checks.iter().find(|check| check.variant == row.variant);
-        let found = check.map_or("", |check| &check.found);
+        let found = check.map_or("", |check| &check.proof.found);
+        let bytes = check.and_then(|check| check.proof.bytes).map_or_else(|| "-".into(), |bytes| format!("{bytes:.1}"));
         let lost =
             check.and_then(|check| Some(format!("{} of {}", check.lost?, check.events))).unwrap_or_else(|| "-".into());
-        writeln!(text, "| `{}` | {} | {found} | {lost} |", row.variant, row.does)?;
+        writeln!(text, "| `{}` | {} | {found} | {bytes} | {lost} |", row.variant, row.does)?;
     }
-    for absent in report.unusable.iter().filter(|absent| absent.on == on) {
-        writeln!(text, "| `{}` | {} | **not measured**: {} | - |", absent.variant, absent.does, absent.reason)?;
+    for absent in report.unusable.iter().filter(|absent| absent.mode == mode) {
+        writeln!(text, "| `{}` | {} | **not measured**: {} | - | - |", absent.variant, absent.does, absent.reason)?;
     }
     let mut kernels: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
     let mut seen = Vec::new();
@@ -72,23 +75,71 @@ fn section(text: &mut String, report: &Report, counts: &Counts, on: bool) -> std
             None => " - |".into(),
         };
         let (head, rule) = if counts.is_empty() { ("", "") } else { (" instructions |", "---|") };
+        let (floor_head, floor_rule) =
+            if mode == Mode::Recorded { (" over the floor (95 %) |", "---|") } else { ("", "") };
         writeln!(
             text,
-            "\n### {kernel}\n\n| variant | ratio | 95 % | added ns | min ns |{head}\n|---|---|---|---|---|{rule}"
+            "\n### {kernel}\n\n| variant | ratio | 95 % | added ns | min ns |{floor_head}{head}\n\
+             |---|---|---|---|---|{floor_rule}{rule}"
         )?;
         for row in rows.iter().filter(|row| row.kernel == kernel) {
             writeln!(
                 text,
-                "| `{}` | {} | {} to {} | {} | {} |{}",
+                "| `{}` | {} | {} to {} | {} | {} |{}{}",
                 row.variant,
                 short(row.ratio.median),
                 short(row.ratio.low),
                 short(row.ratio.high),
                 short(row.added_ns.median),
                 short(row.ns_min),
+                floor(row),
                 counted(row)
             )?;
         }
+    }
+    Ok(())
+}
+
+const fn title(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Off => "Switched off",
+        Mode::On => "Switched on",
+        Mode::Recorded => "Recorded",
+    }
+}
+
+/// What a row that records has more than others.
+fn floor(row: &Row) -> String {
+    match (row.mode, row.over_floor) {
+        (Mode::Recorded, Some(over)) => format!(" {:.3} ({:.3} to {:.3}) |", over.median, over.low, over.high),
+        (Mode::Recorded, None) => " - |".into(),
+        _ => String::new(),
+    }
+}
+
+/// What only those that record are asked: two at once, and without a pause.
+pub(crate) fn only_recorded(text: &mut String, report: &Report) -> std::fmt::Result {
+    if !report.two.is_empty() {
+        writeln!(text, "\n| tight, two at once | one alone, ns | each of two, ns | ratio (95 %) |\n|---|---|---|---|")?;
+    }
+    for two in &report.two {
+        let (alone, beside, ratio) = (two.alone_ns.median, two.beside_ns.median, two.ratio);
+        writeln!(
+            text,
+            "| `{}` | {alone:.2} | {beside:.2} | {:.3} ({:.3} to {:.3}) |",
+            two.variant, ratio.median, ratio.low, ratio.high
+        )?;
+    }
+    if !report.sustained.is_empty() {
+        writeln!(text, "\n| tight, without a pause | ns | events | lost | % |\n|---|---|---|---|---|")?;
+    }
+    for sustained in &report.sustained {
+        let percent = 100.0 * sustained.lost as f64 / sustained.events as f64;
+        writeln!(
+            text,
+            "| `{}` | {:.1} | {} | {} | {percent:.1} |",
+            sustained.variant, sustained.ns, sustained.events, sustained.lost
+        )?;
     }
     Ok(())
 }

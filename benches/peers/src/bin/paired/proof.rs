@@ -1,0 +1,55 @@
+//! Whether variants do what they say, each in a process of its own: what one library does to be switched on is none of another's
+//! business.
+
+use anyhow::{Context, Result, ensure};
+use std::env;
+use std::process::Command;
+use tracepoint_peers::report::Proof;
+use tracepoint_peers::variant::Variant;
+
+/// Switches a variant on and counts, and fails if it is not what it says.
+pub(crate) fn show(variant: &Variant, json: bool) -> Result<()> {
+    let proof = match variant.check() {
+        Ok(check) => Proof { holds: check.holds(), found: check.to_string(), bytes: check.bytes() },
+        Err(reason) => Proof { holds: true, found: format!("not usable: {reason}"), bytes: None },
+    };
+    if json {
+        println!("{}", serde_json::to_string(&proof)?);
+    } else {
+        println!("{}", text(&proof));
+    }
+    ensure!(proof.holds, "{} does not hit when it is on, or does when it is off", variant.name);
+    Ok(())
+}
+
+/// Does so for several.
+pub(crate) fn all(variants: &[&'static Variant]) -> Result<()> {
+    let mut failed = 0;
+    for variant in variants {
+        let proof = of(variant)?;
+        println!("{:<26}{}", variant.name, text(&proof));
+        failed += usize::from(!proof.holds);
+    }
+    ensure!(failed == 0, "{failed} variants do not hit when they are on, or do when they are off");
+    Ok(())
+}
+
+/// Asks another process.
+pub(crate) fn of(variant: &Variant) -> Result<Proof> {
+    let program = env::current_exe().context("this program's path")?;
+    let output = Command::new(program).args(["--check", variant.name, "--json"]).output().context("run --check")?;
+    let said = serde_json::from_slice(&output.stdout);
+    // A variant that ends the program has not proved anything either.
+    Ok(said.unwrap_or_else(|_| Proof {
+        holds: false,
+        found: String::from_utf8_lossy(&output.stderr).trim().into(),
+        bytes: None,
+    }))
+}
+
+fn text(proof: &Proof) -> String {
+    match proof.bytes {
+        Some(bytes) => format!("{}; {bytes:.1} bytes for an event", proof.found),
+        None => proof.found.clone(),
+    }
+}

@@ -1,0 +1,233 @@
+//! `tracing` that keeps its events: as bytes in a plain ring, and as lines of text.
+
+use crate::kernel::Compiled;
+use crate::peer::plain_ring::{self, SILENT, telling};
+use crate::peer::record::set_clock;
+use crate::peer::tracing::{Tracing, TracingText, Wanted, want};
+use crate::peer::workload::{NAME, tell_line, tell_text};
+use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
+use crate::{cpu, tally};
+use std::fmt::Debug;
+use std::io::{self, Write};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tracepoint::clock::{self, Clock};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// The most that an event may take in the ring.
+const MOST: usize = 256;
+/// The time.
+const HEADER: usize = 8;
+
+/// The fields of an event, one behind the other.
+struct Bytes {
+    to: *mut u8,
+    used: usize,
+}
+
+impl Bytes {
+    fn put(&mut self, bytes: &[u8]) {
+        if self.used + bytes.len() <= MOST {
+            // SAFETY: `to` has room for MOST bytes, for this thread alone.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.to.add(self.used), bytes.len()) };
+            self.used += bytes.len();
+        }
+    }
+}
+
+impl Visit for Bytes {
+    fn record_i64(&mut self, _: &Field, value: i64) {
+        self.put(&value.to_le_bytes());
+    }
+
+    fn record_u64(&mut self, _: &Field, value: u64) {
+        self.put(&value.to_le_bytes());
+    }
+
+    fn record_str(&mut self, _: &Field, value: &str) {
+        self.put(value.as_bytes());
+        self.put(&[0]);
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+}
+
+/// Keeps the time and the fields in this thread's ring.
+pub(super) fn keep(event: &Event<'_>) {
+    let Some(to) = plain_ring::room(MOST) else { return };
+    let mut bytes = Bytes { to, used: 0 };
+    bytes.put(&clock::now().to_le_bytes());
+    event.record(&mut bytes);
+    plain_ring::fill(bytes.used);
+}
+
+/// What makes lines, while there is one.
+static PRINTER: AtomicPtr<Box<dyn Subscriber + Send + Sync>> = AtomicPtr::new(ptr::null_mut());
+
+/// Makes a line of the event.
+pub(super) fn print(event: &Event<'_>) {
+    // SAFETY: it is freed after it was taken out of here, when no thread is inside an event.
+    if let Some(printer) = unsafe { PRINTER.load(Ordering::Acquire).as_ref() } {
+        printer.event(event);
+    }
+}
+
+/// Lets `fmt` print to `writer`.
+fn printing<W>(writer: W, leave: impl FnOnce() + 'static) -> Armed
+where
+    W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
+{
+    let printer = tracing_subscriber::fmt().with_max_level(Level::TRACE).with_ansi(false).with_writer(writer).finish();
+    PRINTER.store(Box::into_raw(Box::new(Box::new(printer))), Ordering::Release);
+    let wanted = want(Wanted::Line);
+    Armed::until(move || {
+        drop(wanted);
+        // SAFETY: made by `into_raw` above, and whoever ran events has ended.
+        drop(unsafe { Box::from_raw(PRINTER.swap(ptr::null_mut(), Ordering::AcqRel)) });
+        leave();
+    })
+}
+
+/// What was printed, for those that look at it.
+static PRINTED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Keep;
+
+impl Write for Keep {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        PRINTED.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads what was printed.
+fn tell(marks: &[&str], named: bool) {
+    let printed = std::mem::take(&mut *PRINTED.lock().unwrap_or_else(PoisonError::into_inner));
+    tally::add_bytes(printed.len() as u64);
+    String::from_utf8_lossy(&printed).lines().for_each(|line| tell_line(line, marks, named));
+}
+
+fn tell_numbers_printed() {
+    tell(&[" a=", " b=", " c="], false);
+}
+
+fn tell_text_printed() {
+    tell(&[" n="], true);
+}
+
+/// How many lines arrived.
+static LINES: AtomicU64 = AtomicU64::new(0);
+
+struct Count;
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LINES.fetch_add(u64::from(bytes.ends_with(b"\n")), Ordering::Relaxed);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Lets another thread write the lines.
+fn non_blocking(to: impl Write + Send + 'static, leave: impl FnOnce() + 'static) -> Armed {
+    let (writer, guard): (NonBlocking, WorkerGuard) = cpu::anywhere(|| tracing_appender::non_blocking(to));
+    printing(writer, move || {
+        // Waits until all lines are written, for a second at most.
+        drop(guard);
+        leave();
+    })
+}
+
+/// The ring needs a clock: ours, so that it is the same.
+fn ringing(thread: Armed) -> Result<Armed, Unusable> {
+    set_clock(Clock::Monotonic)?;
+    let wanted = want(Wanted::Ring);
+    Ok(Armed::until(move || drop((wanted, thread))))
+}
+
+fn tell_three(values: &[u8]) {
+    let value = |at: usize| i64::from_le_bytes(values[at..at + 8].try_into().expect("eight bytes"));
+    tally::add(0, 0, value(0).wrapping_add(value(8)).wrapping_add(value(16)));
+}
+
+const APPEND: Arm = || Ok(non_blocking(Count, || tally::add_hits(LINES.swap(0, Ordering::Relaxed))));
+
+const RING: Variant = Variant {
+    name: "tracing-ring",
+    mode: Mode::Recorded,
+    does: "a subscriber of ours that writes the time (by this library's clock) and the fields into a plain ring of the thread",
+    kernels: Compiled::of::<Tracing>(),
+    arm: || ringing(Armed::as_it_is()),
+    count: || ringing(telling(HEADER + 24, |record| tell_three(&record[HEADER..]))),
+    proof: Proof::Values,
+    tells: false,
+    hold: Hold::Sample,
+    limit: u64::MAX,
+    recording: Some(Recording { floor: "floor", warm: 9_000, thread: SILENT, sustained: false }),
+};
+
+const TEXT: Option<Recording> = Some(Recording { floor: "floor-text", warm: 6_000, thread: SILENT, sustained: false });
+/// What makes lines has no ring to go around.
+const LINE: Option<Recording> = Some(Recording { floor: "floor", warm: 200, thread: AS_IT_IS, sustained: true });
+const LINE_TEXT: Option<Recording> =
+    Some(Recording { floor: "floor-text", warm: 200, thread: AS_IT_IS, sustained: true });
+
+/// A ring, `fmt` to nowhere, `fmt` to a thread that writes.
+pub const VARIANTS: &[Variant] = &[
+    RING,
+    Variant {
+        name: "tracing-fmt",
+        does: "tracing-subscriber's fmt, a line of text to io::sink()",
+        arm: || Ok(printing(io::sink, || {})),
+        count: || Ok(printing(|| Keep, tell_numbers_printed)),
+        recording: LINE,
+        ..RING
+    },
+    Variant {
+        name: "tracing-appender",
+        does: "the same through tracing-appender's non_blocking (128,000 lines, lossy) to a thread that counts lines",
+        arm: APPEND,
+        count: || Ok(non_blocking(Keep, tell_numbers_printed)),
+        tells: true,
+        recording: LINE,
+        ..RING
+    },
+    Variant {
+        name: "tracing-ring-text",
+        does: "as tracing-ring",
+        kernels: Compiled::of::<TracingText>(),
+        count: || ringing(telling(HEADER + NAME.len() + 1 + 8, |record| tell_text(&record[HEADER..]))),
+        recording: TEXT,
+        ..RING
+    },
+    Variant {
+        name: "tracing-fmt-text",
+        does: "as tracing-fmt",
+        kernels: Compiled::of::<TracingText>(),
+        arm: || Ok(printing(io::sink, || {})),
+        count: || Ok(printing(|| Keep, tell_text_printed)),
+        recording: LINE_TEXT,
+        ..RING
+    },
+    Variant {
+        name: "tracing-appender-text",
+        does: "as tracing-appender",
+        kernels: Compiled::of::<TracingText>(),
+        arm: APPEND,
+        count: || Ok(non_blocking(Keep, tell_text_printed)),
+        tells: true,
+        recording: LINE_TEXT,
+        ..RING
+    },
+];

@@ -1,0 +1,85 @@
+//! The two workloads of those that record, and what their records prove.
+//!
+//! `{i32, i32, i64}` are the kernel's three numbers. In `{string, u64}` the string has 32 bytes and the number is the sum of the
+//! three, so that both workloads tell the tally the same.
+
+use crate::tally;
+use std::arch::asm;
+use std::ffi::CStr;
+
+/// The text, with the NUL behind it that C needs.
+const NAME_OF_C: &CStr = c"a name of two and thirty letters";
+
+/// The text.
+pub(super) const NAME: &str = match NAME_OF_C.to_str() {
+    Ok(name) => name,
+    Err(_) => panic!("it is ASCII"),
+};
+
+/// The text, of whose place and length the compiler knows nothing. Both stay in registers. A NUL follows it.
+#[inline(always)]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "no instruction, so nothing is read or written")]
+pub(super) fn name() -> &'static str {
+    let (mut place, mut length) = (NAME.as_ptr(), NAME.len());
+    // SAFETY: no instruction, two registers.
+    unsafe { asm!("/* {} {} */", inout(reg) place, inout(reg) length, options(nomem, nostack, preserves_flags)) };
+    // SAFETY: they are what they were.
+    unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(place, length)) }
+}
+
+/// The text, of which the compiler knows the length.
+#[inline(always)]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "no instruction, so nothing is read or written")]
+pub(super) fn name_of_known_length() -> &'static [u8; NAME.len()] {
+    let mut place = NAME.as_ptr();
+    // SAFETY: no instruction, one register.
+    unsafe { asm!("/* {} */", inout(reg) place, options(nomem, nostack, preserves_flags)) };
+    // SAFETY: it is what it was, and so many bytes are there for ever.
+    unsafe { &*place.cast() }
+}
+
+/// The number that goes with the text.
+#[inline(always)]
+pub(super) fn sum(a: i32, b: i32, c: i64) -> u64 {
+    i64::from(a).wrapping_add(i64::from(b)).wrapping_add(c).cast_unsigned()
+}
+
+/// Tells the tally of a record of the first workload: two 32-bit numbers and a 64-bit one.
+pub(super) fn tell_numbers(values: &[u8]) {
+    let word = |at: usize| i32::from_le_bytes(values[at..at + 4].try_into().expect("four bytes"));
+    tally::add(word(0), word(4), i64::from_le_bytes(values[8..16].try_into().expect("eight bytes")));
+}
+
+/// Tells the tally of a record of the second one: the text, a NUL, and a 64-bit number. Another text is another event.
+pub(super) fn tell_text(values: &[u8]) {
+    let (name, rest) = values.split_at(NAME.len());
+    if name == NAME.as_bytes() && rest[0] == 0 {
+        tally::add(0, 0, i64::from_le_bytes(rest[1..9].try_into().expect("eight bytes")));
+    }
+}
+
+/// Tells the tally of a line of text in which every event has its values after these marks, up to what is no digit, and that has
+/// the text if `named`.
+pub(super) fn tell_line(line: &str, marks: &[&str], named: bool) {
+    if named && !line.contains(NAME) {
+        return;
+    }
+    let values = marks.iter().map(|mark| {
+        let (_, rest) = line.split_once(mark)?;
+        let end = rest.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(rest.len());
+        // A number of 64 bits without a sign stands for one with a sign.
+        rest[..end].parse::<i128>().ok().map(|value| value as i64)
+    });
+    if let Some(sum) = values.sum::<Option<Wrapping>>() {
+        tally::add(0, 0, sum.0);
+    }
+}
+
+/// A sum that wraps.
+struct Wrapping(i64);
+
+impl std::iter::Sum<i64> for Wrapping {
+    fn sum<I: Iterator<Item = i64>>(values: I) -> Self {
+        Self(values.fold(0, i64::wrapping_add))
+    }
+}
