@@ -98,6 +98,9 @@ static OPEN: Published<Vec<Arc<OpenChannel>>> = Published::none();
 /// babeltrace2 takes for "none".
 pub(super) const ORPHAN_INSTANCE: u64 = u32::MAX as u64;
 
+/// How many channels may be open at once: each has a table of all threads, and is asked by every thread that ends.
+const MAX_OPEN: usize = 32;
+
 /// The largest number of events that 16-bit ids can tell apart.
 const MAX_EVENTS: usize = 1 << 16;
 
@@ -109,7 +112,8 @@ impl OpenChannel {
     ///
     /// # Errors
     ///
-    /// If the sizes or the name will not do, or if there is no memory for the spare rings.
+    /// If the sizes or the name will not do, if there is no memory for the spare rings, or if 32 channels are open already. One that is
+    /// [closed](Self::close) makes room at once.
     pub fn open(
         config: Channel,
         uuid: [u8; 16],
@@ -151,24 +155,40 @@ impl OpenChannel {
             config,
         });
         channel.maintain().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
-        Self::publish(|open| open.push(Arc::clone(&channel)));
-        Ok(channel)
+        let has_room = Self::publish(|open| {
+            let has_room = open.len() < MAX_OPEN;
+            if has_room {
+                open.push(Arc::clone(&channel));
+            }
+            has_room
+        });
+        if has_room {
+            return Ok(channel);
+        }
+        Err(ConfigError(format!("{MAX_OPEN} channels are open in this process, which is the most: close one first")))
     }
 
     /// Takes the channel out of the list of open ones. Its subscriptions have ended.
     pub fn close(&self) {
-        Self::publish(|open| open.retain(|other| !std::ptr::eq(Arc::as_ptr(other), self)));
+        Self::publish(|open| {
+            open.retain(|other| !std::ptr::eq(Arc::as_ptr(other), self));
+            true
+        });
         self.clock.end();
     }
 
-    fn publish(change: impl FnOnce(&mut Vec<Arc<Self>>)) {
+    /// Changes the list of open channels. `false` if `change` says that it has changed nothing.
+    fn publish(change: impl FnOnce(&mut Vec<Arc<Self>>) -> bool) -> bool {
         let locked = control::lock();
         // SAFETY: the control lock is held; the list is replaced under it only.
         let mut open = unsafe { OPEN.read() }.cloned().unwrap_or_default();
-        change(&mut open);
+        if !change(&mut open) {
+            return false;
+        }
         let old = OPEN.replace((!open.is_empty()).then(|| Box::new(open)));
         drop(locked);
         control::retire(old.map(|old| Box::new(old) as control::Garbage).into_iter().collect());
+        true
     }
 
     /// The description that the channel was opened with.
