@@ -1,7 +1,10 @@
 //! The background thread of a session: it moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
+mod pace;
+
 use crate::tsc;
 use nix::sys::signal::{SigSet, Signal};
+use pace::Pace;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,10 +16,6 @@ use tracepoint_sinks::Drain;
 
 /// Its name, as `top -H` shows it.
 const NAME: &str = "tracepoint-drain";
-/// The pause between rounds while little happens. New threads find a spare ring made within this time.
-const IDLE: Duration = Duration::from_millis(10);
-/// The pause after a round that found something.
-const BUSY: Duration = Duration::from_millis(2);
 /// How old an open packet gets: a slow trickle of events reaches the sinks after this time, and a little more.
 const AGE: Duration = Duration::from_millis(500);
 /// The pause between two looks for such packets.
@@ -58,7 +57,8 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
     }
     let _ = theirs.thread_block();
     let _attending = drain.lock().unwrap_or_else(PoisonError::into_inner).attend();
-    let mut pause = IDLE;
+    let mut pace = Pace::new();
+    let mut pause = pace.pause();
     let mut looked = Instant::now();
     let mut flushed = Instant::now();
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -71,13 +71,16 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
             if flush {
                 drain.flush(AGE);
             }
-            drain.drain()
+            drain.drain().ok()
         };
         // Without memory for another ring threads to come have none, which the channel counts. A round that panicked is tried
         // again: what it had not released is still in the rings.
         let drained = catch_unwind(AssertUnwindSafe(round));
-        let moved = matches!(drained, Ok(Ok(drained)) if drained.packets > 0);
-        pause = if moved { BUSY } else { IDLE };
+        // Where a round failed it is not known how full the rings are: as before.
+        pause = match drained {
+            Ok(Some(drained)) => pace.after(drained.fullness),
+            _ => pace.pause(),
+        };
         clock::steer();
         if looked.elapsed() >= CLOCK {
             tsc::look_after();

@@ -28,6 +28,8 @@ pub struct Drained {
     pub packets: u64,
     /// Their size in bytes.
     pub bytes: u64,
+    /// How full the fullest ring was before, in percent, and how many of the spare rings were taken.
+    pub fullness: u32,
 }
 
 /// How one sink fares, or fared.
@@ -114,6 +116,7 @@ impl Drain {
         let mut drained = Drained::default();
         let mut supplied = Ok(());
         for channel in &self.channels {
+            drained.fullness = drained.fullness.max(channel.fullness());
             supplied = supplied.and(channel.maintain());
             channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
         }

@@ -412,6 +412,12 @@ impl Buffer {
         self.released().load(Ordering::Relaxed).max(oldest)..closed
     }
 
+    /// How much of the buffer is closed and not released, in percent.
+    pub(super) fn waiting_percent(&self) -> u32 {
+        let waiting = self.closed_packets();
+        (waiting.end.saturating_sub(waiting.start) * 100 / self.packets.max(1)) as u32
+    }
+
     /// The bytes of a closed packet, and how many records the stream had before it and has after it.
     ///
     /// # Safety

@@ -121,7 +121,8 @@ impl Channel {
     }
 
     /// How many rings are kept ready for threads to come: 16 unless told otherwise. More threads than this that record their
-    /// first event within one wake-up of the drain (about 10 ms) lose events, counted as `no_ring`.
+    /// first event between two rounds of the drain lose events, counted as `no_ring`. A session's drain comes round every 5 to 200 ms,
+    /// the less often the less happens.
     #[must_use]
     pub fn spares(mut self, spares: usize) -> Self {
         self.spares = spares;

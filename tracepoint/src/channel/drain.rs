@@ -104,6 +104,22 @@ impl OpenChannel {
         }
     }
 
+    /// How much somebody who drains is wanted, in percent: of the fullest ring the part that is closed and waits, or of the spare rings
+    /// the part that is taken. A ring under [`Policy::Overwrite`] never waits.
+    ///
+    /// Costs a look at each ring.
+    pub fn fullness(&self) -> u32 {
+        if !self.attachment.is_attached() {
+            return 0;
+        }
+        let taken = self.pool.taken_percent();
+        if self.config.policy == Policy::Overwrite {
+            return taken;
+        }
+        let rings = self.all_rings();
+        rings.iter().flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
+    }
+
     /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
     ///
     /// Does nothing under [`Policy::Overwrite`], whose rings are drained at the end.

@@ -37,6 +37,11 @@ impl Pool {
         })
     }
 
+    /// How many of the places are empty, in percent.
+    pub(super) fn taken_percent(&self) -> u32 {
+        (self.empty_places() * 100 / self.places.len().max(1)) as u32
+    }
+
     /// How many places are empty: how many rings are wanted.
     pub(super) fn empty_places(&self) -> usize {
         self.places.iter().filter(|place| place.load(Ordering::Relaxed).is_null()).count()
