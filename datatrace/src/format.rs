@@ -151,23 +151,25 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self, FormatError> {
         let mut fields = Vec::new();
         let separates = |c: char| c == ',' || c.is_whitespace();
-        let mut column = 1;
+        let (mut column, mut size) = (1, 0usize);
         for part in text.split(separates) {
             if !part.is_empty() {
                 let field = parse_field(part, fields.len() + 1).map_err(|reason| FormatError { column, reason })?;
+                size = size.saturating_add(field.kind.size());
+                if size > MAX_SIZE {
+                    return Err(FormatError {
+                        column,
+                        reason: format!("an entry would have more than {MAX_SIZE} bytes"),
+                    });
+                }
                 fields.push(field);
             }
             column += part.chars().count() + 1;
         }
-        let format = Self { fields };
-        let size = format.fields.iter().try_fold(0usize, |all, field| all.checked_add(field.kind.size()));
-        match size {
-            Some(1..=MAX_SIZE) => Ok(format),
-            Some(0) => {
-                Err(FormatError { column, reason: "there is no field; expected a type, as in `len:u16`".into() })
-            }
-            _ => Err(FormatError { column, reason: format!("an entry would have more than {MAX_SIZE} bytes") }),
+        if size == 0 {
+            return Err(FormatError { column, reason: "there is no field; expected a type, as in `len:u16`".into() });
         }
+        Ok(Self { fields })
     }
 }
 

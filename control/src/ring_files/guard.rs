@@ -44,6 +44,8 @@ static TABLE: [Entry; MAX] = [const {
 
 /// The process whose mappings these are: a forked child has none of them, and perhaps others at their addresses.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The size of a page. Set before the handler is: to ask for it may allocate.
+static PAGE_SIZE: AtomicUsize = AtomicUsize::new(0);
 /// What was to happen at SIGBUS before. Set before the handler is.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
@@ -69,7 +71,8 @@ impl Guarded {
             ));
         };
         let entry = &TABLE[index];
-        entry.end.store(start + len, Ordering::Relaxed);
+        // B1: who sees this end, in `entry_of`, sees TAKEN, or what comes after it.
+        entry.end.store(start + len, Ordering::Release);
         entry.replaced.store(0, Ordering::Relaxed);
         entry.sum.store(Arc::as_ptr(sum).cast_mut(), Ordering::Relaxed);
         // B1: Release pairs with the Acquire load in `entry_of`.
@@ -106,7 +109,7 @@ fn replace(address: usize) -> bool {
         return false;
     }
     let Some(entry) = entry_of(address) else { return false };
-    let size = rustix::param::page_size();
+    let size = PAGE_SIZE.load(Ordering::Relaxed);
     let page = without_provenance_mut::<c_void>(address & !(size - 1));
     // SAFETY: the page is of a mapping of ours that is in use just now, since a thread of this process touched it: it is not unmapped
     // before that thread goes on. What was in it is gone, with the file's end; all who refer to it do so by raw pointers and as
@@ -176,6 +179,7 @@ fn install() -> io::Result<()> {
     if is_installed() {
         return Ok(());
     }
+    PAGE_SIZE.store(rustix::param::page_size(), Ordering::Relaxed);
     let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     if is_installed() {
         return Ok(());

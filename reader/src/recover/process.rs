@@ -134,7 +134,7 @@ impl<'a> Recovery<'a, '_> {
 
     /// The counters of one stream, and its packets: of a process that runs all of them at once, else one after another.
     fn look<'r>(&self, ring: &'r Ring, side: Side) -> Result<Looked<'r>, RecoverError> {
-        if self.lives {
+        if self.lives && ring.can_be_chased(side) {
             let Chased { counters, places, .. } = ring.chase(side)?;
             return Ok(Looked { counters, places: Box::new(places.into_iter().map(Ok)) });
         }

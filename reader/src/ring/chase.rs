@@ -9,6 +9,8 @@ use super::places::Place;
 use super::{Ring, Side};
 use crate::error::ReadError;
 
+/// Streams larger than this, in bytes, are not copied as a whole: a file can say that it is of any size.
+const LARGEST: u64 = 1 << 30;
 /// How often a copy is made, at most.
 const TRIES: u32 = 24;
 
@@ -40,6 +42,12 @@ impl Ring {
             }
         }
         Ok(best)
+    }
+
+    /// Whether a stream is no larger than what is worth two copies in memory: 1 GiB.
+    pub(crate) fn can_be_chased(&self, side: Side) -> bool {
+        let places = self.header.places(side);
+        places.size.saturating_mul(places.count) <= LARGEST
     }
 
     fn copy(&self, side: Side) -> Result<Chased, ReadError> {
