@@ -56,8 +56,10 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
         theirs.remove(own);
     }
     let _ = theirs.thread_block();
-    let _attending = drain.lock().unwrap_or_else(PoisonError::into_inner).attend();
-    let mut pace = Pace::new();
+    let (_attending, mut pace) = {
+        let drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+        (drain.attend(), Pace::new(drain.patience()))
+    };
     let mut pause = pace.pause();
     let mut looked = Instant::now();
     let mut flushed = Instant::now();
@@ -71,15 +73,14 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
             if flush {
                 drain.flush(AGE);
             }
-            drain.drain().ok()
+            drain.drain()
         };
         // Without memory for another ring threads to come have none, which the channel counts. A round that panicked is tried
         // again: what it had not released is still in the rings.
         let drained = catch_unwind(AssertUnwindSafe(round));
-        // Where a round failed it is not known how full the rings are: as before.
         pause = match drained {
-            Ok(Some(drained)) => pace.after(drained.fullness),
-            _ => pace.pause(),
+            Ok(drained) => pace.after(&drained),
+            Err(_) => pace.pause(),
         };
         clock::steer();
         if looked.elapsed() >= CLOCK {

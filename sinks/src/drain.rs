@@ -28,8 +28,10 @@ pub struct Drained {
     pub packets: u64,
     /// Their size in bytes.
     pub bytes: u64,
-    /// How full the fullest ring was before, in percent, and how many of the spare rings were taken.
+    /// How full the fullest ring was before, in percent, or how many of the spare rings were taken since the last round.
     pub fullness: u32,
+    /// Why a channel could not be supplied with another ring, if it could not: threads to come have none then.
+    pub unsupplied: Option<io::ErrorKind>,
 }
 
 /// How one sink fares, or fared.
@@ -82,6 +84,11 @@ impl Drain {
         self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.begin(&self.trace, &channels)))
     }
 
+    /// The shortest time for which an event of these channels waits for the drain; `None` if none of them waits.
+    pub fn patience(&self) -> Option<Duration> {
+        self.channels.iter().filter_map(|channel| channel.config().patience()).min()
+    }
+
     /// Says to the channels that they are drained regularly from here on, until the answer is dropped.
     pub fn attend(&self) -> Vec<Attending> {
         self.channels.iter().map(|channel| channel.attend()).collect()
@@ -109,18 +116,15 @@ impl Drain {
 
     /// One round: keeps the channels supplied with spare rings, and moves all closed packets to the sinks.
     ///
-    /// # Errors
-    ///
-    /// If there is no memory for another ring; the packets are moved all the same. Errors of sinks are kept for the report.
-    pub fn drain(&mut self) -> io::Result<Drained> {
+    /// Errors of sinks are kept for the report.
+    pub fn drain(&mut self) -> Drained {
         let mut drained = Drained::default();
-        let mut supplied = Ok(());
         for channel in &self.channels {
             drained.fullness = drained.fullness.max(channel.fullness());
-            supplied = supplied.and(channel.maintain());
+            drained.unsupplied = drained.unsupplied.or(channel.maintain().err().map(|error| error.kind()));
             channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
         }
-        supplied.map(|()| drained)
+        drained
     }
 
     /// Moves everything that the channels still hold, and lets each sink finish, whatever became of the others.

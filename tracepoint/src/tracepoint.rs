@@ -284,9 +284,9 @@ pub fn fire<T: TracepointType>(args: T::Args<'_>) {
 /// An event that is recorded, and whose time is not taken from the counter.
 #[inline(never)]
 fn fire_by_call<T: TracepointType>(args: T::Args<'_>) {
-    let moment = Moment::by_call();
     let Some(slot) = thread::enter_outermost() else { return fire_anywhere::<T>(args) };
-    if T::mark::<true>(slot, Some(moment), &args) {
+    // Inside: a clock of the user's may panic, or fire.
+    if T::mark::<true>(slot, Some(Moment::by_call()), &args) {
         slot.section.exit_outermost();
     } else {
         fire_entered::<T>(slot, args);

@@ -4,6 +4,7 @@
 //! after a quiet time comes in bursts. Half a ring in one round means that there is no time to rest at all.
 
 use std::time::Duration;
+use tracepoint_sinks::Drained;
 
 /// The shortest pause and the longest.
 const SHORTEST: Duration = Duration::from_millis(5);
@@ -13,31 +14,44 @@ const FIRST: Duration = Duration::from_millis(10);
 /// How full rings shall be when they are looked at, in percent, and how full they are when there is no time to rest.
 const AIM: u32 = 25;
 const TOO_FULL: u32 = 50;
+/// Where events wait for the drain, it comes round so many times while they do.
+const ROUNDS_OF_PATIENCE: u32 = 4;
 
 /// The pauses of one drain.
 #[derive(Debug)]
-pub(super) struct Pace(Duration);
+pub(super) struct Pace {
+    pause: Duration,
+    shortest: Duration,
+    longest: Duration,
+}
 
 impl Pace {
-    pub(super) const fn new() -> Self {
-        Self(FIRST)
+    /// Of a drain for which events wait so long, if they do.
+    pub(super) fn new(patience: Option<Duration>) -> Self {
+        let longest = patience
+            .map_or(LONGEST, |patience| (patience / ROUNDS_OF_PATIENCE).clamp(Duration::from_millis(1), LONGEST));
+        Self { pause: FIRST.min(longest), shortest: SHORTEST.min(longest), longest }
     }
 
     /// The pause until the next round.
     pub(super) const fn pause(&self) -> Duration {
-        self.0
+        self.pause
     }
 
-    /// After a round in which the fullest ring was so full, in percent: the pause, or none.
-    pub(super) fn after(&mut self, fullness: u32) -> Duration {
-        self.0 = if fullness > AIM {
-            (self.0 * AIM / fullness).max(SHORTEST)
+    /// After a round: the pause, or none. Where nothing was moved there is always one, however full the rings are.
+    pub(super) fn after(&mut self, round: &Drained) -> Duration {
+        self.adapt(round.fullness);
+        if round.fullness >= TOO_FULL && round.packets > 0 { Duration::ZERO } else { self.pause }
+    }
+
+    fn adapt(&mut self, fullness: u32) {
+        self.pause = if fullness > AIM {
+            (self.pause * AIM / fullness).max(self.shortest)
         } else if fullness < AIM / 2 {
-            (self.0 + self.0 / 8).min(LONGEST)
+            (self.pause + self.pause / 8).min(self.longest)
         } else {
-            self.0
+            self.pause
         };
-        if fullness >= TOO_FULL { Duration::ZERO } else { self.0 }
     }
 }
 
@@ -45,36 +59,54 @@ impl Pace {
 mod tests {
     use super::*;
 
+    fn round(fullness: u32, packets: u64) -> Drained {
+        let mut round = Drained::default();
+        (round.fullness, round.packets) = (fullness, packets);
+        round
+    }
+
     #[test]
     fn full_rings_are_looked_at_sooner() {
-        let mut pace = Pace(Duration::from_millis(80));
-        assert_eq!(pace.after(40), Duration::from_millis(50));
-        assert_eq!(pace.after(100), Duration::ZERO);
+        let mut pace = Pace { pause: Duration::from_millis(80), ..Pace::new(None) };
+        assert_eq!(pace.after(&round(40, 9)), Duration::from_millis(50));
+        assert_eq!(pace.after(&round(100, 9)), Duration::ZERO);
         assert_eq!(pace.pause(), Duration::from_millis(50) / 4);
         for _ in 0..10 {
-            pace.after(100);
+            pace.after(&round(100, 9));
         }
         assert_eq!(pace.pause(), SHORTEST);
+        assert_eq!(pace.after(&round(100, 0)), SHORTEST, "nothing was there to be moved");
     }
 
     #[test]
     fn empty_ones_are_left_alone_for_longer() {
-        let mut pace = Pace::new();
-        let rounds = (0..1000).take_while(|_| pace.after(0) < LONGEST).count();
+        let mut pace = Pace::new(None);
+        let rounds = (0..1000).take_while(|_| pace.after(&round(0, 0)) < LONGEST).count();
         assert!((20..40).contains(&rounds), "{rounds}");
-        assert_eq!(pace.after(0), LONGEST);
-        assert_eq!(pace.after(AIM), LONGEST, "as it should be: nothing changes");
+        assert_eq!(pace.after(&round(0, 0)), LONGEST);
+        assert_eq!(pace.after(&round(AIM, 2)), LONGEST, "as it should be: nothing changes");
+    }
+
+    /// Who waits is not kept waiting for all the time that he has.
+    #[test]
+    fn patience_bounds_the_pause() {
+        for (patience, longest) in [(1, 1), (40, 10), (10_000, 200)] {
+            let mut pace = Pace::new(Some(Duration::from_millis(patience)));
+            (0..100).for_each(|_| pace.adapt(0));
+            assert_eq!(pace.pause(), Duration::from_millis(longest));
+            (0..100).for_each(|_| pace.adapt(100));
+            assert_eq!(pace.pause(), Duration::from_millis(longest.min(5)));
+        }
     }
 
     /// A steady flow is met with a steady pause.
     #[test]
     fn a_steady_flow_settles() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::new(None);
         // One percent a millisecond.
         let fullness = |pause: Duration| pause.as_millis() as u32;
         for _ in 0..100 {
-            let found = fullness(pace.pause());
-            pace.after(found);
+            pace.adapt(fullness(pace.pause()));
         }
         assert!((12..=28).contains(&fullness(pace.pause())), "{pace:?}");
     }

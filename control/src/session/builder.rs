@@ -119,8 +119,9 @@ impl SessionBuilder {
     ///
     /// With `true`, a handler of SIGBUS is installed when the session starts. It puts empty memory where the file's was and counts the
     /// pages ([`Summary::cut_off_pages`](super::Summary::cut_off_pages)); the ring is given up with all that it held and counted, its
-    /// thread gets another one within some 10 ms, and the account says that it is not complete. Signals of other origin go to
-    /// the handler that was there before. The handler stays; whoever installs another one later should hand on to it. Costs nothing
+    /// thread gets another one when the drain comes round, within 200 ms, and the account says that it is not complete. Signals of
+    /// other origin go to the handler that was there before. A thread that blocks SIGBUS ends the program all the same; a sink that has
+    /// the kernel write what is lost fails, which `stop` tells. The handler stays; whoever installs another one later should hand on to it. Costs nothing
     /// at an event. At most 4096 rings of a process are guarded; more are not made.
     #[must_use]
     pub fn survive_cut_off_rings(mut self, survive: bool) -> Self {

@@ -199,13 +199,14 @@ impl Buffer {
         let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
         // The clock stands behind the last record when a handler recorded between our clock reading and here.
         let last = self.last.load(Ordering::Relaxed);
-        if time < last {
-            self.counters().clamped.increment();
-        }
+        let is_behind = time < last;
         let time = time.max(last);
         let mut used = self.used.load(Ordering::Relaxed);
         if !self.has_room(used, size) || !self.is_young(time) {
             used = self.next_packet(size, tid.load(Ordering::Relaxed), time)?;
+        }
+        if is_behind {
+            self.counters().clamped.increment();
         }
         self.write(id, time, values, used, size);
         Ok(())

@@ -138,6 +138,11 @@ impl Channel {
         self
     }
 
+    /// How long an event waits for room; `None` unless the policy is [`Policy::Wait`].
+    pub fn patience(&self) -> Option<Duration> {
+        (self.policy == Policy::Wait).then_some(self.patience)
+    }
+
     /// What happens when a ring is full.
     pub const fn policy(&self) -> Policy {
         self.policy

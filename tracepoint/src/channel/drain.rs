@@ -52,10 +52,18 @@ impl OpenChannel {
         if !self.attachment.is_attached() {
             return Ok(());
         }
-        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest.
-        control::retire(Vec::new());
+        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest. That may take a
+        // grace period, for which nobody must wait who is inside a section himself.
+        self.attendance.away(|| control::retire(Vec::new()));
         // Recycling closes packets, as `flush` does, and only one may do that at a time.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let supplied = self.supply();
+        self.unsupplied.store(self.pool.empty_places(), Ordering::Relaxed);
+        supplied
+    }
+
+    /// Fills the pool. The draining lock is held.
+    fn supply(&self) -> io::Result<()> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         self.give_up_broken(&rings);
         let mut wanted = self.pool.empty_places();
@@ -63,7 +71,8 @@ impl OpenChannel {
             return Ok(());
         }
         // Under overwrite the rings of ended threads keep their history as long as new ones may be made.
-        let may_make = self.config.max_rings - rings.len().min(self.config.max_rings);
+        let whole = rings.iter().filter(|ring| ring.is_whole()).count();
+        let may_make = self.config.max_rings.saturating_sub(whole);
         if !Ring::keeps_history(&self.config) || may_make < wanted {
             for ring in rings.iter() {
                 if wanted > 0 && ring.is_whole() && ring.has_ended() {
@@ -92,10 +101,11 @@ impl OpenChannel {
         self.attendance.begin()
     }
 
-    /// Has threads whose ring's memory was lost take another one at their next event.
+    /// Has threads whose ring's memory was lost take another one at their next event, and nobody one that is lost.
     fn give_up_broken(&self, rings: &[Arc<Ring>]) {
         for ring in rings.iter().filter(|ring| !ring.is_whole()) {
             let broken = Arc::as_ptr(ring).cast_mut();
+            self.pool.remove(broken);
             for place in self.attachment.rings() {
                 // Relaxed, as all of the table: the thread that finds null here takes a ring from the pool, by L2; the one that has the
                 // old ring in hand may use it, which lives as long as the channel.
@@ -105,19 +115,21 @@ impl OpenChannel {
     }
 
     /// How much somebody who drains is wanted, in percent: of the fullest ring the part that is closed and waits, or of the spare rings
-    /// the part that is taken. A ring under [`Policy::Overwrite`] never waits.
+    /// the part that was taken since the last [`maintain`](Self::maintain). A ring under [`Policy::Overwrite`] never waits.
     ///
     /// Costs a look at each ring.
     pub fn fullness(&self) -> u32 {
         if !self.attachment.is_attached() {
             return 0;
         }
-        let taken = self.pool.taken_percent();
+        let taken = self.pool.empty_places().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
+        let taken = (taken * 100 / self.pool.places().max(1)) as u32;
         if self.config.policy == Policy::Overwrite {
             return taken;
         }
         let rings = self.all_rings();
-        rings.iter().flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
+        let whole = rings.iter().filter(|ring| ring.is_whole());
+        whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
     }
 
     /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
@@ -143,9 +155,14 @@ impl OpenChannel {
         let rings = self.all_rings();
         let asked: Vec<_> = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.ask(before)).collect();
         // F2: pairs with the fence in `Gate::enter`.
-        if !asked.is_empty() && thread::owners_saw() {
+        if !asked.is_empty() && self.owners_saw() {
             asked.into_iter().for_each(Buffer::settle);
         }
+    }
+
+    /// F2, for which nobody must wait who is inside a section himself, where that takes a grace period.
+    fn owners_saw(&self) -> bool {
+        if crate::membarrier::is_asymmetric() { thread::owners_saw() } else { self.attendance.away(thread::owners_saw) }
     }
 
     fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {

@@ -19,7 +19,7 @@ use crate::thread::ThreadSlot;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The id of an event in a channel. Never given twice.
@@ -71,6 +71,8 @@ pub struct OpenChannel {
     /// All rings, in the order of their making. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
     pub(super) source: Box<dyn MemorySource>,
+    /// How many spare rings the last `maintain` could not make.
+    pub(super) unsupplied: AtomicUsize,
     /// Who drains.
     pub(super) attendance: Arc<Attendance>,
     /// Held while packets are handed out.
@@ -146,6 +148,7 @@ impl OpenChannel {
             events: AtomicU32::new(0),
             rings: Mutex::default(),
             source,
+            unsupplied: AtomicUsize::new(0),
             attendance: Arc::default(),
             draining: Mutex::default(),
             subscriptions: AtomicU32::new(0),

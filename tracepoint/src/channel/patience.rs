@@ -3,7 +3,8 @@
 //! The one place where a site waits, chosen by name ([`Channel::wait`](super::Channel::wait)). Nobody waits who could wait for
 //! himself or in vain:
 //!
-//! * where nobody drains the channel ([`OpenChannel::attend`](super::OpenChannel::attend) says that somebody does);
+//! * where nobody drains the channel ([`OpenChannel::attend`](super::OpenChannel::attend) says that somebody does), or who does waits
+//!   for a grace period, and with it for those who wait;
 //! * inside another event: a probe, or a signal handler that interrupts one;
 //! * where signals are blocked, as one is in its own handler: nothing tells a handler from a thread that blocks signals, so such
 //!   threads do not wait at all;
@@ -20,7 +21,11 @@ use std::time::{Duration, Instant};
 
 /// How many drain a channel. What it says is a hint, so that Relaxed is enough: who stops draining leaves waits to their bound.
 #[derive(Debug, Default)]
-pub(super) struct Attendance(AtomicUsize);
+pub(super) struct Attendance {
+    attending: AtomicUsize,
+    /// So many of them wait for a grace period.
+    away: AtomicUsize,
+}
 
 /// As long as it is there, somebody drains the channel regularly.
 #[derive(Debug)]
@@ -29,18 +34,26 @@ pub struct Attending(Arc<Attendance>);
 
 impl Attendance {
     pub(super) fn begin(self: &Arc<Self>) -> Attending {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.attending.fetch_add(1, Ordering::Relaxed);
         Attending(Arc::clone(self))
     }
 
+    /// Runs what may wait for a grace period: who waits for the drain inside a section gives up meanwhile.
+    pub(super) fn away<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.away.fetch_add(1, Ordering::Relaxed);
+        let result = wait();
+        self.away.fetch_sub(1, Ordering::Relaxed);
+        result
+    }
+
     fn is_attended(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
+        self.attending.load(Ordering::Relaxed) > self.away.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Attending {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.attending.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

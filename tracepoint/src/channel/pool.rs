@@ -37,9 +37,17 @@ impl Pool {
         })
     }
 
-    /// How many of the places are empty, in percent.
-    pub(super) fn taken_percent(&self) -> u32 {
-        (self.empty_places() * 100 / self.places.len().max(1)) as u32
+    /// How many places there are.
+    pub(super) fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Takes this ring out, if it is there.
+    pub(super) fn remove(&self, ring: *const Ring) {
+        for place in &self.places {
+            // Relaxed: nobody looks at what is in it.
+            let _ = place.compare_exchange(ring.cast_mut(), null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// How many places are empty: how many rings are wanted.

@@ -132,12 +132,12 @@ impl Ring {
         let tid = &self.header().tid;
         let (buffer, result) = match self.main.record(tid, id, time, values) {
             Err(Refused::Writing) => match self.nested.record(tid, id, time, values) {
-                // The flusher had the main buffer, and was done with it before it took the nested one.
-                Err(Refused::Writing) => match self.main.record(tid, id, time, values) {
-                    Err(Refused::Writing) => (&self.nested, Err(Refused::Writing)),
+                Ok(()) => (&self.nested, Ok(())),
+                // The flusher may have had the main buffer, and be done with it by now.
+                refused => match self.main.record(tid, id, time, values) {
+                    Err(Refused::Writing) => (&self.nested, refused),
                     result => (&self.main, result),
                 },
-                result => (&self.nested, result),
             },
             result => (&self.main, result),
         };

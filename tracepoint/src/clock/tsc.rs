@@ -65,7 +65,7 @@ fn to_words(line: &Line) -> [u64; 5] {
     [base_tsc, base_ns, bent_rate.cast_unsigned(), bend.cast_unsigned(), rate.cast_unsigned()]
 }
 
-/// Keeps the time at `CLOCK_MONOTONIC`'s. Called regularly, every 10 ms or so, by whoever drains channels; sessions do it.
+/// Keeps the time at `CLOCK_MONOTONIC`'s. Called regularly, some times a second at least, by whoever drains channels; sessions do it.
 ///
 /// Does nothing unless the clock is the time stamp counter and some time has passed since it was last compared: 100 ms at first,
 /// in the end 1 s. Not for signal handlers.
