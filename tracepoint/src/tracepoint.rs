@@ -274,7 +274,7 @@ pub fn fire<T: TracepointType>(args: T::Args<'_>) {
                 return unsafe { thread::exit_outermost() };
             }
             let args = args;
-            return fire_entered::<T>(slot, args);
+            return fire_entered::<T>(slot, None, args);
         }
     }
     let args = args;
@@ -285,11 +285,12 @@ pub fn fire<T: TracepointType>(args: T::Args<'_>) {
 #[inline(never)]
 fn fire_by_call<T: TracepointType>(args: T::Args<'_>) {
     let Some(slot) = thread::enter_outermost() else { return fire_anywhere::<T>(args) };
-    // Inside: a clock of the user's may panic, or fire.
-    if T::mark::<true>(slot, Some(Moment::by_call()), &args) {
+    // Inside: a clock of the user's may panic, or fire. Once: it may count how often it is asked.
+    let moment = Some(Moment::by_call());
+    if T::mark::<true>(slot, moment, &args) {
         slot.section.exit_outermost();
     } else {
-        fire_entered::<T>(slot, args);
+        fire_entered::<T>(slot, moment, args);
     }
 }
 
@@ -309,20 +310,20 @@ fn fire_probes<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) 
 #[inline(never)]
 #[expect(clippy::needless_pass_by_value, reason = "as above")]
 fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
-    thread::section(|slot| fire_inside::<T>(slot, &args));
+    thread::section(|slot| fire_inside::<T>(slot, None, &args));
 }
 
-/// The rest of an event whose section is entered.
+/// The rest of an event whose section is entered. `moment` is when it was, if that is known already.
 #[cold]
 #[inline(never)]
 #[expect(clippy::needless_pass_by_value, reason = "as above")]
-fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
-    fire_inside::<T>(slot, &args);
+fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Moment>, args: T::Args<'_>) {
+    fire_inside::<T>(slot, moment, &args);
     slot.section.exit_outermost();
 }
 
 #[inline(always)]
-fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: &T::Args<'_>) {
+fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Moment>, args: &T::Args<'_>) {
     // A condition that panics does not hold.
     match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
         Ok(true) => {}
@@ -332,7 +333,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, args: &T::Args<'_>)
             return crate::panic::swallow(panic);
         }
     }
-    T::mark::<false>(slot, None, args);
+    T::mark::<false>(slot, moment, args);
     // SAFETY: `args` are live arguments of T, whose tracepoint this is.
     unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
 }

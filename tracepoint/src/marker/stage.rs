@@ -87,7 +87,10 @@ fn begin<'s, M: MarkerType, const SHORT: bool>(
     emitted: &'s Cell<bool>,
 ) -> Option<Stage<'s, M, SHORT>> {
     // First of all: it takes more registers than what follows, and less needs to be kept over it.
-    let time = if SHORT { Some(moment?.time()?) } else { None };
+    let time = moment.and_then(Moment::time);
+    if SHORT && time.is_none() {
+        return None;
+    }
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
     let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
     let only = if SHORT { Some(list.only.as_ref()?.express(slot)?) } else { None };
