@@ -80,6 +80,11 @@ pub(crate) fn retire(garbage: Vec<Garbage>) {
     }
 }
 
+/// Whether something was put aside, for which the next `retire` waits.
+pub(crate) fn has_deferred() -> bool {
+    !DEFERRED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+}
+
 /// Waits for a grace period; `false` if none can be had.
 #[must_use]
 pub(crate) fn wait_for_grace() -> bool {

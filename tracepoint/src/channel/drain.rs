@@ -52,9 +52,11 @@ impl OpenChannel {
         if !self.attachment.is_attached() {
             return Ok(());
         }
-        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest. That may take a
-        // grace period, for which nobody must wait who is inside a section himself.
-        self.attendance.away(|| control::retire(Vec::new()));
+        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest, or in a later
+        // round, where somebody waits for this one inside a section.
+        if control::has_deferred() && !self.attendance.is_awaited() {
+            self.attendance.away(|| control::retire(Vec::new()));
+        }
         // Recycling closes packets, as `flush` does, and only one may do that at a time.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let supplied = self.supply();
