@@ -18,5 +18,6 @@ mod stage;
 mod subscriber;
 
 pub use descriptor::{FieldView, Marker, MarkerDescriptor, MarkerParts, MarkerType};
+pub(crate) use stage::way;
 pub use stage::{Emitted, Stage, derived, mark};
 pub use subscriber::{Aggregate, Filter, Subscriber, Subscription};

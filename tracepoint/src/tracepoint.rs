@@ -9,7 +9,7 @@ use crate::error::RegisterError;
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
-use crate::marker::Marker;
+use crate::marker::{Marker, way};
 use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe, ProbeList};
 use crate::published::Published;
 use crate::site::SwitchError;
@@ -224,7 +224,7 @@ pub trait TracepointType: Sized + 'static {
     /// the short way.
     #[doc(hidden)]
     #[inline(always)]
-    fn mark<const SHORT: bool>(_slot: &'static ThreadSlot, _moment: Option<Moment>, _args: &Self::Args<'_>) -> bool {
+    fn mark<const WAY: u8>(_slot: &'static ThreadSlot, _moment: Option<Moment>, _args: &Self::Args<'_>) -> bool {
         true
     }
     /// Calls a probe that is a function pointer.
@@ -269,7 +269,7 @@ pub fn fire<T: TracepointType>(args: T::Args<'_>) {
             return fire_by_call::<T>(args);
         };
         if let Some(slot) = thread::enter_outermost() {
-            if T::mark::<true>(slot, Some(moment), &args) {
+            if T::mark::<{ way::SHORT }>(slot, Some(moment), &args) {
                 // SAFETY: entered above; nobody else leaves.
                 return unsafe { thread::exit_outermost() };
             }
@@ -287,7 +287,7 @@ fn fire_by_call<T: TracepointType>(args: T::Args<'_>) {
     let Some(slot) = thread::enter_outermost() else { return fire_anywhere::<T>(args) };
     // Inside: a clock of the user's may panic, or fire. Once: it may count how often it is asked.
     let moment = Some(Moment::by_call());
-    if T::mark::<true>(slot, moment, &args) {
+    if T::mark::<{ way::SHORT_BY_CALL }>(slot, moment, &args) {
         slot.section.exit_outermost();
     } else {
         fire_entered::<T>(slot, moment, args);
@@ -333,7 +333,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Mome
             return crate::panic::swallow(panic);
         }
     }
-    T::mark::<false>(slot, moment, args);
+    T::mark::<{ way::LONG }>(slot, moment, args);
     // SAFETY: `args` are live arguments of T, whose tracepoint this is.
     unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
 }

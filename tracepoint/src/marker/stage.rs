@@ -10,9 +10,20 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// The ways of an event through its marker. Each short one has one caller, with code of its own: shared, the catch around the field
+/// expressions would be a call, and what goes through it in memory.
+pub(crate) mod way {
+    /// Whoever is subscribed, and whatever clock there is.
+    pub(crate) const LONG: u8 = 0;
+    /// One channel, and the time from the counter.
+    pub(crate) const SHORT: u8 = 1;
+    /// One channel, and any other clock.
+    pub(crate) const SHORT_BY_CALL: u8 = 2;
+}
+
 /// An event between its clock reading and its delivery. The expansion of a field block hands it the values.
 #[derive(Debug)]
-pub struct Stage<'s, M, const SHORT: bool> {
+pub struct Stage<'s, M, const WAY: u8> {
     list: &'s SubscriberList,
     /// The one who gets it, on the short way.
     only: Option<Express<'s>>,
@@ -27,13 +38,13 @@ pub struct Stage<'s, M, const SHORT: bool> {
 #[derive(Debug)]
 pub struct Emitted(());
 
-impl<M: MarkerType, const SHORT: bool> Stage<'_, M, SHORT> {
+impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
         self.emitted.set(true);
         match self.only {
-            Some(express) if SHORT => express.record(self.time, values),
+            Some(express) if WAY != way::LONG => express.record(self.time, values),
             _ => serve_all::<M>(self.list, self.slot, self.time, values),
         }
         Emitted(())
@@ -81,19 +92,20 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
 
 /// Reads the clock. `None`, with nothing done, if nobody is subscribed (any more), or, on the short way, if that is not for this event.
 #[inline(always)]
-fn begin<'s, M: MarkerType, const SHORT: bool>(
+fn begin<'s, M: MarkerType, const WAY: u8>(
     slot: &'static ThreadSlot,
     moment: Option<Moment>,
     emitted: &'s Cell<bool>,
-) -> Option<Stage<'s, M, SHORT>> {
+) -> Option<Stage<'s, M, WAY>> {
     // First of all: it takes more registers than what follows, and less needs to be kept over it.
     let time = moment.and_then(Moment::time);
-    if SHORT && time.is_none() {
+    let is_short = WAY != way::LONG;
+    if is_short && time.is_none() {
         return None;
     }
     // SAFETY: callers are inside a section, and are done with the stage before they leave it.
     let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
-    let only = if SHORT { Some(list.only.as_ref()?.express(slot)?) } else { None };
+    let only = if is_short { Some(list.only.as_ref()?.express(slot)?) } else { None };
     let time = time.unwrap_or_else(clock::now);
     Some(Stage { list, only, slot, time, emitted, marker: PhantomData })
 }
@@ -101,13 +113,13 @@ fn begin<'s, M: MarkerType, const SHORT: bool>(
 /// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section. `false` if
 /// nothing was done.
 #[inline(always)]
-pub fn derived<M: MarkerType, const SHORT: bool>(
+pub fn derived<M: MarkerType, const WAY: u8>(
     slot: &'static ThreadSlot,
     moment: Option<Moment>,
-    evaluate: impl FnOnce(Stage<'_, M, SHORT>) -> Emitted,
+    evaluate: impl FnOnce(Stage<'_, M, WAY>) -> Emitted,
 ) -> bool {
     let emitted = Cell::new(false);
-    let Some(stage) = begin::<M, SHORT>(slot, moment, &emitted) else { return false };
+    let Some(stage) = begin::<M, WAY>(slot, moment, &emitted) else { return false };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
         panicked(M::marker(), emitted.get(), panic);
     }
@@ -137,7 +149,7 @@ fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
     thread::section(|slot| {
         let emitted = Cell::new(false);
-        if let Some(stage) = begin::<M, false>(slot, None, &emitted) {
+        if let Some(stage) = begin::<M, { way::LONG }>(slot, None, &emitted) {
             stage.emit(values);
         }
     });

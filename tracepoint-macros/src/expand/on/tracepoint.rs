@@ -113,13 +113,13 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             }
 
             #[inline(always)]
-            fn mark<const SHORT: ::core::primitive::bool>(
+            fn mark<const WAY: ::core::primitive::u8>(
                 #slot: &'static #krate::private::ThreadSlot,
                 #moment: ::core::option::Option<#krate::private::Moment>,
                 #args: &Self::Args<'_>,
             ) -> ::core::primitive::bool {
                 let (#(#names,)*) = __tracepoint_copy(#args);
-                #krate::private::derived::<#name, SHORT>(#slot, #moment, |#stage| #stage.emit(&#values))
+                #krate::private::derived::<#name, WAY>(#slot, #moment, |#stage| #stage.emit(&#values))
             }
         }
     });
