@@ -33,8 +33,11 @@ mod pool;
 mod primitive;
 #[path = "../../tracepoint/src/published.rs"]
 mod published;
+#[path = "../../tracepoint/src/clock/rotation.rs"]
+mod rotation;
 
 mod buffer_models;
+mod clock_models;
 mod models;
 mod packet_models;
 mod ring_models;

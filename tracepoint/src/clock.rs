@@ -1,8 +1,8 @@
 //! The clock: nanoseconds on the axis of `CLOCK_MONOTONIC`, which all processes of a machine share.
 //!
 //! [`now`] reads the processor's time stamp counter and turns it into that time by a straight line with a bend: one
-//! multiplication, no system call, no fence. Where the counter cannot be trusted it is `clock_gettime`. [`select`] chooses another clock for the
-//! whole process.
+//! multiplication, no system call, no fence. Where the counter cannot be trusted it is `clock_gettime`. [`select`] chooses
+//! another clock for the whole process.
 //!
 //! Somebody has to say that the counter can be trusted: sessions of `tracepoint-control` ask the kernel, and call
 //! [`trust_tsc`]; a program without sessions calls [`calibrate`]. From then on the line is *steered*: [`steer`] compares it
@@ -18,6 +18,8 @@ mod choice;
 mod latch;
 mod line;
 mod machine;
+mod quick;
+mod rotation;
 mod source;
 mod steering;
 mod system;
@@ -26,40 +28,8 @@ mod tsc;
 pub use calibration::{Calibration, TscRefused};
 pub use choice::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, trust_tsc};
 pub(crate) use choice::{InUse, describe};
+pub(crate) use quick::{is_elsewhere, now as quick};
 pub use tsc::{error_bound, steer, steps};
-
-/// A moment whose time is worked out later: reading the counter takes longer than all else at a site, which can go on meanwhile.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment(When);
-
-#[derive(Clone, Copy, Debug)]
-enum When {
-    Ticks(tsc::Ticks),
-    Time(u64),
-}
-
-impl Moment {
-    /// Now, as the counter has it; `None` if the time comes from elsewhere.
-    #[inline(always)]
-    pub(crate) fn by_counter() -> Option<Self> {
-        tsc::Ticks::now().map(|ticks| Self(When::Ticks(ticks)))
-    }
-
-    /// Now, as any other clock has it.
-    #[inline(always)]
-    pub(crate) fn by_call() -> Self {
-        Self(When::Time(if source::is_constant() { 0 } else { now() }))
-    }
-
-    /// The time of the moment; `None` if it takes more to work it out.
-    #[inline(always)]
-    pub(crate) fn time(self) -> Option<u64> {
-        match self.0 {
-            When::Ticks(ticks) => ticks.time(),
-            When::Time(time) => Some(time),
-        }
-    }
-}
 
 /// The time now, in ns on the clock that is [selected]: `CLOCK_MONOTONIC`'s, unless told otherwise.
 ///

@@ -58,6 +58,12 @@ impl Section {
         Self { word: AtomicUsize::new(0) }
     }
 
+    /// One that nobody leaves, and nobody waits for.
+    #[cfg(not(loom))]
+    pub(crate) const fn open_for_ever() -> Self {
+        Self { word: AtomicUsize::new(1) }
+    }
+
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self { word: AtomicUsize::new(0) }
@@ -154,6 +160,18 @@ impl Section {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenSection {
     passes: usize,
+}
+
+impl OpenSection {
+    /// A word to keep it in, other than 0.
+    pub(crate) const fn into_word(self) -> usize {
+        self.passes | 1
+    }
+
+    /// What was kept; `None` for 0.
+    pub(crate) fn from_word(word: usize) -> Option<Self> {
+        (word != 0).then_some(Self { passes: word & !DEPTH_MASK })
+    }
 }
 
 /// The waiter's half of G1/G2: after the new list was stored, before the first counter is loaded. `false` if there is no telling

@@ -19,5 +19,5 @@ mod subscriber;
 
 pub use descriptor::{FieldView, Marker, MarkerDescriptor, MarkerParts, MarkerType};
 pub(crate) use stage::way;
-pub use stage::{Emitted, Stage, derived, mark};
+pub use stage::{Emitted, Served, Stage, derived, mark};
 pub use subscriber::{Aggregate, Filter, Subscriber, Subscription};

@@ -19,7 +19,7 @@ mod table;
 pub use table::ThreadSlot;
 #[cfg(posix)]
 pub(crate) use table::reset_others_after_fork;
-pub(crate) use table::{claimed, current, in_section, wait_for_all};
+pub(crate) use table::{claimed, current, in_section, note_sections, noted_have_passed, wait_for_all};
 
 use crate::counter::LocalCounter;
 
@@ -62,24 +62,23 @@ pub(crate) fn owners_saw() -> bool {
 }
 
 /// Enters a section of the calling thread, if that is outside any, has a slot, and needs no fence of its own. To be followed by
-/// [`exit_outermost`].
+/// `exit_outermost` of its section.
 #[inline(always)]
 pub(crate) fn enter_outermost() -> Option<&'static ThreadSlot> {
-    let slot = table::express()?;
+    let slot = table::express();
     slot.section.enter_outermost().then_some(slot)
 }
 
-/// Leaves the section that `enter_outermost` has entered. Looks the slot up again: a register that kept it over all that may be called
-/// in between would have to be saved at every event.
-///
-/// # Safety
-///
-/// `enter_outermost` gave a slot to the calling thread, and this is the only call that follows.
-#[inline(always)]
-pub(crate) unsafe fn exit_outermost() {
-    // SAFETY: the thread has a slot, and keeps it: it gives it back when it ends, and in `never_trace_current`, which is not called
-    // inside a section.
-    unsafe { table::express().unwrap_unchecked() }.section.exit_outermost();
+/// The slot that `enter_outermost` has given.
+pub(crate) fn entered() -> &'static ThreadSlot {
+    table::express()
+}
+
+/// Leaves the section that `enter_outermost` has entered.
+#[cold]
+#[inline(never)]
+pub(crate) fn exit_outermost() {
+    table::express().section.exit_outermost();
 }
 
 /// Whether the calling thread is inside one event, and not inside another one in that.

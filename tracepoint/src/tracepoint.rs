@@ -4,12 +4,12 @@
 //! [`fire`]. The step after is the tracepoint's marker, then its probes, in that order: the recorded time is as near to the
 //! site as it can be, and what probes record comes after the event that ran them.
 
-use crate::clock::Moment;
+use crate::clock;
 use crate::error::RegisterError;
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
-use crate::marker::{Marker, way};
+use crate::marker::{Marker, Served, way};
 use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe, ProbeList};
 use crate::published::Published;
 use crate::site::SwitchError;
@@ -220,12 +220,11 @@ pub trait TracepointType: Sized + 'static {
     fn is_marked() -> bool {
         false
     }
-    /// Hands the field block's values to the marker stage; nothing to do for a bare hook. `false` if nothing was done, on
-    /// the short way.
+    /// Hands the field block's values to the marker stage, with the event's time if that is known already.
     #[doc(hidden)]
     #[inline(always)]
-    fn mark<const WAY: u8>(_slot: &'static ThreadSlot, _moment: Option<Moment>, _args: &Self::Args<'_>) -> bool {
-        true
+    fn mark<const WAY: u8>(_slot: &'static ThreadSlot, _time: Option<u64>, _args: &Self::Args<'_>) -> Served {
+        Served::No
     }
     /// Calls a probe that is a function pointer.
     #[doc(hidden)]
@@ -248,82 +247,77 @@ where
     Ok(Probe::new(tracepoint, tracepoint.connect::<T, F>(priority, probe)?))
 }
 
-/// The cold path of a site: condition, marker, probes.
+/// The cold path of a site, if it is the short way: for what is most frequent, an event outside any other, without a condition, that has
+/// one subscriber, a channel, no filter and no probe. No call is on it, and nothing that is not needed for it.
 ///
-/// What is most frequent takes a short way, without a call and without anything that is not needed for it: an event outside any other,
-/// without a condition, that has probes and no subscriber; or one subscriber, a channel, no filter and no probe. Whatever else there is
-/// takes the long one.
+/// # Errors
+///
+/// Whatever else there is takes [`fire_rest`], which is told whether a section is entered. It looks up itself whose: no register has to
+/// keep the slot for it.
 #[doc(hidden)]
 #[inline(always)]
-pub fn fire<T: TracepointType>(args: T::Args<'_>) {
-    // Whether there are subscribers, and probes, is but a hint here, outside of any section: it chooses the way. The arguments are moved
-    // wherever a function takes them, so that they need not be in memory where none does.
-    if T::PLAIN && !T::is_marked() {
-        if let Some(slot) = thread::enter_outermost() {
-            let args = args;
-            return fire_probes::<T>(slot, args);
-        }
-    } else if T::PLAIN && !T::tracepoint().has_probes() {
-        let Some(moment) = Moment::by_counter() else {
-            let args = args;
-            return fire_by_call::<T>(args);
-        };
-        if let Some(slot) = thread::enter_outermost() {
-            if T::mark::<{ way::SHORT }>(slot, Some(moment), &args) {
-                // SAFETY: entered above; nobody else leaves.
-                return unsafe { thread::exit_outermost() };
-            }
-            let args = args;
-            return fire_entered::<T>(slot, None, args);
-        }
+pub fn fire<T: TracepointType>(args: &T::Args<'_>) -> Result<(), bool> {
+    if !T::PLAIN {
+        return Err(false);
     }
-    let args = args;
-    fire_anywhere::<T>(args);
+    let slot = thread::enter_outermost().ok_or(false)?;
+    match T::mark::<{ way::SHORT }>(slot, None, args) {
+        Served::No => return Err(true),
+        Served::Quickly => slot.section.exit_outermost(),
+        // The slot is looked up again here, too: a register that kept it over a call would have to be saved at every event.
+        Served::Slowly => thread::exit_outermost(),
+    }
+    Ok(())
 }
 
-/// An event that is recorded, and whose time is not taken from the counter.
-#[inline(never)]
-fn fire_by_call<T: TracepointType>(args: T::Args<'_>) {
-    let Some(slot) = thread::enter_outermost() else { return fire_anywhere::<T>(args) };
-    // Inside: a clock of the user's may panic, or fire. Once: it may count how often it is asked.
-    let moment = Some(Moment::by_call());
-    if T::mark::<{ way::SHORT_BY_CALL }>(slot, moment, &args) {
+/// The cold path of a site but for the short way. What is nearly as frequent comes first: probes and no subscriber, and a time from
+/// another clock.
+#[doc(hidden)]
+#[inline(always)]
+pub fn fire_rest<T: TracepointType>(entered: bool, args: T::Args<'_>) {
+    if !entered {
+        return fire_anywhere::<T>(args);
+    }
+    let slot = thread::entered();
+    if !T::is_marked() {
+        // SAFETY: `args` are live arguments of T, whose tracepoint this is.
+        unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
         slot.section.exit_outermost();
+    } else if clock::is_elsewhere() {
+        fire_by_call::<T>(slot, args);
     } else {
-        fire_entered::<T>(slot, moment, args);
+        fire_long::<T>(slot, None, args);
     }
 }
 
-/// An event that nobody records, and whose section is entered. A function of its own for the registers that its loop takes.
+/// An event that is recorded, and whose time is that of a clock that is called. Once: it may be the user's, and count how often it is
+/// asked.
 #[inline(never)]
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "by reference, the arguments would be in memory on the short way, too"
-)]
-fn fire_probes<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
-    // SAFETY: `args` are live arguments of T, whose tracepoint this is.
-    unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
+fn fire_by_call<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
+    let time = Some(clock::now());
+    if T::mark::<{ way::SHORT_BY_CALL }>(slot, time, &args) == Served::No {
+        return fire_long::<T>(slot, time, args);
+    }
     slot.section.exit_outermost();
 }
 
 #[cold]
 #[inline(never)]
-#[expect(clippy::needless_pass_by_value, reason = "as above")]
+#[expect(clippy::needless_pass_by_value, reason = "by reference, they would be in memory on other ways, too")]
 fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
     thread::section(|slot| fire_inside::<T>(slot, None, &args));
 }
 
-/// The rest of an event whose section is entered. `moment` is when it was, if that is known already.
 #[cold]
 #[inline(never)]
 #[expect(clippy::needless_pass_by_value, reason = "as above")]
-fn fire_entered<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Moment>, args: T::Args<'_>) {
-    fire_inside::<T>(slot, moment, &args);
+fn fire_long<T: TracepointType>(slot: &'static ThreadSlot, time: Option<u64>, args: T::Args<'_>) {
+    fire_inside::<T>(slot, time, &args);
     slot.section.exit_outermost();
 }
 
 #[inline(always)]
-fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Moment>, args: &T::Args<'_>) {
+fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, time: Option<u64>, args: &T::Args<'_>) {
     // A condition that panics does not hold.
     match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
         Ok(true) => {}
@@ -333,7 +327,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, moment: Option<Mome
             return crate::panic::swallow(panic);
         }
     }
-    T::mark::<{ way::LONG }>(slot, moment, args);
+    T::mark::<{ way::LONG }>(slot, time, args);
     // SAFETY: `args` are live arguments of T, whose tracepoint this is.
     unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
 }

@@ -170,13 +170,24 @@ impl Buffer {
     /// does: [`record`](Self::record) knows what.
     #[inline(always)]
     pub(super) fn try_record<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
-        if !self.gate.enter() {
-            return false;
-        }
+        self.gate.enter() && self.try_record_inside(id, time, values)
+    }
+
+    /// The same outside any other event of the owner's.
+    #[inline(always)]
+    pub(super) fn try_record_outermost<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
+        self.gate.enter_outermost();
+        self.try_record_inside(id, time, values)
+    }
+
+    #[inline(always)]
+    fn try_record_inside<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
         failpoint!(Entered, self.stream.instance);
         let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
         let used = self.used.load(Ordering::Relaxed);
-        let written = self.has_room(used, size) && time >= self.last.load(Ordering::Relaxed) && self.is_young(time);
+        // One branch for what waits for the clock.
+        let in_time = (time >= self.last.load(Ordering::Relaxed)) & self.is_young(time);
+        let written = in_time && self.has_room(used, size);
         if written {
             self.write(id, time, values, used, size);
         }
@@ -215,8 +226,8 @@ impl Buffer {
     /// Whether the open packet is the owner's, and has room.
     #[inline(always)]
     fn has_room(&self, used: usize, size: usize) -> bool {
-        // One comparison for both: signed, because a limit of 0 is below `used`.
-        size.min(TOO_LARGE).cast_signed() <= self.gate.limit().wrapping_sub(used).cast_signed()
+        // One comparison for both: nothing ends at a limit of 0. The sum does not overflow: no packet is larger than `isize::MAX`.
+        used + size.min(TOO_LARGE) <= self.gate.limit()
     }
 
     #[inline(always)]
@@ -228,6 +239,7 @@ impl Buffer {
     #[inline(always)]
     fn write<V: Fields>(&self, id: u16, time: u64, values: &V, used: usize, size: usize) {
         failpoint!(Reserved, self.stream.instance);
+        self.last.store(time, Ordering::Relaxed);
         let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
         // SAFETY: the open packet has `size` free bytes at `used`: the header word and the fields.
         unsafe {
@@ -243,7 +255,6 @@ impl Buffer {
             }
         }
         self.used.store(used + size, Ordering::Relaxed);
-        self.last.store(time, Ordering::Relaxed);
         self.counters().records.store(self.records() + 1, Ordering::Relaxed);
         failpoint!(RecordCounted, self.stream.instance);
         packet.commit(used + size);

@@ -15,6 +15,8 @@ pub(crate) struct Only {
     /// The rings of the threads, in the channel's table.
     rings: NonNull<[AtomicPtr<Ring>]>,
     id: EventId,
+    /// Where the event's entry of the account is in a ring's memory.
+    entry: usize,
 }
 
 // SAFETY: points to a table of atomics; see `new`.
@@ -25,7 +27,7 @@ unsafe impl Sync for Only {}
 impl Only {
     /// The caller keeps the channel for as long as this is used: it stands in the same list.
     pub(crate) fn new(channel: &OpenChannel, id: EventId) -> Self {
-        Self { rings: NonNull::from(channel.attachment.rings()), id }
+        Self { rings: NonNull::from(channel.attachment.rings()), id, entry: Ring::entry_of(id.get()) }
     }
 
     /// The ring of a thread, and the event's entry in its account; `None` if the thread has no ring yet.
@@ -34,7 +36,9 @@ impl Only {
         // SAFETY: the table lives as long as the channel, which the list keeps that this is in; the caller is inside a section, which
         // keeps the list. The table has a place for each slot. Rings live as long as the channel, too.
         let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() }?;
-        Some(Express { ring, event: ring.event(self.id.get()), id: self.id.get() })
+        // SAFETY: the channel has given the id, and each of its rings has an entry for it.
+        let event = unsafe { ring.event_at(self.entry) };
+        Some(Express { ring, event, id: self.id.get() })
     }
 }
 
@@ -47,10 +51,10 @@ pub(crate) struct Express<'a> {
 }
 
 impl Express<'_> {
-    /// Counts that it fired, and records it, or counts why not.
+    /// Counts that it fired, and records it, or counts why not. Whether it was recorded at once.
     #[inline(always)]
-    pub(crate) fn record<V: Fields>(&self, time: u64, values: &V) {
+    pub(crate) fn record<V: Fields>(&self, time: u64, values: &V) -> bool {
         self.event.fired.increment();
-        self.ring.record(self.event, self.id, time, values);
+        self.ring.record_outermost(self.event, self.id, time, values)
     }
 }

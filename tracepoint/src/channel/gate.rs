@@ -65,6 +65,15 @@ impl Gate {
         true
     }
 
+    /// The same outside any other event of the owner's: there is no write to interrupt.
+    #[inline(always)]
+    pub(crate) fn enter_outermost(&self) {
+        debug_assert!(self.writing.load(Ordering::Relaxed) == 0, "writes are inside events");
+        self.writing.store(1, Ordering::Relaxed);
+        // F1, as above.
+        owners_fence();
+    }
+
     /// After the commit.
     #[inline(always)]
     pub(crate) fn leave(&self) {

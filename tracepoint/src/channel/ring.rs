@@ -4,7 +4,7 @@
 use super::account::{EventCounters, Loss};
 use super::buffer::{Buffer, Places, Refused};
 use super::config::{Channel, Policy};
-use super::header::{Header, Layout, Mapped, Owner};
+use super::header::{HEADER_PAGE, Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
 use super::patience::Patience;
@@ -95,6 +95,23 @@ impl Ring {
         unsafe { self.account().get_unchecked(usize::from(id)) }
     }
 
+    /// Where the entry of an event id is in a ring's memory, in bytes from its begin.
+    pub(super) const fn entry_of(id: u16) -> usize {
+        HEADER_PAGE + id as usize * size_of::<EventCounters>()
+    }
+
+    /// The entry at a place that [`entry_of`](Self::entry_of) has given.
+    ///
+    /// # Safety
+    ///
+    /// The channel has given the id that the place is of.
+    #[inline(always)]
+    pub(super) unsafe fn event_at(&self, entry: usize) -> &EventCounters {
+        // SAFETY: the account stands behind the header's page, with an entry for each id that the channel gives, in the memory that
+        // the ring keeps.
+        unsafe { self.header.byte_add(entry).cast().as_ref() }
+    }
+
     // -- data plane: the owner ------------------------------------------------------------------------------------------
 
     pub(super) fn own(&self, tid: u32) {
@@ -124,6 +141,21 @@ impl Ring {
             let values = std::hint::black_box(*values);
             self.record_with_care(id, time, &values);
         }
+    }
+
+    /// The same outside any other event of the thread: no write is interrupted. Whether it was recorded at once.
+    #[inline(always)]
+    pub(super) fn record_outermost<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) -> bool {
+        failpoint!(Fired, self.main.instance());
+        let is_recorded = self.main.try_record_outermost(id, time, values);
+        if is_recorded {
+            failpoint!(Left, self.main.instance());
+            event.recorded.increment();
+        } else {
+            let values = std::hint::black_box(*values);
+            self.record_with_care(id, time, &values);
+        }
+        is_recorded
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use super::calibration::{Calibration, TscRefused};
 use super::source::{self, Source};
 use super::steering::Steering;
-use super::{machine, system, tsc};
+use super::{machine, quick, system, tsc};
 use crate::control;
 use std::borrow::Cow;
 use std::fmt;
@@ -140,12 +140,16 @@ impl Choice {
         match self.clock {
             Clock::Monotonic | Clock::System => source::use_source(system::monotonic),
             Clock::Coarse => source::use_source(system::coarse),
-            Clock::None => source::use_constant(),
+            Clock::None => source::use_source(source::constant),
             Clock::User(source) => source::use_user(source as Source),
         }
         match (self.clock, &mut self.tsc) {
             (Clock::Monotonic, Ok(steering)) => tsc::begin(steering),
             (Clock::Coarse, _) => tsc::end(system::coarse_error()),
+            (Clock::None, _) => {
+                tsc::end(0);
+                quick::put_constant();
+            }
             _ => tsc::end(0),
         }
     }

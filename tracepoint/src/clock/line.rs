@@ -50,20 +50,45 @@ impl Line {
     #[inline(always)]
     pub(super) fn at(&self, tsc: u64) -> u64 {
         let Self { base_tsc, base_ns, bent_rate, bend, rate } = *self;
-        Self::at_first(base_tsc, base_ns, bent_rate, bend, tsc).unwrap_or_else(|| {
-            let ticks = tsc.wrapping_sub(base_tsc).cast_signed();
-            let bent = i128::from(bend) * i128::from(bent_rate - rate);
-            let passed = i128::from(ticks) * i128::from(rate) + bent;
-            base_ns.wrapping_add_signed((passed >> SHIFT) as i64)
-        })
+        let ticks = tsc.wrapping_sub(base_tsc).cast_signed();
+        let bent = ticks.min(bend);
+        let passed = i128::from(bent) * i128::from(bent_rate) + i128::from(ticks - bent) * i128::from(rate);
+        base_ns.wrapping_add_signed((passed >> SHIFT) as i64)
+    }
+}
+
+/// The part of a line from its base to its bend, in the form in which the least has to be worked out: a product, of which the upper half
+/// is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    base_tsc: u64,
+    base_ns: u64,
+    /// Nanoseconds per tick, in units of 2⁻⁶⁴.
+    rate: u64,
+    /// How many ticks it is long.
+    length: u64,
+}
+
+impl Segment {
+    /// One that no moment is in.
+    pub(super) const NONE: Self = Self { base_tsc: 0, base_ns: 0, rate: 0, length: 0 };
+
+    /// The first part of a line; none if a tick is longer than a nanosecond.
+    pub(super) fn of(line: &Line) -> Self {
+        let Line { base_tsc, base_ns, bent_rate, bend, .. } = *line;
+        if !(0..1 << SHIFT).contains(&bent_rate) || bend < 0 {
+            return Self::NONE;
+        }
+        let rate = bent_rate.cast_unsigned() << (64 - SHIFT);
+        Self { base_tsc, base_ns, rate, length: bend.cast_unsigned() }
     }
 
-    /// The same up to the bend, for which less has to be known; `None` behind it.
+    /// The time of the line at which the counter stands at `tsc`; `None` before the segment and behind it.
     #[inline(always)]
-    pub(super) fn at_first(base_tsc: u64, base_ns: u64, bent_rate: i64, bend: i64, tsc: u64) -> Option<u64> {
-        let ticks = tsc.wrapping_sub(base_tsc).cast_signed();
-        let passed = i128::from(ticks) * i128::from(bent_rate);
-        (ticks <= bend).then_some(base_ns.wrapping_add_signed((passed >> SHIFT) as i64))
+    pub(super) fn at(&self, tsc: u64) -> Option<u64> {
+        let ticks = tsc.wrapping_sub(self.base_tsc);
+        let passed = (u128::from(ticks) * u128::from(self.rate)) >> 64;
+        (ticks < self.length).then_some(self.base_ns.wrapping_add(passed as u64))
     }
 }
 
@@ -134,6 +159,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Up to the bend a segment tells what its line does, and nothing beside it.
+    #[test]
+    fn a_segment_is_the_first_part_of_its_line() {
+        for ticks_per_second in [1_001_000_000, 2_445_430_017, 100_000_000_000] {
+            let rate = rate_of(ticks_per_second).expect("plausible");
+            for base_tsc in [0, 1 << 40, u64::MAX - 5] {
+                for bend in [1, 1000, ticks_per_second.cast_signed(), i64::MAX] {
+                    for bent_rate in [rate, rate + rate / 2000, rate - rate / 2000] {
+                        let line = Line { base_tsc, base_ns: 1 << 60, bent_rate, bend, rate };
+                        let segment = Segment::of(&line);
+                        for ticks in [0, 1, 999, bend.cast_unsigned() / 2, bend.cast_unsigned() - 1] {
+                            let tsc = base_tsc.wrapping_add(ticks);
+                            let inside = ticks < bend.cast_unsigned();
+                            assert_eq!(segment.at(tsc), inside.then(|| line.at(tsc)), "{line:?} {ticks}");
+                        }
+                        for tsc in [base_tsc.wrapping_add(bend.cast_unsigned()), base_tsc.wrapping_sub(1)] {
+                            assert_eq!(segment.at(tsc), None, "{line:?} {tsc}");
+                        }
+                    }
+                }
+            }
+        }
+        let slow = Line::straight(0, 0, rate_of(1_000_000_000).expect("plausible"));
+        assert_eq!(Segment::of(&slow).at(1), None, "a tick of a nanosecond has no place in the fraction");
+        assert_eq!(Segment::NONE.at(0), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::system;
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function that gives the time, in ns.
 pub(super) type Source = fn() -> u64;
@@ -32,15 +32,6 @@ impl Pointer {
     }
 }
 
-/// Whether the source is [`constant`]. Changed while no channel is open.
-static CONSTANT: AtomicBool = AtomicBool::new(false);
-
-/// Whether every time is 0, for certain.
-#[inline(always)]
-pub(super) fn is_constant() -> bool {
-    CONSTANT.load(Ordering::Relaxed)
-}
-
 /// The time now.
 #[cold]
 #[inline(never)]
@@ -51,19 +42,11 @@ pub(super) fn now() -> u64 {
 
 /// From here on the time is that of `source`, a function of this crate.
 pub(super) fn use_source(source: Source) {
-    CONSTANT.store(false, Ordering::Relaxed);
     SOURCE.set(source, Ordering::Release);
-}
-
-/// From here on every time is 0.
-pub(super) fn use_constant() {
-    use_source(constant);
-    CONSTANT.store(true, Ordering::Relaxed);
 }
 
 /// From here on the time is that of a function of the user's.
 pub(super) fn use_user(source: Source) {
-    CONSTANT.store(false, Ordering::Relaxed);
     USER.set(source, Ordering::Relaxed);
     // K3: pairs with the Acquire load in `now`: who calls `guarded` finds the user's function there.
     SOURCE.set(guarded, Ordering::Release);
@@ -78,6 +61,6 @@ fn guarded() -> u64 {
 }
 
 /// Always the same: for records whose order is all that counts.
-fn constant() -> u64 {
+pub(super) fn constant() -> u64 {
     0
 }

@@ -4,7 +4,7 @@ use super::latch::Latch;
 use super::line::Line;
 use super::machine::{counter, ordered_counter};
 use super::steering::{Reading, Steering, Verdict};
-use super::{choice, system};
+use super::{choice, quick, system};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// The line in use; empty while the time comes from elsewhere. Replaced under the control lock.
@@ -27,31 +27,6 @@ const READINGS: usize = 5;
 pub(super) fn now() -> Option<u64> {
     let (words, ticks) = LINE.read(counter)?;
     Some(from_words(words).at(ticks))
-}
-
-/// The counter at a moment, and the generation of the line that was in use before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ticks {
-    generation: u64,
-    ticks: u64,
-}
-
-impl Ticks {
-    /// Now; `None` if the time comes from elsewhere.
-    #[inline(always)]
-    pub(super) fn now() -> Option<Self> {
-        let generation = if cfg!(tsc) { LINE.generation() } else { 0 };
-        if generation == 0 { None } else { Some(Self { generation, ticks: counter() }) }
-    }
-
-    /// The time of that moment; `None` if the line was replaced, or has bent.
-    #[inline(always)]
-    pub(super) fn time(self) -> Option<u64> {
-        let word = |at| LINE.word(self.generation, at);
-        let (base_tsc, base_ns, bent_rate, bend) = (word(0), word(1), word(2).cast_signed(), word(3).cast_signed());
-        let time = Line::at_first(base_tsc, base_ns, bent_rate, bend, self.ticks)?;
-        LINE.is_still(self.generation).then_some(time)
-    }
 }
 
 #[inline(always)]
@@ -112,13 +87,15 @@ pub(super) fn begin(steering: &mut Steering) {
 }
 
 fn put_in_use(steering: &Steering) {
-    LINE.publish(to_words(&steering.line()));
+    let line = steering.line();
+    quick::replace(&line, || LINE.publish(to_words(&line)));
     COMPARED.store(steering.last().tsc, Ordering::Relaxed);
     ENOUGH.store(steering.due_after(), Ordering::Relaxed);
 }
 
 /// Takes the time from elsewhere, whose error is `error`. The control lock is held.
 pub(super) fn end(error: u64) {
+    quick::take_away();
     LINE.clear();
     ENOUGH.store(i64::MAX, Ordering::Relaxed);
     ERROR.store(error, Ordering::Relaxed);

@@ -1,13 +1,16 @@
 //! What is known of a marker before it fires.
 
 use super::subscriber::SubscriberList;
+use crate::channel::Only;
 use crate::field::{FieldDescriptor, Fields, Value, Writer};
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
+use crate::primitive::AtomicPtr;
 use crate::published::Published;
 use crate::tracepoint::Tracepoint;
 use std::marker::PhantomData;
+use std::ptr::null_mut;
 
 /// The static description of a marker. Grows at its end only; `size` tells an older reader from a newer one.
 #[derive(Debug)]
@@ -55,6 +58,8 @@ pub struct Marker {
     /// The tracepoint whose fields these are. A hand-written marker has none: its site asks `key`.
     pub(crate) tracepoint: Option<&'static Tracepoint>,
     pub(crate) subscribers: Published<SubscriberList>,
+    /// The way to the only subscriber, in the list of `subscribers`: where that is all there is to do at an event. Otherwise null.
+    pub(super) express: AtomicPtr<Only>,
 }
 
 impl Marker {
@@ -77,6 +82,7 @@ impl Marker {
             key,
             tracepoint,
             subscribers: Published::none(),
+            express: AtomicPtr::new(null_mut()),
         }
     }
 

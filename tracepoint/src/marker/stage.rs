@@ -3,7 +3,7 @@
 use super::descriptor::{FieldView, Marker, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Filter, Subscriber, SubscriberList};
 use crate::channel::{Express, Verdict};
-use crate::clock::{self, Moment};
+use crate::clock;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::cell::Cell;
@@ -21,12 +21,17 @@ pub(crate) mod way {
     pub(crate) const SHORT_BY_CALL: u8 = 2;
 }
 
+/// Who gets an event.
+#[derive(Debug)]
+enum To<'s> {
+    All(&'s SubscriberList),
+    One(Express<'s>),
+}
+
 /// An event between its clock reading and its delivery. The expansion of a field block hands it the values.
 #[derive(Debug)]
 pub struct Stage<'s, M, const WAY: u8> {
-    list: &'s SubscriberList,
-    /// The one who gets it, on the short way.
-    only: Option<Express<'s>>,
+    to: To<'s>,
     slot: &'static ThreadSlot,
     time: u64,
     /// Set when the values are there: from then on the event is accounted for.
@@ -34,20 +39,33 @@ pub struct Stage<'s, M, const WAY: u8> {
     marker: PhantomData<fn() -> M>,
 }
 
-/// Says that the values were delivered: a field expression cannot leave the evaluation early.
+/// Says that the values were delivered, and whether that was quick: a field expression cannot leave the evaluation early.
 #[derive(Debug)]
-pub struct Emitted(());
+pub struct Emitted(bool);
+
+/// What a way has done with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// Nothing: it is not for this one.
+    No,
+    /// All, without a call.
+    Quickly,
+    /// All, one way or another.
+    Slowly,
+}
 
 impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
         self.emitted.set(true);
-        match self.only {
-            Some(express) if WAY != way::LONG => express.record(self.time, values),
-            _ => serve_all::<M>(self.list, self.slot, self.time, values),
-        }
-        Emitted(())
+        Emitted(match self.to {
+            To::One(express) => express.record(self.time, values),
+            To::All(list) => {
+                serve_all::<M>(list, self.slot, self.time, values);
+                false
+            }
+        })
     }
 }
 
@@ -90,40 +108,45 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     }
 }
 
-/// Reads the clock. `None`, with nothing done, if nobody is subscribed (any more), or, on the short way, if that is not for this event.
+/// Reads the clock. `None`, with nothing done, if nobody is subscribed (any more), or, on a short way, if that is not for this event.
 #[inline(always)]
 fn begin<'s, M: MarkerType, const WAY: u8>(
     slot: &'static ThreadSlot,
-    moment: Option<Moment>,
+    time: Option<u64>,
     emitted: &'s Cell<bool>,
 ) -> Option<Stage<'s, M, WAY>> {
-    // First of all: it takes more registers than what follows, and less needs to be kept over it.
-    let time = moment.and_then(Moment::time);
-    let is_short = WAY != way::LONG;
-    if is_short && time.is_none() {
-        return None;
-    }
-    // SAFETY: callers are inside a section, and are done with the stage before they leave it.
-    let list: &'s SubscriberList = unsafe { M::marker().subscribers.read() }?;
-    let only = if is_short { Some(list.only.as_ref()?.express(slot)?) } else { None };
-    let time = time.unwrap_or_else(clock::now);
-    Some(Stage { list, only, slot, time, emitted, marker: PhantomData })
+    let marker = M::marker();
+    let (time, to) = if WAY == way::LONG {
+        // SAFETY: callers are inside a section, and are done with the stage before they leave it.
+        let list = unsafe { marker.subscribers.read() }?;
+        (time.unwrap_or_else(clock::now), To::All(list))
+    } else {
+        // SAFETY: as above.
+        let only = unsafe { marker.express() }?;
+        // SAFETY: as above. The clock first: all that follows goes on while it is read.
+        let time = if WAY == way::SHORT { unsafe { clock::quick() }? } else { time? };
+        (time, To::One(only.express(slot)?))
+    };
+    Some(Stage { to, slot, time, emitted, marker: PhantomData })
 }
 
-/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section. `false` if
-/// nothing was done.
+/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section.
 #[inline(always)]
 pub fn derived<M: MarkerType, const WAY: u8>(
     slot: &'static ThreadSlot,
-    moment: Option<Moment>,
+    time: Option<u64>,
     evaluate: impl FnOnce(Stage<'_, M, WAY>) -> Emitted,
-) -> bool {
+) -> Served {
     let emitted = Cell::new(false);
-    let Some(stage) = begin::<M, WAY>(slot, moment, &emitted) else { return false };
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
-        panicked(M::marker(), emitted.get(), panic);
+    let Some(stage) = begin::<M, WAY>(slot, time, &emitted) else { return Served::No };
+    match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
+        Ok(Emitted(true)) => Served::Quickly,
+        Ok(Emitted(false)) => Served::Slowly,
+        Err(panic) => {
+            panicked(M::marker(), emitted.get(), panic);
+            Served::Slowly
+        }
     }
-    true
 }
 
 /// The event was `delivered` before, if what panicked was the drop of a temporary. Otherwise it is lost for those who are subscribed now,

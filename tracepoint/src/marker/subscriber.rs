@@ -5,6 +5,7 @@ use crate::channel::{EventId, Only, OpenChannel};
 use crate::control::{self, Garbage, Locked};
 use crate::key::Turn;
 use crate::site::SwitchError;
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -145,9 +146,35 @@ impl Marker {
         unsafe { self.subscribers.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
-    fn publish(&self, entries: Vec<Entry>, _: &Locked<'_>) -> Option<Garbage> {
+    fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Option<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(SubscriberList::new(entries)));
-        self.subscribers.replace(next).map(|old| Box::new(old) as Garbage)
+        let old = self.subscribers.replace(next);
+        self.choose_way(locked);
+        old.map(|old| Box::new(old) as Garbage)
+    }
+
+    /// After a change of the subscribers, or of the tracepoint's probes, and before the grace period of what was replaced.
+    pub(crate) fn choose_way(&self, _: &Locked<'_>) {
+        // SAFETY: the control lock is held.
+        let only = unsafe { self.subscribers.read() }.and_then(|list| list.only.as_ref());
+        let is_all = self.tracepoint.is_none_or(|tracepoint| !tracepoint.has_probes());
+        let express = only.filter(|_| is_all).map_or(null_mut(), |only| std::ptr::from_ref(only).cast_mut());
+        // P1: pairs with the load in `express`.
+        self.express.swap(express, Ordering::AcqRel);
+    }
+
+    /// The way to the only one who gets an event, if there is nobody else.
+    ///
+    /// # Safety
+    ///
+    /// The caller is inside a read-side section for the whole of `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn express<'a>(&self) -> Option<&'a Only> {
+        // P1: pairs with the swap in `choose_way`.
+        let express = self.express.load(Ordering::Acquire);
+        // SAFETY: null, or into the list of subscribers that was current when it was stored: replaced after that list was, and
+        // before the grace period after which that is freed. The caller's section keeps that from ending.
+        unsafe { express.as_ref() }
     }
 
     fn add_keys(&self, turn: &mut Turn<'_>) {

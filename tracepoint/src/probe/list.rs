@@ -206,8 +206,12 @@ impl Tracepoint {
         unsafe { self.probes.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
-    fn publish(&self, entries: Vec<Entry>, _: &Locked<'_>) -> Vec<Garbage> {
+    fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Vec<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(ProbeList { entries: entries.into() }));
-        self.probes.replace(next).map(|old| Box::new(old) as Garbage).into_iter().collect()
+        let old = self.probes.replace(next);
+        if let Some(marker) = self.marker() {
+            marker.choose_way(locked);
+        }
+        old.map(|old| Box::new(old) as Garbage).into_iter().collect()
     }
 }

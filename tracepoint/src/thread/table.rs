@@ -1,7 +1,7 @@
 //! The table of slots and the way from a thread to its own.
 
 use super::{MAX_THREADS, exit};
-use crate::grace::{Section, grace_period_begins};
+use crate::grace::{OpenSection, Section, grace_period_begins};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
@@ -20,7 +20,9 @@ pub struct ThreadSlot {
     tid: AtomicU32,
     /// How many user probes the thread is inside. Balanced by the owner and its handlers, so plain loads and stores do.
     pub(crate) probe_depth: AtomicU32,
-    _to_section: [u64; 5],
+    /// The section that was open when sections were noted; 0 if none was.
+    noted: AtomicUsize,
+    _to_section: [u64; 4],
     pub(crate) section: Section,
 }
 
@@ -34,7 +36,8 @@ impl ThreadSlot {
             index: AtomicU32::new(0),
             tid: AtomicU32::new(0),
             probe_depth: AtomicU32::new(0),
-            _to_section: [0; 5],
+            noted: AtomicUsize::new(0),
+            _to_section: [0; 4],
             section: Section::new(),
         }
     }
@@ -64,12 +67,19 @@ const UNTRACED: *mut ThreadSlot = without_provenance_mut(2);
 /// How many slots are claimed: with a full table nobody has to look through it.
 static CLAIMED_SLOTS: AtomicUsize = AtomicUsize::new(0);
 
+/// A slot that is inside a section for ever: what a thread finds that must not take the short way.
+static BUSY: ThreadSlot = ThreadSlot { section: Section::open_for_ever(), ..ThreadSlot::new() };
+
+const fn busy() -> *mut ThreadSlot {
+    (&raw const BUSY).cast_mut()
+}
+
 thread_local! {
     // Const-initialised and without a destructor: reached without a call, usable from signal handlers and to the last moment
     // of the thread. Atomic for the sake of handlers on the same thread, never shared.
     static CURRENT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
-    // The same, where readers need no fence of their own; else null. One comparison for all that bars the short way.
-    static EXPRESS: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
+    // The same, where readers need no fence of their own; else `BUSY`. One comparison for all that bars the short way.
+    static EXPRESS: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(busy()) };
 }
 
 /// The calling thread's slot, claimed now if it has none yet. `None` if the table is full or the thread has left it.
@@ -83,12 +93,12 @@ pub(crate) fn current() -> Option<&'static ThreadSlot> {
     Some(unsafe { &*slot })
 }
 
-/// The calling thread's slot, if it has one, and readers need no fence of their own.
+/// The calling thread's slot, if it has one, and readers need no fence of their own; else [`BUSY`].
 #[inline(always)]
-pub(super) fn express() -> Option<&'static ThreadSlot> {
+pub(super) fn express() -> &'static ThreadSlot {
     let slot = EXPRESS.with(|express| express.load(Ordering::Relaxed));
-    // SAFETY: pointers in EXPRESS are null, or into SLOTS, a static.
-    unsafe { slot.as_ref() }
+    // SAFETY: pointers in EXPRESS are to BUSY, or into SLOTS, both statics.
+    unsafe { &*slot }
 }
 
 /// The calling thread's slot, if it has one.
@@ -145,7 +155,7 @@ pub(crate) fn never_trace_current() {
     if in_section() {
         return;
     }
-    EXPRESS.with(|express| express.store(null_mut(), Ordering::Relaxed));
+    EXPRESS.with(|express| express.store(busy(), Ordering::Relaxed));
     let slot = CURRENT.with(|current| current.swap(UNTRACED, Ordering::Relaxed));
     if slot.addr() > UNTRACED.addr() {
         // SAFETY: a pointer into SLOTS, a static. It was this thread's, which does not use it again.
@@ -193,7 +203,7 @@ fn free(slot: &'static ThreadSlot) {
 /// The thread ends: its rings go back to their channels, its slot to the table.
 pub(super) fn leave(slot: &'static ThreadSlot) {
     // First of all, so that a signal handler that comes from here on cannot take a ring for a slot that is given up.
-    EXPRESS.with(|express| express.store(null_mut(), Ordering::Relaxed));
+    EXPRESS.with(|express| express.store(busy(), Ordering::Relaxed));
     let was = CURRENT.with(|current| current.swap(GONE, Ordering::Relaxed));
     // A thread that is not traced has given its slot back before.
     if was != UNTRACED {
@@ -222,6 +232,27 @@ pub(crate) fn wait_for_all() -> bool {
         slot.section.wait_until_passed();
     }
     true
+}
+
+/// Begins a grace period, and notes the sections that are open, for which [`noted_have_passed`] asks some time later. `false` if the
+/// kernel has stopped giving the fence. The control lock is held.
+#[must_use]
+pub(crate) fn note_sections() -> bool {
+    if !grace_period_begins() {
+        return false;
+    }
+    for slot in &SLOTS[..HIGH_WATER.load(Ordering::Relaxed)] {
+        slot.noted.store(slot.section.open().map_or(0, OpenSection::into_word), Ordering::Relaxed);
+    }
+    true
+}
+
+/// Whether all sections have ended that were noted last. The control lock is held.
+pub(crate) fn noted_have_passed() -> bool {
+    SLOTS[..HIGH_WATER.load(Ordering::Relaxed)].iter().all(|slot| {
+        let noted = OpenSection::from_word(slot.noted.load(Ordering::Relaxed));
+        noted.is_none_or(|section| slot.section.has_passed(section))
+    })
 }
 
 /// In the child after fork: the other threads do not exist here, so nothing of theirs is open.

@@ -101,7 +101,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let Tracepoint { name, prototype, .. } = tracepoint;
     let Arguments { names, types, tied } = arguments;
     let lifetime = call_lifetime();
-    let [args, slot, moment, stage, probe] = ["args", "slot", "moment", "stage", "probe"].map(local);
+    let [args, slot, time, stage, probe] = ["args", "slot", "time", "stage", "probe"].map(local);
     let plain = prototype.condition.is_none();
     let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let mark = prototype.fields.as_ref().map(|fields| {
@@ -115,11 +115,11 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[inline(always)]
             fn mark<const WAY: ::core::primitive::u8>(
                 #slot: &'static #krate::private::ThreadSlot,
-                #moment: ::core::option::Option<#krate::private::Moment>,
+                #time: ::core::option::Option<::core::primitive::u64>,
                 #args: &Self::Args<'_>,
-            ) -> ::core::primitive::bool {
+            ) -> #krate::private::Served {
                 let (#(#names,)*) = __tracepoint_copy(#args);
-                #krate::private::derived::<#name, WAY>(#slot, #moment, |#stage| #stage.emit(&#values))
+                #krate::private::derived::<#name, WAY>(#slot, #time, |#stage| #stage.emit(&#values))
             }
         }
     });
@@ -155,7 +155,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
 fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
     let name = &tracepoint.name;
     let Arguments { names, types, .. } = arguments;
-    let [args, probe, priority] = ["args", "probe", "priority"].map(local);
+    let [args, probe, priority, entered] = ["args", "probe", "priority", "entered"].map(local);
     let parameter = probe_parameter(tracepoint);
     quote_spanned! {place(tracepoint)=>
         impl #name {
@@ -169,7 +169,19 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[cold]
             #[inline(never)]
             pub fn __tracepoint_fire(#(#names: #types),*) {
-                #krate::private::fire::<#name>((#(#names,)*))
+                let #args = (#(#names,)*);
+                if let ::core::result::Result::Err(#entered) = #krate::private::fire::<#name>(&#args) {
+                    let (#(#names,)*) = __tracepoint_copy(&#args);
+                    Self::__tracepoint_fire_rest(#(#names,)* #entered)
+                }
+            }
+
+            #[inline(never)]
+            fn __tracepoint_fire_rest(
+                #(#names: #types,)*
+                #entered: ::core::primitive::bool,
+            ) {
+                #krate::private::fire_rest::<#name>(#entered, (#(#names,)*))
             }
 
             #[doc(hidden)]
