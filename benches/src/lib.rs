@@ -32,13 +32,21 @@ impl Recording {
     ///
     /// If there is no such marker, or no memory for the rings.
     pub fn start(name: &str, n: usize) -> Self {
+        Self::into(name, n, &Channel::overwrite(256 << 10).spares(1))
+    }
+
+    /// The same with other channels.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start).
+    pub fn into(name: &str, n: usize, config: &Channel) -> Self {
         // As a session does. Where the counter cannot be trusted, the clock is `clock_gettime`.
         let _ = clock::calibrate(Duration::from_millis(10));
         let marker: &'static Marker = find(name).expect("declared above").marker().expect("has fields");
         let channels: Vec<_> = (0..n)
             .map(|class| {
-                let config = Channel::overwrite(256 << 10).spares(1);
-                OpenChannel::open(config, [9; 16], class as u32, 1, Box::new(AnonymousMemory)).expect("memory")
+                OpenChannel::open(config.clone(), [9; 16], class as u32, 1, Box::new(AnonymousMemory)).expect("memory")
             })
             .collect();
         let subscriptions = channels
