@@ -139,7 +139,10 @@ fn what_is_no_dt_file_ends_with_3() {
         assert!(err.contains("x: byte 0: this is no dt file"), "{err}");
         let (code, _, err) = text(&[verb], place.path());
         assert_eq!(code, Some(3));
-        assert!(err.contains("not a regular file"), "{err}");
+        assert!(err.contains("not a regular file; name a dt file"), "{err}");
+        let (code, _, err) = text(&[verb], &place.path().join("missing"));
+        assert_eq!(code, Some(3));
+        assert!(err.contains("missing: there is no such file; name a dt file"), "{err}");
     }
     let (code, _, err) = text(&["dump", "--format", "n:int"], &path);
     assert_eq!(code, Some(2));

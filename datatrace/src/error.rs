@@ -35,6 +35,12 @@ pub enum Error {
         /// The call or the option.
         call: &'static str,
     },
+    /// The call needs a file that was made at its full size: in one that grows, postambles move.
+    #[error("{call} needs a file that was made at its full size (`Layout::full_size`); this one grows")]
+    FullSizeOnly {
+        /// The call.
+        call: &'static str,
+    },
     /// A name from which no file name can be made.
     #[error("{name:?} cannot name a trace file: {reason}")]
     Name {
@@ -52,6 +58,12 @@ pub enum Error {
     /// The file belongs to a trace object that is open, in this process or in another one.
     #[error("{}: another trace object is writing this file; close it, or choose another name or directory", path.display())]
     InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is a file of this name already, which is not to be replaced. Nobody is writing it.
+    #[error("{}: this file exists already; choose another name, or remove it", path.display())]
+    Exists {
         /// The file.
         path: PathBuf,
     },

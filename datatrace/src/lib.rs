@@ -53,6 +53,7 @@ mod options;
 mod postambles;
 pub mod read;
 pub mod romfile;
+mod room;
 mod slots;
 mod storage;
 mod tagged;
@@ -65,7 +66,7 @@ pub use header::{FRAME_SIZE, HEADER_SIZE, Header, HeaderError, LastBuffer, Versi
 pub use list::{close_all, get_trace_object, get_trace_object_instance, top_trace_object, trace_objects};
 pub use object::{Locked, TraceObject};
 pub use options::TraceOptions;
-pub use read::{DtReader, EntryBytes, ReadError, Slot};
+pub use read::{DtReader, EntryBytes, ReadError, Slot, SlotPlace};
 pub use romfile::{load_options, load_options_from};
 pub use storage::{FileStorage, Storage};
 pub use tagged::{MAX_TAGGED, TAGGED_HEAD, TAGGED_MAGIC, Tagged, tagged};

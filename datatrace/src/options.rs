@@ -65,7 +65,7 @@ impl TraceOptions {
                 continue;
             }
             match self.clone().make(list::reserve(None)?, None, path, false) {
-                Err(Error::InUse { .. }) => {}
+                Err(Error::Exists { .. } | Error::InUse { .. }) => {}
                 outcome => return outcome,
             }
         }
@@ -75,7 +75,7 @@ impl TraceOptions {
     fn make(self, id: u64, name: Option<String>, path: PathBuf, replace: bool) -> Result<Arc<TraceObject>, Error> {
         let made = FileStorage::begin(&path).and_then(|storage| {
             let mut writer = DtWriter::create(storage, self.layout)?;
-            writer.storage_mut().publish(replace)?;
+            writer.publish(replace)?;
             Ok(writer)
         });
         let writer = made.inspect_err(|_| list::remove(id))?;

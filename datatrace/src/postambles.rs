@@ -1,6 +1,7 @@
 //! The postambles of one trace object, the original's list of `dtpost`, and how much of it stands in the file.
 
 use crate::error::Error;
+use crate::room::Room;
 use crate::storage::Storage;
 use std::collections::VecDeque;
 
@@ -10,20 +11,37 @@ use std::collections::VecDeque;
 /// the earlier ones whole. One that is inserted in front moves all others, and they are all written again.
 #[derive(Debug, Default)]
 pub(crate) struct Postambles {
-    list: VecDeque<Vec<u8>>,
+    list: VecDeque<Postamble>,
     written: usize,
     written_bytes: u64,
     /// Have been asked for in the file, and so belong there.
     wanted: bool,
 }
 
+#[derive(Debug)]
+enum Postamble {
+    /// Written once.
+    Fixed(Vec<u8>),
+    /// Written again and again.
+    Room(Room),
+}
+
+impl Postamble {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Fixed(bytes) => bytes,
+            Self::Room(room) => room.bytes(),
+        }
+    }
+}
+
 impl Postambles {
     pub(crate) fn append(&mut self, postamble: Vec<u8>) {
-        self.list.push_back(postamble);
+        self.list.push_back(Postamble::Fixed(postamble));
     }
 
     pub(crate) fn insert(&mut self, postamble: Vec<u8>) {
-        self.list.push_front(postamble);
+        self.list.push_front(Postamble::Fixed(postamble));
         (self.written, self.written_bytes) = (0, 0);
     }
 
@@ -41,12 +59,73 @@ impl Postambles {
     pub(crate) fn write<S: Storage>(&mut self, storage: &mut S, location: u64) -> Result<(), Error> {
         self.wanted |= !self.list.is_empty();
         for postamble in self.list.iter().skip(self.written) {
-            if let Err(error) = storage.write_at(location + self.written_bytes, postamble) {
+            let bytes = postamble.bytes();
+            if let Err(error) = storage.write_at(location + self.written_bytes, bytes) {
                 return Err(Error::io(storage.path(), "write a postamble", error));
             }
             self.written += 1;
-            self.written_bytes += postamble.len() as u64;
+            self.written_bytes += bytes.len() as u64;
         }
         Ok(())
+    }
+
+    /// Puts `contents` into the room for this tag, in the file too. Where there is none that is large enough, it gets one at the end:
+    /// a room into which nothing was put yet does not count for a reader, who takes the one before until then.
+    pub(crate) fn put<S: Storage>(
+        &mut self,
+        storage: &mut S,
+        location: u64,
+        tag: [u8; 4],
+        contents: &[u8],
+    ) -> Result<(), Error> {
+        let place = match self.room_for(tag, contents.len()) {
+            Some(place) => place,
+            None => self.make_room(storage, location, Room::growing(tag, contents.len())?)?,
+        };
+        self.write(storage, location)?;
+        let before: usize = self.list.iter().take(place).map(|postamble| postamble.bytes().len()).sum();
+        match &mut self.list[place] {
+            Postamble::Room(room) => room.put(storage, location + before as u64, contents),
+            Postamble::Fixed(_) => unreachable!("the place is a room's"),
+        }
+    }
+
+    /// Where the room is that takes `most` bytes for this tag, which is made if there is none.
+    pub(crate) fn reserve<S: Storage>(
+        &mut self,
+        storage: &mut S,
+        location: u64,
+        tag: [u8; 4],
+        most: usize,
+    ) -> Result<usize, Error> {
+        match self.room_for(tag, most) {
+            Some(place) => Ok(place),
+            None => self.make_room(storage, location, Room::new(tag, most)?),
+        }
+    }
+
+    /// The last room for this tag, if it takes so many bytes.
+    fn room_for(&self, tag: [u8; 4], most: usize) -> Option<usize> {
+        let room = |place: &usize| match &self.list[*place] {
+            Postamble::Room(room) => Some(room).filter(|room| room.tag() == tag),
+            Postamble::Fixed(_) => None,
+        };
+        let last = (0..self.list.len()).rev().find(|place| room(place).is_some());
+        last.filter(|place| room(place).is_some_and(|room| room.takes(most)))
+    }
+
+    /// Appends a room, in the file too; where it is in the list.
+    fn make_room<S: Storage>(&mut self, storage: &mut S, location: u64, room: Room) -> Result<usize, Error> {
+        let place = self.list.len();
+        self.list.push_back(Postamble::Room(room));
+        let bytes: usize = self.list.iter().map(|postamble| postamble.bytes().len()).sum();
+        let made = match storage.allocate(location + bytes as u64) {
+            Ok(()) => self.write(storage, location),
+            Err(error) => Err(Error::io(storage.path(), "make room for a postamble", error)),
+        };
+        if made.is_err() {
+            self.list.truncate(place);
+        }
+        made.map(|()| place)
     }
 }

@@ -23,7 +23,7 @@ mod source;
 
 pub use entries::{Entries, EntryBytes};
 pub use error::ReadError;
-pub use slots::{Slot, Slots};
+pub use slots::{Slot, SlotPlace, Slots};
 
 use crate::header::{HEADER_SIZE, Header};
 use source::Source;
@@ -47,9 +47,9 @@ impl DtReader {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`]; [`ReadError::Header`] if it is no dt file.
+    /// [`ReadError::NotAFile`]; [`ReadError::Io`]; [`ReadError::Header`] if it is no dt file.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let (source, length) = Source::open(path).map_err(|error| ReadError::io(path, error))?;
+        let (source, length) = Source::open(path).map_err(|error| ReadError::open(path, error))?;
         Self::new(source, path.to_owned(), length)
     }
 
@@ -115,8 +115,14 @@ impl DtReader {
         Ok(read_header(&self.source, &self.path)? != self.header)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Its path, as it was given; `dt file` for bytes in memory.
+    pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Fills `place` with the bytes at `offset`, or with fewer where the file ends; how many.
+    pub(crate) fn read_at(&self, offset: u64, place: &mut [u8]) -> Result<usize, ReadError> {
+        self.source.read_full(offset, place).map_err(|error| self.io(error))
     }
 
     fn io(&self, error: io::Error) -> ReadError {

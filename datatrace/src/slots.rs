@@ -116,6 +116,22 @@ impl<S: Storage> Slots<S> {
         self.postambles.write(&mut self.storage, self.header.postamble_location())
     }
 
+    /// Puts a postamble that can be replaced.
+    pub(crate) fn put_postamble(&mut self, tag: [u8; 4], contents: &[u8]) -> Result<(), Error> {
+        self.full_size_for("put_postamble")?;
+        self.postambles.put(&mut self.storage, self.header.postamble_location(), tag, contents)
+    }
+
+    /// Makes room for one.
+    pub(crate) fn reserve_postamble(&mut self, tag: [u8; 4], most: usize) -> Result<(), Error> {
+        self.full_size_for("reserve_postamble")?;
+        self.postambles.reserve(&mut self.storage, self.header.postamble_location(), tag, most).map(drop)
+    }
+
+    fn full_size_for(&self, call: &'static str) -> Result<(), Error> {
+        if self.header.number_buffers < self.filesize { Err(Error::FullSizeOnly { call }) } else { Ok(()) }
+    }
+
     /// A slot that is new, or held the oldest entries until now.
     fn begin(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if self.slot < self.header.number_buffers {

@@ -5,7 +5,7 @@ use crate::entry::{Entry, numbered};
 use crate::error::Error;
 use crate::header::{Header, Version};
 use crate::slots::Slots;
-use crate::storage::Storage;
+use crate::storage::{FileStorage, Storage};
 
 /// The largest buffer, in bytes: it is in memory, and readers may want it there too.
 pub const MAX_LOGSIZE: u32 = 256 << 20;
@@ -152,6 +152,50 @@ impl<S: Storage> DtWriter<S> {
         if self.buffer.len() > 0 { self.end_buffer() } else { Ok(()) }
     }
 
+    /// Writes `entry` as the only one of the next slot, behind what is in the buffer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FramedOnly`] for a byte stream, of which only the last slot can be part-full; [`Error::EntryTooLarge`];
+    /// [`Error::Io`]. The entry was not taken then, and the slot that it was to have holds nothing.
+    pub fn put_slot(&mut self, entry: &[u8]) -> Result<(), Error> {
+        self.end_slot()?;
+        let most = self.buffer.capacity();
+        if entry.len() > most {
+            return Err(Error::EntryTooLarge { length: entry.len(), most });
+        }
+        if entry.len() == most {
+            return self.fill(entry);
+        }
+        self.trace_buf(entry)?;
+        self.end_slot().inspect_err(|_| self.buffer.truncate(0))
+    }
+
+    /// Puts a [tagged](crate::tagged) postamble into the file at once, in the place of the one with this tag that was put there
+    /// before: there are two copies of it, of which the older one is overwritten. Whatever happens meanwhile, a reader finds a whole
+    /// one. Whoever puts the same contents twice has two equal copies.
+    ///
+    /// It stands behind the postambles that were appended before the first with its tag, and has room to grow to twice its size;
+    /// beyond that it moves to the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FullSizeOnly`]; [`Error::Limit`] if it is longer than [`MAX_TAGGED`](crate::MAX_TAGGED) allows; [`Error::Io`]: the one
+    /// that was there is there still.
+    pub fn put_postamble(&mut self, tag: [u8; 4], contents: &[u8]) -> Result<(), Error> {
+        self.slots.put_postamble(tag, contents)
+    }
+
+    /// Makes room in the file for a postamble with this tag of up to `most` bytes, so that [`put_postamble`](Self::put_postamble)
+    /// needs none of a disk that is full then. What was put before is there still.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put_postamble`](Self::put_postamble).
+    pub fn reserve_postamble(&mut self, tag: [u8; 4], most: usize) -> Result<(), Error> {
+        self.slots.reserve_postamble(tag, most)
+    }
+
     /// Adds `postamble` at the end of the list of postambles. The original's `dtAppendPostAmble`. It is in the file after the next
     /// [`flush`](Self::flush) that asks for postambles, behind those that are there, which are not touched.
     pub fn append_postamble(&mut self, postamble: impl Into<Vec<u8>>) {
@@ -182,10 +226,6 @@ impl<S: Storage> DtWriter<S> {
     /// Where the bytes go.
     pub fn storage(&self) -> &S {
         self.slots.storage()
-    }
-
-    pub(crate) fn storage_mut(&mut self) -> &mut S {
-        self.slots.storage_mut()
     }
 
     /// Takes an entry, or the part of one, that fills the buffer, and flushes it. If that fails, the bytes were not taken.
@@ -239,6 +279,19 @@ impl<S: Storage> DtWriter<S> {
         let mut bytes = vec![0; E::SIZE];
         entry.write(&mut bytes);
         self.trace_buf(&bytes)
+    }
+}
+
+impl DtWriter<FileStorage> {
+    /// Gives a file that was [begun](FileStorage::begin) its name: until then nobody finds it, and it vanishes with its writer. A file of
+    /// that name that nobody is writing is replaced if `replace` says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] if somebody is writing the file that has the name, [`Error::Exists`] if it is not to be replaced;
+    /// [`Error::Io`].
+    pub fn publish(&mut self, replace: bool) -> Result<(), Error> {
+        self.slots.storage_mut().publish(replace)
     }
 }
 

@@ -9,8 +9,16 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
+    /// There is no file of this name, or it is something else.
+    #[error("{}: {reason}; name a dt file", path.display())]
+    NotAFile {
+        /// What was named.
+        path: PathBuf,
+        /// What was found instead.
+        reason: &'static str,
+    },
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), mend(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -54,5 +62,22 @@ pub enum ReadError {
 impl ReadError {
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn open(path: &Path, source: io::Error) -> Self {
+        let reason = match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "there is no such file",
+            io::ErrorKind::InvalidInput => "this is not a regular file",
+            _ => return Self::io(path, source),
+        };
+        Self::NotAFile { path: path.to_owned(), reason }
+    }
+}
+
+/// What whoever reads the message can do about it.
+fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "; name a file that this user may read",
+        _ => "",
     }
 }

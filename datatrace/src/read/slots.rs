@@ -12,6 +12,34 @@ pub struct Slot<'a> {
     index: u32,
     offset: u64,
     length: u32,
+    checksum: Option<u32>,
+}
+
+/// Where a slot's entries were when the slots were listed: to come back to them later, with [`DtReader::bytes_at`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotPlace {
+    index: u32,
+    offset: u64,
+    length: u32,
+    checksum: Option<u32>,
+}
+
+impl SlotPlace {
+    /// The slot's number in the file.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Where its entries begin, in bytes from the start of the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How many bytes its entries have. Not 0.
+    #[allow(clippy::len_without_is_empty)] // There are no empty ones.
+    pub fn len(&self) -> u32 {
+        self.length
+    }
 }
 
 impl<'a> Slot<'a> {
@@ -31,6 +59,11 @@ impl<'a> Slot<'a> {
         self.length
     }
 
+    /// Where it is, without the reader.
+    pub fn place(&self) -> SlotPlace {
+        SlotPlace { index: self.index, offset: self.offset, length: self.length, checksum: self.checksum }
+    }
+
     /// Its entries' bytes as a stream.
     pub fn reader(&self) -> impl Read + use<'a> {
         self.span()
@@ -47,7 +80,7 @@ impl<'a> Slot<'a> {
     /// [`ReadError::Io`]; [`ReadError::Damaged`] if the file has been cut since it was opened.
     pub fn bytes(&self) -> Result<Vec<u8>, ReadError> {
         let mut bytes = vec![0; self.length as usize];
-        let there = self.reader.source.read_full(self.offset, &mut bytes).map_err(|error| self.reader.io(error))?;
+        let there = self.reader.read_at(self.offset, &mut bytes)?;
         if there < bytes.len() {
             return Err(self.reader.damaged(self.index, self.offset + there as u64, "the file ends here now".into()));
         }
@@ -97,6 +130,23 @@ impl<'a> Iterator for Slots<'a> {
 }
 
 impl DtReader {
+    /// The entries' bytes of a slot that was listed before; `None` if they are not the same any more, as the checksum of a framed file
+    /// tells, or are not there.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Io`].
+    pub fn bytes_at(&self, place: &SlotPlace) -> Result<Option<Vec<u8>>, ReadError> {
+        // What the file does not have is not asked memory for.
+        if place.offset + u64::from(place.length) > self.length {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; place.length as usize];
+        let whole = self.read_at(place.offset, &mut bytes)? == bytes.len();
+        let same = place.checksum.is_none_or(|checksum| crc32fast::hash(&bytes) == checksum);
+        Ok((whole && same).then_some(bytes))
+    }
+
     /// Slot `index`, of which at least one byte is in the file; `None` if it was never written.
     fn slot(&self, index: u32) -> Result<Option<Slot<'_>>, ReadError> {
         match self.header.version() {
@@ -113,7 +163,7 @@ impl DtReader {
             let there = self.length - offset;
             return Err(self.damaged(index, self.length, format!("the file ends after {there} of {length} bytes")));
         }
-        Ok(Slot { reader: self, index, offset, length })
+        Ok(Slot { reader: self, index, offset, length, checksum: None })
     }
 
     fn framed_slot(&self, index: u32) -> Result<Option<Slot<'_>>, ReadError> {
@@ -135,7 +185,7 @@ impl DtReader {
         let offset = start + FRAME_SIZE as u64;
         for length in lengths.into_iter().take(if last.is_none_or(|last| last == length) { 1 } else { 2 }) {
             if self.agrees(offset, length, checksum)? {
-                return Ok(Some(Slot { reader: self, index, offset, length }));
+                return Ok(Some(Slot { reader: self, index, offset, length, checksum: Some(checksum) }));
             }
         }
         let most = self.header.buffer_size() - FRAME_SIZE as u32;

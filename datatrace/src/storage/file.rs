@@ -8,6 +8,7 @@ use super::Storage;
 use crate::error::Error;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, fstatvfs};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io;
@@ -24,8 +25,12 @@ pub struct FileStorage {
 }
 
 impl FileStorage {
-    /// A new file that is to be called `path`; it has no name until [`Self::publish`].
-    pub(crate) fn begin(path: &Path) -> Result<Self, Error> {
+    /// A new file that is to be called `path`; it has no name until [`DtWriter::publish`](crate::DtWriter::publish).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if its directory does not take a file.
+    pub fn begin(path: &Path) -> Result<Self, Error> {
         let directory = directory_of(path);
         let mut prefix = OsString::from(".");
         prefix.push(path.file_stem().unwrap_or_default());
@@ -42,7 +47,7 @@ impl FileStorage {
     }
 
     /// Gives the file its name. A file of that name that nobody is writing is replaced if `replace` says so; otherwise it is
-    /// [`Error::InUse`].
+    /// [`Error::Exists`].
     pub(crate) fn publish(&mut self, replace: bool) -> Result<(), Error> {
         while let Some(unnamed) = self.unnamed.take() {
             let Err(error) = unnamed.persist_noclobber(&self.path) else {
@@ -52,47 +57,55 @@ impl FileStorage {
             if error.error.kind() != io::ErrorKind::AlreadyExists {
                 return Err(Error::io(&self.path, "name the trace file", error.error));
             }
+            let Some(older) = self.older()? else { continue };
             if !replace {
-                return Err(Error::InUse { path: self.path.clone() });
+                return Err(Error::Exists { path: self.path.clone() });
             }
-            self.replace()?;
+            self.replace(&older)?;
         }
         Ok(())
     }
 
-    /// Takes the place of the file that has the name. Holds that file's lock meanwhile: of two that want to replace it, one does.
-    /// Where the file has gone or changed before it was locked, nothing is done, and the caller tries again.
-    fn replace(&mut self) -> Result<(), Error> {
-        let failed = |error| Error::io(&self.path, "replace the older trace file", error);
-        let older = match self.path.symlink_metadata() {
-            Ok(older) if older.is_file() => older,
-            Ok(_) => return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file"))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(error)),
-        };
+    /// The file that has the name, locked: of two that want to replace it, one does. `None` if it has gone meanwhile.
+    fn older(&self) -> Result<Option<File>, Error> {
+        match self.path.symlink_metadata() {
+            Ok(older) if older.is_file() => {}
+            Ok(_) => {
+                return Err(self.not_replaced(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a regular file")));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.not_replaced(error)),
+        }
         let held = match File::open(&self.path) {
             Ok(held) => held,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.not_replaced(error)),
         };
         match flock(&held, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(Error::InUse { path: self.path.clone() }),
-            Err(error) => return Err(failed(error.into())),
+            Ok(()) => Ok(Some(held)),
+            Err(Errno::WOULDBLOCK) => Err(Error::InUse { path: self.path.clone() }),
+            Err(error) => Err(self.not_replaced(error.into())),
         }
-        let same =
-            |one: &std::fs::Metadata, other: &std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    }
+
+    /// Takes the place of the file that was locked. Where another one has the name now, nothing is done, and the caller tries again.
+    fn replace(&mut self, older: &File) -> Result<(), Error> {
         let now = self.path.symlink_metadata();
-        let unchanged =
-            now.is_ok_and(|now| same(&now, &older)) && held.metadata().is_ok_and(|held| same(&held, &older));
+        let same =
+            |one: std::fs::Metadata, other: std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        let unchanged = now.is_ok_and(|now| older.metadata().is_ok_and(|older| same(now, older)));
         let Some(unnamed) = self.unnamed.take_if(|_| unchanged) else {
             return Ok(());
         };
         if let Err(error) = unnamed.persist(&self.path) {
             self.unnamed = Some(error.path);
-            return Err(failed(error.error));
+            return Err(self.not_replaced(error.error));
         }
         Ok(())
+    }
+
+    fn not_replaced(&self, error: io::Error) -> Error {
+        Error::io(&self.path, "replace the older trace file", error)
     }
 }
 
@@ -113,12 +126,21 @@ impl Storage for FileStorage {
     }
 
     fn allocate(&mut self, length: u64) -> io::Result<()> {
+        // Beyond the limit on file sizes the program would not just be refused: it would be sent SIGXFSZ.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| length > limit) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         // Some file systems take all the room there is before they find that it is not enough.
         let room = fstatvfs(&self.file)?;
-        if length > room.f_bavail.saturating_mul(room.f_frsize) {
+        let there = self.file.metadata()?.len();
+        let more = length.saturating_sub(there);
+        if more > room.f_bavail.saturating_mul(room.f_frsize) {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        match fallocate(&self.file, FallocateFlags::empty(), 0, length) {
+        if more == 0 {
+            return self.set_length(length);
+        }
+        match fallocate(&self.file, FallocateFlags::empty(), there, more) {
             Ok(()) => Ok(()),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_length(length),
             Err(error) => Err(error.into()),

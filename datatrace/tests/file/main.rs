@@ -8,5 +8,6 @@ mod independent;
 mod memory;
 mod model;
 mod order;
+mod replaced;
 mod round_trip;
 mod run;
