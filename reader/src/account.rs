@@ -79,7 +79,7 @@ impl Account {
         Self::parse_named(&bytes, &path)
     }
 
-    fn parse_named(bytes: &[u8], path: &Path) -> Result<Self, ReadError> {
+    pub(crate) fn parse_named(bytes: &[u8], path: &Path) -> Result<Self, ReadError> {
         let error = |reason: String| ReadError::Account { path: path.to_owned(), reason };
         if bytes.len() > MAX_ACCOUNT {
             return Err(error(format!("longer than {MAX_ACCOUNT} bytes")));

@@ -22,7 +22,7 @@ pub enum ReadError {
     },
     /// The path holds no trace.
     #[error(
-        "{}: {reason}; name a directory that holds a file called `metadata`, or one with such directories below it",
+        "{}: {reason}; name a directory that holds a file called `metadata`, one with such directories below it, or a dt file",
         path.display()
     )]
     NotATrace {
@@ -60,6 +60,18 @@ pub enum ReadError {
         offset: u64,
         /// What is wrong and, where there is one, the mend.
         reason: String,
+    },
+    /// The file is no dt file, or what it says of itself is damaged.
+    #[error(transparent)]
+    Dt(#[from] datatrace::ReadError),
+    /// The dt file does not say what is in it.
+    #[error(
+        "{}: this dt file does not say what is in it, so it cannot be shown as a trace; `tracectl dt dump {}` shows its bytes",
+        path.display(), path.display()
+    )]
+    PlainDt {
+        /// The file.
+        path: PathBuf,
     },
     /// The directory holds rings, which are not a trace yet.
     #[error(

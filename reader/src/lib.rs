@@ -5,7 +5,8 @@
 //! [`Trace`] opens a directory and merges the events of all its streams by time, together with each [`Loss`] that the
 //! tracer counted and each [`Damage`] that the reader met. [`text`] and [`json`] write these [`Item`]s down. [`account`]
 //! is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`Ring`] reads
-//! the memory that a traced process left behind, and [`recover()`] makes a trace of it.
+//! the memory that a traced process left behind, and [`recover()`] makes a trace of it. [`DtTrace`] is a trace in a circular dt file,
+//! which [`Trace`] opens too; [`convert`] makes a directory of one, and one of a directory.
 //!
 //! Bytes are read as hostile: lengths, depths and memory are bounded, nothing panics, and what is wrong in one stream
 //! leaves the others readable. A trace is read through windows of bounded size, so it may be larger than memory.
@@ -26,7 +27,9 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod convert;
 mod decode;
+pub mod dt;
 mod error;
 mod event;
 pub mod json;
@@ -43,6 +46,7 @@ mod value;
 pub mod verify;
 mod walk;
 
+pub use dt::{DtSummary, DtTrace};
 pub use error::ReadError;
 pub use event::{Event, Stream};
 pub use loss::{Damage, Loss, LossKind};

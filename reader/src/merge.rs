@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::decode::State;
+use crate::dt::DtTrace;
 use crate::error::ReadError;
 use crate::event::Event;
 use crate::loss::{Damage, Loss};
@@ -38,29 +39,56 @@ pub struct Trace {
 }
 
 #[derive(Debug)]
-struct Part {
+enum Part {
+    Directory(Directory),
+    Dt(DtTrace),
+}
+
+/// A directory with a CTF trace.
+#[derive(Debug)]
+struct Directory {
     metadata: Metadata,
-    directory: PathBuf,
+    path: PathBuf,
 }
 
 impl Trace {
-    /// Opens the trace in a directory, or all traces in the tree below it, and reads their metadata.
+    /// Opens the trace in a directory, or all traces in the tree below it, or that in a dt file, and reads their metadata.
     ///
     /// # Errors
     /// [`ReadError::NotATrace`] if there is no metadata, [`ReadError::Io`] and [`ReadError::Metadata`] if it cannot be
-    /// read.
+    /// read; those of [`DtTrace::open`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        if path.is_file() {
+            return match DtTrace::open(path) {
+                Err(ReadError::Dt(datatrace::ReadError::Header { reason, .. })) => Err(ReadError::NotATrace {
+                    path: path.to_owned(),
+                    reason: format!("this is not a directory, and no dt file ({reason})"),
+                }),
+                opened => Ok(Self { parts: vec![Part::Dt(opened?)] }),
+            };
+        }
         let mut parts = Vec::new();
         for directory in directory::traces(path)? {
             let metadata = Metadata::open(&directory.join("metadata"))?;
-            parts.push(Part { metadata, directory });
+            parts.push(Part::Directory(Directory { metadata, path: directory }));
         }
         Ok(Self { parts })
     }
 
-    /// The metadata of each trace, with its directory.
+    /// The metadata of each trace, with its directory or dt file.
     pub fn metadata(&self) -> impl Iterator<Item = (&Path, &Metadata)> {
-        self.parts.iter().map(|part| (part.directory.as_path(), &part.metadata))
+        self.parts.iter().map(|part| match part {
+            Part::Directory(directory) => (directory.path.as_path(), &directory.metadata),
+            Part::Dt(trace) => (trace.path(), trace.metadata()),
+        })
+    }
+
+    /// The dt file that was opened; `None` if it was a directory.
+    pub fn dt(&self) -> Option<&DtTrace> {
+        self.parts.iter().find_map(|part| match part {
+            Part::Directory(_) => None,
+            Part::Dt(trace) => Some(trace),
+        })
     }
 
     /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace, class and
@@ -68,7 +96,10 @@ impl Trace {
     pub fn items(&self) -> Items {
         let mut items = Items { lanes: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
         for part in &self.parts {
-            items.add(part);
+            match part {
+                Part::Directory(directory) => items.add(directory),
+                Part::Dt(trace) => items.add_dt(trace),
+            }
         }
         items
     }
@@ -84,12 +115,20 @@ pub struct Items {
 }
 
 impl Items {
-    fn add(&mut self, part: &Part) {
-        let files = match stream_files(&part.directory) {
+    fn add_dt(&mut self, trace: &DtTrace) {
+        self.damage.extend(trace.damage().iter().cloned());
+        for stream in trace.streams() {
+            let (reader, begin) = trace.read(stream);
+            self.lane(reader, begin);
+        }
+    }
+
+    fn add(&mut self, part: &Directory) {
+        let files = match stream_files(&part.path) {
             Ok(files) => files,
             Err(error) => {
                 let reason = format!("cannot be listed: {error}");
-                self.damage.push_back(Damage { file: part.directory.clone(), offset: 0, reason });
+                self.damage.push_back(Damage { file: part.path.clone(), offset: 0, reason });
                 return;
             }
         };
@@ -118,9 +157,13 @@ impl Items {
             };
             let begin = stream.nanoseconds(begin.unwrap_or(0));
             let paths = files.into_iter().map(|(_, file, _)| file).collect();
-            self.heap.push(Reverse((begin, self.lanes.len())));
-            self.lanes.push(Lane::new(StreamReader::of_files(&part.metadata, paths), begin));
+            self.lane(StreamReader::of_files(&part.metadata, paths), begin);
         }
+    }
+
+    fn lane(&mut self, reader: StreamReader, begin: i64) {
+        self.heap.push(Reverse((begin, self.lanes.len())));
+        self.lanes.push(Lane::new(reader, begin));
     }
 }
 

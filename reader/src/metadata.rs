@@ -9,6 +9,7 @@ mod specifier;
 mod text;
 pub mod types;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,12 +132,22 @@ impl Metadata {
         if bytes.len() > MAX_METADATA {
             return Err(error(0, MAX_METADATA, format!("longer than {MAX_METADATA} bytes")));
         }
-        let text = text::unwrap(bytes).map_err(|bad| error(0, bad.offset, bad.reason))?;
+        let text = Self::text(bytes)?;
         let text = String::from_utf8_lossy(&text);
         build::build(&text).map_err(|flaw| {
             let before = &text.as_bytes()[..flaw.offset.min(text.len())];
             let line = before.split(|b| *b == b'\n').count() as u64;
             error(line, flaw.offset, flaw.reason)
+        })
+    }
+
+    /// The text of metadata, plain or wrapped in packets.
+    pub(crate) fn text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
+        text::unwrap(bytes).map_err(|bad| ReadError::Metadata {
+            path: PathBuf::from("metadata"),
+            line: 0,
+            offset: bad.offset as u64,
+            reason: bad.reason,
         })
     }
 

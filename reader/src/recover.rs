@@ -29,7 +29,7 @@ mod target;
 
 use meter::Meter;
 use std::path::Path;
-use target::Target;
+pub(crate) use target::Target;
 
 pub use error::RecoverError;
 pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::decode::State;
+use crate::dt::SlotsWindow;
 use crate::error::ReadError;
 use crate::event::{Event, Stream};
 use crate::loss::Damage;
 use crate::metadata::Metadata;
 use crate::packet::{Body, Packet};
-use crate::source::{FileWindow, Source};
+use crate::source::{FileWindow, Source, Window};
 
 /// What is met while reading a stream, in order.
 #[derive(Debug)]
@@ -99,10 +100,19 @@ fn cut(missing: u64) -> String {
 #[derive(Debug)]
 pub struct StreamReader {
     metadata: Metadata,
-    files: VecDeque<PathBuf>,
+    inputs: VecDeque<Input>,
     state: State,
     stream: Option<Arc<Stream>>,
     place: Place,
+}
+
+/// What is to be read.
+#[derive(Debug)]
+enum Input {
+    /// A file, which is opened when it is its turn.
+    File(PathBuf),
+    /// Slots of a dt file, and what they are called.
+    Slots(PathBuf, SlotsWindow),
 }
 
 #[derive(Debug)]
@@ -110,9 +120,9 @@ enum Place {
     /// Before the next file.
     File,
     /// Before the packet at this offset.
-    Packet(PathBuf, FileWindow, u64),
+    Packet(PathBuf, Window, u64),
     /// Among the events of a packet.
-    Events(PathBuf, FileWindow, Arc<Packet>, Body, u64),
+    Events(PathBuf, Window, Arc<Packet>, Body, u64),
     /// After the last step.
     Done,
 }
@@ -125,9 +135,18 @@ impl StreamReader {
 
     /// Reads files that continue each other.
     pub(crate) fn of_files(metadata: &Metadata, files: VecDeque<PathBuf>) -> Self {
+        Self::of_inputs(metadata, files.into_iter().map(Input::File).collect())
+    }
+
+    /// Reads the slots of a stream of a dt file; errors call them `name`.
+    pub(crate) fn of_slots(metadata: &Metadata, name: PathBuf, slots: SlotsWindow) -> Self {
+        Self::of_inputs(metadata, VecDeque::from([Input::Slots(name, slots)]))
+    }
+
+    fn of_inputs(metadata: &Metadata, inputs: VecDeque<Input>) -> Self {
         Self {
             metadata: metadata.clone(),
-            files,
+            inputs,
             state: State::new(metadata.slots()),
             stream: None,
             place: Place::File,
@@ -144,7 +163,7 @@ impl StreamReader {
         Step::Damage(Damage { file, offset, reason })
     }
 
-    fn packet(&mut self, file: PathBuf, mut window: FileWindow, offset: u64) -> Option<Step> {
+    fn packet(&mut self, file: PathBuf, mut window: Window, offset: u64) -> Option<Step> {
         if offset >= window.length() {
             self.place = Place::File;
             return None;
@@ -176,7 +195,7 @@ impl StreamReader {
     fn event(
         &mut self,
         file: PathBuf,
-        mut window: FileWindow,
+        mut window: Window,
         packet: Arc<Packet>,
         mut body: Body,
         events: u64,
@@ -192,7 +211,7 @@ impl StreamReader {
                 let last = self.state.clock;
                 let end = packet.end.map_or(last, |end| end.max(last));
                 self.state.clock = end;
-                let next = packet.offset.saturating_add(packet.size());
+                let next = window.following(packet.offset, packet.size());
                 // Past the end of the file where that lacks a part of the packet: told as damage by the next step.
                 self.place = Place::Packet(file, window, next);
                 Some(Step::End(PacketEnd { events, end }))
@@ -213,13 +232,19 @@ impl Iterator for StreamReader {
             let step = match std::mem::replace(&mut self.place, Place::Done) {
                 Place::Done => return None,
                 Place::File => {
-                    let file = self.files.pop_front()?;
-                    match FileWindow::open(&file) {
-                        Ok(window) => {
-                            self.place = Place::Packet(file, window, 0);
+                    let opened = match self.inputs.pop_front()? {
+                        Input::File(file) => {
+                            FileWindow::open(&file).map(Window::File).map_err(|e| (file.clone(), e)).map(|w| (file, w))
+                        }
+                        Input::Slots(name, slots) => Ok((name, Window::Slots(slots))),
+                    };
+                    match opened {
+                        Ok((file, mut window)) => {
+                            let first = window.first();
+                            self.place = Place::Packet(file, window, first);
                             None
                         }
-                        Err(error) => Some(self.damage(file, 0, format!("cannot be opened: {error}"))),
+                        Err((file, error)) => Some(self.damage(file, 0, format!("cannot be opened: {error}"))),
                     }
                 }
                 Place::Packet(file, window, offset) if offset > window.length() => {

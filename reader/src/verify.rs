@@ -33,10 +33,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::account::{ACCOUNT_PATH, Account};
+use crate::dt::DtTrace;
 use crate::error::ReadError;
 use crate::merge::{Trace, stream_files};
 use crate::metadata::Metadata;
-use balance::Balance;
+use crate::stream::StreamReader;
+use balance::{Balance, StreamFile};
 
 /// One rule, applied to one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -78,7 +80,7 @@ impl Report {
     }
 }
 
-/// Balances the trace in a directory, or all traces in the tree below it, against their accounts.
+/// Balances the trace in a directory, or all traces in the tree below it, or that in a dt file, against their accounts.
 ///
 /// What does not balance, and damage of streams, is in the report; an error means that there was nothing to balance.
 ///
@@ -87,36 +89,82 @@ impl Report {
 pub fn verify(path: &Path) -> Result<Report, ReadError> {
     let trace = Trace::open(path)?;
     let mut report = Report { path: path.to_owned(), checks: Vec::new() };
+    if let Some(trace) = trace.dt() {
+        verify_dt(trace, &mut report.checks)?;
+        return Ok(report);
+    }
     for (directory, metadata) in trace.metadata() {
-        verify_one(directory, metadata, &mut report)?;
+        verify_directory(directory, metadata, &mut report.checks)?;
     }
     Ok(report)
 }
 
-fn verify_one(directory: &Path, metadata: &Metadata, report: &mut Report) -> Result<(), ReadError> {
-    let file = directory.join(ACCOUNT_PATH);
+fn verify_directory(directory: &Path, metadata: &Metadata, checks: &mut Vec<Check>) -> Result<(), ReadError> {
     let account = match Account::open(directory) {
         Ok(account) => Some(account),
         Err(ReadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let found = match &account {
-        Some(account) if account.complete => "complete",
-        Some(_) => "not complete: the session had not ended when it was written",
-        None => "missing: the process ended before writing its account; `tracectl recover` completes such a trace",
-    };
-    report.checks.push(Check {
-        rule: 'A',
-        subject: file.display().to_string(),
-        compares: "the account = complete",
-        left: found.to_owned(),
-        right: "complete".to_owned(),
-        pass: found == "complete",
-    });
+    checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
     let Some(account) = account else {
         return Ok(());
     };
     let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
-    Balance::new(directory, metadata, &account, &mut report.checks).run(&files);
+    let files = files.into_iter().map(|path| StreamFile {
+        name: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        reader: StreamReader::new(metadata, &path),
+        path,
+    });
+    Balance::new(directory, metadata, &account, checks).run(files.collect());
     Ok(())
+}
+
+/// A dt file has an account from the beginning: one that is not complete is of another moment than the slots, and only what packets say of
+/// themselves can be checked.
+fn verify_dt(trace: &DtTrace, checks: &mut Vec<Check>) -> Result<(), ReadError> {
+    let account = trace.account()?;
+    checks.push(completeness(trace.path(), account.as_ref()));
+    for damage in trace.damage() {
+        checks.push(Check {
+            rule: 'Q',
+            subject: damage.file.display().to_string(),
+            compares: "damage = none",
+            left: format!("byte {}: {}", damage.offset, damage.reason),
+            right: "none".to_owned(),
+            pass: false,
+        });
+    }
+    let files = trace.streams().iter().map(|stream| StreamFile {
+        name: stream.name.clone(),
+        path: trace.path().join(&stream.name),
+        reader: trace.read(stream).0,
+    });
+    match account {
+        Some(account) if account.complete => {
+            Balance::new(trace.path(), trace.metadata(), &account, checks).run(files.collect());
+        }
+        _ => {
+            let nothing = Account::new([0; 16], "", 0);
+            let mut balance = Balance::new(trace.path(), trace.metadata(), &nothing, checks);
+            files.for_each(|file| drop(balance.intact(file)));
+        }
+    }
+    Ok(())
+}
+
+/// Rule A.
+fn completeness(subject: &Path, account: Option<&Account>) -> Check {
+    let found = match account {
+        Some(account) if account.complete => "complete",
+        Some(_) => "not complete: the session had not ended when it was written",
+        None => "missing: the process ended before writing its account; `tracectl recover` completes such a trace",
+    };
+    Check {
+        rule: 'A',
+        subject: subject.display().to_string(),
+        compares: "the account = complete",
+        left: found.to_owned(),
+        right: "complete".to_owned(),
+        pass: found == "complete",
+    }
 }

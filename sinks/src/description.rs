@@ -13,12 +13,16 @@ pub struct ChannelDescription {
     pub name: String,
     /// What it does when a ring is full.
     pub policy: Policy,
+    /// The size of its largest packet, in bytes.
+    pub packet_size: usize,
 }
 
 impl ChannelDescription {
     /// The description of `channel`.
     pub fn of(channel: &OpenChannel) -> Self {
-        Self { class: channel.class(), name: channel.name().to_owned(), policy: channel.config().policy() }
+        let config = channel.config();
+        let (policy, packet_size) = (config.policy(), config.packet_size());
+        Self { class: channel.class(), name: channel.name().to_owned(), policy, packet_size }
     }
 }
 

@@ -16,7 +16,7 @@ use feed::Feed;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracepoint::channel::{Attending, OpenChannel, Packet, Policy};
 use tracepoint::clock;
 
@@ -52,6 +52,9 @@ pub struct SinkReport {
     pub error: Option<SinkError>,
 }
 
+/// The pause between two accounts that sinks keep while the trace goes on.
+const CHECKPOINTS: Duration = Duration::from_millis(500);
+
 /// Channels, and the sinks that their packets go to.
 pub struct Drain {
     trace: TraceInfo,
@@ -59,6 +62,9 @@ pub struct Drain {
     events: Vec<EventDescription>,
     feeds: Vec<Feed>,
     positions: Positions,
+    /// When sinks got the account last, and whether packets have moved since.
+    checkpoint: Instant,
+    moved: bool,
 }
 
 impl fmt::Debug for Drain {
@@ -71,7 +77,8 @@ impl Drain {
     /// A drain of `channels`, all of the trace `trace`, into `sinks`. Nothing is done yet.
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>, sinks: Vec<Box<dyn Sink>>) -> Self {
         let feeds = sinks.into_iter().map(Feed::new).collect();
-        Self { trace, channels, events: Vec::new(), feeds, positions: Positions::default() }
+        let (positions, checkpoint) = (Positions::default(), Instant::now());
+        Self { trace, channels, events: Vec::new(), feeds, positions, checkpoint, moved: false }
     }
 
     /// Tells the sinks that the trace begins. Called once, before anything else.
@@ -111,6 +118,7 @@ impl Drain {
     pub fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
         self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.describe(events)))?;
         self.events.extend_from_slice(events);
+        self.checkpoint();
         Ok(())
     }
 
@@ -123,6 +131,10 @@ impl Drain {
             drained.fullness = drained.fullness.max(channel.fullness());
             drained.unsupplied = drained.unsupplied.or(channel.maintain().err().map(|error| error.kind()));
             channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
+        }
+        self.moved |= drained.packets > 0;
+        if self.moved && self.checkpoint.elapsed() >= CHECKPOINTS {
+            self.checkpoint();
         }
         drained
     }
@@ -146,6 +158,18 @@ impl Drain {
     pub fn report(&self) -> Vec<SinkReport> {
         let base = self.base_account(false);
         self.feeds.iter().map(|feed| feed.report(&self.channels, &self.positions, base.clone())).collect()
+    }
+
+    /// Gives the account so far to the sinks that keep it.
+    fn checkpoint(&mut self) {
+        (self.checkpoint, self.moved) = (Instant::now(), false);
+        if !self.feeds.iter_mut().any(Feed::wants_checkpoints) {
+            return;
+        }
+        let base = self.base_account(false);
+        for feed in self.feeds.iter_mut().filter_map(|feed| feed.wants_checkpoints().then_some(feed)) {
+            feed.checkpoint(&self.channels, &self.positions, base.clone());
+        }
     }
 
     /// The account without what differs from sink to sink.

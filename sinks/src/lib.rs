@@ -1,8 +1,8 @@
 //! Where events go: takes whole packets from channels and hands them to sinks.
 //!
 //! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint::channel::OpenChannel`]s and
-//! gives each to every [`Sink`]; a [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`TextSink`] writes its events
-//! as lines. What a sink is told beforehand is a [`TraceInfo`], a [`ChannelDescription`] for each channel and an
+//! gives each to every [`Sink`]; a [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] puts it into the
+//! place of the oldest one in a circular file, a [`TextSink`] writes its events as lines. What a sink is told beforehand is a [`TraceInfo`], a [`ChannelDescription`] for each channel and an
 //! [`EventDescription`] for each event; at the end it gets the [`account`] of what was fired, recorded and lost.
 //!
 //! Loss is data: a packet that a sink could not take is counted by its records, and the error is kept for whoever asks.
@@ -14,14 +14,17 @@
 pub mod ctf;
 mod description;
 mod drain;
+mod dt;
 mod error;
 mod sink;
 mod text;
 mod trace_info;
 
 pub use ctf::{CtfError, CtfSink};
+pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription};
 pub use drain::{Drain, Drained, SinkReport};
+pub use dt::DtSink;
 pub use error::SinkError;
 pub use sink::{Output, Sink, StreamInfo};
 pub use text::TextSink;

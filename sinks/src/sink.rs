@@ -28,7 +28,7 @@ pub struct Output {
 /// Takes whole packets.
 ///
 /// ```text
-///   begin ──▶ describe ──▶ packet* ──▶ finish
+///   begin ──▶ describe ──▶ packet*, checkpoint* ──▶ finish
 ///                ▲────────────┘ more events, while packets come
 /// ```
 ///
@@ -60,7 +60,27 @@ pub trait Sink: Send {
     /// If the packet was not taken, no part of it. It is counted as lost by the sink, and the next one is tried.
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError>;
 
-    /// The trace ends. Called once, last.
+    /// Whether [`checkpoint`](Self::checkpoint) is to be called.
+    fn wants_checkpoints(&self) -> bool {
+        false
+    }
+
+    /// The settled account so far, for sinks that keep it while the trace goes on: when events were described, and every 500 ms while packets come.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be kept. The first error of a sink is told at the end.
+    fn checkpoint(&mut self, account: &Account) -> Result<(), SinkError> {
+        let _ = account;
+        Ok(())
+    }
+
+    /// Puts right in the account what became of packets that the sink took and did not keep: they are overwritten, not written.
+    fn settle(&self, account: &mut Account) {
+        let _ = account;
+    }
+
+    /// The trace ends. Called once, last. The account is settled.
     ///
     /// # Errors
     ///

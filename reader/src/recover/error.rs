@@ -45,7 +45,7 @@ pub enum RecoverError {
 }
 
 impl RecoverError {
-    pub(super) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| Self::Write { path: path.to_owned(), source }
     }
 }

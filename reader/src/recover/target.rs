@@ -7,13 +7,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     path: PathBuf,
 }
 
 impl Target {
     /// Makes the directory, parents included, or takes an empty one.
-    pub(super) fn create(path: &Path) -> Result<Self, RecoverError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, RecoverError> {
         let failed = || RecoverError::write(path);
         fs::create_dir_all(path).map_err(failed())?;
         if let Some(entry) = fs::read_dir(path).map_err(failed())?.next() {
@@ -23,24 +23,24 @@ impl Target {
         Ok(Self { path: path.to_owned() })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Makes a file that must not be there.
-    pub(super) fn create_file(&self, name: &str) -> Result<File, RecoverError> {
+    pub(crate) fn create_file(&self, name: &str) -> Result<File, RecoverError> {
         let path = self.path.join(name);
         File::create_new(&path).map_err(RecoverError::write(&path))
     }
 
     /// Puts the metadata in: from here on it is a trace.
-    pub(super) fn describe(&self, metadata: &[u8]) -> Result<(), RecoverError> {
+    pub(crate) fn describe(&self, metadata: &[u8]) -> Result<(), RecoverError> {
         let mut file = self.create_file("metadata")?;
         file.write_all(metadata).map_err(RecoverError::write(&self.path.join("metadata")))
     }
 
     /// Puts the account in, whole: from here on it is complete.
-    pub(super) fn finish(&self, account: &Account) -> Result<(), RecoverError> {
+    pub(crate) fn finish(&self, account: &Account) -> Result<(), RecoverError> {
         let path = self.path.join(ACCOUNT_PATH);
         let growing = path.with_extension("json.new");
         let write = || {

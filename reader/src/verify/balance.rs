@@ -7,10 +7,20 @@ use super::Check;
 use super::scan::{Flaws, Scan};
 use crate::account::{Account, ChannelAccount, StreamAccount, uuid_text};
 use crate::metadata::{EnvValue, Metadata};
+use crate::stream::StreamReader;
 
 /// Adds 64-bit counters where no sum can overflow.
 fn sum(counters: impl IntoIterator<Item = u64>) -> u128 {
     counters.into_iter().map(u128::from).sum()
+}
+
+/// The packets of one stream.
+pub(super) struct StreamFile {
+    /// The name of its file.
+    pub(super) name: String,
+    /// What the report calls it.
+    pub(super) path: PathBuf,
+    pub(super) reader: StreamReader,
 }
 
 pub(super) struct Balance<'a> {
@@ -60,7 +70,7 @@ impl<'a> Balance<'a> {
     }
 
     /// Applies all rules but A.
-    pub(super) fn run(mut self, files: &[PathBuf]) {
+    pub(super) fn run(mut self, files: Vec<StreamFile>) {
         let subject = self.directory.display().to_string();
         let uuid = self.metadata.uuid().map_or("none".to_owned(), uuid_text);
         self.equal('B', &subject, "the account's UUID = the metadata's", &self.account.trace_uuid, &uuid);
@@ -92,8 +102,7 @@ impl<'a> Balance<'a> {
             }
         }
         for file in files {
-            let name = file.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            let entry = named.remove(name.as_str());
+            let entry = named.remove(file.name.as_str());
             self.file(file, entry);
         }
         for (name, (channel, _)) in named {
@@ -145,20 +154,26 @@ impl<'a> Balance<'a> {
         self.equal('J', subject, "packets read (no file) = packets", &0, &stream.packets);
     }
 
-    /// Reads one file: rules B and I to Q.
-    fn file(&mut self, file: &Path, entry: Option<(&ChannelAccount, &StreamAccount)>) {
-        let subject = file.display().to_string();
-        let scan = Scan::of(self.metadata, file);
-        if let Some((class, _)) = scan.stream {
-            for (id, count) in &scan.decoded {
-                *self.decoded.entry((class, *id)).or_default() += count;
-            }
-        }
+    /// Reads one file, without a look at the account: rules B, N, P and Q.
+    pub(super) fn intact(&mut self, file: StreamFile) -> (String, Scan) {
+        let subject = file.path.display().to_string();
+        let scan = Scan::of(self.metadata, file.reader);
         self.no_flaws('B', &subject, "packets with another UUID = none", &scan.foreign);
         let damage = scan.damage.clone().unwrap_or("none".to_owned());
         self.equal('Q', &subject, "damage = none", &damage, &"none".to_owned());
         self.no_flaws('N', &subject, "packets whose number does not rise = none", &scan.numbers);
         self.no_flaws('P', &subject, "packets that contradict themselves = none", &scan.flaws);
+        (subject, scan)
+    }
+
+    /// Reads one file: rules B and I to Q.
+    fn file(&mut self, file: StreamFile, entry: Option<(&ChannelAccount, &StreamAccount)>) {
+        let (subject, scan) = self.intact(file);
+        if let Some((class, _)) = scan.stream {
+            for (id, count) in &scan.decoded {
+                *self.decoded.entry((class, *id)).or_default() += count;
+            }
+        }
         let Some((channel, stream)) = entry else {
             if scan.packets > 0 {
                 self.equal('Q', &subject, "the account's entry = present", &"missing", &"present");

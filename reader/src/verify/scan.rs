@@ -1,7 +1,6 @@
 //! Counts what is in one stream file.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::metadata::Metadata;
@@ -64,13 +63,13 @@ struct Previous {
 }
 
 impl Scan {
-    /// Reads `file` to its end.
-    pub(super) fn of(metadata: &Metadata, file: &Path) -> Self {
+    /// Reads a stream to its end.
+    pub(super) fn of(metadata: &Metadata, reader: StreamReader) -> Self {
         let mut scan = Self::default();
         let mut packet: Option<Arc<Packet>> = None;
         let mut previous: Option<Previous> = None;
         let mut last = 0;
-        for step in StreamReader::new(metadata, file) {
+        for step in reader {
             match step {
                 Step::Begin(begun) => {
                     scan.begin(metadata, &begun, previous.as_ref());

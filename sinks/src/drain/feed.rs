@@ -76,6 +76,19 @@ impl Feed {
         Ok(())
     }
 
+    /// Whether the sink keeps the account while the trace goes on.
+    pub(super) fn wants_checkpoints(&mut self) -> bool {
+        self.call(|sink| Ok(sink.wants_checkpoints())).unwrap_or(false)
+    }
+
+    /// Gives the sink the account so far.
+    pub(super) fn checkpoint(&mut self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) {
+        let account = self.report(channels, positions, base).account;
+        if let Err(error) = self.call(|sink| sink.checkpoint(&account)) {
+            self.error.get_or_insert(error);
+        }
+    }
+
     /// Lets the sink finish. The error of the report is the first one of all.
     pub(super) fn finish(mut self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) -> SinkReport {
         let mut report = self.report(channels, positions, base);
@@ -96,6 +109,10 @@ impl Feed {
                 line.written = arrived.records;
                 line.sink = arrived.lost;
             }
+        }
+        if let Some(sink) = &self.sink {
+            // One that panics is found out by the next call.
+            let _ = catch_unwind(AssertUnwindSafe(|| sink.settle(&mut account)));
         }
         SinkReport {
             name: self.name.clone(),

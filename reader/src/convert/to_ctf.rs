@@ -1,0 +1,37 @@
+//! A dt file to a CTF directory.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::{ConvertError, Converted, Progress};
+use crate::dt::DtTrace;
+use crate::recover::{RecoverError, Target};
+
+pub(super) fn convert(
+    trace: &DtTrace,
+    out: &Path,
+    report: &mut dyn FnMut(Progress),
+) -> Result<Converted, ConvertError> {
+    let account = trace.account()?;
+    let target = Target::create(out)?;
+    let mut converted = Converted { streams: trace.streams().len() as u64, ..Converted::default() };
+    converted.damage = trace.damage().iter().map(ToString::to_string).collect();
+    let total = trace.streams().iter().flat_map(|stream| stream.parts.iter()).map(|part| part.length).sum();
+    target.describe(trace.metadata_text())?;
+    for stream in trace.streams() {
+        let path = out.join(&stream.name);
+        let mut file = target.create_file(&stream.name)?;
+        let mut window = trace.window(stream);
+        while let Some(packet) = window.next_packet() {
+            file.write_all(packet).map_err(RecoverError::write(&path))?;
+            converted.packets += 1;
+            converted.bytes += packet.len() as u64;
+            report(Progress { done: converted.bytes, total });
+        }
+    }
+    if let Some(account) = account {
+        target.finish(&account)?;
+    }
+    converted.changed = trace.has_changed()?;
+    Ok(converted)
+}

@@ -1,0 +1,229 @@
+//! Which packets a dt file holds, by stream.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::Arc;
+
+use datatrace::{DtReader, Slot, SlotPlace};
+
+use crate::decode::State;
+use crate::loss::Damage;
+use crate::metadata::{Metadata, StreamClass};
+use crate::packet::Packet;
+use crate::ring::head::{self, Head};
+
+/// How much of a packet is looked at for its header.
+const HEAD: u64 = 64 << 10;
+
+/// Where the bytes of a packet are.
+#[derive(Clone, Debug)]
+pub(crate) enum PacketBytes {
+    Slot(SlotPlace),
+    /// In memory: the packets without records stand in a postamble.
+    Held(Arc<[u8]>),
+}
+
+/// A packet of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Where it begins in the file; for those in memory a number behind its end.
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) bytes: PacketBytes,
+    pub(crate) sequence: Option<u64>,
+    pub(crate) before: Option<u64>,
+}
+
+impl Part {
+    /// Whether it is in a slot.
+    pub(super) fn is_slot(&self) -> bool {
+        matches!(self.bytes, PacketBytes::Slot(_))
+    }
+}
+
+/// A stream, with its packets in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct DtStream {
+    pub(crate) class: Arc<StreamClass>,
+    pub(crate) instance: Option<u64>,
+    /// What its file is called, were it in a directory.
+    pub(crate) name: String,
+    /// Time at which it begins, in cycles.
+    pub(crate) begin: u64,
+    pub(crate) parts: Arc<[Part]>,
+}
+
+/// What is found in a file.
+pub(super) struct Index {
+    pub(super) streams: Vec<DtStream>,
+    pub(super) damage: Vec<Damage>,
+}
+
+type Key = (u64, Option<u64>);
+
+struct Indexing<'a> {
+    reader: &'a DtReader,
+    metadata: &'a Metadata,
+    /// The number that the next packet in memory gets.
+    behind: u64,
+    streams: BTreeMap<Key, Vec<(Packet, Part)>>,
+    damage: Vec<Damage>,
+}
+
+impl Index {
+    /// Looks at all slots, and at the packets without records in `edges`.
+    pub(super) fn of(reader: &DtReader, metadata: &Metadata, edges: &[u8]) -> Self {
+        let behind = reader.file_size().max(reader.header().postamble_location());
+        let mut indexing = Indexing { reader, metadata, behind, streams: BTreeMap::new(), damage: Vec::new() };
+        for slot in reader.slots() {
+            match slot {
+                Ok(slot) => indexing.slot(&slot),
+                Err(error) => indexing.slot_error(&error),
+            }
+        }
+        indexing.edges(edges);
+        let streams = std::mem::take(&mut indexing.streams);
+        let streams = streams.into_values().map(|packets| indexing.stream(packets)).collect();
+        Self { streams, damage: indexing.damage }
+    }
+}
+
+impl Indexing<'_> {
+    fn damaged(&mut self, offset: u64, reason: String) {
+        self.damage.push(Damage { file: self.reader.path().to_owned(), offset, reason });
+    }
+
+    fn slot_error(&mut self, error: &datatrace::ReadError) {
+        match error {
+            datatrace::ReadError::Damaged { slot, offset, reason, .. } => {
+                self.damaged(*offset, format!("slot {slot}: {reason}"));
+            }
+            other => self.damaged(0, other.to_string()),
+        }
+    }
+
+    fn slot(&mut self, slot: &Slot<'_>) {
+        let mut bytes = Vec::new();
+        if let Err(error) = slot.reader().take(HEAD).read_to_end(&mut bytes) {
+            return self.damaged(slot.offset(), format!("cannot be read: {error}"));
+        }
+        match self.packet(&bytes, u64::from(slot.len())) {
+            Ok(packet) => {
+                let bytes = PacketBytes::Slot(slot.place());
+                self.add(packet, slot.offset(), bytes);
+            }
+            Err(reason) => self.damaged(slot.offset(), format!("slot {}: {reason}", slot.index())),
+        }
+    }
+
+    /// The header of a packet that has `length` bytes, of which these are the first.
+    fn packet(&self, bytes: &[u8], length: u64) -> Result<Packet, String> {
+        let mut source = bytes;
+        let mut state = State::new(self.metadata.slots());
+        let packet = Packet::open(&mut source, self.metadata, &mut state, 0)
+            .map_err(|fault| format!("it holds no packet of this trace: {}", fault.in_header()))?;
+        if packet.size() != length {
+            return Err(format!("its packet tells {} bytes, and has {length}", packet.size()));
+        }
+        Ok(packet)
+    }
+
+    fn add(&mut self, packet: Packet, offset: u64, bytes: PacketBytes) {
+        let (length, sequence, before) = (packet.size(), packet.sequence, packet.events_before);
+        let part = Part { offset, length, bytes, sequence, before };
+        self.streams.entry((packet.class.id, packet.instance)).or_default().push((packet, part));
+    }
+
+    /// Packets one after the other. Of each stream there may be one that stands in front of those in slots, and one behind.
+    fn edges(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let size = declared_size(bytes, self.metadata);
+            let (packet, rest) = bytes.split_at(size.min(bytes.len() as u64) as usize);
+            match self.packet(packet, packet.len() as u64) {
+                Ok(found) if !packet.is_empty() => self.edge(found, packet),
+                Ok(_) => return,
+                Err(reason) => {
+                    let offset = self.behind;
+                    return self.damaged(offset, format!("a stream's first or last packet: {reason}"));
+                }
+            }
+            bytes = rest;
+        }
+    }
+
+    fn edge(&mut self, packet: Packet, bytes: &[u8]) {
+        let key = (packet.class.id, packet.instance);
+        let part = self.held(&packet, bytes);
+        let packets = self.streams.entry(key).or_default();
+        let in_front = packets.first().is_some_and(|(first, _)| packet.sequence < first.sequence);
+        let behind = packets.last().is_none_or(|(last, _)| packet.sequence > last.sequence);
+        if in_front {
+            packets.insert(0, (packet, part));
+        } else if behind {
+            packets.push((packet, part));
+        }
+    }
+
+    fn held(&mut self, packet: &Packet, bytes: &[u8]) -> Part {
+        let offset = self.behind;
+        self.behind = offset.saturating_add(bytes.len() as u64);
+        let (length, sequence, before) = (packet.size(), packet.sequence, packet.events_before);
+        Part { offset, length, bytes: PacketBytes::Held(bytes.into()), sequence, before }
+    }
+
+    /// A stream of ours begins with a packet of the number 0: what is missing behind it was overwritten. Where the process was killed
+    /// before that was written down, it is made.
+    fn stream(&mut self, mut packets: Vec<(Packet, Part)>) -> DtStream {
+        let first = packets.first().filter(|(packet, _)| packet.sequence.is_some_and(|sequence| sequence > 0));
+        if let Some(bytes) = first.and_then(|(packet, part)| self.beginning(packet, part)) {
+            if let Ok(packet) = self.packet(&bytes, bytes.len() as u64) {
+                let part = self.held(&packet, &bytes);
+                packets.insert(0, (packet, part));
+            }
+        }
+        let (packet, _) = &packets[0];
+        let (class, instance, begin) = (Arc::clone(&packet.class), packet.instance, packet.begin.unwrap_or(0));
+        DtStream {
+            name: stream_name(&format!("stream{}", class.id), instance),
+            class,
+            instance,
+            begin,
+            parts: packets.into_iter().map(|(_, part)| part).collect(),
+        }
+    }
+
+    /// The packet with which the stream of `packet` begins, if packets are laid out as ours are.
+    fn beginning(&self, packet: &Packet, part: &Part) -> Option<Vec<u8>> {
+        let mut bytes = [0; head::SIZE];
+        match &part.bytes {
+            PacketBytes::Held(held) => bytes.copy_from_slice(held.get(..head::SIZE)?),
+            PacketBytes::Slot(place) => {
+                bytes.copy_from_slice(self.reader.bytes_at(place).ok()??.get(..head::SIZE)?);
+            }
+        }
+        let head = Head::parse(&bytes);
+        let same = (head.magic, Some(head.uuid)) == (head::MAGIC, packet.uuid)
+            && (u64::from(head.class), Some(head.instance)) == (packet.class.id, packet.instance)
+            && (Some(head.sequence), Some(head.before)) == (packet.sequence, packet.events_before)
+            && (head.content, head.size) == (packet.content_bits, packet.packet_bits)
+            && packet.header_bits == head::SIZE as u64 * 8;
+        let bits = head::SIZE as u64 * 8;
+        let beginning =
+            Head { end: head.begin, content: bits, size: bits, sequence: 0, discarded: 0, tid: 0, before: 0, ..head };
+        same.then(|| beginning.bytes().to_vec())
+    }
+}
+
+/// How many bytes the packet at the beginning of `bytes` has, as it says itself; all of them where it cannot be told.
+fn declared_size(bytes: &[u8], metadata: &Metadata) -> u64 {
+    let mut source = bytes;
+    let packet = Packet::open(&mut source, metadata, &mut State::new(metadata.slots()), 0);
+    packet.map_or(bytes.len() as u64, |packet| packet.size().max(1))
+}
+
+/// What the file of a stream of a channel is called.
+pub(super) fn stream_name(channel: &str, instance: Option<u64>) -> String {
+    // The channel's name comes out of a file, and becomes a part of a path.
+    let channel = channel.replace(['/', '\0'], "_");
+    instance.map_or_else(|| channel.clone(), |instance| format!("{channel}_{instance}"))
+}

@@ -1,0 +1,180 @@
+//! A dt file that holds a trace.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use datatrace::DtReader;
+use serde::Serialize;
+
+use super::index::{DtStream, Index, Part, stream_name};
+use super::window::SlotsWindow;
+use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
+use crate::account::Account;
+use crate::error::ReadError;
+use crate::event::Stream;
+use crate::loss::Damage;
+use crate::metadata::Metadata;
+use crate::stream::StreamReader;
+
+/// A dt file that holds a trace: its metadata, its account, and which packets are in it.
+///
+/// Opening it reads it once. A slot that is being overwritten, or is torn, is left out; a torn one is told.
+#[derive(Debug)]
+pub struct DtTrace {
+    reader: Arc<DtReader>,
+    text: Vec<u8>,
+    metadata: Metadata,
+    account: Option<Vec<u8>>,
+    streams: Vec<DtStream>,
+    damage: Vec<Damage>,
+}
+
+/// What a dt file holds of a trace, and what it lacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DtSummary {
+    /// Slots of the file.
+    pub slots: u64,
+    /// Packets that are in slots.
+    pub packets: u64,
+    /// Streams.
+    pub streams: u64,
+    /// Packets in front of those that are in the file: overwritten, or never written.
+    pub gone_packets: u64,
+    /// Events that were in them.
+    pub gone_events: u64,
+    /// Events that were lost before and after the rings, by reason, as the account says; without those that are gone.
+    pub lost: BTreeMap<String, u64>,
+    /// Whether the account is complete. One that is not is as old as the last time that it was written.
+    pub complete: bool,
+}
+
+impl DtTrace {
+    /// Opens a dt file, and finds out what is in it.
+    ///
+    /// # Errors
+    /// [`ReadError::Dt`] if it is no dt file, or its description is damaged; [`ReadError::PlainDt`] if it does not say what is in
+    /// it; [`ReadError::Metadata`].
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::new(DtReader::open(path)?)
+    }
+
+    /// Reads the bytes of a dt file that is in memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ReadError> {
+        Self::new(DtReader::from_bytes(bytes)?)
+    }
+
+    fn new(reader: DtReader) -> Result<Self, ReadError> {
+        let contents = |tag| Ok::<_, ReadError>(reader.tagged_postamble(tag)?.map(|tagged| tagged.contents));
+        let Some(text) = contents(METADATA_TAG)? else {
+            return Err(ReadError::PlainDt { path: reader.path().to_owned() });
+        };
+        let metadata = Metadata::parse(&text).map_err(|error| error.in_file(reader.path()))?;
+        let edges = contents(EDGES_TAG)?.unwrap_or_default();
+        let account = contents(ACCOUNT_TAG)?;
+        let Index { mut streams, damage } = Index::of(&reader, &metadata, &edges);
+        // An account that cannot be read is told to whoever asks for it.
+        let named = account.as_ref().and_then(|bytes| Account::parse(bytes).ok());
+        for stream in &mut streams {
+            let channels = named.iter().flat_map(|account| &account.channels);
+            if let Some(channel) = channels.clone().find(|channel| channel.id == stream.class.id) {
+                stream.name = stream_name(&channel.name, stream.instance);
+            }
+        }
+        Ok(Self { reader: Arc::new(reader), text, metadata, account, streams, damage })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.reader.path()
+    }
+
+    /// Its metadata.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The text of its metadata.
+    pub fn metadata_text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Its account; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`ReadError::Account`].
+    pub fn account(&self) -> Result<Option<Account>, ReadError> {
+        self.account.as_ref().map(|bytes| Account::parse_named(bytes, self.path())).transpose()
+    }
+
+    /// What it holds, and what it lacks.
+    ///
+    /// # Errors
+    /// As [`account`](Self::account).
+    pub fn summary(&self) -> Result<DtSummary, ReadError> {
+        let account = self.account()?;
+        let mut summary = DtSummary {
+            slots: u64::from(self.reader.header().number_buffers()),
+            packets: 0,
+            streams: self.streams.len() as u64,
+            gone_packets: 0,
+            gone_events: 0,
+            lost: BTreeMap::new(),
+            complete: account.as_ref().is_some_and(|account| account.complete),
+        };
+        for stream in &self.streams {
+            summary.packets += stream.parts.iter().filter(|part| part.is_slot()).count() as u64;
+            let kept = stream.parts.iter().find(|part| part.is_slot()).or(stream.parts.last());
+            let number = |of: fn(&Part) -> Option<u64>| kept.and_then(of).unwrap_or(0);
+            summary.gone_packets = summary.gone_packets.saturating_add(number(|part| part.sequence).saturating_sub(1));
+            summary.gone_events = summary.gone_events.saturating_add(number(|part| part.before));
+        }
+        for channel in account.iter().flat_map(|account| &account.channels) {
+            for (reason, count) in channel.events.iter().flat_map(|event| &event.lost).filter(|(_, count)| **count > 0)
+            {
+                let sum = summary.lost.entry(reason.clone()).or_default();
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        Ok(summary)
+    }
+
+    /// Whether somebody has written to it since it was opened.
+    ///
+    /// # Errors
+    /// [`ReadError::Dt`].
+    pub fn has_changed(&self) -> Result<bool, ReadError> {
+        Ok(self.reader.has_changed()?)
+    }
+
+    /// Slots that are torn, or hold no packet of this trace.
+    pub(crate) fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    pub(crate) fn streams(&self) -> &[DtStream] {
+        &self.streams
+    }
+
+    /// The packets of a stream.
+    pub(crate) fn window(&self, stream: &DtStream) -> SlotsWindow {
+        SlotsWindow::new(Arc::clone(&self.reader), Arc::clone(&stream.parts))
+    }
+
+    /// A reader of a stream, and the time at which it begins, in nanoseconds since the epoch.
+    pub(crate) fn read(&self, stream: &DtStream) -> (StreamReader, i64) {
+        let file = self.path().join(&stream.name);
+        let described = Stream {
+            metadata: self.metadata.clone(),
+            class: Arc::clone(&stream.class),
+            instance: stream.instance,
+            file: file.clone(),
+        };
+        let begin = described.nanoseconds(stream.begin);
+        (StreamReader::of_slots(&self.metadata, file, self.window(stream)), begin)
+    }
+}

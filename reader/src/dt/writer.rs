@@ -1,0 +1,163 @@
+//! Writes a trace into a dt file, and keeps the books of what it had to overwrite.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use datatrace::{DtWriter, Error, FRAME_SIZE, FileStorage, Layout, Version};
+
+use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
+use crate::account::Account;
+
+/// Which stream: class and instance.
+type Key = (u64, u64);
+
+/// What a stream begins and ends with.
+#[derive(Debug, Default)]
+struct Edges {
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+/// Packets that are not in the file any more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gone {
+    packets: u64,
+    events: u64,
+}
+
+/// Writes a trace into a dt file, one packet for each slot; the newest are kept.
+///
+/// What is put into the file survives a kill at any instant: the file then tells what its slots hold, and which of them are whole.
+#[derive(Debug)]
+pub struct DtTraceWriter {
+    file: DtWriter<FileStorage>,
+    slots: usize,
+    metadata: Vec<u8>,
+    edges: BTreeMap<Key, Edges>,
+    /// Which streams the slots are of, from the oldest on, and how many events each holds.
+    kept: VecDeque<(Key, u64)>,
+    gone: BTreeMap<Key, Gone>,
+}
+
+impl DtTraceWriter {
+    /// Bytes that a slot needs for packets of up to `packet` bytes.
+    pub const fn slot_size(packet: usize) -> u64 {
+        (packet as u64 + FRAME_SIZE as u64).next_multiple_of(4)
+    }
+
+    /// Makes a file of `slots` slots with `slot_size` bytes each, at its full size. It has no name before
+    /// [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// Those of [`DtWriter::create`].
+    pub fn create(storage: FileStorage, slots: u32, slot_size: u32) -> Result<Self, Error> {
+        let layout = Layout::new(slot_size, slots).version(Version::Framed).full_size();
+        Ok(Self {
+            file: DtWriter::create(storage, layout)?,
+            slots: slots as usize,
+            metadata: Vec::new(),
+            edges: BTreeMap::new(),
+            kept: VecDeque::new(),
+            gone: BTreeMap::new(),
+        })
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// Those of [`DtWriter::publish`].
+    pub fn publish(&mut self, replace: bool) -> Result<(), Error> {
+        self.file.publish(replace)
+    }
+
+    /// Adds to the metadata. When it returns, packets that need it may follow; the file has two copies of it.
+    ///
+    /// # Errors
+    /// Those of [`DtWriter::put_postamble`]; the file then has the metadata that it had.
+    pub fn describe(&mut self, metadata: &[u8]) -> Result<(), Error> {
+        let before = self.metadata.len();
+        self.metadata.extend_from_slice(metadata);
+        let put = self.file.put_postamble(METADATA_TAG, &self.metadata);
+        let put = put.and_then(|()| self.file.put_postamble(METADATA_TAG, &self.metadata));
+        if put.is_err() {
+            self.metadata.truncate(before);
+        }
+        put
+    }
+
+    /// Keeps room for an account of `bytes` bytes, on a disk that runs full too.
+    ///
+    /// # Errors
+    /// Those of [`DtWriter::reserve_postamble`].
+    pub fn reserve_account(&mut self, bytes: usize) -> Result<(), Error> {
+        self.file.reserve_postamble(ACCOUNT_TAG, bytes)
+    }
+
+    /// Writes a packet of a stream, with so many events. It takes the place of the oldest one when all slots are used. One without
+    /// events takes none: those with which a stream begins and ends are kept apart, for [`save`](Self::save).
+    ///
+    /// # Errors
+    /// Those of [`DtWriter::put_slot`]: the packet is not in the file.
+    pub fn packet(&mut self, class: u64, instance: u64, bytes: &[u8], events: u64) -> Result<(), Error> {
+        let key = (class, instance);
+        if events == 0 {
+            let edges = self.edges.entry(key).or_default();
+            let place = if edges.first.is_empty() { &mut edges.first } else { &mut edges.last };
+            place.clear();
+            place.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let put = self.file.put_slot(bytes);
+        let begun = put.is_ok() || self.file.header().in_progress().is_some();
+        if begun && self.kept.len() == self.slots {
+            if let Some((key, events)) = self.kept.pop_front() {
+                let gone = self.gone.entry(key).or_default();
+                gone.packets += 1;
+                gone.events += events;
+            }
+        }
+        if put.is_ok() {
+            self.kept.push_back((key, events));
+        }
+        put
+    }
+
+    /// Makes the account of all that was handed over one of what is in the file: what was overwritten here is overwritten.
+    pub fn settle(&self, account: &mut Account) {
+        for channel in &mut account.channels {
+            for stream in &mut channel.streams {
+                let gone = self.gone.get(&(channel.id, stream.instance)).copied().unwrap_or_default();
+                stream.packets = stream.packets.saturating_sub(gone.packets);
+                stream.written = stream.written.saturating_sub(gone.events);
+                stream.overwritten = stream.overwritten.saturating_add(gone.events);
+            }
+        }
+    }
+
+    /// Writes the settled account, and what streams begin and end with.
+    ///
+    /// # Errors
+    /// Those of [`DtWriter::put_postamble`]: the file then has what it had.
+    pub fn save(&mut self, account: &Account) -> Result<(), Error> {
+        self.save_edges()?;
+        self.file.put_postamble(ACCOUNT_TAG, &account.to_json())
+    }
+
+    /// Writes what streams begin and end with, of a trace that has no account.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn save_edges(&mut self) -> Result<(), Error> {
+        let edges = self.edges.values().flat_map(|edges| [&edges.first, &edges.last]);
+        let edges: Vec<u8> = edges.flat_map(|packet| packet.iter().copied()).collect();
+        self.file.put_postamble(EDGES_TAG, &edges)
+    }
+
+    /// The same for the last time: the file has two copies of them.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    pub fn finish(&mut self, account: &Account) -> Result<(), Error> {
+        self.save(account)?;
+        self.save(account)
+    }
+}
