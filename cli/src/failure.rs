@@ -5,13 +5,14 @@ use anstyle::{AnsiColor, Style};
 use std::io;
 use std::process::ExitCode;
 use thiserror::Error;
+use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::{ReadError, RecoverError};
 
 /// Told at the end of every `--help`.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  the trace is damaged, its books do not balance, or not all of it could be recovered
+  1  the trace is damaged, its books do not balance, or not all of it could be recovered or converted
   2  the command line is wrong
   3  there is no trace that could be read, or the output could not be written";
 
@@ -36,6 +37,9 @@ pub(crate) enum Failure {
     /// There is nothing to recover, or no place for it.
     #[error(transparent)]
     Recover(#[from] RecoverError),
+    /// There is nothing to convert, or no place for it.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod convert;
 mod dt;
 mod failure;
 mod output;
@@ -36,6 +37,7 @@ enum Verb {
     View(view::View),
     Verify(verify::Verify),
     Recover(recover::Recover),
+    Convert(convert::Convert),
     Dt(dt::Dt),
 }
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Verb::View(view) => view.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Recover(recover) => recover.run(),
+        Verb::Convert(convert) => convert.run(),
         Verb::Dt(dt) => dt.run(),
     };
     failure::exit_code(outcome)

@@ -19,3 +19,8 @@ const NOTE: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) fn note(message: &str) {
     anstream::eprintln!("{NOTE}note{NOTE:#}: {message}");
 }
+
+/// A number and its noun.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -22,7 +22,7 @@ Examples:
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct Verify {
-    /// A directory with a CTF trace, or with several below it
+    /// A directory with a CTF trace, or with several below it; or a dt file
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Write one JSON object: `path`, `passed` and `checks`

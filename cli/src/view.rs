@@ -1,27 +1,30 @@
 //! `tracectl view`: what was recorded, as text.
 
-use crate::failure::{self, Outcome};
+use crate::failure::{self, Failure, Outcome};
+use crate::output::counted;
 use crate::{Ended, output};
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 use tracepoint_reader::text::{TextOptions, TextWriter};
-use tracepoint_reader::{Item, Trace, json};
+use tracepoint_reader::{DtSummary, DtTrace, Item, Trace, json};
 
 /// Shows the events of a trace, merged by time, one per line, and its losses where they happened
 ///
-/// Reads CTF 1.8 directories, those of other tracers too. Several traces below PATH come out as one. Lines of events are
-/// those of `babeltrace2`. Damage is told on the standard error; what is readable comes out all the same.
+/// Reads CTF 1.8 directories, those of other tracers too, and dt files of sessions. Several traces below PATH come out as one. Lines of
+/// events are those of `babeltrace2`. Damage is told on the standard error, and what a dt file does not hold any more; what is readable
+/// comes out all the same.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl view /tmp/trace
+  tracectl view /var/tmp/shop.dt | tail
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct View {
-    /// A directory with a CTF trace, or with several below it
+    /// A directory with a CTF trace, or with several below it; or a dt file
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// Write one JSON object per line: events, losses and damage, told apart by `type`
@@ -55,6 +58,9 @@ impl View {
             }
         }
         out.flush()?;
+        if let Some(file) = trace.dt() {
+            tell(file)?;
+        }
         Ok(outcome)
     }
 
@@ -64,4 +70,29 @@ impl View {
         options.date = self.date;
         options
     }
+}
+
+/// What a dt file holds of its trace, and what it lacks.
+fn tell(file: &DtTrace) -> Result<(), Failure> {
+    let summary = file.summary()?;
+    let DtSummary { slots, packets, streams, gone_packets, gone_events, .. } = summary;
+    let path = file.path().display();
+    let (packets, streams, slots) = (counted(packets, "packet"), counted(streams, "stream"), counted(slots, "slot"));
+    let mut text = format!("{path}: {packets} of {streams} in {slots}");
+    if gone_packets > 0 {
+        let (packets, events) = (counted(gone_packets, "packet"), counted(gone_events, "event"));
+        text += &format!("; {packets} before that, with {events}, overwritten or not written");
+    }
+    let lost: Vec<_> = summary.lost.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
+    if !lost.is_empty() {
+        text += &format!("; events lost before that: {}", lost.join(", "));
+    }
+    if !summary.complete {
+        text += "; the session has not ended in order, and its account is not complete";
+    }
+    output::note(&text);
+    if file.has_changed()? {
+        output::note(&format!("{path} was written to while it was read: what was overwritten meanwhile is not shown"));
+    }
+    Ok(())
 }
