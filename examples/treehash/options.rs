@@ -19,6 +19,7 @@ use std::path::PathBuf;
 Examples:
   cargo run --release --example treehash
   cargo run --release --example treehash -- --out /tmp/trace ~/src
+  cargo run --release --example treehash -- --dt /tmp/newest.dt --dt-slots 8 ~/src
   cargo run --release --example treehash -- --off ~/src
 
 Memory of the recording: one ring of 4 MiB for each thread, and for two more: 40 MiB for 8 threads.
@@ -35,6 +36,12 @@ pub struct Options {
     /// Where to write the trace: a directory that is empty or does not exist [default: a new one for temporary files]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write the trace into a circular file of a fixed size instead, which must not exist
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    pub dt: Option<PathBuf>,
+    /// How many packets of 512 KiB the circular file holds: it keeps the newest
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "dt")]
+    pub dt_slots: u32,
     /// How many threads hash [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
@@ -42,7 +49,7 @@ pub struct Options {
     #[arg(long)]
     pub follow: bool,
     /// Record nothing: the same work with all tracepoints off, to compare
-    #[arg(long, conflicts_with = "out")]
+    #[arg(long, conflicts_with_all = ["out", "dt"])]
     pub off: bool,
     /// Report in one JSON object
     #[arg(long)]

@@ -1,10 +1,11 @@
 //! The recording: a session from before the walk to after it.
 
+use crate::options::Options;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tracepoint_control::sinks::CtfSink;
 use tracepoint_control::sinks::account::{Account, EventAccount};
+use tracepoint_control::sinks::{CtfSink, DtSink};
 use tracepoint_control::{Channel, Session};
 
 /// How much each thread can have recorded and not yet written. With the files in the page cache, a thread that has a processor
@@ -17,6 +18,7 @@ const RING: usize = 4 << 20;
 pub struct Recording {
     session: Session,
     out: PathBuf,
+    is_file: bool,
 }
 
 /// What was recorded.
@@ -24,6 +26,8 @@ pub struct Recording {
 pub struct Recorded {
     /// Where the trace is.
     pub out: PathBuf,
+    /// Whether that is a circular file.
+    pub is_file: bool,
     /// Bytes written.
     pub bytes: u64,
     /// What became of each event up to the rings.
@@ -33,23 +37,29 @@ pub struct Recorded {
 }
 
 impl Recording {
-    /// Records all events of this program into `out`, or into a new directory; `threads` threads hash.
+    /// Records all events of this program into the circular file or the directory of the options, or into a new directory; `threads`
+    /// threads hash.
     ///
     /// # Errors
     ///
-    /// If the directory cannot be made or is not empty, or if the session does not start.
-    pub fn start(out: Option<PathBuf>, threads: usize) -> anyhow::Result<Self> {
-        let out = out.map_or_else(new_directory, Ok)?;
+    /// If the directory cannot be made or is not empty, if the file exists, or if the session does not start.
+    pub fn start(options: &Options, threads: usize) -> anyhow::Result<Self> {
         // A ring for each thread that hashes, one for the thread that walks, and one to spare: all are there before the first
         // event, so that no thread finds none, and there are never more.
         let rings = threads + 2;
         let channel = Channel::discard(RING).spares(rings).max_rings(rings);
-        let sink = CtfSink::create(&out)?;
-        let session = Session::builder("treehash").events("treehash:*").channel(channel).sink(sink).start()?;
+        let session = Session::builder("treehash").events("treehash:*").channel(channel);
+        let (session, out) = if let Some(file) = &options.dt {
+            (session.sink(DtSink::create(file, options.dt_slots)?), file.clone())
+        } else {
+            let out = options.out.clone().map_or_else(new_directory, Ok)?;
+            (session.sink(CtfSink::create(&out)?), out)
+        };
+        let session = session.start()?;
         for notice in session.notices() {
             eprintln!("treehash: {notice}");
         }
-        Ok(Self { session, out })
+        Ok(Self { session, out, is_file: options.dt.is_some() })
     }
 
     /// Ends the recording: when it returns, the trace is whole.
@@ -60,7 +70,13 @@ impl Recording {
     pub fn stop(self) -> anyhow::Result<Recorded> {
         let summary = self.session.stop().context("the trace is not whole")?;
         let lost = summary.account().map(lost).unwrap_or_default();
-        Ok(Recorded { out: self.out, bytes: summary.bytes, events: summary.events().to_vec(), lost })
+        Ok(Recorded {
+            out: self.out,
+            is_file: self.is_file,
+            bytes: summary.bytes,
+            events: summary.events().to_vec(),
+            lost,
+        })
     }
 }
 

@@ -28,7 +28,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let threads = options.threads.map_or_else(processors, usize::from);
     let work = Work { root, threads, follow: options.follow };
 
-    let recording = (!options.off).then(|| Recording::start(options.out.clone(), threads)).transpose()?;
+    let recording = (!options.off).then(|| Recording::start(options, threads)).transpose()?;
     let begin = Instant::now();
     let totals = walk::hash_tree(&work, Progress::new(true));
     let elapsed = begin.elapsed();
