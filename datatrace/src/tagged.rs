@@ -57,8 +57,9 @@ pub struct Tagged {
 enum Found {
     /// A postamble, and where it ends.
     Whole(Tagged, u64),
-    /// Room for one with this tag, of which there is no whole copy, and where the room ends.
-    Room([u8; 4], u64),
+    /// Room for one with this tag, of which there is no whole copy; where the room ends, and whether there was one: a kill cannot tear
+    /// both copies.
+    Room([u8; 4], u64, bool),
 }
 
 impl DtReader {
@@ -87,7 +88,7 @@ impl DtReader {
         for found in self.found() {
             match found? {
                 (_, Found::Whole(tagged, _)) if tagged.tag == tag => last = Some(tagged),
-                (offset, Found::Room(of, _)) if of == tag => room = Some(offset),
+                (offset, Found::Room(of, _, true)) if of == tag => room = Some(offset),
                 _ => {}
             }
         }
@@ -105,7 +106,7 @@ impl DtReader {
         std::iter::from_fn(move || {
             let at = offset;
             let found = self.found_at(at).transpose()?;
-            if let Ok(Found::Whole(_, end) | Found::Room(_, end)) = &found {
+            if let Ok(Found::Whole(_, end) | Found::Room(_, end, _)) = &found {
                 offset = *end;
             }
             Some(found.map(|found| (at, found)))
@@ -132,7 +133,11 @@ impl DtReader {
             return Ok(None);
         }
         let mut newest: Option<(u64, Tagged)> = None;
+        let mut begun = true;
         for start in [first, first + size] {
+            let mut magic = [0; TAGGED_MAGIC.len()];
+            self.read_at(start, &mut magic)?;
+            begun &= magic != [0; TAGGED_MAGIC.len()];
             let Some((mut copy, _)) = self.whole_at(start, start + size)?.filter(|(copy, _)| copy.tag == tag) else {
                 continue;
             };
@@ -144,7 +149,7 @@ impl DtReader {
                 newest = Some((number, copy));
             }
         }
-        Ok(Some(newest.map_or(Found::Room(tag, end), |(_, tagged)| Found::Whole(tagged, end))))
+        Ok(Some(newest.map_or(Found::Room(tag, end, begun), |(_, tagged)| Found::Whole(tagged, end))))
     }
 
     /// The tagged postamble at `offset`, and where it ends; `None` if there is no whole one that ends before `limit`.

@@ -1,6 +1,6 @@
 //! `kill -9` at random instants: the file opens, holds all that was flushed, and nothing that is not whole.
 //!
-//! 200 kills, or as many as `DATATRACE_KILLS` says. The program starts itself as the one that is killed.
+//! 140 kills, or as many as `DATATRACE_KILLS` says. The program starts itself as the one that is killed.
 #![forbid(unsafe_code)]
 
 mod judge;
@@ -57,7 +57,7 @@ fn main() {
         victim::write_for_ever(arguments[2].as_ref(), Round::of(arguments[3].parse().expect("a number")));
     }
     let kills =
-        std::env::var("DATATRACE_KILLS").map_or(200, |kills| kills.parse().expect("DATATRACE_KILLS is a number"));
+        std::env::var("DATATRACE_KILLS").map_or(140, |kills| kills.parse().expect("DATATRACE_KILLS is a number"));
     let mut in_progress = 0;
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     for number in 0..kills {

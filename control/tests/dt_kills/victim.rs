@@ -1,0 +1,120 @@
+//! The program that is killed: threads that count, and a sink that tells the judge of each packet once the file has it.
+
+use crate::Round;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tracepoint::channel::{AnonymousMemory, OpenChannel, Packet};
+use tracepoint::marker::Subscriber;
+use tracepoint_control::sinks::account::Account;
+use tracepoint_control::sinks::{
+    ChannelDescription, ClockInfo, Drain, DtSink, EventDescription, ProcessInfo, Sink, SinkError, StreamInfo, TraceInfo,
+};
+use tracepoint_control::{Channel, Session};
+
+tracepoint::define_trace! {
+    provider = "dt_kills";
+    /// A thread counts.
+    pub counted(n: u64) { n: u64 = n, twice: u64 = n.wrapping_mul(2), text: str = "counting" }
+}
+
+/// The file of the trace.
+pub(crate) const TRACE: &str = "trace.dt";
+/// For each stream: how many events and packets of it were handed over, each 8 bytes.
+pub(crate) const TOLD: &str = "told";
+
+/// A [`DtSink`] that tells.
+struct Telling {
+    sink: DtSink,
+    told: File,
+    packets: Vec<u64>,
+}
+
+impl Sink for Telling {
+    fn name(&self) -> String {
+        self.sink.name()
+    }
+
+    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
+        self.sink.begin(trace, channels)
+    }
+
+    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        self.sink.describe(events)
+    }
+
+    fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
+        self.sink.packet(stream, packet)?;
+        if packet.events_after > packet.events_before {
+            let place = stream.id.instance as usize;
+            self.packets.resize(self.packets.len().max(place + 1), 0);
+            self.packets[place] += 1;
+            let bytes = [packet.events_after.to_le_bytes(), self.packets[place].to_le_bytes()].concat();
+            self.told.write_all_at(&bytes, 16 * place as u64).expect("room");
+        }
+        Ok(())
+    }
+
+    fn wants_checkpoints(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&mut self, account: &Account) -> Result<(), SinkError> {
+        self.sink.checkpoint(account)
+    }
+
+    fn settle(&self, account: &mut Account) {
+        self.sink.settle(account);
+    }
+
+    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
+        self.sink.finish(account)
+    }
+}
+
+/// Event `n` of each thread is its `n`th.
+pub(crate) fn record_for_ever(directory: &Path, round: Round) -> ! {
+    let told = File::create(directory.join(TOLD)).expect("a file");
+    let mut out = std::io::stdout();
+    out.write_all(b"!").and_then(|()| out.flush()).expect("somebody waits");
+    let sink = DtSink::create(directory.join(TRACE), round.slots).expect("a new file");
+    let sink = Telling { sink, told, packets: Vec::new() };
+    let channel = Channel::wait(round.ring, Duration::from_secs(10)).packets(4);
+    if round.session {
+        let session = Session::builder("killed").channel(channel).in_memory().sink(sink).start().expect("it starts");
+        thread::scope(|scope| count_for_ever(scope, round.threads));
+        unreachable!("{session:?} is killed before")
+    }
+    drain_without_pause(channel, sink, round.threads)
+}
+
+fn count_for_ever<'scope>(scope: &'scope thread::Scope<'scope, '_>, threads: u32) {
+    for _ in 0..threads {
+        scope.spawn(|| (0u64..).for_each(|n| tracepoint::trace!(counted(n))));
+    }
+}
+
+/// What a session does, by a drain that never rests.
+fn drain_without_pause(channel: Channel, sink: Telling, threads: u32) -> ! {
+    let uuid = *b"killed, killed, ";
+    let process = ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() };
+    let trace = TraceInfo { uuid, name: "killed".to_owned(), clock: ClockInfo::default(), process };
+    let channel = OpenChannel::open(channel, uuid, 0, 1, Box::new(AnonymousMemory)).expect("memory");
+    let mut drain = Drain::new(trace, vec![Arc::clone(&channel)], vec![Box::new(sink)]);
+    drain.begin().expect("room");
+    let marker = tracepoint::markers().find(|marker| marker.full_name() == "dt_kills:counted").expect("declared");
+    let id = channel.add_event().expect("it is the first");
+    drain.describe(&[EventDescription::of(marker, channel.class(), id, marker.full_name())]).expect("room");
+    let _attending = drain.attend();
+    let _subscription = marker.subscribe(Subscriber::record(channel, id)).expect("switches");
+    thread::scope(|scope| {
+        count_for_ever(scope, threads);
+        loop {
+            drain.drain();
+        }
+    })
+}
