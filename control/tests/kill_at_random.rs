@@ -17,6 +17,7 @@ mod switches;
 use common::oracle::{SharedPage, Words, fired, numbers};
 use common::{Outcome, memory_place, view};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use switches::Switches;
-use tracepoint_control::sinks::{CtfSink, TextSink};
+use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
 use tracepoint_control::{Channel, Session};
 use tracepoint_reader::{recover, verify};
 
@@ -91,6 +92,10 @@ fn child() {
         "ctf" => builder
             .channel(Channel::discard(256 << 10).packets(64))
             .sink(CtfSink::create(dir.join("ctf")).expect("a new directory")),
+        // More slots than it fills.
+        "dt" => builder
+            .channel(Channel::discard(256 << 10).packets(64))
+            .sink(DtSink::create(dir.join("kept.dt"), 4096).expect("a new file")),
         other => panic!("no mode {other}"),
     };
     let _session = session.start().expect("starts");
@@ -125,7 +130,8 @@ fn kill(dir: &Path, mode: &str, life: Duration, at_switch: bool) -> SharedPage {
     page
 }
 
-fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Outcome {
+/// How many packets came from an output.
+fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Result<u64, Box<dyn std::error::Error>> {
     let place = memory_place();
     let page = kill(place.path(), mode, life, number.is_multiple_of(2));
     switches.add(page.words());
@@ -155,6 +161,10 @@ fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Ou
         } else {
             assert!(last <= known + 1, "thread {thread}: nothing that was not fired");
         }
+        if mode == "dt" {
+            let gone = process.lost.get("sink").copied().unwrap_or(0);
+            assert_eq!(gone, 0, "thread {thread}: what is not in the ring any more is in the file");
+        }
     }
     let known: u64 = oracle.iter().sum();
     let counted = fired(&out)?;
@@ -163,7 +173,7 @@ fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Ou
     if number.is_multiple_of(10) {
         assert_eq!(view(&[&out]).lines.len() as u64, process.records);
     }
-    Ok(())
+    Ok(process.packets_from_outputs)
 }
 
 #[test]
@@ -175,14 +185,24 @@ fn whatever_was_committed_is_recovered() -> Outcome {
     // Any numbers will do, as long as they differ from run to run.
     let mut seed = Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()) << 20 | 1;
     let mut switches = Switches::default();
+    let mut from_outputs = BTreeMap::new();
     for number in 0..kills {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        let (mode, longest) = if number % 3 == 2 { ("ctf", 8_000) } else { ("rings", 20_000) };
+        let (mode, longest) = match number % 6 {
+            // The drain comes round after 10 ms for the first time.
+            2 => ("ctf", 80_000),
+            5 => ("dt", 80_000),
+            _ => ("rings", 20_000),
+        };
         let life = Duration::from_micros(seed % longest);
-        round(number, mode, life, &mut switches)
+        let kept = round(number, mode, life, &mut switches)
             .map_err(|error| format!("kill {number}, {mode}, {life:?}: {error}"))?;
+        *from_outputs.entry(mode).or_insert(0) += kept;
+    }
+    for mode in ["ctf", "dt"] {
+        assert!(kills < 20 || from_outputs[mode] > 0, "{mode}: {from_outputs:?}");
     }
     switches.check();
     Ok(())

@@ -64,7 +64,7 @@ impl Trace {
                     path: path.to_owned(),
                     reason: format!("this is not a directory, and no dt file ({reason})"),
                 }),
-                opened => Ok(Self { parts: vec![Part::Dt(opened?)] }),
+                opened => Ok(opened?.into()),
             };
         }
         let mut parts = Vec::new();
@@ -102,6 +102,12 @@ impl Trace {
             }
         }
         items
+    }
+}
+
+impl From<DtTrace> for Trace {
+    fn from(trace: DtTrace) -> Self {
+        Self { parts: vec![Part::Dt(trace)] }
     }
 }
 

@@ -1,10 +1,11 @@
-//! What the sinks of a process had kept: its CTF directories, as the file `outputs` names them.
+//! What the sinks of a process had kept: its CTF directories and dt files, as the file `outputs` names them.
 
 use super::journal::Journal;
 use crate::decode::State;
+use crate::dt::DtTrace;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
-use crate::source::{FileWindow, Source, read_bounded};
+use crate::source::{FileWindow, Source, Window, read_bounded};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,11 @@ const MAX_LENGTH: usize = 1 << 20;
 /// Largest packet that is read: channels have none larger.
 const MAX_PACKET: u64 = 1 << 30;
 
-/// The directories that exist.
+/// The directories and files that exist.
 #[derive(Debug, Default)]
 pub(super) struct Outputs {
     directories: Vec<PathBuf>,
+    traces: Vec<DtTrace>,
 }
 
 impl Outputs {
@@ -40,16 +42,21 @@ impl Outputs {
             }
         };
         for line in text.split(|byte| *byte == b'\n') {
-            let Some(named) = line.strip_prefix(b"ctf ") else {
+            let Some(at) = line.iter().position(|byte| *byte == b' ') else {
                 continue;
             };
-            let directory = PathBuf::from(OsStr::from_bytes(named));
-            if !directory.is_absolute() {
-                journal.wrong(format!("{}: `{}` is not an absolute path", path.display(), directory.display()));
-            } else if directory.is_dir() {
-                outputs.directories.push(directory);
-            } else {
-                journal.note(format!("the output {} does not exist any more", directory.display()));
+            let output = PathBuf::from(OsStr::from_bytes(&line[at + 1..]));
+            match &line[..at] {
+                b"ctf" | b"dt" if !output.is_absolute() => {
+                    journal.wrong(format!("{}: `{}` is not an absolute path", path.display(), output.display()));
+                }
+                b"ctf" if output.is_dir() => outputs.directories.push(output),
+                b"dt" if output.is_file() => match DtTrace::open(&output) {
+                    Ok(trace) => outputs.traces.push(trace),
+                    Err(error) => journal.wrong(error.to_string()),
+                },
+                b"ctf" | b"dt" => journal.note(format!("the output {} does not exist any more", output.display())),
+                _ => {}
             }
         }
         outputs
@@ -70,7 +77,7 @@ impl Outputs {
             }
             match FileWindow::open(&path) {
                 Ok(window) => {
-                    let mut kept = Kept { path, window, state: State::new(metadata.slots()), offset: 0, stream };
+                    let mut kept = Kept::new(path, Window::File(window), metadata, stream);
                     match kept.head(metadata) {
                         Ok(Some(_)) => return Some(kept),
                         Ok(None) => {}
@@ -80,13 +87,23 @@ impl Outputs {
                 Err(error) => journal.wrong(format!("{}: {error}", path.display())),
             }
         }
-        None
+        self.traces.iter().find_map(|trace| {
+            // A file of that name may be another recording's by now.
+            let found = trace.streams().iter().find(|found| {
+                trace.metadata().uuid() == Some(stream.uuid)
+                    && (found.class.id, found.instance) == (u64::from(stream.class), Some(stream.instance))
+            })?;
+            let window = Window::Slots(trace.window(found));
+            Some(Kept::new(trace.path().to_owned(), window, metadata, stream))
+        })
     }
 
     /// How many bytes are in the files of this name.
     pub(super) fn length(&self, file: &str) -> u64 {
         let lengths = self.directories.iter().filter_map(|directory| directory.join(file).metadata().ok());
-        lengths.map(|file| file.len()).fold(0, u64::saturating_add)
+        let streams = self.traces.iter().flat_map(DtTrace::streams).filter(|stream| stream.name == file);
+        let slots = streams.flat_map(|stream| stream.parts.iter()).map(|part| part.length);
+        lengths.map(|file| file.len()).chain(slots).fold(0, u64::saturating_add)
     }
 }
 
@@ -98,17 +115,22 @@ pub(super) struct StreamId {
     pub(super) instance: u64,
 }
 
-/// A stream file, read packet by packet.
+/// A stream, read packet by packet.
 #[derive(Debug)]
 pub(super) struct Kept {
     path: PathBuf,
-    window: FileWindow,
+    window: Window,
     state: State,
     offset: u64,
     stream: StreamId,
 }
 
 impl Kept {
+    fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamId) -> Self {
+        let offset = window.first();
+        Self { path, window, state: State::new(metadata.slots()), offset, stream }
+    }
+
     /// The next packet, whole. What ends within a packet is told and left out, as is all behind something that is no packet.
     pub(super) fn next(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
         let at = self.offset;
@@ -117,10 +139,12 @@ impl Kept {
         match self.head(metadata) {
             Ok(Some(packet)) => {
                 let size = packet.size();
-                self.offset = at.saturating_add(size);
-                match self.window.bytes(at, size as usize) {
-                    Ok(bytes) if bytes.len() as u64 >= size => return Some(bytes[..size as usize].to_vec()),
-                    Ok(_) => journal.note(format!("{file}: byte {at}: cut short while it was read")),
+                let bytes =
+                    self.window.bytes(at, size as usize).map(|bytes| bytes.get(..size as usize).map(<[u8]>::to_vec));
+                self.offset = self.window.following(at, size);
+                match bytes {
+                    Ok(Some(bytes)) => return Some(bytes),
+                    Ok(None) => journal.note(format!("{file}: byte {at}: cut short while it was read")),
                     Err(error) => journal.wrong(format!("{file}: byte {at}: {error}")),
                 }
             }
