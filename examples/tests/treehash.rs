@@ -144,6 +144,37 @@ fn off_it_does_the_same_work() {
 }
 
 #[test]
+fn a_circular_file_keeps_the_newest_and_balances() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("tree");
+    std::fs::create_dir(&root).unwrap();
+    (0..50).for_each(|n| std::fs::write(root.join(format!("file {n}")), n.to_string()).unwrap());
+    let file = place.path().join("newest.dt");
+    let recorded = |slots: &str| {
+        let _ = std::fs::remove_file(&file);
+        json(&run(|c| {
+            c.args(["--threads", "2", "--json", "--dt-slots", slots, "--dt"]).arg(&file).arg(&root);
+        }))
+    };
+    let events = |path: &PathBuf| {
+        let trace = tracepoint_reader::Trace::open(path).unwrap();
+        trace.items().filter(|item| matches!(item, tracepoint_reader::Item::Event(_))).count() as u64
+    };
+    let report = recorded("64");
+    assert_eq!((&report["lost"], &report["out"]), (&serde_json::json!({}), &text(&bytes(&file)).into()));
+    assert_eq!(events(&file), 1 + 3 * 50);
+    // One packet of each of three threads, and room for one.
+    let report = recorded("1");
+    assert_eq!(events(&file) + report["lost"]["overwritten"].as_u64().unwrap(), 1 + 3 * 50);
+    assert!(tracepoint_reader::verify(&file).unwrap().passed());
+    let output = run(|c| {
+        c.args(["--dt"]).arg(&file).arg(&root);
+    });
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("exists already; choose another name"), "{output:?}");
+}
+
+#[test]
 fn links_are_followed_on_request() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().join("tree");
