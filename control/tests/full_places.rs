@@ -12,7 +12,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use tracepoint_control::{Channel, Session, SessionBuilder, SessionError, sinks::CtfSink, sinks::TextSink};
+use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
+use tracepoint_control::{Channel, Session, SessionBuilder, SessionError};
 
 tracepoint::define_trace! {
     provider = "full";
@@ -159,5 +160,32 @@ fn what_cannot_be_written_to_is_refused_at_the_start() -> Outcome {
     refused(&error, "/session");
     assert!(error.to_string().contains(".in_memory()"), "{error}");
     session().in_memory().sink(text()).start()?.stop()?;
+    Ok(())
+}
+
+/// A circular file has all of its room from the start: it is refused then, or never short of room.
+#[test]
+fn a_circular_file_needs_no_room_once_it_is_there() -> Outcome {
+    let Some(small) = mounted() else {
+        with_mounted("a_circular_file_needs_no_room_once_it_is_there", "1m");
+        return Ok(());
+    };
+    let path = small.join("newest.dt");
+    let session = || session().channel(Channel::discard(32 << 10).packets(8)).in_memory();
+    let error = session().sink(DtSink::create(&path, 300)?).start().err().ok_or("1.2 MB were taken")?;
+    assert!(error.to_string().contains("newest.dt") && error.to_string().contains("make room"), "{error}");
+    assert_eq!(std::fs::read_dir(&small)?.count(), 0, "nothing is left");
+
+    let session = session().sink(DtSink::create(&path, 100)?).start()?;
+    fill_up(&small)?;
+    for round in 0..50 {
+        (0..2_000).for_each(|n| tracepoint::trace!(seen(round * 2_000 + n)));
+        thread::sleep(Duration::from_millis(2));
+    }
+    let summary = session.stop()?;
+    let account = summary.account().ok_or("no account")?;
+    let stream = &account.channels[0].streams[0];
+    assert!(stream.sink == 0 && stream.written > 0 && stream.overwritten > 0, "{stream:?}");
+    assert_balances(&path);
     Ok(())
 }

@@ -162,7 +162,7 @@ impl Sink for DtSink {
         let size = ACCOUNT_SIZE + ACCOUNT_EVENT_SIZE * self.events;
         self.with(|file| {
             file.describe(MetadataText::events(events).as_str().as_bytes())?;
-            file.reserve_account(size)
+            file.reserve(size)
         })
     }
 

@@ -97,7 +97,7 @@ fn of_a_file_that_has_gone_round_the_newest_are_kept_and_the_rest_is_told() -> O
         let report = record(channel(), vec![Box::new(DtSink::create(&path, slots)?)])?;
         assert!(report.error.is_none(), "{report:?}");
         let length = path.metadata()?.len();
-        assert!(length < u64::from(slots) * 5000 + (64 << 10), "{length} bytes for {slots} slots");
+        assert!(length < u64::from(slots) * 5000 + (128 << 10), "{length} bytes for {slots} slots");
         let (lines, packets, events) = shown(&path)?;
         let summary = DtTrace::open(&path)?.summary()?;
         assert_eq!((summary.packets, summary.gone_packets, summary.gone_events), (u64::from(slots), packets, events));

@@ -1,6 +1,6 @@
 //! The program that is killed: threads that count, and a sink that tells the judge of each packet once the file has it.
 
-use crate::Round;
+use crate::{Ready, Round};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -32,6 +32,17 @@ struct Telling {
     sink: DtSink,
     told: File,
     packets: Vec<u64>,
+    round: Round,
+}
+
+impl Telling {
+    /// Says that the time has come.
+    fn say_ready(&self, when: Ready) {
+        if self.round.ready == when {
+            let mut out = std::io::stdout();
+            out.write_all(b"!").and_then(|()| out.flush()).expect("somebody waits");
+        }
+    }
 }
 
 impl Sink for Telling {
@@ -44,7 +55,9 @@ impl Sink for Telling {
     }
 
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.sink.describe(events)
+        self.sink.describe(events)?;
+        self.say_ready(Ready::WithTheFile);
+        Ok(())
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
@@ -55,6 +68,9 @@ impl Sink for Telling {
             self.packets[place] += 1;
             let bytes = [packet.events_after.to_le_bytes(), self.packets[place].to_le_bytes()].concat();
             self.told.write_all_at(&bytes, 16 * place as u64).expect("room");
+            if self.packets.iter().sum::<u64>() == u64::from(self.round.slots) + 1 {
+                self.say_ready(Ready::Wrapped);
+            }
         }
         Ok(())
     }
@@ -79,10 +95,9 @@ impl Sink for Telling {
 /// Event `n` of each thread is its `n`th.
 pub(crate) fn record_for_ever(directory: &Path, round: Round) -> ! {
     let told = File::create(directory.join(TOLD)).expect("a file");
-    let mut out = std::io::stdout();
-    out.write_all(b"!").and_then(|()| out.flush()).expect("somebody waits");
     let sink = DtSink::create(directory.join(TRACE), round.slots).expect("a new file");
-    let sink = Telling { sink, told, packets: Vec::new() };
+    let sink = Telling { sink, told, packets: Vec::new(), round };
+    sink.say_ready(Ready::BeforeTheFile);
     let channel = Channel::wait(round.ring, Duration::from_secs(10)).packets(4);
     if round.session {
         let session = Session::builder("killed").channel(channel).in_memory().sink(sink).start().expect("it starts");

@@ -7,6 +7,9 @@ use datatrace::{DtWriter, Error, FRAME_SIZE, FileStorage, Layout, Version};
 use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
 
+/// How much room is kept for packets without records, in bytes.
+const EDGES_SIZE: usize = 16 << 10;
+
 /// Which stream: class and instance.
 type Key = (u64, u64);
 
@@ -84,11 +87,13 @@ impl DtTraceWriter {
         put
     }
 
-    /// Keeps room for an account of `bytes` bytes, on a disk that runs full too.
+    /// Keeps room for an account of `bytes` bytes, and for what some dozens of streams begin and end with: [`save`](Self::save) needs
+    /// none then of a disk that runs full.
     ///
     /// # Errors
     /// Those of [`DtWriter::reserve_postamble`].
-    pub fn reserve_account(&mut self, bytes: usize) -> Result<(), Error> {
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
+        self.file.reserve_postamble(EDGES_TAG, EDGES_SIZE)?;
         self.file.reserve_postamble(ACCOUNT_TAG, bytes)
     }
 
