@@ -78,19 +78,19 @@ fn tell(file: &DtTrace) -> Result<(), Failure> {
     let DtSummary { slots, packets, streams, gone_packets, gone_events, .. } = summary;
     let path = file.path().display();
     let (packets, streams, slots) = (counted(packets, "packet"), counted(streams, "stream"), counted(slots, "slot"));
-    let mut text = format!("{path}: {packets} of {streams} in {slots}");
+    let mut parts = vec![format!("{path}: {packets} of {streams} in {slots}")];
     if gone_packets > 0 {
         let (packets, events) = (counted(gone_packets, "packet"), counted(gone_events, "event"));
-        text += &format!("; {packets} before that, with {events}, overwritten or not written");
+        parts.push(format!("{packets} before that, with {events}, overwritten or not written"));
     }
     let lost: Vec<_> = summary.lost.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
     if !lost.is_empty() {
-        text += &format!("; events lost before that: {}", lost.join(", "));
+        parts.push(format!("events lost before that: {}", lost.join(", ")));
     }
     if !summary.complete {
-        text += "; the session has not ended in order, and its account is not complete";
+        parts.push("the session has not ended in order, and its account is not complete".to_owned());
     }
-    output::note(&text);
+    output::note(&parts.join("; "));
     if file.has_changed()? {
         output::note(&format!("{path} was written to while it was read: what was overwritten meanwhile is not shown"));
     }

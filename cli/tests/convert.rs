@@ -135,7 +135,9 @@ fn a_damaged_description_is_mended_by_its_other_copy_or_told() {
         assert_eq!(run("verify", &path).0, Some(0), "byte {at}");
     }
     let mut damaged = bytes;
-    declared.iter().for_each(|at| damaged[*at] ^= 1);
+    for at in declared {
+        damaged[at] ^= 1;
+    }
     fs::write(&path, &damaged).unwrap();
     for verb in ["view", "verify"] {
         let (code, out, err) = run(verb, &path);

@@ -44,7 +44,7 @@ impl Round {
             slots: [2, 7, 64, 1][number % 4],
             ring: [4 << 10, 32 << 10, 256 << 10][number / 4 % 3],
             threads: [1, 3][number / 12 % 2],
-            session: number % 3 == 0,
+            session: number.is_multiple_of(3),
             ready: [Ready::BeforeTheFile, Ready::WithTheFile, Ready::Wrapped, Ready::WithTheFile, Ready::Wrapped]
                 [number % 5],
             most: Duration::from_millis(30),

@@ -109,7 +109,13 @@ pub(crate) fn record_for_ever(directory: &Path, round: Round) -> ! {
 
 fn count_for_ever<'scope>(scope: &'scope thread::Scope<'scope, '_>, threads: u32) {
     for _ in 0..threads {
-        scope.spawn(|| (0u64..).for_each(|n| tracepoint::trace!(counted(n))));
+        scope.spawn(|| {
+            let mut n = 0;
+            loop {
+                tracepoint::trace!(counted(n));
+                n += 1;
+            }
+        });
     }
 }
 
