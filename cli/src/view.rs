@@ -88,7 +88,7 @@ fn tell(file: &DtTrace) -> Result<(), Failure> {
         parts.push(format!("events lost before that: {}", lost.join(", ")));
     }
     if !summary.complete {
-        parts.push("the session has not ended in order, and its account is not complete".to_owned());
+        parts.push("the session runs still, or was killed: its account is not complete".to_owned());
     }
     output::note(&parts.join("; "));
     if file.has_changed()? {

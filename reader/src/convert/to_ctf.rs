@@ -29,7 +29,8 @@ pub(super) fn convert(
             report(Progress { done: converted.bytes, total });
         }
     }
-    if let Some(account) = account {
+    // One of another moment than the packets would balance with nothing: without any it is told as missing.
+    if let Some(account) = account.filter(|account| account.complete) {
         target.finish(&account)?;
     }
     converted.changed = trace.has_changed()?;
