@@ -47,6 +47,7 @@ mod error;
 mod format;
 mod header;
 mod list;
+mod lock;
 mod naming;
 mod object;
 mod options;

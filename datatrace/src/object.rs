@@ -4,10 +4,11 @@ use crate::entry::{Entry, numbered};
 use crate::error::Error;
 use crate::header::Header;
 use crate::list;
+use crate::lock::{Guard, Lock};
 use crate::options::TraceOptions;
 use crate::storage::FileStorage;
 use crate::writer::{DtWriter, Layout};
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,7 +18,8 @@ use std::thread;
 
 /// A trace object, the original's `dt`: entries go into its circular buffer, full buffers into its circular file.
 ///
-/// Threads may share it: each call holds its lock for as long as it copies, and [`lock`](Self::lock) holds it for many calls. It is
+/// Threads may share it: each call holds its lock for as long as it copies, and [`lock`](Self::lock) holds it for many calls. A thread
+/// that waits while another one holds the lock for long, or writes a buffer, goes on up to 1 ms after it was released. It is
 /// closed by [`close`](Self::close), by [`close_all`](crate::close_all), or when its last `Arc` is dropped; an object that is to
 /// stay open without one is [kept](Self::keep) by the list. A process that forks must trace from one side of the fork only.
 pub struct TraceObject {
@@ -25,7 +27,7 @@ pub struct TraceObject {
     name: Option<String>,
     instance: Option<String>,
     path: PathBuf,
-    writer: Mutex<Option<DtWriter<FileStorage>>>,
+    writer: Lock<Option<DtWriter<FileStorage>>>,
     closing: Mutex<Closing>,
 }
 
@@ -75,10 +77,8 @@ impl TraceObject {
     ///
     /// [`Error::Closed`].
     pub fn lock(&self) -> Result<Locked<'_>, Error> {
-        match MutexGuard::try_map(self.writer.lock(), Option::as_mut) {
-            Ok(writer) => Ok(Locked(writer)),
-            Err(_) => Err(self.closed()),
-        }
+        let writer = self.writer.lock();
+        if writer.is_some() { Ok(Locked(writer)) } else { Err(self.closed()) }
     }
 
     /// Traces the scalars that [`pack!`](crate::pack) made an entry of. The original's `dtTrace`*n*.
@@ -208,7 +208,7 @@ impl TraceObject {
         path: PathBuf,
         writer: DtWriter<FileStorage>,
     ) -> Self {
-        Self { id, name, instance, path, writer: Mutex::new(Some(writer)), closing: Mutex::default() }
+        Self { id, name, instance, path, writer: Lock::new(Some(writer)), closing: Mutex::default() }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -236,18 +236,24 @@ impl fmt::Debug for TraceObject {
 
 /// A trace object that is held by one thread.
 #[derive(Debug)]
-pub struct Locked<'a>(MappedMutexGuard<'a, DtWriter<FileStorage>>);
+pub struct Locked<'a>(Guard<'a, Option<DtWriter<FileStorage>>>);
 
 impl Deref for Locked<'_> {
     type Target = DtWriter<FileStorage>;
 
+    #[inline(always)]
     fn deref(&self) -> &Self::Target {
-        &self.0
+        let Some(writer) = &*self.0 else { unreachable!("{STAYS_OPEN}") };
+        writer
     }
 }
 
 impl DerefMut for Locked<'_> {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
+        let Some(writer) = &mut *self.0 else { unreachable!("{STAYS_OPEN}") };
+        writer
     }
 }
+
+const STAYS_OPEN: &str = "whoever closes the object waits for the guard";
