@@ -5,7 +5,8 @@ mod hand;
 use std::fs;
 
 use hand::{UUID, assert_same, trace};
-use tracepoint_reader::Metadata;
+use tracepoint_reader::convert::{ConvertOptions, convert};
+use tracepoint_reader::{DtTrace, Metadata};
 
 const COMPACT: &str = "enum : u5 { compact = 0 ... 30, extended = 31 } id;
     variant <id> { struct { ts27 timestamp; } compact; struct { u32 id; ts64 timestamp; } extended; } v;";
@@ -149,4 +150,28 @@ fn what_the_metadata_says_is_there() {
     assert_eq!(stream.events[&40].name, "demo:other");
     assert_eq!(metadata.clocks()[0].offset_cycles, 1_700_000_000_000_000_000);
     assert!(metadata.env_value("tracer_name").is_some());
+}
+
+/// Packets of other tracers go into a dt file and out of it as they are.
+#[test]
+fn there_and_back_by_a_dt_file() {
+    let mut records = vec![0, 0];
+    records.extend(1000u32.to_le_bytes());
+    records.extend(b"\x07\0\0\0ab\0");
+    let packet = packet(false, &records);
+    let source = trace(&metadata("le", LARGE), &[("chan_0", std::slice::from_ref(&packet))]);
+    let [file, again] = ["trace.dt", "again"].map(|name| source.path().join(name));
+    let directory = source.path().join("in");
+    fs::create_dir(&directory).unwrap();
+    for name in ["metadata", "chan_0"] {
+        fs::rename(source.path().join(name), directory.join(name)).unwrap();
+    }
+    let converted = convert(&directory, &file, ConvertOptions::default(), |_| {}).unwrap();
+    assert_eq!((converted.streams, converted.packets, converted.dropped), (1, 1, 0));
+    let summary = DtTrace::open(&file).unwrap().summary().unwrap();
+    assert_eq!((summary.packets, summary.complete), (1, false));
+    convert(&file, &again, ConvertOptions::default(), |_| {}).unwrap();
+    assert_eq!(fs::read(again.join("stream0_0")).unwrap(), packet);
+    assert_eq!(fs::read(again.join("metadata")).unwrap(), fs::read(directory.join("metadata")).unwrap());
+    assert_same(&again);
 }
