@@ -33,8 +33,12 @@
 // Allowed in two modules: the one that maps the files of rings, and the one that guards the mappings.
 #![deny(unsafe_code)]
 
+mod ack;
+mod agent;
+mod app;
 mod boot_file;
 mod clock;
+mod controller;
 mod drain_thread;
 mod private_dir;
 mod process;
@@ -43,12 +47,19 @@ mod rule;
 mod rundir;
 mod session;
 mod session_dir;
+mod spec;
 mod tsc;
 
+pub use ack::{Ack, AckState, Counters, RuleAck};
+pub use agent::{Agent, AgentError};
+pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
+pub use controller::{Acknowledged, Application, ControlError, Controller, NamedSession, Removed, Unmatched};
 pub use private_dir::DirError;
+pub use process::ProcessKey;
 pub use rundir::{RunDir, RunDirError};
 pub use session::{Notice, Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
 pub use session_dir::RingDirError;
+pub use spec::{ChannelSpec, Limits, Rule, RuleError, SessionSpec, SinkSpec, SpecError, State};
 pub use tracepoint::channel::Channel;
 pub use tracepoint::clock::Clock;
 /// The sinks that a session can be given, and the trait for sinks of one's own.

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -46,6 +46,13 @@ pub enum DirError {
     },
 }
 
+impl DirError {
+    /// Whether the directory, or file, was not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
 const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const OPEN_FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -64,6 +71,13 @@ impl PrivateDir {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed("make", error))?;
         // The last component is opened, not followed: in a directory like /dev/shm anybody could have put a link there.
         let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(|errno| failed("open", errno.into()))?;
+        Self { path: path.to_owned(), fd }.checked()
+    }
+
+    /// The directory at `path`, which must be there.
+    pub(crate) fn open(path: &Path) -> Result<Self, DirError> {
+        let failed = |errno: Errno| DirError::Io { action: "open", path: path.to_owned(), source: errno.into() };
+        let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(failed)?;
         Self { path: path.to_owned(), fd }.checked()
     }
 
@@ -101,8 +115,10 @@ impl PrivateDir {
         Ok(self)
     }
 
+    /// The error in the course of `action` on the file `name`, or on the directory itself if that is empty.
     pub(crate) fn failed(&self, action: &'static str, name: &str, source: io::Error) -> DirError {
-        DirError::Io { action, path: self.path.join(name), source }
+        let path = if name.is_empty() { self.path.clone() } else { self.path.join(name) };
+        DirError::Io { action, path, source }
     }
 
     /// The path under which it was opened.
@@ -152,6 +168,29 @@ impl PrivateDir {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
         Ok(File::from(openat(&self.fd, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE, OWNER)?))
+    }
+
+    /// Reads the file `name`, if it is no longer than `most` bytes.
+    pub(crate) fn read_file(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_file(name)?.take(most + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > most {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {most} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    /// Opens the file `name` for appending; it is made if it is not there.
+    pub(crate) fn append_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OPEN_FILE;
+        Ok(File::from(openat(&self.fd, name, flags, OWNER)?))
+    }
+
+    /// The same as [`PrivateDir::put_whole`] by the only one who writes this file: what a process left that was killed while it did
+    /// so is in nobody's way.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.remove_file(&format!(".{name}.new"));
+        self.put_whole(name, bytes)
     }
 
     /// Puts the file `name` there, whole: no reader sees a part of it.

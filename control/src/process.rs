@@ -1,8 +1,63 @@
 //! What this process is, and whether another one is there.
 
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::fs::MetadataExt;
+use std::str::FromStr;
 use tracepoint_sinks::ProcessInfo;
+
+/// What tells a process from all others of its boot: its id, and when it started, in clock ticks after boot. Written `PID-START`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub struct ProcessKey {
+    /// Its id, as it sees it itself.
+    pub pid: u32,
+    /// When it started.
+    pub started: u64,
+}
+
+impl ProcessKey {
+    /// This process.
+    pub fn of_this_process() -> Self {
+        Self { pid: std::process::id(), started: started() }
+    }
+
+    /// Whether it exists. Asked where its id means something.
+    pub(crate) fn exists(self) -> bool {
+        exists(self.pid, self.started)
+    }
+}
+
+impl fmt::Display for ProcessKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.pid, self.started)
+    }
+}
+
+impl From<ProcessKey> for String {
+    fn from(key: ProcessKey) -> Self {
+        key.to_string()
+    }
+}
+
+impl FromStr for ProcessKey {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let key = |(pid, started): (&str, &str)| Some(Self { pid: pid.parse().ok()?, started: started.parse().ok()? });
+        text.split_once('-').and_then(key).ok_or("a process is written PID-START, as in `tracectl list --json`")
+    }
+}
+
+impl TryFrom<String> for ProcessKey {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
 
 /// Looks at the process itself. What cannot be found out is left empty.
 pub(crate) fn this_process() -> ProcessInfo {
@@ -27,14 +82,26 @@ pub(crate) fn started() -> u64 {
     std::fs::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)).unwrap_or(0)
 }
 
+/// When the process with this id started; `None` if there is none, or one that has ended and is not yet reaped.
+pub(crate) fn started_at(pid: u32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    if has_ended(&stat) { None } else { start_time(&stat) }
+}
+
 /// Whether the process with this id, and this time of start, exists.
 pub(crate) fn exists(pid: u32, started: u64) -> bool {
-    std::fs::read(format!("/proc/{pid}/stat")).ok().and_then(|stat| start_time(&stat)) == Some(started)
+    started_at(pid) == Some(started)
 }
 
 /// The inode of this process's pid namespace, which says where ids mean the same; 0 if it is not known.
 pub(crate) fn pid_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
+}
+
+/// Whether field 3 of a `stat` file says so.
+fn has_ended(stat: &[u8]) -> bool {
+    let state = stat.iter().rposition(|byte| *byte == b')').and_then(|name_end| stat.get(name_end + 2));
+    matches!(state, Some(b'Z' | b'X'))
 }
 
 /// Field 22 of a `stat` file. The second field, a name in parentheses, may hold anything, blanks and parentheses included.

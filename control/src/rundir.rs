@@ -17,6 +17,13 @@ pub struct RunDir(PrivateDir);
 #[error("{0}; name another run directory in TRACEPOINT_RUN_DIR")]
 pub struct RunDirError(#[from] DirError);
 
+impl RunDirError {
+    /// Whether it is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.0.is_missing()
+    }
+}
+
 impl RunDir {
     /// Finds the run directory, and makes it, for this user only, if it is not there.
     ///
@@ -24,7 +31,13 @@ impl RunDir {
     ///
     /// If it cannot be made, is a symbolic link, belongs to another user, or is open for others to write.
     pub fn find() -> Result<Self, RunDirError> {
-        Self::at(&place(|name| env::var_os(name), rustix::process::geteuid().as_raw()))
+        Self::at(&Self::place())
+    }
+
+    /// Where it is, or is to be.
+    pub(crate) fn place() -> PathBuf {
+        // Who may set the environment of a program with more rights is not who may say where it writes.
+        place(|name| if secure() { None } else { env::var_os(name) }, rustix::process::geteuid().as_raw())
     }
 
     /// The same with the directory at `path`.
@@ -34,6 +47,11 @@ impl RunDir {
     /// As [`RunDir::find`].
     pub fn at(path: &Path) -> Result<Self, RunDirError> {
         Ok(Self(PrivateDir::at(path)?))
+    }
+
+    /// The same without making it.
+    pub(crate) fn open(path: &Path) -> Result<Self, RunDirError> {
+        Ok(Self(PrivateDir::open(path)?))
     }
 
     /// Its path.
@@ -52,8 +70,33 @@ impl RunDir {
     }
 }
 
+/// Whether this process was given more rights than its user has (set-user-id, capabilities). In doubt it was.
+pub(crate) fn secure() -> bool {
+    is_secure(Path::new("/proc/self"))
+}
+
+/// The same of the process whose directory in `/proc` this is.
+pub(crate) fn is_secure(process: &Path) -> bool {
+    /// The key of the entry, as the kernel has it.
+    const AT_SECURE: u64 = 23;
+    let Ok(vector) = std::fs::read(process.join("auxv")) else { return true };
+    let words = vector.chunks_exact(size_of::<usize>()).map(word).collect::<Vec<_>>();
+    let found = words.chunks_exact(2).find(|entry| entry[0] == AT_SECURE);
+    found.is_none_or(|entry| entry[1] != 0)
+}
+
+/// A word of the kernel's, in the machine's order.
+fn word(bytes: &[u8]) -> u64 {
+    let most_significant_first = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    if cfg!(target_endian = "big") {
+        most_significant_first
+    } else {
+        bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+    }
+}
+
 /// Where the run directory is, from the environment. An empty variable counts as none.
-fn place(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
+pub(crate) fn place(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
     let set = |name| variable(name).filter(|value| !value.is_empty());
     if let Some(path) = set("TRACEPOINT_RUN_DIR") {
         return path.into();
@@ -75,6 +118,11 @@ mod tests {
 
     fn place_in(variables: &[(&str, &str)]) -> PathBuf {
         place(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()), 1000)
+    }
+
+    #[test]
+    fn a_program_that_anybody_started_follows_its_environment() {
+        assert!(!secure());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod builder;
 mod error;
+mod live;
 mod notice;
 mod outputs;
 mod plan;
@@ -9,19 +10,22 @@ mod rings;
 mod status;
 
 pub use builder::SessionBuilder;
+pub(crate) use builder::check_name;
 pub use error::{SessionError, SinkFailure};
 pub use notice::Notice;
+pub(crate) use plan::{PlannedEvent, all_events};
 pub use status::{Status, Summary};
 
 use crate::drain_thread::DrainThread;
 use crate::session_dir::ProcessDir;
+use live::LiveEvents;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tracepoint::channel::OpenChannel;
-use tracepoint::marker::Subscription;
 use tracepoint_sinks::Drain;
 
 /// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
@@ -51,7 +55,7 @@ pub struct Session {
 /// What a session holds while it runs.
 #[derive(Debug)]
 struct Running {
-    subscriptions: Vec<Subscription>,
+    live: LiveEvents,
     thread: DrainThread,
     drain: Arc<Mutex<Drain>>,
     channel: Arc<OpenChannel>,
@@ -110,6 +114,22 @@ impl Session {
         Summary::new(self.name.clone(), reports, cut_off_pages)
     }
 
+    /// Records these events from here on, and no others. Those that are new to it are described first; at most as many different ones
+    /// as it was started for are ever recorded.
+    ///
+    /// Where the new ones cannot be switched on, those of before go on, and the session is as it was.
+    pub(crate) fn switch(&mut self, events: &[PlannedEvent]) -> Result<(), SessionError> {
+        match &mut self.running {
+            Some(running) => running.switch(events),
+            None => Ok(()),
+        }
+    }
+
+    /// Where its rings are; `None` if they are in memory.
+    pub(crate) fn ring_dir(&self) -> Option<&Path> {
+        Some(self.running.as_ref()?.dir.as_ref()?.path())
+    }
+
     fn is_ours(&self) -> bool {
         self.process == process::id()
     }
@@ -135,10 +155,15 @@ impl Drop for Session {
 }
 
 impl Running {
+    fn switch(&mut self, events: &[PlannedEvent]) -> Result<(), SessionError> {
+        self.live.describe(events, &self.channel, &self.drain, self.dir.as_deref())?;
+        self.live.switch_to(events, &self.channel)
+    }
+
     fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
-        let Self { subscriptions, thread, drain, channel, dir, .. } = self;
+        let Self { mut live, thread, drain, channel, dir, .. } = self;
         // Waits for a grace period: from here on nothing is written into the rings.
-        Subscription::end_all(subscriptions);
+        live.switch_all_off();
         thread.stop();
         // The thread had the other reference.
         let reports = Arc::into_inner(drain)

@@ -12,7 +12,7 @@
 
 mod dead;
 mod error;
-mod lock;
+pub(crate) mod lock;
 
 pub use error::RingDirError;
 
@@ -157,6 +157,18 @@ impl ProcessDir {
             sessions.remove_empty(name);
         }
     }
+}
+
+/// Removes what dead processes left in a session's directory, but for the newest `keep`, and its directories that are empty then; the
+/// directories of processes that stay. What cannot be removed, or is looked at by others for long, stays.
+pub(crate) fn remove_dead(session: &PrivateDir, keep: usize) -> Vec<PathBuf> {
+    let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
+    let kept = match Lock::take(&rings) {
+        Ok(_lock) => dead::remove_old(&rings, keep),
+        Err(_) => Vec::new(),
+    };
+    session.remove_empty(RINGS);
+    kept
 }
 
 impl Options {

@@ -1,6 +1,7 @@
 //! The description of a session, and its start.
 
-use super::plan::plan;
+use super::live::LiveEvents;
+use super::plan::{PlannedEvent, plan};
 use super::rings::Rings;
 use super::{Notice, Running, Session, SessionError, outputs};
 use crate::clock;
@@ -15,8 +16,7 @@ use std::process;
 use std::sync::{Arc, Mutex};
 use tracepoint::channel::{Channel, OpenChannel};
 use tracepoint::clock::{Clock, select, selected};
-use tracepoint::marker::{Subscriber, Subscription};
-use tracepoint_sinks::{ChannelDescription, ClockInfo, Drain, EventDescription, Sink, TraceInfo, ctf};
+use tracepoint_sinks::{ClockInfo, Drain, Sink, TraceInfo};
 use uuid::Uuid;
 
 /// The description of a session: what is not said is as [`SessionBuilder::start`] says.
@@ -166,43 +166,42 @@ impl SessionBuilder {
         let rules = rules.map_err(|BadRule { text, reason }| SessionError::Rule { rule: text, reason })?;
         let level = self.level.as_deref().map(|text| LevelRule::parse(text).map(|rule| (text, rule))).transpose();
         let level = level.map_err(|BadRule { text, reason }| SessionError::Level { rule: text, reason })?;
+        let mut notices = Vec::new();
+        let events = plan(&rules, level, &mut notices)?;
+        let most = events.len();
+        self.record(&events, most, notices)
+    }
+
+    /// Starts recording these events. At most `most` different ones are ever recorded: see [`Session::switch`].
+    pub(crate) fn record(
+        self,
+        events: &[PlannedEvent],
+        most: usize,
+        mut notices: Vec<Notice>,
+    ) -> Result<Session, SessionError> {
         if self.sinks.is_empty() {
             return Err(SessionError::NoSink);
         }
-        let mut notices = Vec::new();
-        let events = plan(&rules, level, &mut notices)?;
-
         clock::choose(self.clock)?;
         let uuid = Uuid::new_v4().into_bytes();
         let mut unfinished = Unfinished { dir: self.rings.make_dir(&self.name)?, channel: None };
         let source = self.rings.source(unfinished.dir.as_ref(), &self.name);
-        let channel = OpenChannel::open(self.channel, uuid, 0, events.len(), source)?;
+        let channel = OpenChannel::open(self.channel, uuid, 0, most, source)?;
         unfinished.channel = Some(Arc::clone(&channel));
         // Now that the channel is open nobody can change it; until then somebody may have.
         self.clock.map_or(Ok(()), select)?;
-        let mut descriptions = Vec::new();
-        let mut subscribers = Vec::new();
-        for event in events {
-            let id = channel.add_event()?;
-            descriptions.push(EventDescription::of(event.markers[0], channel.class(), id, event.name));
-            subscribers.extend(event.markers.into_iter().map(|marker| (marker, id)));
-        }
         let trace =
             TraceInfo { uuid, name: self.name.clone(), clock: clock_info(&mut notices), process: this_process() };
-        let metadata = ctf::metadata(&trace, &[ChannelDescription::of(&channel)], &descriptions);
         let outputs = outputs::list(&self.sinks, &mut notices);
-        let mut drain = Drain::new(trace, vec![Arc::clone(&channel)], self.sinks);
-        drain.begin().and_then(|()| drain.describe(&descriptions)).map_err(SessionError::Start)?;
-        if let Some(dir) = &unfinished.dir {
-            dir.describe(&metadata, &outputs)?;
-        }
+        let mut drain = Drain::new(trace.clone(), vec![Arc::clone(&channel)], self.sinks);
+        drain.begin().map_err(SessionError::Start)?;
         let drain = Arc::new(Mutex::new(drain));
+        let mut live = LiveEvents::new(trace, outputs);
+        live.describe(events, &channel, &drain, unfinished.dir.as_deref())?;
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
-        let subscribers =
-            subscribers.into_iter().map(|(marker, id)| (marker, Subscriber::record(Arc::clone(&channel), id)));
-        let subscriptions = Subscription::start_all(subscribers)?;
+        live.switch_all_on(&channel)?;
         let running =
-            Running { subscriptions, thread, drain, channel, dir: unfinished.started(), cut_off: self.rings.cut_off() };
+            Running { live, thread, drain, channel, dir: unfinished.started(), cut_off: self.rings.cut_off() };
         Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
     }
 }
@@ -251,7 +250,8 @@ fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {
     }
 }
 
-fn check_name(name: &str) -> Result<(), SessionError> {
+/// Whether a session may be called so.
+pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
     let reason = if name.is_empty() {
         "it is empty"
     } else if name.len() > 255 {

@@ -7,12 +7,29 @@ use tracepoint::field::FieldType;
 use tracepoint::{Level, Marker, nearest_names};
 
 /// An event to be: the markers that are recorded under one id.
-#[derive(Debug)]
-pub(super) struct PlannedEvent {
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedEvent {
     /// The name in the trace.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its markers, in the order of their declarations. At least one.
-    pub(super) markers: Vec<&'static Marker>,
+    pub(crate) markers: Vec<&'static Marker>,
+}
+
+impl PlannedEvent {
+    /// `provider:name`, as it is declared.
+    pub(crate) fn declared(&self) -> String {
+        self.markers[0].full_name()
+    }
+
+    /// Its level, which all its markers share.
+    pub(crate) fn level(&self) -> Level {
+        self.markers[0].level()
+    }
+}
+
+/// All events of the program, and nothing is an error.
+pub(crate) fn all_events(notices: &mut Vec<Notice>) -> Vec<PlannedEvent> {
+    group(tracepoint::markers().map(|marker| (marker.full_name(), marker)).collect(), notices)
 }
 
 /// What has to be equal for two markers to be one event.

@@ -9,6 +9,7 @@ use crate::process;
 use crate::ring_files::{RING_SUFFIX, pid_namespace_of};
 use std::cmp::Reverse;
 use std::io;
+use std::path::PathBuf;
 
 /// How many bytes the files of the rings of all living processes take.
 ///
@@ -24,8 +25,8 @@ pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// Removes what dead processes left, but for the newest `keep`. What cannot be removed stays.
-pub(super) fn remove_old(rings: &PrivateDir, keep: usize) {
+/// Removes what dead processes left, but for the newest `keep`: the directories of these. What cannot be removed stays.
+pub(super) fn remove_old(rings: &PrivateDir, keep: usize) -> Vec<PathBuf> {
     let mut dead = Vec::new();
     for (name, dir) in process_dirs(rings).unwrap_or_default() {
         if !is_alive(&dir) {
@@ -37,6 +38,7 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: usize) {
     for (_, name, dir) in dead.iter().skip(keep) {
         rings.remove_with_files(name, dir);
     }
+    dead.iter().take(keep).map(|(.., dir)| dir.path().to_owned()).collect()
 }
 
 /// The directories of processes, with their names. What is no directory of ours is left alone.

@@ -2,7 +2,6 @@
 
 use crate::private_dir::DirError;
 use crate::rundir::RunDirError;
-use std::io;
 use std::path::PathBuf;
 
 /// There is no place for the files of a session's rings.
@@ -36,6 +35,6 @@ pub enum RingDirError {
 impl RingDirError {
     /// Whether a directory was not there that should have been.
     pub(super) fn is_missing(&self) -> bool {
-        matches!(self, Self::Dir(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::Dir(error) if error.is_missing())
     }
 }

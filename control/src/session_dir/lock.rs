@@ -6,19 +6,24 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// How often the lock is tried, and the pause between: a stopped process that holds it must not stop us.
-const TRIES: u32 = 100;
+/// How long the lock is tried for, and the pause between: a stopped process that holds it must not stop us.
+const PATIENCE: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A directory, locked.
 #[derive(Debug)]
-pub(super) struct Lock(OwnedFd);
+pub(crate) struct Lock(OwnedFd);
 
 impl Lock {
     /// Waits for the lock, for 200 ms at most.
-    pub(super) fn take(dir: &PrivateDir) -> io::Result<Self> {
+    pub(crate) fn take(dir: &PrivateDir) -> io::Result<Self> {
+        Self::take_within(dir, PATIENCE)
+    }
+
+    /// Waits for the lock, for `patience` at most.
+    pub(crate) fn take_within(dir: &PrivateDir, patience: Duration) -> io::Result<Self> {
         let fd = dir.reopen()?;
-        for _ in 0..TRIES {
+        for _ in 0..=patience.as_millis() / PAUSE.as_millis() {
             match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self(fd)),
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
@@ -37,7 +42,7 @@ impl Drop for Lock {
 }
 
 /// Whether somebody has `dir` locked, this process included.
-pub(super) fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
+pub(crate) fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
     let fd = dir.reopen()?;
     match flock(&fd, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {

@@ -1,0 +1,124 @@
+//! What a process did for a session: `acks/PID-START.json`, which its agent writes.
+
+use crate::process::ProcessKey;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use tracepoint_sinks::account::Account;
+
+/// What a session does in a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AckState {
+    /// Nothing: no rule matches anything in it, or the session is stopped.
+    #[default]
+    Waiting,
+    /// It records.
+    Recording,
+    /// The session cannot be understood, or not be started.
+    Refused,
+    /// The recording ended, and its outputs are complete.
+    Ended,
+}
+
+/// What became of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum RuleAck {
+    /// How many events of the process it speaks of.
+    Events(usize),
+    /// It is not known there, and why.
+    Unsupported(String),
+}
+
+/// What became of events: sums over all of a session in a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Counters {
+    /// How often events were reached.
+    pub fired: u64,
+    /// How many were written to a ring.
+    pub recorded: u64,
+    /// How many the filter turned away.
+    pub filtered: u64,
+    /// How many were left out on purpose.
+    pub suppressed: u64,
+    /// How many were lost, by reason; `overwritten` and `sink` after the ring.
+    pub lost: BTreeMap<String, u64>,
+    /// Bytes that sinks took.
+    pub bytes: u64,
+}
+
+impl Counters {
+    /// How many were lost, whatever the reason.
+    pub fn total_lost(&self) -> u64 {
+        self.lost.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Adds what an account says, of a session whose sinks took so many bytes.
+    pub(crate) fn add_account(&mut self, account: &Account, bytes: u64) {
+        self.bytes += bytes;
+        for channel in &account.channels {
+            for event in &channel.events {
+                self.fired += event.fired;
+                self.recorded += event.recorded;
+                self.filtered += event.filtered;
+                self.suppressed += event.suppressed;
+                event.lost.iter().for_each(|(reason, count)| self.add_lost(reason, *count));
+            }
+            for stream in &channel.streams {
+                self.add_lost("overwritten", stream.overwritten);
+                self.add_lost("sink", stream.sink);
+            }
+        }
+    }
+
+    /// Adds the sums of another process, or of another recording.
+    pub fn add(&mut self, other: &Self) {
+        self.fired += other.fired;
+        self.recorded += other.recorded;
+        self.filtered += other.filtered;
+        self.suppressed += other.suppressed;
+        self.bytes += other.bytes;
+        other.lost.iter().for_each(|(reason, count)| self.add_lost(reason, *count));
+    }
+
+    fn add_lost(&mut self, reason: &str, count: u64) {
+        if count > 0 {
+            *self.lost.entry(reason.to_owned()).or_default() += count;
+        }
+    }
+}
+
+/// What a process did for a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ack {
+    /// The process.
+    pub process: ProcessKey,
+    /// Its short name.
+    pub name: String,
+    /// The session's id.
+    pub id: String,
+    /// The generation that was applied, or refused.
+    pub generation: u64,
+    /// What the session does there.
+    pub state: AckState,
+    /// Why it was refused, or what sinks said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// For each rule what became of it; `None` for those that are not for this process.
+    pub rules: Vec<Option<RuleAck>>,
+    /// How many events are on.
+    pub events: usize,
+    /// What was recorded.
+    pub counters: Counters,
+    /// The traces that it wrote, or writes.
+    pub outputs: Vec<PathBuf>,
+    /// Where its rings are, while it records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rings: Option<PathBuf>,
+}

@@ -1,0 +1,236 @@
+//! A session as it is applied in this process.
+
+use super::context::Context;
+use super::sinks::{self, Nowhere};
+use super::watch::{has_ended, watch};
+use crate::ack::{Ack, AckState, Counters, RuleAck};
+use crate::app::{self, ACKS, SESSION};
+use crate::private_dir::{DirError, PrivateDir};
+use crate::session::{PlannedEvent, Session, SessionError};
+use crate::spec::{MAX_SIZE, SessionSpec, State, select};
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use tracepoint_sinks::account::Account;
+
+/// Tells a `session.toml` from the one that was there before.
+type Stamp = (u64, i64, i64, u64);
+
+/// A session in this process.
+#[derive(Debug)]
+pub(super) struct Applied {
+    name: String,
+    stamp: Option<Stamp>,
+    spec: Option<SessionSpec>,
+    recording: Option<Session>,
+    /// Of recordings that ended.
+    before: Counters,
+    /// While the session goes on, and if its end is bound to a process's.
+    owner: Option<OwnedFd>,
+    owner_ended: bool,
+    ack: Ack,
+}
+
+impl Applied {
+    /// The session called `name`, of which nothing is applied yet.
+    pub(super) fn new(name: String, context: &Context) -> Self {
+        let ack = Ack {
+            process: context.key(),
+            name: context.info.name.clone(),
+            id: String::new(),
+            generation: 0,
+            state: AckState::Waiting,
+            error: None,
+            rules: Vec::new(),
+            events: 0,
+            counters: Counters::default(),
+            outputs: Vec::new(),
+            rings: None,
+        };
+        let before = Counters::default();
+        Self { name, stamp: None, spec: None, recording: None, before, owner: None, owner_ended: false, ack }
+    }
+
+    /// Looks at the session's file, and does what it says if that is something new. `false` if there is no such session any more, or it
+    /// is not for this process. `dir` is its directory.
+    pub(super) fn look(&mut self, dir: &PrivateDir, context: &Context, events_changed: bool) -> bool {
+        self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
+        let over = self.owner_ended && self.owner.is_some();
+        match read(dir, self.stamp) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.end();
+                return false;
+            }
+            Err(error) => self.ack.refuse(&format!("session.toml cannot be read: {error}")),
+            Ok(None) if over || events_changed => {
+                if let Some(spec) = self.spec.take() {
+                    self.apply(spec, context);
+                }
+            }
+            Ok(None) => {}
+            Ok(Some((stamp, bytes))) => {
+                self.stamp = Some(stamp);
+                match SessionSpec::parse(&bytes) {
+                    Ok(spec) if !spec.is_for(context.info.tag.as_deref()) => {
+                        self.end();
+                        return false;
+                    }
+                    Ok(spec) => self.apply(spec, context),
+                    Err(error) => {
+                        if let Some((id, generation)) = SessionSpec::identify(&bytes) {
+                            (self.ack.id, self.ack.generation) = (id, generation);
+                        }
+                        self.ack.refuse(&format!("session.toml: {error}"));
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn apply(&mut self, spec: SessionSpec, context: &Context) {
+        if self.ack.id != spec.id {
+            self.end();
+            self.before = Counters::default();
+            self.ack.outputs.clear();
+            self.owner_ended = false;
+        }
+        let is_over = self.owner_ended || spec.is_over();
+        self.ack.id.clone_from(&spec.id);
+        self.ack.generation = spec.generation;
+        self.ack.error = None;
+        let selected = select(&spec.rules, context.key(), &context.info.executable, &context.candidates);
+        let told =
+            |rule: Option<Result<usize, _>>| rule.map(|rule| rule.map_or_else(RuleAck::unsupported, RuleAck::Events));
+        self.ack.rules = selected.rules.into_iter().map(told).collect();
+        let is_on = spec.state == State::Active && !is_over;
+        let chosen = context.events.iter().zip(&selected.chosen).filter(|(_, chosen)| **chosen && is_on);
+        let events: Vec<PlannedEvent> = chosen.map(|(event, _)| event.clone()).collect();
+        self.ack.events = events.len();
+        if is_over || (spec.state == State::Stopped && !spec.sinks.is_empty()) {
+            self.end();
+        } else if let Err(error) = self.record(&spec, &events, context) {
+            self.ack.refuse(&error);
+        }
+        self.owner = spec.owner.filter(|_| !is_over).and_then(watch);
+        self.spec = Some(spec);
+    }
+
+    /// Records these events; the error is why it does not.
+    fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), String> {
+        if let Some(recording) = &mut self.recording {
+            return recording.switch(events).map_err(|error| error.to_string());
+        }
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut builder = Session::builder(&self.name)
+            .dir(context.sessions.join(&self.name))
+            .channel(spec.channel.channel())
+            .memory_cap(spec.limits.memory_cap)
+            .keep_dead(spec.limits.keep_dead);
+        if spec.sinks.is_empty() {
+            builder = builder.sink(Nowhere);
+        }
+        let outputs = self.ack.outputs.len();
+        for sink in &spec.sinks {
+            let made = sinks::ctf(&sink.path, &context.trace_name(), sink.max_size);
+            let (sink, path) = made.map_err(|error| error.to_string())?;
+            builder = builder.sink(sink);
+            self.ack.outputs.push(path);
+        }
+        match builder.record(events, context.events.len(), Vec::new()) {
+            Ok(recording) => {
+                self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
+                self.recording = Some(recording);
+                Ok(())
+            }
+            Err(error) => {
+                self.ack.outputs.truncate(outputs);
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Ends the recording, if there is one: its outputs are complete then.
+    pub(super) fn end(&mut self) {
+        self.owner = None;
+        self.ack.events = 0;
+        let Some(recording) = self.recording.take() else { return };
+        self.ack.rings = None;
+        let summary = match recording.stop() {
+            Ok(summary) => Some(summary),
+            Err(error) => {
+                self.ack.error = Some(error.to_string());
+                if let SessionError::Sinks { summary, .. } = error { Some(*summary) } else { None }
+            }
+        };
+        if let Some((account, bytes)) = summary.as_ref().and_then(|summary| Some((summary.account()?, summary.bytes))) {
+            self.before.add_account(account, bytes);
+        }
+    }
+
+    /// Writes down what was done, and what was recorded so far.
+    pub(super) fn acknowledge(&mut self, dir: &PrivateDir, entry: &str) -> Result<(), DirError> {
+        self.ack.counters = self.before.clone();
+        if let Some((account, bytes)) = self.account() {
+            self.ack.counters.add_account(&account, bytes);
+        }
+        self.ack.state = match self.ack.state {
+            _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,
+            AckState::Refused if self.ack.error.is_some() => AckState::Refused,
+            _ if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,
+            _ => AckState::Waiting,
+        };
+        let acks = dir.subdir(ACKS)?;
+        let name = app::ack_name(entry);
+        app::replace_json(&acks, &name, &self.ack).map_err(|error| acks.failed("write", &name, error))
+    }
+
+    /// Adds how often each of its events fired in the recording that goes on.
+    pub(super) fn count_fired(&self, fired: &mut BTreeMap<String, u64>) {
+        let Some((account, _)) = self.account() else { return };
+        for event in account.channels.iter().flat_map(|channel| &channel.events) {
+            let most = fired.entry(event.name.clone()).or_default();
+            *most = (*most).max(event.fired);
+        }
+    }
+
+    fn account(&self) -> Option<(Account, u64)> {
+        let status = self.recording.as_ref()?.status();
+        let bytes = status.bytes();
+        Some((status.sinks.into_iter().next()?.account, bytes))
+    }
+
+    /// Can be read when the process has ended with which the session ends.
+    pub(super) fn owner(&self) -> Option<BorrowedFd<'_>> {
+        self.owner.as_ref().map(OwnedFd::as_fd)
+    }
+}
+
+impl Ack {
+    fn refuse(&mut self, error: &str) {
+        self.state = AckState::Refused;
+        self.error = Some(error.to_owned());
+    }
+}
+
+impl RuleAck {
+    fn unsupported(error: crate::spec::RuleError) -> Self {
+        Self::Unsupported(error.reason)
+    }
+}
+
+/// The file, unless it is the one with this stamp.
+fn read(dir: &PrivateDir, stamp: Option<Stamp>) -> io::Result<Option<(Stamp, Vec<u8>)>> {
+    let file = dir.open_file(SESSION)?;
+    let found = file.metadata()?;
+    let found = (found.ino(), found.mtime(), found.mtime_nsec(), found.size());
+    if stamp == Some(found) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    Ok(Some((found, bytes)))
+}

@@ -1,0 +1,60 @@
+//! The bell: a datagram socket by which somebody says that there is something to look at.
+
+use crate::app::BELL;
+use crate::private_dir::PrivateDir;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+
+/// The longest token.
+pub(crate) const MAX_TOKEN: usize = 64;
+
+/// The path of a file in an open directory: as short as addresses of sockets have to be, wherever the directory is.
+fn address(dir: &PrivateDir) -> String {
+    format!("/proc/self/fd/{}/{BELL}", dir.fd().as_raw_fd())
+}
+
+/// This process's bell.
+#[derive(Debug)]
+pub(super) struct Bell(UnixDatagram);
+
+impl Bell {
+    /// Makes it in the process's directory, where none is yet.
+    pub(super) fn make(dir: &PrivateDir) -> io::Result<Self> {
+        let socket = UnixDatagram::bind(address(dir))?;
+        socket.set_nonblocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Takes all that was said: the tokens.
+    pub(super) fn take(&self) -> Vec<String> {
+        let mut tokens = Vec::new();
+        let mut bytes = [0; MAX_TOKEN];
+        while let Ok(len) = self.0.recv(&mut bytes) {
+            let token = str::from_utf8(&bytes[..len]).unwrap_or_default();
+            if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+                tokens.push(token.to_owned());
+            }
+        }
+        tokens
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Rings the bell of another process. `false` if nobody holds it any more.
+pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<bool> {
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    match socket.send_to(token.as_bytes(), address(dir)) {
+        Ok(_) => Ok(true),
+        // What is in its queue is read later than what this is about was done.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

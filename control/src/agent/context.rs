@@ -1,0 +1,54 @@
+//! What the agent knows of its process.
+
+use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
+use crate::process::ProcessKey;
+use crate::session::{PlannedEvent, all_events};
+use crate::spec::Candidate;
+use std::path::PathBuf;
+
+/// The process, and the events that can be recorded in it.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) info: ApplicationInfo,
+    /// The name of its entry, and of its acknowledgements.
+    pub(super) entry: String,
+    /// The absolute path of the sessions.
+    pub(super) sessions: PathBuf,
+    pub(super) events: Vec<PlannedEvent>,
+    pub(super) candidates: Vec<Candidate>,
+    markers: usize,
+}
+
+impl Context {
+    /// Looks at the process.
+    pub(super) fn new(info: ApplicationInfo, entry: String, sessions: PathBuf) -> Self {
+        let mut context =
+            Self { info, entry, sessions, events: Vec::new(), candidates: Vec::new(), markers: usize::MAX };
+        context.look_again();
+        context
+    }
+
+    /// Looks whether objects were loaded, or unloaded, since: what can be recorded now, if it is something else.
+    pub(super) fn look_again(&mut self) -> Option<Vec<TracepointInfo>> {
+        let markers = tracepoint::markers().len();
+        if markers == self.markers {
+            return None;
+        }
+        self.markers = markers;
+        self.events = all_events(&mut Vec::new());
+        let candidate = |event: &PlannedEvent| Candidate { name: event.declared(), level: event.level() };
+        self.candidates = self.events.iter().map(candidate).collect();
+        Some(describe_tracepoints())
+    }
+
+    pub(super) fn key(&self) -> ProcessKey {
+        self.info.key()
+    }
+
+    /// The name of this process's trace in a directory of many: its program and itself.
+    pub(super) fn trace_name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+        let name: String = self.info.name.chars().map(plain).collect();
+        format!("{}-{}", name.trim_start_matches('.'), self.entry)
+    }
+}

@@ -1,0 +1,92 @@
+//! This process's entry in `apps`.
+
+use super::AgentError;
+use super::bell::Bell;
+use crate::app::{self, APPS, AppStatus, PROCESS, STATUS, TRACEPOINTS};
+use crate::app::{ApplicationInfo, TracepointInfo};
+use crate::private_dir::{DirError, PrivateDir};
+use crate::process::ProcessKey;
+use crate::rundir::RunDir;
+use crate::session_dir::lock::{Lock, is_locked};
+use rustix::fs::{FlockOperation, flock};
+use std::io;
+use std::path::Path;
+
+/// The directory, locked for as long as the process lives.
+#[derive(Debug)]
+pub(super) struct Entry {
+    apps: PrivateDir,
+    name: String,
+    dir: PrivateDir,
+}
+
+impl Entry {
+    /// Makes it, with its bell; removes what processes left that are gone.
+    pub(super) fn make(run_dir: &RunDir) -> Result<(Self, Bell), AgentError> {
+        let apps = run_dir.subdir(APPS)?;
+        let lock = Lock::take(&apps).map_err(|error| apps.failed("lock", "", error))?;
+        // What cannot be removed is in nobody's way.
+        let _ = app::remove_stale(&apps);
+        let (name, dir) = make_own(&apps)?;
+        flock(&dir, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|errno| apps.failed("lock", &name, errno.into()))?;
+        drop(lock);
+        let bell = Bell::make(&dir).map_err(|error| dir.failed("make", app::BELL, error))?;
+        Ok((Self { apps, name, dir }, bell))
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Says who this process is, and what can be recorded in it.
+    pub(super) fn publish(&self, info: &ApplicationInfo, tracepoints: &[TracepointInfo]) -> Result<(), DirError> {
+        self.put(TRACEPOINTS, &tracepoints)?;
+        self.put(PROCESS, info)
+    }
+
+    /// Says what can be recorded, again.
+    pub(super) fn publish_tracepoints(&self, tracepoints: &[TracepointInfo]) -> Result<(), DirError> {
+        self.put(TRACEPOINTS, &tracepoints)
+    }
+
+    /// Says what is on.
+    pub(super) fn tell(&self, status: &AppStatus) -> Result<(), DirError> {
+        self.put(STATUS, status)
+    }
+
+    fn put<T: serde::Serialize>(&self, name: &str, value: &T) -> Result<(), DirError> {
+        app::replace_json(&self.dir, name, value).map_err(|error| self.dir.failed("write", name, error))
+    }
+
+    /// Removes it.
+    pub(super) fn remove(&self) {
+        self.apps.remove_with_files(&self.name, &self.dir);
+    }
+}
+
+/// Makes a directory for this process. What a program left that this process was before it became another one is removed; another
+/// agent in this very process keeps its own.
+fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
+    let first = ProcessKey::of_this_process().to_string();
+    let mut name = first.clone();
+    for number in 2_u64.. {
+        match apps.make_subdir(&name) {
+            Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|dir| (name, dir)),
+        }
+        let other = apps.open_subdir(&name)?;
+        if is_locked(&other).unwrap_or(true) {
+            name = format!("{first}-{number}");
+        } else {
+            apps.remove_with_files(&name, &other);
+            return apps.make_subdir(&name).map(|dir| (name, dir));
+        }
+    }
+    unreachable!("no directory has that many entries")
+}

@@ -1,0 +1,142 @@
+//! What the environment asks for: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
+
+use super::context::Context;
+use super::sinks;
+use crate::rundir::secure;
+use crate::session::{Session, SessionBuilder};
+use crate::spec::{Rule, RuleError, SessionSpec, SpecError, select};
+use std::env;
+use std::fs::File;
+use std::path::PathBuf;
+use tracepoint::nearest_names;
+use tracepoint_sinks::TextSink;
+
+/// How many bytes of CTF are written.
+const MOST: u64 = 1 << 30;
+
+/// Where the events go.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    /// A CTF directory in this one, or in the one that the environment names.
+    Ctf(Option<PathBuf>),
+    /// Lines in this file, or on the standard error.
+    Text(Option<PathBuf>),
+}
+
+/// What marks the processes of one command.
+pub(super) fn tag() -> Option<String> {
+    if secure() {
+        return None;
+    }
+    env::var("TRACEPOINT_TAG").ok().filter(|tag| !tag.is_empty())
+}
+
+/// Starts the recording that `TRACEPOINT` asks for, if it does. What is wrong is added to `notices`.
+pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Session> {
+    let text = env::var("TRACEPOINT").ok().filter(|text| !text.is_empty() && !secure())?;
+    let (spec, target) = match parse(&text) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            notices.push(format!("TRACEPOINT: {error}"));
+            return None;
+        }
+    };
+    let selected = select(&spec.rules, context.key(), &context.info.executable, &context.candidates);
+    for (rule, count) in spec.rules().zip(&selected.rules) {
+        if let (Ok(rule), Some(Ok(0))) = (rule, count) {
+            let nearest = nearest_names(&rule.event, context.candidates.iter().map(|event| event.name.as_str()));
+            let hint =
+                if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
+            notices.push(format!("TRACEPOINT: no event matches `{}`{hint}", rule.event));
+        }
+    }
+    let chosen = context.events.iter().zip(&selected.chosen).filter(|(_, chosen)| **chosen);
+    let events: Vec<_> = chosen.map(|(event, _)| event.clone()).collect();
+    if events.is_empty() {
+        return None;
+    }
+    let most = events.len();
+    let builder = add_sink(Session::builder("environment"), target, context);
+    let started =
+        builder.and_then(|builder| builder.record(&events, most, Vec::new()).map_err(|error| error.to_string()));
+    started.inspect_err(|error| notices.push(format!("TRACEPOINT: {error}"))).ok()
+}
+
+fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Result<SessionBuilder, String> {
+    match target {
+        Target::Ctf(place) => {
+            let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from)).unwrap_or_default();
+            let name = context.trace_name();
+            Ok(builder.sink(sinks::ctf(&place, &name, MOST).map_err(|error| error.to_string())?.0))
+        }
+        Target::Text(None) => Ok(builder.sink(TextSink::new(std::io::stderr()))),
+        Target::Text(Some(path)) => {
+            let file = File::create(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+            Ok(builder.sink(TextSink::new(file)))
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<(SessionSpec, Target), SpecError> {
+    // The signs of equality in `<=info` and `==err` are followed by no sink.
+    let sink = text.match_indices('=').find_map(|(at, _)| Some((&text[..at], target(&text[at + 1..])?)));
+    let (rules, target) = sink.unwrap_or((text, Target::Ctf(None)));
+    let (levels, events): (Vec<_>, Vec<_>) =
+        rules.split(',').map(str::trim).partition(|rule| rule.starts_with(['<', '=', '>']));
+    if let [_, second, ..] = levels[..] {
+        let reason = "there is another one for levels; one is enough".to_owned();
+        return Err(SpecError::Rule(RuleError { rule: second.to_owned(), reason }));
+    }
+    let mut spec = SessionSpec::new();
+    let events = if events.is_empty() { vec!["*"] } else { events };
+    for event in events {
+        let mut rule = Rule::new(event);
+        rule.level = levels.first().filter(|_| !event.starts_with('!')).map(|&level| level.to_owned());
+        spec.add_rule(&rule)?;
+    }
+    Ok((spec, target))
+}
+
+fn target(text: &str) -> Option<Target> {
+    let (kind, path) = text.split_once(':').map_or((text, None), |(kind, path)| (kind, Some(path)));
+    let path = path.filter(|path| !path.is_empty()).map(PathBuf::from);
+    match kind {
+        "ctf" => Some(Target::Ctf(path)),
+        "text" => Some(Target::Text(path)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_and_sinks_are_told_apart() -> Result<(), SpecError> {
+        let ctf = |path: &str| Target::Ctf(Some(path.into()));
+        for (text, rules, level, expected) in [
+            ("a:*", &["a:*"][..], None, Target::Ctf(None)),
+            ("a:*,!a:b=ctf:/x=y", &["a:*", "!a:b"], None, ctf("/x=y")),
+            ("a:*, b:*=text", &["a:*", "b:*"], None, Target::Text(None)),
+            ("a:*,<=info", &["a:*"], Some("<=info"), Target::Ctf(None)),
+            ("<=info=text:/tmp/x", &["*"], Some("<=info"), Target::Text(Some("/tmp/x".into()))),
+            ("==err=ctf:out", &["*"], Some("==err"), ctf("out")),
+        ] {
+            let (spec, target) = parse(text)?;
+            let read: Vec<_> = spec.rules().flatten().map(|rule| rule.event.as_str()).collect();
+            assert_eq!((&read[..], target), (rules, expected), "{text}");
+            assert!(spec.rules().flatten().all(|rule| rule.level.as_deref() == level || rule.event.starts_with('!')));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_rule_is_told() {
+        for (text, part) in
+            [("sched", "`sched:*`"), ("<=loud", "no level"), ("<=info,>=err", "one is enough"), (",", "empty")]
+        {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The agent's thread.
+
+use super::AgentError;
+use super::applied::Applied;
+use super::bell::Bell;
+use super::context::Context;
+use super::entry::Entry;
+use super::environment;
+use crate::app::{AppStatus, ApplicationInfo, SESSIONS, describe_tracepoints};
+use crate::private_dir::PrivateDir;
+use crate::rundir::RunDir;
+use crate::session::{Session, check_name};
+use nix::sys::signal::{SigSet, Signal};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::PipeReader;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::mpsc::Sender;
+
+/// How many tokens are told as answered.
+const ANSWERS: usize = 64;
+
+/// What the thread has.
+#[derive(Debug)]
+pub(super) struct Worker {
+    entry: Entry,
+    bell: Bell,
+    sessions: PrivateDir,
+    context: Context,
+    applied: BTreeMap<String, Applied>,
+    /// What the environment asked for.
+    environment: Option<Session>,
+    answered: VecDeque<String>,
+}
+
+impl Worker {
+    /// Publishes the process. From here on its bell can be rung.
+    pub(super) fn new(run_dir: &RunDir) -> Result<Self, AgentError> {
+        let sessions = run_dir.subdir(SESSIONS)?;
+        let (entry, bell) = Entry::make(run_dir)?;
+        let path = std::path::absolute(sessions.path()).map_err(|error| sessions.failed("find", "", error))?;
+        let info = ApplicationInfo::of_this_process(environment::tag());
+        let context = Context::new(info, entry.name().to_owned(), path);
+        let mut worker = Self {
+            entry,
+            bell,
+            sessions,
+            context,
+            applied: BTreeMap::new(),
+            environment: None,
+            answered: VecDeque::new(),
+        };
+        worker.publish().inspect_err(|_| worker.entry.remove())?;
+        Ok(worker)
+    }
+
+    fn publish(&mut self) -> Result<(), AgentError> {
+        self.entry.tell(&self.status())?;
+        Ok(self.entry.publish(&self.context.info, &describe_tracepoints())?)
+    }
+
+    /// Starts what `TRACEPOINT` asks for; what is wrong with it.
+    pub(super) fn follow_environment(&mut self) -> Vec<String> {
+        let mut notices = Vec::new();
+        self.environment = environment::start(&self.context, &mut notices);
+        notices
+    }
+
+    /// The process's entry.
+    pub(super) fn path(&self) -> &Path {
+        self.entry.path()
+    }
+
+    /// Runs until somebody writes into the pipe. Tells `ready` when it has looked at what was there at the start.
+    pub(super) fn run(mut self, stopped: &PipeReader, ready: &Sender<()>) {
+        tracepoint::private::never_trace_this_thread();
+        // The program's signals are for the program's threads, but for those that this thread makes itself.
+        let mut theirs = SigSet::all();
+        for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
+            theirs.remove(own);
+        }
+        let _ = theirs.thread_block();
+        self.look_safely();
+        let _ = ready.send(());
+        while self.wait(stopped) {
+            self.look_safely();
+        }
+        // Whatever happens, the program is not kept from ending.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.finish()));
+    }
+
+    /// Blocks until the bell was rung, or a process has ended with which a session ends; `false` when it is time to end.
+    fn wait(&self, stopped: &PipeReader) -> bool {
+        let owners = self.applied.values().filter_map(Applied::owner);
+        let mut fds: Vec<_> = [PollFd::new(stopped, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)].into();
+        fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
+        while poll(&mut fds, None) == Err(Errno::INTR) {}
+        fds[0].revents().is_empty()
+    }
+
+    fn look_safely(&mut self) {
+        // What a panic left half done is done when somebody rings again.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.look()));
+    }
+
+    /// Does what the sessions say.
+    fn look(&mut self) {
+        // Before the sessions are looked at: what is rung from here on is about something newer.
+        self.answered.extend(self.bell.take());
+        let excess = self.answered.len().saturating_sub(ANSWERS);
+        self.answered.drain(..excess);
+        let tracepoints = self.context.look_again();
+        if let Some(tracepoints) = &tracepoints {
+            let _ = self.entry.publish_tracepoints(tracepoints);
+        }
+        let names = self.sessions.names().unwrap_or_default();
+        let mut found = BTreeMap::new();
+        for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
+            if let Ok(dir) = self.sessions.open_subdir(&name) {
+                found.insert(name, dir);
+            }
+        }
+        // What is gone first: others may wait for the memory.
+        self.applied.retain(|name, applied| {
+            let stays = found.contains_key(name);
+            if !stays {
+                applied.end();
+            }
+            stays
+        });
+        for (name, dir) in found {
+            let context = &self.context;
+            let applied = self.applied.entry(name.clone());
+            let applied = applied.or_insert_with(|| Applied::new(name.clone(), context));
+            if applied.look(&dir, context, tracepoints.is_some()) {
+                // Where it cannot be written, nobody is told: as if this process did not answer.
+                let _ = applied.acknowledge(&dir, self.entry.name());
+            } else {
+                self.applied.remove(&name);
+            }
+        }
+        let _ = self.entry.tell(&self.status());
+    }
+
+    fn status(&self) -> AppStatus {
+        let mut fired = BTreeMap::new();
+        self.applied.values().for_each(|applied| applied.count_fired(&mut fired));
+        let mut on: Vec<_> =
+            tracepoint::tracepoints().filter(|t| t.is_on()).map(tracepoint::Tracepoint::full_name).collect();
+        let markers = tracepoint::markers().filter(|marker| marker.tracepoint().is_none() && marker.is_on());
+        on.extend(markers.map(tracepoint::Marker::full_name));
+        on.sort();
+        AppStatus {
+            answered: self.answered.iter().cloned().collect(),
+            on,
+            fired,
+            platform: tracepoint::platform().to_string(),
+        }
+    }
+
+    /// Ends all sessions, so that their traces are complete, and takes the process off the list.
+    fn finish(&mut self) {
+        for (name, applied) in &mut self.applied {
+            applied.end();
+            if let Ok(dir) = self.sessions.open_subdir(name) {
+                let _ = applied.acknowledge(&dir, self.entry.name());
+            }
+        }
+        self.entry.remove();
+        if let Some(Err(error)) = self.environment.take().map(Session::stop) {
+            eprintln!("tracepoint: {error}");
+        }
+    }
+}

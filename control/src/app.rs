@@ -1,0 +1,48 @@
+//! What a traced process publishes of itself, in `apps/PID-START/`, and where in the run directory that is.
+//!
+//! `docs/sessions.md` describes the files. Agents write them, controllers read them; members that are not known are passed over.
+
+mod description;
+mod dirs;
+
+pub(crate) use description::describe_tracepoints;
+pub use description::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
+pub(crate) use dirs::{is_alive, remove_stale};
+
+use crate::private_dir::PrivateDir;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+
+/// The directories in the run directory.
+pub(crate) const APPS: &str = "apps";
+pub(crate) const SESSIONS: &str = "sessions";
+
+/// The files of a traced process.
+pub(crate) const PROCESS: &str = "process.json";
+pub(crate) const TRACEPOINTS: &str = "tracepoints.json";
+pub(crate) const STATUS: &str = "status.json";
+pub(crate) const BELL: &str = "bell";
+
+/// The files of a session.
+pub(crate) const SESSION: &str = "session.toml";
+pub(crate) const LOG: &str = "log";
+pub(crate) const ACKS: &str = "acks";
+
+/// The longest file that is read, in bytes.
+const MAX_JSON: u64 = 64 << 20;
+
+/// The file of a process's acknowledgement.
+pub(crate) fn ack_name(process: &str) -> String {
+    format!("{process}.json")
+}
+
+/// Reads a file of JSON.
+pub(crate) fn read_json<T: DeserializeOwned>(dir: &PrivateDir, name: &str) -> io::Result<T> {
+    Ok(serde_json::from_slice(&dir.read_file(name, MAX_JSON)?)?)
+}
+
+/// Replaces a file of JSON that nobody else writes.
+pub(crate) fn replace_json<T: Serialize>(dir: &PrivateDir, name: &str, value: &T) -> io::Result<()> {
+    dir.replace(name, &serde_json::to_vec(value)?)
+}

@@ -1,0 +1,194 @@
+//! The controller: sessions of other processes, from outside.
+//!
+//! It writes what is wanted into the run directory, rings the bells of the processes, and reads what they did. `docs/sessions.md` has the
+//! files and their order.
+
+mod application;
+mod error;
+mod find;
+mod matching;
+mod named;
+mod remove;
+mod wait;
+
+pub use application::Application;
+pub use error::ControlError;
+pub use matching::Unmatched;
+pub use named::NamedSession;
+pub use remove::Removed;
+pub use wait::Acknowledged;
+
+use crate::agent::ring;
+use crate::app::{self, APPS, SESSION, SESSIONS};
+use crate::private_dir::PrivateDir;
+use crate::rundir::RunDir;
+use crate::session::check_name;
+use crate::session_dir::lock::Lock;
+use crate::spec::{SessionSpec, State};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long others are waited for that change a session.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Controls the processes that share a run directory.
+#[derive(Debug)]
+pub struct Controller {
+    run_dir: RunDir,
+    apps: PrivateDir,
+    sessions: PrivateDir,
+}
+
+impl Controller {
+    /// That of the run directory that [`RunDir::find`] finds.
+    ///
+    /// # Errors
+    ///
+    /// If the run directory, or what is in it, cannot be made or trusted.
+    pub fn find() -> Result<Self, ControlError> {
+        Self::at(RunDir::find()?)
+    }
+
+    /// That of this run directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::find`].
+    pub fn at(run_dir: RunDir) -> Result<Self, ControlError> {
+        let (apps, sessions) = (run_dir.subdir(APPS)?, run_dir.subdir(SESSIONS)?);
+        Ok(Self { run_dir, apps, sessions })
+    }
+
+    /// That of the run directory of the process with this id: as that process sees it, from its environment and its root.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such process, it cannot be looked at, or has made no run directory; and as [`Controller::find`].
+    pub fn of_process(pid: u32) -> Result<Self, ControlError> {
+        Self::at(find::run_dir_of(pid)?)
+    }
+
+    /// The run directory.
+    pub fn path(&self) -> &Path {
+        self.run_dir.path()
+    }
+
+    /// The traced processes that live, in the order of their ids. Entries of others are removed.
+    ///
+    /// # Errors
+    ///
+    /// If the run directory cannot be read.
+    pub fn processes(&self) -> Result<Vec<Application>, ControlError> {
+        // Whoever has it locked is looking after it himself.
+        if let Ok(_lock) = Lock::take(&self.apps) {
+            let _ = app::remove_stale(&self.apps);
+        }
+        let names = self.apps.names().map_err(|error| self.apps.failed("read", "", error))?;
+        let open = |name: String| self.apps.open_subdir(&name).ok().and_then(|dir| Application::open(name, dir));
+        let mut all: Vec<_> = names.into_iter().filter_map(open).collect();
+        all.sort_by(|a, b| (a.info().pid, a.name()).cmp(&(b.info().pid, b.name())));
+        Ok(all)
+    }
+
+    /// The traced process with this id, as it is seen from here.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoProcess`] if there is no such process, [`ControlError::NotTraced`] if it has no agent.
+    pub fn process(&self, pid: u32) -> Result<Application, ControlError> {
+        let key = find::key_of(pid).ok_or(ControlError::NoProcess { pid })?;
+        let found = self.processes()?.into_iter().find(|process| process.info().key() == key);
+        found.ok_or_else(|| ControlError::NotTraced { pid, run_dir: self.path().to_owned() })
+    }
+
+    /// The names of the sessions, sorted. What is left of sessions that are over is removed, but for rings of processes that died.
+    ///
+    /// # Errors
+    ///
+    /// If the run directory cannot be read.
+    pub fn sessions(&self) -> Result<Vec<String>, ControlError> {
+        let names = self.sessions.names().map_err(|error| self.sessions.failed("read", "", error))?;
+        let mut found = Vec::new();
+        for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
+            let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
+            match read_spec(&dir) {
+                Ok(spec) if spec.is_left_behind() => drop(self.remove(&name, false)),
+                Err(ControlError::Dir(error)) if error.is_missing() => self.remove_if_empty(&name, &dir),
+                _ => found.push(name),
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Removes a directory that the last process of a session that is gone could not remove.
+    fn remove_if_empty(&self, name: &str, dir: &PrivateDir) {
+        // Whoever makes a session has them locked.
+        if let Some(_lock) = dir.names().is_ok_and(|names| names.is_empty()).then(|| self.lock().ok()).flatten() {
+            self.sessions.remove_empty(name);
+        }
+    }
+
+    /// The session called `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoSession`] if there is none, [`ControlError::Name`] if none can be called so.
+    pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
+        check_name(name).map_err(|error| ControlError::name(&error))?;
+        let names = self.sessions()?;
+        if !names.iter().any(|known| known == name) {
+            let names =
+                if names.is_empty() { "there is none".to_owned() } else { format!("there are: {}", names.join(", ")) };
+            return Err(ControlError::NoSession { name: name.to_owned(), names });
+        }
+        Ok(NamedSession::new(self, name))
+    }
+
+    /// Makes a session: it is there, for all processes and those to come, when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Exists`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if it cannot be.
+    pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
+        check_name(name).map_err(|error| ControlError::name(&error))?;
+        spec.check().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
+        if self.sessions()?.iter().any(|known| known == name) {
+            return Err(ControlError::Exists { name: name.to_owned() });
+        }
+        let _lock = self.lock()?;
+        let dir = self.sessions.subdir(name)?;
+        if dir.file_len(SESSION).is_ok() {
+            return Err(ControlError::Exists { name: name.to_owned() });
+        }
+        let session = NamedSession::new(self, name);
+        named::put(&dir, spec, "create")?;
+        self.ring_all("");
+        Ok(session)
+    }
+
+    fn lock(&self) -> Result<Lock, ControlError> {
+        Ok(Lock::take_within(&self.sessions, PATIENCE).map_err(|error| self.sessions.failed("lock", "", error))?)
+    }
+
+    /// Says to all processes that there is something to look at.
+    fn ring_all(&self, token: &str) {
+        for name in self.apps.names().unwrap_or_default() {
+            if let Ok(dir) = self.apps.open_subdir(&name) {
+                // Who does not hear it does not acknowledge.
+                let _ = ring(&dir, token);
+            }
+        }
+    }
+}
+
+/// A session that is as good as removed.
+const fn destroyed(spec: &SessionSpec) -> bool {
+    matches!(spec.state, State::Destroyed)
+}
+
+/// Reads a session's file.
+fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
+    let bytes = dir.read_file(SESSION, crate::spec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error))?;
+    SessionSpec::parse(&bytes).map_err(|error| ControlError::Damaged { path: dir.path().join(SESSION), error })
+}

@@ -1,0 +1,81 @@
+//! Where a process has its run directory, and who it is there.
+
+use super::ControlError;
+use crate::process::{self, ProcessKey};
+use crate::rundir::{RunDir, is_secure, place};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The run directory of a process, as that process sees it.
+pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
+    if process::started_at(pid).is_none() {
+        return Err(ControlError::NoProcess { pid });
+    }
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let hidden = |source| ControlError::Hidden { pid, source };
+    let environment = fs::read(proc.join("environ")).map_err(hidden)?;
+    let secure = is_secure(&proc);
+    let variable = |name: &str| if secure { None } else { value(&environment, name) };
+    let place = place(variable, user(&proc).map_err(hidden)?);
+    let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
+    match RunDir::open(&path) {
+        Err(error) if error.is_missing() => Err(ControlError::NotTraced { pid, run_dir: path }),
+        opened => Ok(opened?),
+    }
+}
+
+/// What the process calls itself, in its own pid namespace.
+pub(super) fn key_of(pid: u32) -> Option<ProcessKey> {
+    let started = process::started_at(pid)?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let own = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?;
+    Some(ProcessKey { pid: own.parse().ok()?, started })
+}
+
+/// The value of a variable in an environment: strings that end with a NUL.
+fn value(environment: &[u8], name: &str) -> Option<OsString> {
+    let mut strings = environment.split(|byte| *byte == 0);
+    let found = strings.find_map(|string| string.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+    Some(OsStr::from_bytes(found).to_owned())
+}
+
+/// The process's effective user: the owner of its directory would be root's for some.
+fn user(proc: &Path) -> io::Result<u32> {
+    let status = fs::read_to_string(proc.join("status"))?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let effective = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
+    effective.ok_or_else(|| io::Error::other("its status has no user"))
+}
+
+/// The path as it leads to the same place from here: its own, where the roots are the same.
+fn seen_from(proc: &Path, path: &Path) -> PathBuf {
+    let same = |root: &Path| fs::metadata(root).map(|root| (root.dev(), root.ino())).ok();
+    let root = proc.join("root");
+    if same(&root) == same(Path::new("/")) {
+        return path.to_owned();
+    }
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_found_by_their_whole_names() {
+        let environment = b"XA=0\0A=1\0B=\0C=x=y\0";
+        for (name, expected) in [("A", Some("1")), ("B", Some("")), ("C", Some("x=y")), ("D", None), ("X", None)] {
+            assert_eq!(value(environment, name), expected.map(OsString::from), "{name}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_itself() {
+        assert_eq!(key_of(std::process::id()), Some(ProcessKey::of_this_process()));
+        assert!(matches!(run_dir_of(u32::MAX), Err(ControlError::NoProcess { .. })));
+    }
+}

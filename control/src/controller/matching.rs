@@ -1,0 +1,65 @@
+//! Whether rules match anything in the processes that are there.
+
+use super::Controller;
+use crate::spec::{SessionSpec, select};
+use std::collections::BTreeSet;
+use std::fmt;
+use tracepoint::nearest_names;
+
+/// A rule that matches nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unmatched {
+    /// The rule.
+    pub rule: String,
+    /// How many traced processes it was compared with.
+    pub processes: usize,
+    /// The names that come nearest; may be empty.
+    pub nearest: Vec<String>,
+}
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, processes, nearest } = self;
+        match processes {
+            0 => return write!(f, "nothing can match `{rule}`: no process that is traced takes part"),
+            1 => write!(f, "no event of the process matches `{rule}`")?,
+            _ => write!(f, "no event of {processes} processes matches `{rule}`")?,
+        }
+        if nearest.is_empty() { Ok(()) } else { write!(f, "; did you mean {}?", nearest.join(" or ")) }
+    }
+}
+
+impl Controller {
+    /// The rules of a session that match no event of any process that lives now. Rules that leave events out are not among them.
+    ///
+    /// # Errors
+    ///
+    /// If the run directory cannot be read.
+    pub fn unmatched(&self, spec: &SessionSpec) -> Result<Vec<Unmatched>, super::ControlError> {
+        let mut counts = vec![0; spec.rules.len()];
+        let mut names = BTreeSet::new();
+        let mut processes = 0;
+        for process in self.processes()? {
+            let info = process.info();
+            if !spec.is_for(info.tag.as_deref()) {
+                continue;
+            }
+            let candidates = process.candidates();
+            let selected = select(&spec.rules, info.key(), &info.executable, &candidates);
+            for (count, rule) in counts.iter_mut().zip(&selected.rules) {
+                *count += rule.as_ref().and_then(|rule| rule.as_ref().ok()).copied().unwrap_or(0);
+            }
+            processes += usize::from(selected.rules.iter().any(Option::is_some));
+            names.extend(candidates.into_iter().map(|event| event.name));
+        }
+        let none = spec.rules().zip(counts).filter(|(_, count)| *count == 0);
+        let rules = none.filter_map(|(rule, _)| rule.ok()).filter(|rule| !rule.event.starts_with('!'));
+        let unmatched = |rule: &crate::spec::Rule| Unmatched {
+            rule: rule.event.clone(),
+            processes,
+            nearest: nearest_names(&rule.event, names.iter().map(String::as_str)),
+        };
+        Ok(rules.map(unmatched).collect())
+    }
+}

@@ -1,0 +1,141 @@
+//! A session that has a name and a place, whoever records for it.
+
+use super::{ControlError, Controller, read_spec};
+use crate::ack::Ack;
+use crate::app::{self, ACKS, LOG, SESSION};
+use crate::private_dir::{DirError, PrivateDir};
+use crate::process::ProcessKey;
+use crate::spec::SessionSpec;
+use rustix::time::{ClockId, clock_gettime};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// A session, from outside.
+#[derive(Debug)]
+pub struct NamedSession<'a> {
+    pub(super) controller: &'a Controller,
+    name: String,
+}
+
+impl<'a> NamedSession<'a> {
+    pub(super) fn new(controller: &'a Controller, name: &str) -> Self {
+        Self { controller, name: name.to_owned() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> PathBuf {
+        self.controller.sessions.path().join(&self.name)
+    }
+
+    pub(super) fn dir(&self) -> Result<PrivateDir, ControlError> {
+        self.controller.sessions.open_subdir(&self.name).map_err(|error| self.missing_or(error))
+    }
+
+    /// What is wanted of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoSession`] if it was removed meanwhile, [`ControlError::Damaged`] if it cannot be understood.
+    pub fn spec(&self) -> Result<SessionSpec, ControlError> {
+        match read_spec(&self.dir()?) {
+            Err(ControlError::Dir(error)) => Err(self.missing_or(error)),
+            spec => spec,
+        }
+    }
+
+    /// Changes what is wanted of it, and says so to all processes: the generation that this makes. `what` stands in the session's log.
+    /// Others who change it at the same time wait; nobody sees a part of it. Where nothing changes, nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// Those of `change`, with which nothing is changed; [`ControlError::Spec`] if the session cannot be like that; and as
+    /// [`NamedSession::spec`].
+    pub fn change(
+        &self,
+        what: &str,
+        change: impl FnOnce(&mut SessionSpec) -> Result<(), ControlError>,
+    ) -> Result<u64, ControlError> {
+        let lock = self.controller.lock()?;
+        let mut spec = self.spec()?;
+        if super::destroyed(&spec) {
+            return Err(self.no_session());
+        }
+        let before = spec.clone();
+        change(&mut spec)?;
+        if spec != before {
+            spec.generation = before.generation + 1;
+            spec.check().map_err(|error| ControlError::Spec { session: self.name.clone(), error })?;
+            put(&self.dir()?, &spec, what)?;
+        }
+        drop(lock);
+        self.controller.ring_all("");
+        Ok(spec.generation)
+    }
+
+    /// What the processes did for it, those that have ended included, by process.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::NoSession`] if it was removed meanwhile.
+    pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
+        let acks = match self.dir()?.open_subdir(ACKS) {
+            Ok(acks) => acks,
+            // Nobody has answered yet.
+            Err(error) if error.is_missing() => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let names = acks.names().map_err(|error| acks.failed("read", "", error))?;
+        let whole = names.into_iter().filter(|name| !name.starts_with('.'));
+        let mut found: Vec<Ack> = whole.filter_map(|name| app::read_json(&acks, &name).ok()).collect();
+        found.sort_by_key(|ack| ack.process);
+        Ok(found)
+    }
+
+    /// Who changed what: lines of text.
+    ///
+    /// # Errors
+    ///
+    /// As [`NamedSession::spec`].
+    pub fn log(&self) -> Result<String, ControlError> {
+        let dir = self.dir()?;
+        let bytes =
+            dir.read_file(LOG, u64::MAX - 1).map_err(|error| self.missing_or(dir.failed("read", LOG, error)))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    pub(super) fn no_session(&self) -> ControlError {
+        let names = "it was removed meanwhile".to_owned();
+        ControlError::NoSession { name: self.name.clone(), names }
+    }
+
+    fn missing_or(&self, error: DirError) -> ControlError {
+        if error.is_missing() { self.no_session() } else { error.into() }
+    }
+}
+
+/// Writes a session down. The caller has the sessions locked.
+pub(super) fn put(dir: &PrivateDir, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
+    let line = log_line(spec.generation, what);
+    let logged = dir.append_file(LOG).and_then(|mut log| log.write_all(line.as_bytes()));
+    logged.map_err(|error| dir.failed("write", LOG, error))?;
+    let written = dir.replace(SESSION, spec.to_toml().as_bytes());
+    Ok(written.map_err(|error| dir.failed("write", SESSION, error))?)
+}
+
+/// Seconds since 1970, generation, user, process, and what was done.
+fn log_line(generation: u64, what: &str) -> String {
+    let time = clock_gettime(ClockId::Realtime);
+    let user = rustix::process::geteuid().as_raw();
+    let process = ProcessKey::of_this_process();
+    let what = what.replace(['\n', '\r'], " ");
+    format!(
+        "{}.{:03} generation {generation} user {user} process {process}: {what}\n",
+        time.tv_sec,
+        time.tv_nsec / 1_000_000
+    )
+}

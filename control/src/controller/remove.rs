@@ -1,0 +1,69 @@
+//! The end of a session.
+
+use super::{Application, ControlError, Controller, NamedSession};
+use crate::ack::Ack;
+use crate::app::{ACKS, LOG, SESSION};
+use crate::spec::State;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What is left of a session.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Removed {
+    /// What the processes did for it.
+    pub acks: Vec<Ack>,
+    /// Processes that have not ended it yet: stopped, or slow. They will when they go on.
+    pub silent: Vec<Application>,
+    /// Directories with rings of processes that died, which stay.
+    pub dead: Vec<PathBuf>,
+}
+
+impl NamedSession<'_> {
+    /// Ends the session in all processes, for which it waits for `timeout` at most, and removes it. Traces of its sinks stay; and, unless
+    /// they are to be removed, too (`rings_of_dead`), the rings of processes that died.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, or cannot be removed. A session that is damaged can be destroyed as well.
+    pub fn destroy(&self, timeout: Duration, rings_of_dead: bool) -> Result<Removed, ControlError> {
+        let mut removed = Removed::default();
+        let ended = self.change("destroy", |spec| {
+            spec.state = State::Destroyed;
+            // Others leave it alone for as long as this one waits.
+            spec.end_with_this_process();
+            Ok(())
+        });
+        match ended {
+            Ok(generation) => {
+                let waited = self.wait(generation, timeout)?;
+                (removed.acks, removed.silent) = (waited.acks, waited.silent);
+            }
+            // What nobody understands nobody records for. Agents see that it is gone.
+            Err(ControlError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        removed.dead = self.controller.remove(self.name(), rings_of_dead)?;
+        self.controller.ring_all("");
+        Ok(removed)
+    }
+}
+
+impl Controller {
+    /// Removes the files of a session; the directories that stay.
+    pub(super) fn remove(&self, name: &str, rings_of_dead: bool) -> Result<Vec<PathBuf>, ControlError> {
+        let _lock = self.lock()?;
+        let dir = self.sessions.open_subdir(name)?;
+        // It is no session from here on, and whoever makes one of that name begins anew.
+        for file in [SESSION, LOG] {
+            dir.remove_file(file);
+            dir.remove_file(&format!(".{file}.new"));
+        }
+        if let Ok(acks) = dir.open_subdir(ACKS) {
+            dir.remove_with_files(ACKS, &acks);
+        }
+        let dead = crate::session_dir::remove_dead(&dir, if rings_of_dead { 0 } else { usize::MAX });
+        self.sessions.remove_empty(name);
+        Ok(dead)
+    }
+}

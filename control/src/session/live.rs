@@ -1,0 +1,127 @@
+//! The events of a running session: which it knows, and which of them are on.
+//!
+//! An event that was on once keeps its id, and its place in the metadata, for as long as the session runs.
+
+use super::{PlannedEvent, SessionError};
+use crate::session_dir::ProcessDir;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use tracepoint::Marker;
+use tracepoint::channel::{EventId, OpenChannel};
+use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_sinks::{ChannelDescription, Drain, EventDescription, TraceInfo, ctf};
+
+/// An event that the trace knows.
+#[derive(Debug)]
+struct Known {
+    id: EventId,
+    markers: Vec<&'static Marker>,
+    /// One for each marker while it is on; else none.
+    subscriptions: Vec<Subscription>,
+}
+
+/// The events of a session, by their names in the trace.
+#[derive(Debug)]
+pub(super) struct LiveEvents {
+    trace: TraceInfo,
+    outputs: Vec<u8>,
+    known: BTreeMap<String, Known>,
+    descriptions: Vec<EventDescription>,
+}
+
+impl LiveEvents {
+    /// None, of a trace whose outputs are listed like this.
+    pub(super) const fn new(trace: TraceInfo, outputs: Vec<u8>) -> Self {
+        Self { trace, outputs, known: BTreeMap::new(), descriptions: Vec::new() }
+    }
+
+    /// Makes events known that are not yet: to the sinks, and to whoever reads the rings.
+    pub(super) fn describe(
+        &mut self,
+        events: &[PlannedEvent],
+        channel: &OpenChannel,
+        drain: &Mutex<Drain>,
+        dir: Option<&ProcessDir>,
+    ) -> Result<(), SessionError> {
+        let first = self.descriptions.len();
+        for PlannedEvent { name, markers } in events {
+            if !self.known.contains_key(name) {
+                let id = channel.add_event()?;
+                self.descriptions.push(EventDescription::of(markers[0], channel.class(), id, name.clone()));
+                self.known.insert(name.clone(), Known { id, markers: markers.clone(), subscriptions: Vec::new() });
+            }
+        }
+        let told = self.tell(first, channel, drain, dir);
+        if told.is_err() {
+            // Their ids are lost with them: sinks may know them.
+            for event in self.descriptions.drain(first..) {
+                self.known.remove(&event.name);
+            }
+        }
+        told
+    }
+
+    /// Tells of the descriptions from the one at `first` on.
+    fn tell(
+        &self,
+        first: usize,
+        channel: &OpenChannel,
+        drain: &Mutex<Drain>,
+        dir: Option<&ProcessDir>,
+    ) -> Result<(), SessionError> {
+        let new = &self.descriptions[first..];
+        if !new.is_empty() {
+            let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+            drain.describe(new).map_err(SessionError::Start)?;
+        }
+        let metadata = || ctf::metadata(&self.trace, &[ChannelDescription::of(channel)], &self.descriptions);
+        // At the start it is written in any case.
+        match dir {
+            Some(dir) if !new.is_empty() || first == 0 => Ok(dir.describe(&metadata(), &self.outputs)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Switches on all that are known.
+    pub(super) fn switch_all_on(&mut self, channel: &Arc<OpenChannel>) -> Result<(), SessionError> {
+        let names = self.known.keys().cloned().collect();
+        self.switch_on(&names, channel)
+    }
+
+    /// Switches all off, and waits until none of them is written any more.
+    pub(super) fn switch_all_off(&mut self) {
+        self.switch_off(&BTreeSet::new());
+    }
+
+    /// Switches on those of `events` that are off, and off those that are on and not among them. They are known.
+    pub(super) fn switch_to(
+        &mut self,
+        events: &[PlannedEvent],
+        channel: &Arc<OpenChannel>,
+    ) -> Result<(), SessionError> {
+        let wanted: BTreeSet<String> = events.iter().map(|event| event.name.clone()).collect();
+        self.switch_on(&wanted, channel)?;
+        self.switch_off(&wanted);
+        Ok(())
+    }
+
+    /// All of them, or none if it fails.
+    fn switch_on(&mut self, wanted: &BTreeSet<String>, channel: &Arc<OpenChannel>) -> Result<(), SessionError> {
+        let is_off = |(name, known): &(&String, &mut Known)| known.subscriptions.is_empty() && wanted.contains(*name);
+        let mut off: Vec<&mut Known> = self.known.iter_mut().filter(is_off).map(|(_, known)| known).collect();
+        let subscribers = off.iter().flat_map(|known| {
+            let subscriber = |marker: &&'static Marker| (*marker, Subscriber::record(Arc::clone(channel), known.id));
+            known.markers.iter().map(subscriber)
+        });
+        let mut subscriptions = Subscription::start_all(subscribers)?.into_iter();
+        for known in &mut off {
+            known.subscriptions = subscriptions.by_ref().take(known.markers.len()).collect();
+        }
+        Ok(())
+    }
+
+    fn switch_off(&mut self, wanted: &BTreeSet<String>) {
+        let others = self.known.iter_mut().filter(|(name, _)| !wanted.contains(*name));
+        Subscription::end_all(others.flat_map(|(_, known)| std::mem::take(&mut known.subscriptions)).collect());
+    }
+}

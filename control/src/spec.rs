@@ -1,0 +1,262 @@
+//! What is wanted of a session: `session.toml`, which controllers write and agents read.
+//!
+//! `docs/sessions.md` describes the file.
+
+mod channel;
+mod error;
+mod owner;
+mod rule;
+mod select;
+#[cfg(test)]
+mod tests;
+
+pub use channel::{ChannelSpec, Limits};
+pub use error::SpecError;
+pub(crate) use owner::Owner;
+pub(crate) use rule::RuleEntry;
+pub use rule::{Rule, RuleError};
+pub(crate) use select::{Candidate, select};
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use toml::{Table, Value};
+use tracepoint::channel::Policy;
+use uuid::Uuid;
+
+const FORMAT: &str = "tracepoint-session";
+const VERSION: i64 = 1;
+/// The longest file, in bytes, and the most rules in it.
+pub(crate) const MAX_SIZE: u64 = 4 << 20;
+const MAX_RULES: usize = 10_000;
+
+/// Whether a session records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum State {
+    /// Its events are on.
+    Active,
+    /// They are off.
+    #[default]
+    Stopped,
+    /// It is about to be removed.
+    Destroyed,
+}
+
+/// Where the packets of a session go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SinkSpec {
+    /// In which format: `ctf`.
+    pub kind: String,
+    /// The absolute path of a directory, in which each process makes one of its own.
+    pub path: PathBuf,
+    /// How many bytes a process writes at most; what is beyond is lost, and counted.
+    #[serde(default = "SinkSpec::default_size")]
+    pub max_size: u64,
+}
+
+impl SinkSpec {
+    /// A CTF directory for each process, in the directory at the absolute path `path`; 1 GiB for each.
+    pub fn ctf(path: impl Into<PathBuf>) -> Self {
+        Self { kind: "ctf".to_owned(), path: path.into(), max_size: Self::default_size() }
+    }
+
+    const fn default_size() -> u64 {
+        1 << 30
+    }
+}
+
+/// What is wanted of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SessionSpec {
+    /// Tells sessions apart that had the same name, one after the other.
+    pub id: String,
+    /// One more with each change.
+    pub generation: u64,
+    /// Whether it records.
+    pub state: State,
+    /// Only processes take part that have this in `TRACEPOINT_TAG`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// The process with which it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<Owner>,
+    /// The channel, of which each process opens one.
+    pub channel: ChannelSpec,
+    /// Bounds on what it takes.
+    pub limits: Limits,
+    /// Where the packets go. Without a sink they stay in the rings.
+    #[serde(rename = "sink")]
+    pub sinks: Vec<SinkSpec>,
+    /// Which events are recorded.
+    #[serde(rename = "rule")]
+    pub(crate) rules: Vec<RuleEntry>,
+}
+
+/// The file, its format and version aside, with rules that are not looked at yet.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    id: String,
+    generation: u64,
+    state: State,
+    owner: Option<Owner>,
+    tag: Option<String>,
+    #[serde(default)]
+    channel: ChannelSpec,
+    #[serde(default)]
+    limits: Limits,
+    #[serde(default, rename = "sink")]
+    sinks: Vec<SinkSpec>,
+    #[serde(default, rename = "rule")]
+    rules: Vec<Table>,
+}
+
+impl SessionSpec {
+    /// A session that is stopped, with no rule and no sink.
+    pub fn new() -> Self {
+        Self { id: Uuid::new_v4().to_string(), generation: 1, ..Self::default() }
+    }
+
+    /// The rules, in their order. An error in place of one that this version does not know.
+    pub fn rules(&self) -> impl Iterator<Item = Result<&Rule, &RuleError>> {
+        self.rules.iter().map(|entry| entry.rule.as_ref())
+    }
+
+    /// Adds a rule, unless there is an equal one: whether it was added.
+    ///
+    /// # Errors
+    ///
+    /// If the rule does not read as one, or there are 10,000 already.
+    pub fn add_rule(&mut self, rule: &Rule) -> Result<bool, SpecError> {
+        let entry = RuleEntry::new(rule).map_err(SpecError::Rule)?;
+        if self.rules.contains(&entry) {
+            return Ok(false);
+        }
+        if self.rules.len() >= MAX_RULES {
+            return Err(SpecError::TooManyRules { most: MAX_RULES });
+        }
+        self.rules.push(entry);
+        Ok(true)
+    }
+
+    /// Removes the rules that say what `rule` says: how many there were.
+    pub fn remove_rule(&mut self, rule: &Rule) -> usize {
+        let before = self.rules.len();
+        self.rules.retain(|entry| entry.rule.as_ref() != Ok(rule));
+        before - self.rules.len()
+    }
+
+    /// The session ends with this process, however that ends.
+    pub fn end_with_this_process(&mut self) {
+        self.owner = Some(Owner::this_process());
+    }
+
+    /// Whether a process with this tag takes part.
+    pub(crate) fn is_for(&self, tag: Option<&str>) -> bool {
+        self.tag.is_none() || self.tag.as_deref() == tag
+    }
+
+    /// Whether its files can be removed: nobody is there who waits for what processes say at its end.
+    pub(crate) fn is_left_behind(&self) -> bool {
+        match self.owner.filter(Owner::is_comparable) {
+            Some(owner) => owner.is_gone(),
+            None => self.state == State::Destroyed,
+        }
+    }
+
+    /// Whether it is, or is as good as, destroyed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == State::Destroyed || self.owner.is_some_and(|owner| owner.is_gone())
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        let mut table = Table::new();
+        table.insert("format".to_owned(), FORMAT.into());
+        table.insert("version".to_owned(), VERSION.into());
+        // Texts, numbers of 63 bits (`check`) and tables of them: TOML can hold all that is here.
+        if let Ok(Value::Table(rest)) = Value::try_from(self) {
+            table.extend(rest);
+        }
+        toml::to_string(&table).unwrap_or_default()
+    }
+
+    /// Reads a file. A rule that is not understood is an entry of its own, and no error.
+    ///
+    /// # Errors
+    ///
+    /// If it is longer than 4 MiB, is not TOML, of another format or a newer version, or has something that is not understood.
+    pub fn parse(bytes: &[u8]) -> Result<Self, SpecError> {
+        if bytes.len() as u64 > MAX_SIZE {
+            return Err(SpecError::malformed("it is longer than 4 MiB"));
+        }
+        let text = str::from_utf8(bytes).map_err(SpecError::malformed)?;
+        let mut table: Table = text.parse().map_err(SpecError::malformed)?;
+        if table.remove("format").as_ref().and_then(Value::as_str) != Some(FORMAT) {
+            return Err(SpecError::malformed(format!("its `format` is not \"{FORMAT}\"")));
+        }
+        match table.remove("version").as_ref().and_then(Value::as_integer) {
+            Some(VERSION) => {}
+            Some(version) if version > VERSION => return Err(SpecError::Newer { version, known: VERSION }),
+            _ => return Err(SpecError::malformed("it has no `version`")),
+        }
+        let raw: Raw = table.try_into().map_err(SpecError::malformed)?;
+        if raw.rules.len() > MAX_RULES {
+            return Err(SpecError::TooManyRules { most: MAX_RULES });
+        }
+        let Raw { id, generation, state, owner, tag, channel, limits, sinks, rules } = raw;
+        let rules = rules.into_iter().map(RuleEntry::read).collect();
+        let spec = Self { id, generation, state, tag, owner, channel, limits, sinks, rules };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Id and generation of a file that need not be understood otherwise.
+    pub(crate) fn identify(bytes: &[u8]) -> Option<(String, u64)> {
+        let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
+        let id = table.get("id")?.as_str()?.to_owned();
+        Some((id, table.get("generation")?.as_integer()?.try_into().ok()?))
+    }
+
+    /// The same for whoever changes the file: all of it is understood.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionSpec::parse`], and if a rule is not understood.
+    pub fn parse_strictly(bytes: &[u8]) -> Result<Self, SpecError> {
+        let spec = Self::parse(bytes)?;
+        let unknown = spec.rules().find_map(Result::err).cloned();
+        unknown.map_or(Ok(spec), |error| Err(SpecError::Rule(error)))
+    }
+
+    /// Whether it can be: what is in it is known, and fits together.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), SpecError> {
+        for sink in &self.sinks {
+            if sink.kind != "ctf" {
+                let kind = &sink.kind;
+                return Err(SpecError::malformed(format!("a sink of the kind `{kind}` is not known; there is `ctf`")));
+            }
+            if !sink.path.is_absolute() || sink.path.to_str().is_none() {
+                let path = sink.path.display();
+                return Err(SpecError::malformed(format!("the path of a sink is not absolute, or no text: `{path}`")));
+            }
+        }
+        if self.sinks.is_empty() && self.channel.policy != Policy::Overwrite.name() {
+            let text = "without a sink, events stay in the rings, and there must be room for the newest: the policy is `overwrite`";
+            return Err(SpecError::malformed(text));
+        }
+        let beyond = |number: u64| i64::try_from(number).is_err();
+        if self.sinks.iter().any(|sink| beyond(sink.max_size)) || beyond(self.limits.memory_cap) {
+            return Err(SpecError::malformed("a size is beyond 63 bits"));
+        }
+        self.channel.check().map_err(SpecError::malformed)
+    }
+}

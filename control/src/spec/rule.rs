@@ -1,0 +1,108 @@
+//! A rule of a session that is controlled from outside: which events, in which processes.
+
+use crate::process::ProcessKey;
+use crate::rule::{BadRule, LevelRule, NameRule};
+use glob::Pattern;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+/// Which events are recorded, or left out, in which processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Rule {
+    /// A pattern for `provider:name`; one that begins with `!` leaves out what it matches.
+    pub event: String,
+    /// Only events of these levels: `<=info`, `==err`, `>=debug`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<String>,
+    /// Only in programs whose path, or the last part of it, matches this pattern.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exe: Option<String>,
+    /// Only in this process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessKey>,
+}
+
+impl Rule {
+    /// The rule that takes in, or with `!` leaves out, what matches `event`, in all processes.
+    pub fn new(event: impl Into<String>) -> Self {
+        Self { event: event.into(), ..Self::default() }
+    }
+}
+
+/// A rule is not understood.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the rule `{rule}` cannot be understood: {reason}")]
+#[non_exhaustive]
+pub struct RuleError {
+    /// The rule, as far as there is one.
+    pub rule: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// What stands in the file, whether it is understood or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RuleEntry {
+    /// As text: a table that has a number in it which is none is not equal to itself.
+    table: String,
+    pub(crate) rule: Result<Rule, RuleError>,
+}
+
+impl RuleEntry {
+    /// A rule that is understood.
+    pub(super) fn new(rule: &Rule) -> Result<Self, RuleError> {
+        Compiled::new(rule)?;
+        // Texts alone: there is nothing that a table could not hold.
+        Ok(Self::read(Table::try_from(rule).unwrap_or_default()))
+    }
+
+    pub(super) fn read(table: Table) -> Self {
+        let text = toml::to_string(&table).unwrap_or_default();
+        let event = table.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let bad = |error: toml::de::Error| RuleError { rule: event, reason: error.message().to_owned() };
+        let rule = table.try_into().map_err(bad).and_then(|rule| Compiled::new(&rule).map(|_| rule));
+        Self { table: text, rule }
+    }
+}
+
+impl Serialize for RuleEntry {
+    /// As it was read, so that nothing is lost of what is not understood.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.table.parse::<Table>().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// A rule, ready to be asked.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) name: NameRule,
+    pub(super) level: Option<LevelRule>,
+    exe: Option<Pattern>,
+    process: Option<ProcessKey>,
+}
+
+impl Compiled {
+    pub(super) fn new(rule: &Rule) -> Result<Self, RuleError> {
+        let bad = |BadRule { text, reason }: BadRule| RuleError { rule: text, reason };
+        let exe = |pattern: &String| {
+            let reason =
+                |error: glob::PatternError| format!("`{pattern}` is no pattern for executables: {}", error.msg);
+            Pattern::new(pattern).map_err(|error| RuleError { rule: rule.event.clone(), reason: reason(error) })
+        };
+        Ok(Self {
+            name: NameRule::parse(&rule.event).map_err(bad)?,
+            level: rule.level.as_deref().map(LevelRule::parse).transpose().map_err(bad)?,
+            exe: rule.exe.as_ref().map(exe).transpose()?,
+            process: rule.process,
+        })
+    }
+
+    /// Whether the rule counts for this process.
+    pub(super) fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
+        let last = exe.rsplit('/').next().unwrap_or(exe);
+        self.process.is_none_or(|wanted| wanted == process)
+            && self.exe.as_ref().is_none_or(|pattern| pattern.matches(exe) || pattern.matches(last))
+    }
+}

@@ -1,0 +1,133 @@
+//! The process that is controlled, and the place where it is.
+
+use crate::common::{Other, again, memory_place, part, ready, until_ready};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::Duration;
+use tempfile::TempDir;
+use tracepoint_control::{Ack, Agent, Controller, NamedSession, Rule, RunDir, SessionSpec, SinkSpec, State};
+
+tracepoint::define_trace! {
+    provider = "traced";
+
+    /// Comes again and again.
+    #[level(Info)]
+    pub tick(n: u64, half: u32) { n: u64 = n, half: hex u32 = half }
+
+    /// Comes with it.
+    #[level(Debug)]
+    pub tock(n: u64) if n % 2 == 0 { n: u64 = n }
+
+    /// Nothing to record.
+    pub bare(n: u64);
+}
+
+/// No command waits longer for a process that is well.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// In the process that a test starts: fires events until it is told to end. `false` in the test itself.
+pub(crate) fn is_traced() -> bool {
+    if part() != "traced" {
+        return false;
+    }
+    let agent = Agent::start();
+    if let Err(error) = &agent {
+        println!("{error}");
+    }
+    let stop = AtomicBool::new(false);
+    scope(|scope| {
+        scope.spawn(|| {
+            for n in 0.. {
+                tracepoint::trace!(tick(n, (n / 2) as u32));
+                tracepoint::trace!(tock(n));
+                tracepoint::trace!(bare(n));
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                sleep(Duration::from_micros(200));
+            }
+        });
+        ready();
+        stop.store(true, Ordering::Relaxed);
+    });
+    true
+}
+
+/// A run directory of a test's own, and a controller.
+pub(crate) struct Place {
+    pub(crate) temp: TempDir,
+    pub(crate) controller: Controller,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let temp = memory_place();
+        let run_dir = RunDir::at(&temp.path().join("run")).expect("a run directory");
+        Self { temp, controller: Controller::at(run_dir).expect("a controller") }
+    }
+
+    pub(crate) fn run_dir(&self) -> PathBuf {
+        self.temp.path().join("run")
+    }
+
+    /// Where a session's traces go.
+    pub(crate) fn out(&self, session: &str) -> PathBuf {
+        self.temp.path().join("out").join(session)
+    }
+
+    /// Starts a process of `test` that fires.
+    pub(crate) fn start(&self, test: &str) -> Other {
+        until_ready(again(test, "traced").env("TRACEPOINT_RUN_DIR", self.run_dir()))
+    }
+
+    /// A session that is active, with these rules, and a CTF directory for each process.
+    pub(crate) fn record(&self, name: &str, rules: &[&str]) -> NamedSession<'_> {
+        self.controller.create(name, &spec(rules, &[SinkSpec::ctf(self.out(name))])).expect("a session")
+    }
+
+    /// What all processes say, when they have.
+    pub(crate) fn acks(&self, session: &NamedSession<'_>) -> Vec<Ack> {
+        let generation = session.spec().expect("a session").generation;
+        let waited = session.wait(generation, PATIENCE).expect("acknowledgements");
+        assert!(waited.silent.is_empty(), "{:?}", waited.silent);
+        let silent = self.controller.refresh(PATIENCE).expect("an answer");
+        assert!(silent.is_empty(), "{silent:?}");
+        session.acks().expect("acknowledgements")
+    }
+
+    /// Waits until each process has recorded `events` more.
+    pub(crate) fn until_recorded(&self, session: &NamedSession<'_>, events: u64) -> Vec<Ack> {
+        let before: Vec<u64> = self.acks(session).iter().map(|ack| ack.counters.recorded).collect();
+        loop {
+            let acks = self.acks(session);
+            if acks.iter().zip(&before).all(|(ack, before)| ack.counters.recorded >= before + events) {
+                return acks;
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What is on in the processes.
+    pub(crate) fn on(&self) -> Vec<String> {
+        assert!(self.controller.refresh(PATIENCE).expect("an answer").is_empty());
+        let processes = self.controller.processes().expect("processes");
+        processes.iter().flat_map(|process| process.status().expect("a status").on).collect()
+    }
+}
+
+/// A session that is active.
+pub(crate) fn spec(rules: &[&str], sinks: &[SinkSpec]) -> SessionSpec {
+    let mut spec = SessionSpec::new();
+    spec.state = State::Active;
+    spec.sinks = sinks.to_vec();
+    for rule in rules {
+        spec.add_rule(&Rule::new(*rule)).expect("a rule");
+    }
+    spec
+}
+
+/// The traces below a directory.
+pub(crate) fn traces(dir: &Path) -> Vec<PathBuf> {
+    crate::common::names(dir).iter().map(|name| dir.join(name)).collect()
+}
