@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::io;
-use tracepoint_control::{Session, sinks::CtfSink};
+use tracepoint_control::{Agent, Session, sinks::CtfSink};
 use tracepoint_reader::Trace;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 
@@ -42,6 +42,9 @@ fn probe_sched_switch(prev: &Task, next: &Task) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // The program can be controlled from outside while this lives (`tracectl list`); it goes on without.
+    let _agent = Agent::start().inspect_err(|error| eprintln!("{error}")).ok();
+
     let (idle, shell) = (Task { pid: 0, state: 0 }, Task { pid: 4711, state: 1 });
     switch(&idle, &shell); // off: nobody sees this one
 

@@ -5,6 +5,7 @@ use anstyle::{AnsiColor, Style};
 use std::io;
 use std::process::ExitCode;
 use thiserror::Error;
+use tracepoint_control::ControlError;
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::{ReadError, RecoverError};
 
@@ -12,9 +13,11 @@ use tracepoint_reader::{ReadError, RecoverError};
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  the trace is damaged, its books do not balance, or not all of it could be recovered or converted
+  1  the trace is damaged, its books do not balance, or not all of it could be recovered or converted; a process does not
+     answer, or cannot do what a session asks for
   2  the command line is wrong
-  3  there is no trace that could be read, or the output could not be written";
+  3  there is no trace that could be read, or the output could not be written; there is no such process or session, or nothing
+     matches a rule";
 
 /// A verb did what it was asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,12 @@ pub(crate) enum Failure {
     /// There is nothing to convert, or no place for it.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// A session or a process is not there, or not as it should be.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// What was asked for does not make sense just now.
+    #[error("{0}")]
+    Senseless(String),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),

@@ -1,4 +1,4 @@
-//! The command line of tracepoint: looks at what was recorded, and checks that the books balance.
+//! The command line of tracepoint: records running processes, looks at what was recorded, and checks that the books balance.
 //!
 //! Each verb has its file. A verb writes data to the standard output and returns how it ended; what there is to say about it
 //! goes to the standard error.
@@ -8,9 +8,13 @@
 mod convert;
 mod dt;
 mod failure;
+mod list;
 mod output;
 mod progress;
+mod record;
 mod recover;
+mod session;
+mod units;
 mod verify;
 mod view;
 
@@ -18,7 +22,7 @@ use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use std::process::ExitCode;
 
-/// Looks at what tracepoint recorded, and checks that the books balance.
+/// Records running processes, looks at what was recorded, and checks that the books balance.
 #[derive(Debug, Parser)]
 #[command(
     name = "tracectl",
@@ -34,6 +38,18 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    List(list::List),
+    Record(record::Record),
+    Create(session::create::Create),
+    Enable(session::enable::Enable),
+    Disable(session::disable::Disable),
+    Start(session::state::Start),
+    Stop(session::state::Stop),
+    Snapshot(session::snapshot::Snapshot),
+    Status(session::status::Status),
+    Save(session::save::Save),
+    Load(session::load::Load),
+    Destroy(session::destroy::Destroy),
     View(view::View),
     Verify(verify::Verify),
     Recover(recover::Recover),
@@ -43,6 +59,18 @@ enum Verb {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().verb {
+        Verb::List(list) => list.run(),
+        Verb::Record(record) => record.run(),
+        Verb::Create(create) => create.run(),
+        Verb::Enable(enable) => enable.run(),
+        Verb::Disable(disable) => disable.run(),
+        Verb::Start(start) => start.run(),
+        Verb::Stop(stop) => stop.run(),
+        Verb::Snapshot(snapshot) => snapshot.run(),
+        Verb::Status(status) => status.run(),
+        Verb::Save(save) => save.run(),
+        Verb::Load(load) => load.run(),
+        Verb::Destroy(destroy) => destroy.run(),
         Verb::View(view) => view.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Recover(recover) => recover.run(),

@@ -34,12 +34,20 @@ pub(crate) struct Recover {
     /// Write one JSON object: `path`, `output`, `complete`, `processes` and `failed`
     #[arg(long)]
     json: bool,
+    /// Processes may run
+    #[arg(skip)]
+    snapshot: bool,
 }
 
 const HEADING: Style = Style::new().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default().bold();
 
 impl Recover {
+    /// The same of a session whose processes run: that they do is no fault.
+    pub(crate) const fn snapshot(directory: PathBuf, output: PathBuf, json: bool) -> Self {
+        Self { directory, output, json, snapshot: true }
+    }
+
     pub(crate) fn run(&self) -> Ended {
         let mut bar = Bar::new();
         let recovered = recover_with(&self.directory, &self.output, |progress| {
@@ -63,7 +71,7 @@ impl Recover {
         for process in &recovered.failed {
             failure::say_error(&process.reason);
         }
-        if recovered.is_complete() {
+        if recovered.is_complete() || (self.snapshot && recovered.failed.is_empty()) {
             return Ok(Outcome::Well);
         }
         let path = self.directory.display();

@@ -89,10 +89,10 @@ pub struct SessionSpec {
     /// Bounds on what it takes.
     pub limits: Limits,
     /// Where the packets go. Without a sink they stay in the rings.
-    #[serde(rename = "sink")]
+    #[serde(rename = "sink", skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<SinkSpec>,
     /// Which events are recorded.
-    #[serde(rename = "rule")]
+    #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<RuleEntry>,
 }
 
@@ -148,6 +148,12 @@ impl SessionSpec {
         let before = self.rules.len();
         self.rules.retain(|entry| entry.rule.as_ref() != Ok(rule));
         before - self.rules.len()
+    }
+
+    /// A session that is as this one, and another one.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self { id: Uuid::new_v4().to_string(), generation: 1, owner: None, ..self.clone() }
     }
 
     /// The session ends with this process, however that ends.

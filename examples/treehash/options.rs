@@ -1,7 +1,7 @@
 //! The command line.
 
 use clap::Parser;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 /// Hashes every regular file of a directory tree and records itself doing it
@@ -21,6 +21,7 @@ Examples:
   cargo run --release --example treehash -- --out /tmp/trace ~/src
   cargo run --release --example treehash -- --dt /tmp/newest.dt --dt-slots 8 ~/src
   cargo run --release --example treehash -- --off ~/src
+  cargo run --release --example treehash -- --off --repeat 1000 ~/src   # and from outside: tracectl record -e 'treehash:*'
 
 Memory of the recording: one ring of 4 MiB for each thread, and for two more: 40 MiB for 8 threads.
 
@@ -51,6 +52,9 @@ pub struct Options {
     /// Record nothing: the same work with all tracepoints off, to compare
     #[arg(long, conflicts_with_all = ["out", "dt"])]
     pub off: bool,
+    /// Hash it so many times, one after the other
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub repeat: NonZeroU64,
     /// Report in one JSON object
     #[arg(long)]
     pub json: bool,

@@ -21,6 +21,19 @@ pub struct Totals {
     pub problems: [u64; Problem::ALL.len()],
 }
 
+impl Totals {
+    /// Adds what was done in another walk.
+    pub fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.directories += other.directories;
+        self.links += other.links;
+        for (sum, problems) in self.problems.iter_mut().zip(other.problems) {
+            *sum += problems;
+        }
+    }
+}
+
 /// The counters, and the bar on the standard error: only where that is a terminal.
 #[derive(Debug)]
 pub struct Progress {

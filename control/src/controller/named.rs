@@ -96,6 +96,15 @@ impl<'a> NamedSession<'a> {
         Ok(found)
     }
 
+    /// The directories of processes that died, with what they left in their rings.
+    ///
+    /// # Errors
+    ///
+    /// As [`NamedSession::spec`].
+    pub fn rings_of_dead(&self) -> Result<Vec<PathBuf>, ControlError> {
+        Ok(crate::session_dir::remove_dead(&self.dir()?, usize::MAX))
+    }
+
     /// Who changed what: lines of text.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use crate::process::ProcessKey;
 use crate::rule::{BadRule, LevelRule, NameRule};
 use glob::Pattern;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use toml::{Table, Value};
 
 /// Which events are recorded, or left out, in which processes.
@@ -28,6 +29,20 @@ impl Rule {
     /// The rule that takes in, or with `!` leaves out, what matches `event`, in all processes.
     pub fn new(event: impl Into<String>) -> Self {
         Self { event: event.into(), ..Self::default() }
+    }
+}
+
+impl fmt::Display for Rule {
+    /// As it is written on the command line of `tracectl`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.event)?;
+        if let Some(level) = &self.level {
+            write!(f, " --level '{level}'")?;
+        }
+        if let Some(exe) = &self.exe {
+            write!(f, " --exe '{exe}'")?;
+        }
+        self.process.map_or(Ok(()), |process| write!(f, " -p {}", process.pid))
     }
 }
 

@@ -1,0 +1,191 @@
+//! `tracectl record`: records running processes, or a command, until it is enough.
+
+mod end;
+mod live;
+mod report;
+
+use crate::failure::{self, Failure};
+use crate::session::{Reach, RuleArguments, add, insist, tell_silent};
+use crate::{Ended, output, units};
+use clap::Args;
+use end::End;
+use live::LiveLine;
+use report::Report;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+use tracepoint_control::{ControlError, Controller, Counters, NamedSession, SessionSpec, SinkSpec, State};
+
+/// How often the processes are asked how far they are.
+const LOOK: Duration = Duration::from_millis(500);
+/// How often it is looked whether it is enough.
+const TICK: Duration = Duration::from_millis(20);
+/// Of how many processes that die what they recorded is recovered.
+const KEEP_DEAD: usize = 64;
+/// How long the processes are waited for at the end, at least.
+const END: Duration = Duration::from_secs(10);
+
+/// Records running processes, or a command, into CTF traces
+///
+/// Until Ctrl-C, or until the time is over, the size is reached, or the process or command has ended; then all is switched off again. Each
+/// process writes a trace of its own in the output directory. Of a process that dies meanwhile, what it had recorded is recovered.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl record -e 'sched:*' -p 4242 --duration 10s -o /tmp/trace
+  tracectl record -e 'net:*' -e '!net:idle' --level '<=info'
+  tracectl record -e '*' -o /tmp/trace -- ./server --port 80
+
+{}", failure::EXIT_CODES))]
+pub(crate) struct Record {
+    #[command(flatten)]
+    rules: RuleArguments,
+    /// Where the traces go: a directory that is empty, or does not exist [default: tracepoint-PID, in the current one]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// For how long [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+    /// How much is written, by all processes together; looked at twice a second, and a bound for each process
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
+    max_size: u64,
+    /// The size of a thread's ring
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
+    ring_size: u64,
+    /// Rules may match nothing that is there now
+    #[arg(long)]
+    wait: bool,
+    /// Write one JSON object about what was recorded
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reach: Reach,
+    /// Record this command, and what it starts
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "wait"])]
+    command: Vec<String>,
+}
+
+impl Record {
+    pub(crate) fn run(&self) -> Ended {
+        let controller = self.rules.controller()?;
+        let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
+        let rules = self.rules.rules(&controller, &["*"])?;
+        let name = format!("record-{}", std::process::id());
+        let out = self.output()?;
+        let mut spec = self.spec(&out);
+        add(&mut spec, &name, &rules)?;
+        if !self.wait && self.command.is_empty() {
+            insist(&controller, &spec, &rules)?;
+        }
+        // Before anything is switched on, so that Ctrl-C never leaves anything on.
+        let mut end = End::new(self.duration, process)?;
+        make_output(&out)?;
+        let session = controller.create(&name, &spec)?;
+        let recorded = self.record(&controller, &session, &spec, &mut end);
+        let report = recorded.and_then(|child| {
+            let report = report::finish(&session, &out, self.reach.timeout.max(END))?;
+            Ok((report, child))
+        });
+        // Whatever happened, nothing stays on; and what is empty need not stay.
+        let (report, child) = report.inspect_err(|_| {
+            let _ = session.destroy(self.reach.timeout, false);
+            let _ = fs::remove_dir(&out);
+        })?;
+        self.tell(&report, &out)?;
+        if let Some(mut child) = child {
+            if report.processes() == 0 {
+                output::note(
+                    "no process took part: a program becomes traceable by `let _agent = tracepoint_control::Agent::start();` in \
+                     its `main`",
+                );
+            }
+            if child.try_wait()?.is_none() {
+                output::note(&format!("the command goes on, as process {}", child.id()));
+            }
+        }
+        Ok(report.outcome())
+    }
+
+    /// The directory, as a path that means the same to the processes.
+    fn output(&self) -> Result<PathBuf, Failure> {
+        let default = || PathBuf::from(format!("tracepoint-{}", std::process::id()));
+        Ok(std::path::absolute(self.output.clone().unwrap_or_else(default))?)
+    }
+
+    fn spec(&self, out: &Path) -> SessionSpec {
+        let mut spec = SessionSpec::new();
+        spec.state = State::Active;
+        spec.end_with_this_process();
+        spec.limits.keep_dead = KEEP_DEAD;
+        spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        let mut sink = SinkSpec::ctf(out);
+        sink.max_size = self.max_size;
+        spec.sinks.push(sink);
+        if !self.command.is_empty() {
+            // Inherited by what it starts, and by nothing else.
+            spec.tag = Some(spec.id.clone());
+        }
+        spec
+    }
+
+    /// Records until it is enough; the command that was started, which has ended or is about to.
+    fn record(
+        &self,
+        controller: &Controller,
+        session: &NamedSession<'_>,
+        spec: &SessionSpec,
+        end: &mut End,
+    ) -> Result<Option<Child>, Failure> {
+        tell_silent(&session.wait(spec.generation, self.reach.timeout)?.silent);
+        let mut child = self.start(controller, spec)?;
+        let mut line = LiveLine::new();
+        let mut looked: Option<Instant> = None;
+        while !end.is_reached(child.as_mut(), TICK)? {
+            if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+                looked = Some(Instant::now());
+                controller.refresh(self.reach.timeout)?;
+                let counters = sum(session)?;
+                line.show(&counters);
+                if counters.bytes >= self.max_size {
+                    break;
+                }
+            }
+        }
+        line.clear();
+        Ok(child)
+    }
+
+    fn start(&self, controller: &Controller, spec: &SessionSpec) -> Result<Option<Child>, Failure> {
+        let [program, arguments @ ..] = &self.command[..] else { return Ok(None) };
+        let mut command = Command::new(program);
+        command.args(arguments).env("TRACEPOINT_RUN_DIR", std::path::absolute(controller.path())?);
+        command.envs(spec.tag.as_ref().map(|tag| ("TRACEPOINT_TAG", tag)));
+        let failed = |error| Failure::Senseless(format!("cannot start {program}: {error}"));
+        Ok(Some(command.spawn().map_err(failed)?))
+    }
+
+    fn tell(&self, report: &Report, out: &Path) -> std::io::Result<()> {
+        if self.json { report.write_json(out) } else { report.write_text(out) }
+    }
+}
+
+fn make_output(out: &Path) -> Result<(), Failure> {
+    let failed =
+        |error| Failure::Senseless(format!("cannot make {}: {error}; name another one by `-o`", out.display()));
+    fs::create_dir_all(out).map_err(failed)?;
+    if fs::read_dir(out).map_err(failed)?.next().is_some() {
+        let out = out.display();
+        return Err(Failure::Senseless(format!(
+            "{out} is not empty; name a new directory by `-o`, or remove what is in it"
+        )));
+    }
+    Ok(())
+}
+
+/// What all processes recorded so far.
+fn sum(session: &NamedSession<'_>) -> Result<Counters, ControlError> {
+    let mut sum = Counters::default();
+    session.acks()?.iter().for_each(|ack| sum.add(&ack.counters));
+    Ok(sum)
+}

@@ -1,0 +1,123 @@
+//! The verbs of named sessions, and what they share.
+
+pub(crate) mod create;
+pub(crate) mod destroy;
+pub(crate) mod disable;
+pub(crate) mod enable;
+pub(crate) mod load;
+pub(crate) mod save;
+pub(crate) mod snapshot;
+pub(crate) mod state;
+pub(crate) mod status;
+
+use crate::failure::{Failure, Outcome};
+use crate::{output, units};
+use clap::Args;
+use std::time::Duration;
+use tracepoint_control::{
+    Ack, AckState, Application, ControlError, Controller, NamedSession, Rule, RuleAck, SessionSpec,
+};
+
+/// Where the run directory is, and how long processes are waited for.
+#[derive(Debug, Args)]
+pub(crate) struct Reach {
+    /// How long processes are waited for that do not answer
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "2s")]
+    pub(crate) timeout: Duration,
+}
+
+/// Which events, in which processes.
+#[derive(Debug, Args)]
+pub(crate) struct RuleArguments {
+    /// Events: `provider:name`, with `*`, `?`, `[a-z]`; `!…` leaves out. May be given several times
+    #[arg(short = 'e', long = "event", value_name = "RULE")]
+    pub(crate) events: Vec<String>,
+    /// Only events of these levels: `<=info`, `==err`, `>=debug`
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) level: Option<String>,
+    /// Only in programs whose path, or its last part, matches
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exe: Option<String>,
+    /// Only in this process; its run directory is used, as it sees it
+    #[arg(short, long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+}
+
+impl RuleArguments {
+    /// The controller that can reach the process, or that of this user.
+    pub(crate) fn controller(&self) -> Result<Controller, ControlError> {
+        controller(self.pid)
+    }
+
+    /// The rules; those of `default` if there is none.
+    pub(crate) fn rules(&self, controller: &Controller, default: &[&str]) -> Result<Vec<Rule>, ControlError> {
+        let process = self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
+        let given = self.events.iter().map(String::as_str);
+        let default = default.iter().copied().filter(|_| self.events.is_empty());
+        let rule = |event: &str| {
+            let mut rule = Rule::new(event);
+            rule.level = self.level.clone().filter(|_| !event.starts_with('!'));
+            (rule.exe, rule.process) = (self.exe.clone(), process);
+            rule
+        };
+        Ok(given.chain(default).map(rule).collect())
+    }
+}
+
+/// The controller that can reach this process, or that of this user.
+pub(crate) fn controller(pid: Option<u32>) -> Result<Controller, ControlError> {
+    pid.map_or_else(Controller::find, Controller::of_process)
+}
+
+/// Adds rules to what is wanted of a session.
+pub(crate) fn add(spec: &mut SessionSpec, name: &str, rules: &[Rule]) -> Result<(), ControlError> {
+    let failed = |error| ControlError::Spec { session: name.to_owned(), error };
+    rules.iter().try_for_each(|rule| spec.add_rule(rule).map(drop).map_err(failed))
+}
+
+/// Fails if one of the rules matches nothing that is there.
+pub(crate) fn insist(controller: &Controller, spec: &SessionSpec, rules: &[Rule]) -> Result<(), Failure> {
+    let unmatched = controller.unmatched(spec)?;
+    let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event == unmatched.rule));
+    let told: Vec<_> = ours.map(ToString::to_string).collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    let text = "`tracectl list` shows what there is, and `--wait` records whatever comes";
+    Err(Failure::Senseless(format!("{}; {text}", told.join("; "))))
+}
+
+/// Waits until the processes have done what is wanted, and tells what they have not.
+pub(crate) fn settle(session: &NamedSession<'_>, generation: u64, timeout: Duration) -> Result<Outcome, Failure> {
+    let waited = session.wait(generation, timeout)?;
+    tell_silent(&waited.silent);
+    let complaints = waited.acks.iter().map(complain).fold(false, |any, one| any | one);
+    Ok(if waited.silent.is_empty() && !complaints { Outcome::Well } else { Outcome::Wanting })
+}
+
+/// Tells who has not answered.
+pub(crate) fn tell_silent(silent: &[Application]) {
+    for process in silent {
+        let info = process.info();
+        output::note(&format!(
+            "process {} ({}) has not acknowledged: it is stopped, or slow, and will do so when it goes on",
+            info.pid, info.name
+        ));
+    }
+}
+
+/// Tells what a process could not do; whether there was anything.
+fn complain(ack: &Ack) -> bool {
+    let who = format!("process {} ({})", ack.process.pid, ack.name);
+    if let Some(error) = &ack.error {
+        output::note(&format!("{who}: {error}"));
+    }
+    let mut unsupported = false;
+    for (index, rule) in ack.rules.iter().enumerate() {
+        if let Some(RuleAck::Unsupported(reason)) = rule {
+            output::note(&format!("{who} does not support rule {}: {reason}", index + 1));
+            unsupported = true;
+        }
+    }
+    unsupported || ack.state == AckState::Refused
+}

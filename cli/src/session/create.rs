@@ -1,0 +1,85 @@
+//! `tracectl create`: makes a session that has a name.
+
+use super::{Reach, RuleArguments, add, insist, settle};
+use crate::failure::{self, Outcome};
+use crate::{Ended, units};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use tracepoint_control::{SessionSpec, SinkSpec, State};
+
+/// What happens when a ring is full.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Policy {
+    /// New events are lost.
+    Discard,
+    /// The oldest packet is overwritten.
+    Overwrite,
+    /// New events wait for room, for 50 ms at most.
+    Wait,
+}
+
+/// Makes a session, for processes that run and those to come
+///
+/// With an output directory each process writes a CTF trace into it; without one the newest events stay in the rings of each thread,
+/// for `tracectl snapshot`. The session is stopped until `tracectl start`, unless `--start` is given.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl create flight -e 'sched:*' --start && sleep 10 && tracectl snapshot flight -o /tmp/flight
+  tracectl create errors -e '*' --level '<=err' -o /var/tmp/errors --wait
+
+{}", failure::EXIT_CODES))]
+pub(crate) struct Create {
+    /// Its name: up to 255 bytes, without `/`, not starting with a dot
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    rules: RuleArguments,
+    /// Where the processes write their traces: a directory, in which each makes one of its own
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// How much a process writes at most
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
+    max_size: u64,
+    /// What happens when a ring is full [default: discard with an output, overwrite without]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
+    /// The size of a thread's ring
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
+    ring_size: u64,
+    /// Start it at once
+    #[arg(long)]
+    start: bool,
+    /// Rules may match nothing that is there now
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    reach: Reach,
+}
+
+impl Create {
+    pub(crate) fn run(&self) -> Ended {
+        let controller = self.rules.controller()?;
+        let rules = self.rules.rules(&controller, &[])?;
+        let mut spec = SessionSpec::new();
+        spec.state = if self.start { State::Active } else { State::Stopped };
+        if let Some(output) = &self.output {
+            let mut sink = SinkSpec::ctf(std::path::absolute(output)?);
+            sink.max_size = self.max_size;
+            spec.sinks.push(sink);
+        }
+        let policy = match (self.policy, &self.output) {
+            (Some(Policy::Discard), _) | (None, Some(_)) => "discard",
+            (Some(Policy::Overwrite), _) | (None, None) => "overwrite",
+            (Some(Policy::Wait), _) => "wait",
+        };
+        policy.clone_into(&mut spec.channel.policy);
+        spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        add(&mut spec, &self.name, &rules)?;
+        if !self.wait {
+            insist(&controller, &spec, &rules)?;
+        }
+        let session = controller.create(&self.name, &spec)?;
+        if self.start { settle(&session, spec.generation, self.reach.timeout) } else { Ok(Outcome::Well) }
+    }
+}

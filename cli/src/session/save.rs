@@ -1,0 +1,42 @@
+//! `tracectl save`: writes down what is wanted of a session.
+
+use super::controller;
+use crate::failure::{self, Outcome};
+use crate::{Ended, output};
+use clap::Args;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Writes a session's description to a file, for `tracectl load`
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl save flight flight.toml
+  tracectl save flight | grep event
+
+{}", failure::EXIT_CODES))]
+pub(crate) struct Save {
+    /// The session
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The file [default: the standard output]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Use the run directory of this process, as it sees it
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<u32>,
+}
+
+impl Save {
+    pub(crate) fn run(&self) -> Ended {
+        let text = controller(self.pid)?.session(&self.name)?.spec()?.to_toml();
+        if let Some(file) = &self.file {
+            std::fs::write(file, text)?;
+        } else {
+            let mut out = output::raw();
+            out.write_all(text.as_bytes())?;
+            out.flush()?;
+        }
+        Ok(Outcome::Well)
+    }
+}

@@ -1,0 +1,357 @@
+//! `tracectl list`, `record` and the verbs of sessions, as their users run them, on processes of this very program.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tracepoint_control::Agent;
+
+tracepoint::define_trace! {
+    provider = "shop";
+
+    /// Somebody paid.
+    #[level(Info)]
+    pub paid(cents: u64) { cents: u64 = cents }
+
+    /// Somebody looked.
+    #[level(Debug)]
+    pub looked(n: u64) { n: u64 = n }
+}
+
+/// Tells a process that a test starts that it is the one that is traced; how many events it fires, or 0 for as long as it lives.
+const TRACED: &str = "TEST_TRACED";
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// In the process that is traced: fires until its input ends, or so often. `false` in the test itself.
+fn is_traced() -> bool {
+    let Ok(times) = env::var(TRACED) else { return false };
+    let times: u64 = times.parse().expect("a number");
+    let _agent = Agent::start().expect("an agent");
+    println!("ready");
+    if times == 0 {
+        std::thread::spawn(|| {
+            for n in 0.. {
+                fire(n);
+            }
+        });
+        let _ = std::io::stdin().lines().count();
+    } else {
+        (0..times).for_each(fire);
+    }
+    true
+}
+
+fn fire(n: u64) {
+    tracepoint::trace!(paid(n));
+    tracepoint::trace!(looked(n));
+    std::thread::sleep(Duration::from_micros(100));
+}
+
+/// The program itself as the one that is traced.
+fn program(test: &str, times: u64) -> Command {
+    let mut command = Command::new(env::current_exe().expect("a path"));
+    command.args(["--exact", test, "--quiet", "--nocapture"]).env(TRACED, times.to_string());
+    command
+}
+
+/// A process that is traced, killed with the test.
+struct Traced(Child);
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A run directory of a test's own.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir_in("/dev/shm").expect("a directory in memory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn start(&self, test: &str) -> Traced {
+        let mut command = program(test, 0);
+        command.env("TRACEPOINT_RUN_DIR", self.path("run")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut traced = Traced(command.spawn().expect("the test's own program"));
+        let output = BufReader::new(traced.0.stdout.take().expect("a pipe"));
+        assert!(output.lines().any(|line| line.is_ok_and(|line| line.ends_with("ready"))), "it ended too soon");
+        traced
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+        command.args(arguments).env("TRACEPOINT_RUN_DIR", self.path("run")).current_dir(self.0.path());
+        command
+    }
+
+    fn tracectl(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.command(arguments).output().expect("tracectl");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// The same where all is well; what it says.
+    fn well(&self, arguments: &[&str]) -> String {
+        let (code, out, err) = self.tracectl(arguments);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{arguments:?} says {out}");
+        out
+    }
+
+    /// The same where it refuses; why.
+    fn refused(&self, arguments: &[&str]) -> String {
+        let (code, out, err) = self.tracectl(arguments);
+        assert_eq!((code, out.as_str()), (Some(3), ""), "{arguments:?} says {err}");
+        err
+    }
+
+    /// Which tracepoints are on, in all processes.
+    fn on(&self) -> Vec<String> {
+        let listed: serde_json::Value = serde_json::from_str(&self.well(&["list", "--json"])).expect("JSON");
+        let processes = listed["processes"].as_array().expect("a list");
+        let tracepoints = processes.iter().flat_map(|process| process["tracepoints"].as_array().expect("a list"));
+        let on = tracepoints.filter(|tracepoint| tracepoint["on"] == true);
+        on.map(|tracepoint| tracepoint["name"].as_str().expect("a name").to_owned()).collect()
+    }
+}
+
+/// What babeltrace2 shows of traces: lines with `text`.
+fn viewed(dir: &Path, text: &str) -> usize {
+    let output =
+        Command::new("babeltrace2").arg(dir).output().expect("babeltrace2 is installed (see scripts/setup.sh)");
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && err.is_empty(), "{err}");
+    String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains(text)).count()
+}
+
+#[test]
+fn a_process_is_listed_recorded_and_left_as_it_was() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = place.start("a_process_is_listed_recorded_and_left_as_it_was");
+    let pid = traced.0.id().to_string();
+    let listed = place.well(&["list"]);
+    assert!(listed.contains(&pid) && listed.contains("sites: "), "{listed}");
+    let line = listed.lines().find(|line| line.contains("shop:paid")).ok_or("it is not listed")?;
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["off", "shop:paid", "Info", "cents:", "u64"]);
+
+    let told =
+        place.well(&["record", "-e", "shop:*", "-e", "!*:looked", "-p", &pid, "--duration", "300ms", "-o", "out"]);
+    assert!(told.contains(" events of 1 process, ") && told.contains("babeltrace2 "), "{told}");
+    let recorded: usize = told.split_whitespace().next().ok_or("nothing")?.parse()?;
+    assert!(recorded > 100, "{told}");
+    assert_eq!(viewed(&place.path("out"), " shop:paid: "), recorded);
+    assert!(place.tracectl(&["verify", "out"]).0 == Some(0));
+    assert_eq!(place.on(), [""; 0]);
+    assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
+    Ok(())
+}
+
+/// How soon a process records is printed, not judged.
+#[test]
+fn a_command_is_recorded_from_its_first_event() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let other = place.start("a_command_is_recorded_from_its_first_event");
+    let me = env::current_exe()?;
+    let arguments = ["record", "-e", "shop:paid", "-o", "out", "--json", "--", "env", "TEST_TRACED=100"];
+    let output = place
+        .command(&arguments)
+        .arg(&me)
+        .args(["--exact", "a_command_is_recorded_from_its_first_event", "--quiet"])
+        .output()?;
+    assert!(output.status.success(), "{output:?}");
+    // The command's own output comes before.
+    let text = String::from_utf8(output.stdout)?;
+    let told: serde_json::Value = serde_json::from_str(text.lines().last().ok_or("no report")?)?;
+    assert_eq!(told["counters"]["recorded"], 100);
+    assert_eq!(told["processes"].as_array().map(Vec::len), Some(1), "process {} has no part in it", other.0.id());
+    assert_eq!(viewed(&place.path("out"), " shop:paid: "), 100);
+
+    let began = Instant::now();
+    let mut record = place.command(&["record", "-e", "shop:paid", "--duration", "10s", "-o", "soon"]).spawn()?;
+    while !place.on().contains(&"shop:paid".to_owned()) {
+        assert!(record.try_wait()?.is_none(), "it ended");
+    }
+    println!("{:?} from the command until it is seen that an event is on", began.elapsed());
+    kill(&record, "INT")?;
+    assert!(record.wait()?.success());
+    assert_eq!(place.on(), [""; 0]);
+    assert!(viewed(&place.path("soon"), " shop:paid: ") > 0);
+    Ok(())
+}
+
+fn kill(process: &Child, signal: &str) -> Outcome {
+    let sent = Command::new("kill").arg(format!("-{signal}")).arg(process.id().to_string()).status()?;
+    assert!(sent.success());
+    Ok(())
+}
+
+/// The controller leaves nothing on, however it ends; and what a process that dies had recorded is in the trace.
+#[test]
+fn whoever_is_killed() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "whoever_is_killed";
+    let stays = place.start(test);
+    let mut record = place.command(&["record", "-e", "shop:paid", "-o", "killed"]).spawn()?;
+    while place.on().is_empty() {
+        assert!(record.try_wait()?.is_none(), "it ended");
+    }
+    record.kill()?;
+    record.wait()?;
+    // The kernel tells the agent; nobody else does.
+    while place.on() != [""; 0] {}
+    assert!(viewed(&place.path("killed"), " shop:paid: ") > 0);
+    assert_eq!(place.well(&["status"]), "");
+    drop(stays);
+
+    let dies = place.start(test);
+    let record = place
+        .command(&["record", "-e", "shop:paid", "-p", &dies.0.id().to_string(), "-o", "died", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    while place.on().is_empty() {}
+    std::thread::sleep(Duration::from_millis(100));
+    drop(dies);
+    let output = record.wait_with_output()?;
+    assert!(output.status.success(), "{output:?}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let recovered = told["recovered"][0]["records"].as_u64().ok_or("nothing was recovered")?;
+    assert!(recovered > 0);
+    assert_eq!(viewed(&place.path("died"), " shop:paid: ") as u64, recovered);
+    assert_eq!(place.tracectl(&["verify", "died"]).0, Some(0));
+    assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
+    Ok(())
+}
+
+#[test]
+fn sessions_are_made_changed_saved_and_destroyed() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("sessions_are_made_changed_saved_and_destroyed");
+    assert_eq!(place.well(&["create", "flight", "-e", "shop:paid"]), "");
+    assert_eq!(place.on(), [""; 0]);
+    place.well(&["start", "flight"]);
+    assert_eq!(place.on(), ["shop:paid"]);
+    place.well(&["enable", "flight", "-e", "shop:looked", "--level", ">=debug"]);
+    assert_eq!(place.on(), ["shop:looked", "shop:paid"]);
+    let shown = place.well(&["status", "--log", "flight"]);
+    for part in [
+        "flight: active, generation 3",
+        "`shop:looked` --level '>=debug'",
+        ": enable shop:looked",
+        "records, 2 events on",
+    ] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    let (code, _, err) = place.tracectl(&["snapshot", "flight", "-o", "snapshot", "--json"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(viewed(&place.path("snapshot"), " shop:paid: ") > 0);
+
+    place.well(&["save", "flight", "saved.toml"]);
+    place.well(&["destroy", "flight"]);
+    assert_eq!(place.on(), [""; 0]);
+    place.well(&["load", "again", "saved.toml"]);
+    assert_eq!(place.on(), ["shop:looked", "shop:paid"]);
+    place.well(&["disable", "again", "-e", "shop:paid"]);
+    place.well(&["disable", "again", "-e", "shop:looked", "--level", ">=debug"]);
+    assert_eq!(place.on(), [""; 0]);
+    let status: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
+    let session = &status["sessions"][0];
+    assert_eq!((&session["name"], &session["state"]), (&"again".into(), &"active".into()));
+    assert!(session["processes"][0]["counters"]["recorded"].as_u64().is_some_and(|recorded| recorded > 0));
+    place.well(&["stop", "again"]);
+    place.well(&["destroy", "again"]);
+    assert_eq!(place.well(&["status"]), "");
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_is_told_with_the_mend() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let (_, _, err) = place.tracectl(&["list"]);
+    assert!(err.contains("no process is traced in ") && err.contains("Agent::start"), "{err}");
+    let _traced = place.start("what_cannot_be_is_told_with_the_mend");
+    let me = std::process::id().to_string();
+    place.well(&["create", "s", "-e", "shop:paid"]);
+    for (arguments, parts) in [
+        (
+            &["record", "-e", "shop:pad", "-o", "o"][..],
+            &["no event of the process matches `shop:pad`", "did you mean shop:paid", "--wait"][..],
+        ),
+        (&["record", "-e", "shop", "-o", "o"], &["`shop:*` for a provider"]),
+        (&["record", "-e", "shop:*", "--level", "<=loud", "-o", "o"], &["no level"]),
+        (&["record", "-p", "4194303", "-o", "o"], &["there is no process 4194303", "tracectl list"]),
+        (&["record", "-p", &me, "-o", "o"], &["is not traced", "Agent::start"]),
+        (&["record", "-e", "shop:*", "-o", "run"], &["is not empty", "`-o`"]),
+        (&["record", "-o", "o", "--", "/no/such/program"], &["cannot start /no/such/program"]),
+        (&["create", "a/b", "-e", "*"], &["a `/` in it"]),
+        (&["create", "s", "-e", "*"], &["there is a session s already", "tracectl destroy s"]),
+        (&["create", "t", "-e", "*", "--policy", "discard"], &["without a sink"]),
+        (&["enable", "s", "-e", "shop:paidd"], &["did you mean shop:paid"]),
+        (&["disable", "s", "-e", "shop:looked"], &["it has `shop:paid`"]),
+        (&["start", "nobody"], &["no session nobody", "there are: s"]),
+        (&["load", "x", "run/sessions/s/log"], &["is no session"]),
+    ] {
+        let err = place.refused(arguments);
+        for part in parts {
+            assert!(err.contains(part), "{arguments:?}: {part} is not in {err}");
+        }
+    }
+    assert_eq!(place.tracectl(&["record", "--duration", "soon"]).0, Some(2));
+    // Half of it, and a key that nobody knows.
+    let file = place.path("run/sessions/s/session.toml");
+    let text = fs::read_to_string(&file)?;
+    fs::write(&file, &text[..text.len() / 2])?;
+    assert!(place.refused(&["start", "s"]).contains("mend it by hand, or destroy the session"));
+    fs::write(&file, format!("mood = 1\n{text}"))?;
+    assert!(place.refused(&["start", "s"]).contains("unknown field `mood`"));
+    let (code, _, err) = place.tracectl(&["status"]);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("unknown field `mood`"), "{err}");
+    place.well(&["destroy", "s"]);
+    assert_eq!(place.well(&["status"]), "");
+    assert!(!place.path("o").exists(), "nothing was begun");
+    Ok(())
+}
+
+#[test]
+fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = place.start("a_stopped_process_is_named_and_does_not_hang_the_command");
+    kill(&traced.0, "STOP")?;
+    let (code, _, err) = place.tracectl(&["create", "s", "-e", "shop:paid", "--start", "--timeout", "100ms"]);
+    assert_eq!(code, Some(1));
+    let told = format!("process {} ", traced.0.id());
+    assert!(err.contains(&told) && err.contains("has not acknowledged"), "{err}");
+    kill(&traced.0, "CONT")?;
+    while place.on() != ["shop:paid"] {}
+    std::io::stdout().flush()?;
+    Ok(())
+}
