@@ -54,7 +54,8 @@ impl DirError {
 }
 
 const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const OPEN_FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+// Not blocking: where somebody has put a pipe, it is no file, and nobody waits for it.
+const OPEN_FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// A directory, open, that belongs to this user and that nobody else may write to.

@@ -29,7 +29,13 @@ pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
 pub(super) fn remove_old(rings: &PrivateDir, keep: usize) -> Vec<PathBuf> {
     let mut dead = Vec::new();
     for (name, dir) in process_dirs(rings).unwrap_or_default() {
-        if !is_alive(&dir) {
+        if is_alive(&dir) {
+            continue;
+        }
+        // Without metadata nothing had been switched on.
+        if dir.file_len(super::METADATA).is_err() {
+            rings.remove_with_files(&name, &dir);
+        } else {
             let changed = dir.stat().map_or((0, 0), |stat| (stat.st_mtime, stat.st_mtime_nsec));
             dead.push((changed, name, dir));
         }

@@ -1,10 +1,15 @@
-//! Processes with an agent, controlled from this one: what the run directory shows, what sessions do, and who is not trusted.
+//! Processes with an agent, controlled from this one: what the run directory shows, what sessions do, who is not trusted, and what
+//! is left when anybody is killed.
 //!
-//! `TRACEPOINT_CHAOS='PROCESSES SESSIONS ROUNDS'` says how much the random part does; the default is for CI.
+//! `TRACEPOINT_CHAOS='PROCESSES SESSIONS STEPS'` says how much the random part does; the default is for CI.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chaos;
+mod environment;
 mod listing;
 mod sessions;
 mod traced;
+mod trouble;
+mod trust;

@@ -1,0 +1,169 @@
+//! Processes that start, end and are killed, and sessions that are made, changed and destroyed, at random; at the end nothing is on,
+//! and every account balances.
+
+use crate::common::{Other, Outcome, again, assert_balances, names, until_ready};
+use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
+use std::env;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tracepoint_control::{ControlError, Rule, SinkSpec, State};
+
+const RULES: [&str; 5] = ["traced:tick", "traced:tock", "traced:*", "!traced:tock", "nothing:*"];
+
+/// Numbers that are as good as random.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+}
+
+/// How much is done: processes and sessions at a time, and steps.
+fn size() -> Result<[usize; 3], Box<dyn std::error::Error>> {
+    let Ok(text) = env::var("TRACEPOINT_CHAOS") else { return Ok([5, 3, 60]) };
+    let numbers: Result<Vec<usize>, _> = text.split_whitespace().map(str::parse).collect();
+    Ok(numbers?.try_into().map_err(|_| "TRACEPOINT_CHAOS='PROCESSES SESSIONS STEPS'")?)
+}
+
+struct Chaos {
+    place: Place,
+    dice: Dice,
+    processes: Vec<Other>,
+    killed: Vec<u32>,
+    made: usize,
+    most: [usize; 2],
+}
+
+impl Chaos {
+    fn step(&mut self) -> Outcome {
+        match self.dice.throw(10) {
+            0 | 1 if self.processes.len() < self.most[0] => self.start(),
+            2 => {
+                let Some(process) = self.any_process() else { return Ok(()) };
+                assert!(process.end(), "a process ended badly");
+            }
+            3 => {
+                let Some(mut process) = self.any_process() else { return Ok(()) };
+                self.killed.push(process.id());
+                process.kill();
+            }
+            4 => return self.create(),
+            5 => {
+                let Some(name) = self.any_session()? else { return Ok(()) };
+                let removed = self.place.controller.session(&name)?.destroy(PATIENCE, false)?;
+                assert!(removed.silent.is_empty(), "{:?}", removed.silent);
+            }
+            _ => return self.change(),
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) {
+        let mut command = again("chaos::anything_at_any_time", "traced");
+        self.processes.push(until_ready(command.env("TRACEPOINT_RUN_DIR", self.place.run_dir())));
+    }
+
+    fn any_process(&mut self) -> Option<Other> {
+        let count = self.processes.len();
+        (count > 0).then(|| self.processes.swap_remove(self.dice.throw(count)))
+    }
+
+    fn any_session(&mut self) -> Result<Option<String>, ControlError> {
+        let mut names = self.place.controller.sessions()?;
+        let count = names.len();
+        Ok((count > 0).then(|| names.swap_remove(self.dice.throw(count))))
+    }
+
+    fn create(&mut self) -> Outcome {
+        if self.place.controller.sessions()?.len() >= self.most[1] {
+            return Ok(());
+        }
+        let name = format!("s{}", self.made);
+        self.made += 1;
+        let mut spec = spec(&[RULES[self.dice.throw(3)]], &[SinkSpec::ctf(self.place.out(&name))]);
+        (spec.channel.ring_size, spec.channel.spares) = (32 << 10, 2);
+        spec.limits.keep_dead = usize::MAX >> 1;
+        self.place.controller.create(&name, &spec)?;
+        Ok(())
+    }
+
+    fn change(&mut self) -> Outcome {
+        let Some(name) = self.any_session()? else { return Ok(()) };
+        let session = self.place.controller.session(&name)?;
+        let (rule, what) = (Rule::new(RULES[self.dice.throw(RULES.len())]), self.dice.throw(4));
+        let generation = session.change("chaos", |spec| {
+            match what {
+                0 => spec.state = if spec.state == State::Active { State::Stopped } else { State::Active },
+                _ if spec.remove_rule(&rule) == 0 => drop(spec.add_rule(&rule).expect("a rule")),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        // Sometimes nobody waits.
+        if self.dice.throw(2) == 0 {
+            let waited = session.wait(generation, PATIENCE)?;
+            assert!(waited.silent.is_empty(), "{:?}", waited.silent);
+        }
+        Ok(())
+    }
+
+    /// Ends everything, and looks at what is left; how many traces.
+    fn finish(mut self) -> Result<[usize; 2], Box<dyn std::error::Error>> {
+        while let Some(name) = self.any_session()? {
+            self.place.controller.session(&name)?.destroy(PATIENCE, false)?;
+        }
+        assert_eq!(self.place.on(), [""; 0]);
+        self.processes.drain(..).for_each(|process| assert!(process.end(), "a process ended badly"));
+        assert!(self.place.controller.processes()?.is_empty());
+        let mut counts = [0; 2];
+        let sessions = self.place.run_dir().join("sessions");
+        for name in names(&self.place.temp.path().join("out")) {
+            for trace in traces(&self.place.out(&name)) {
+                let was_killed = |pid: &u32| trace.to_string_lossy().contains(&format!("-{pid}-"));
+                if !self.killed.iter().any(was_killed)
+                    || trace.join("account/account.json").metadata().is_ok_and(|m| m.len() > 0)
+                {
+                    assert_balances(&trace);
+                    counts[0] += 1;
+                }
+            }
+        }
+        // What is left there are rings of those that were killed.
+        for name in names(&sessions) {
+            let out = self.place.temp.path().join("recovered").join(&name);
+            let recovered = tracepoint_reader::recover(&sessions.join(&name), &out)?;
+            assert!(recovered.is_complete(), "{recovered:?}");
+            for process in recovered.processes {
+                assert!(self.killed.contains(&process.pid), "{process:?}");
+                assert_balances(&process.output);
+                counts[1] += 1;
+            }
+        }
+        Ok(counts)
+    }
+}
+
+#[test]
+fn anything_at_any_time() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let [processes, sessions, steps] = size()?;
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+    println!("seed {seed}");
+    let most = [processes, sessions];
+    let mut chaos =
+        Chaos { place: Place::new(), dice: Dice(seed), processes: Vec::new(), killed: Vec::new(), made: 0, most };
+    for _ in 0..processes {
+        chaos.start();
+    }
+    chaos.create()?;
+    for step in 0..steps {
+        chaos.step().map_err(|error| format!("step {step}: {error}"))?;
+    }
+    let [whole, recovered] = chaos.finish()?;
+    println!("{whole} traces balance, and {recovered} that were recovered");
+    assert!(whole > 0);
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! `TRACEPOINT` in the environment.
+
+use crate::common::{Outcome, again, assert_balances, until_ready, view};
+use crate::traced::{Place, is_traced, traces};
+use std::process::Command;
+
+/// The process of a test, with `TRACEPOINT`.
+fn start(place: &Place, test: &str, wish: &str) -> Command {
+    let mut command = again(test, "traced");
+    command.env("TRACEPOINT_RUN_DIR", place.run_dir()).env("TRACEPOINT", wish).env("TRACEPOINT_OUT", place.out("env"));
+    command
+}
+
+#[test]
+fn the_environment_records_from_the_first_event() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = until_ready(&mut start(
+        &place,
+        "environment::the_environment_records_from_the_first_event",
+        "traced:*,!*:tock",
+    ));
+    let name = place.controller.process(child.id())?.name().to_owned();
+    assert_eq!(place.on(), ["traced:tick"]);
+    // A session from outside is beside it.
+    let session = place.record("beside", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    assert!(child.end());
+    let traces = traces(&place.out("env"));
+    assert_eq!(traces.len(), 1);
+    assert!(traces[0].to_string_lossy().ends_with(&name), "{traces:?}");
+    assert_balances(&traces[0]);
+    let viewed = view(&[&traces[0]]);
+    assert!(viewed.lines[0].contains("{ n = 0, half = 0x0 }"), "{}", viewed.lines[0]);
+    assert_eq!(viewed.count(" traced:tock:"), 0);
+    Ok(())
+}
+
+#[test]
+fn lines_go_to_a_file() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let file = place.temp.path().join("lines");
+    let wish = format!("traced:*,<=info=text:{}", file.display());
+    assert!(until_ready(&mut start(&place, "environment::lines_go_to_a_file", &wish)).end());
+    let text = std::fs::read_to_string(&file)?;
+    assert!(text.lines().next().is_some_and(|line| line.contains("traced:tick")), "{text}");
+    assert!(!text.contains("traced:tock"));
+    Ok(())
+}
+
+#[test]
+fn what_is_wrong_with_it_is_told_and_harms_nobody() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "environment::what_is_wrong_with_it_is_told_and_harms_nobody";
+    for (wish, part) in [
+        ("traced", "`traced:*`"),
+        ("traced:tik", "did you mean traced:tick?"),
+        ("traced:*=ctf:/proc/nowhere", "/proc/nowhere"),
+        ("<=loud", "no level"),
+    ] {
+        let output = start(&place, test, wish).stdin(std::process::Stdio::null()).output()?;
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && err.contains("TRACEPOINT: ") && err.contains(part), "{wish}: {err}");
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! What goes wrong, and is told: damaged files, directories that are removed, rules by the thousand, controllers that are killed.
+
+use crate::common::{Outcome, again, assert_balances, memory_place, part, process_dirs, until_ready};
+use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tracepoint_control::{AckState, ControlError, Controller, Rule, RuleAck, RunDir, SessionSpec, SinkSpec};
+
+/// Has the agents look, and waits until they have.
+fn ring(place: &Place) -> Outcome {
+    assert!(place.controller.refresh(PATIENCE)?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn damaged_sessions_are_refused_and_nothing_changes() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("trouble::damaged_sessions_are_refused_and_nothing_changes");
+    let session = place.record("s", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    let file = session.path().join("session.toml");
+    let text = fs::read_to_string(&file)?;
+    for (damaged, part) in [
+        (text[..text.len() / 2].to_owned(), "cannot be understood"),
+        (format!("mood = 1\n{text}"), "unknown field `mood`"),
+        (text.replace("version = 1", "version = 9"), "newest"),
+        (String::new(), "`format`"),
+    ] {
+        fs::write(&file, damaged)?;
+        ring(&place)?;
+        let ack = session.acks()?.remove(0);
+        assert!(ack.error.as_ref().is_some_and(|error| error.contains(part)), "{part}: {ack:?}");
+        assert_eq!(place.on(), ["traced:tick"]);
+        assert!(matches!(session.change("try", |_| Ok(())), Err(ControlError::Damaged { .. })));
+    }
+    // A pipe, which would make who opens it wait.
+    fs::remove_file(&file)?;
+    mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+    ring(&place)?;
+    assert_eq!(place.on(), ["traced:tick"]);
+    fs::remove_file(&file)?;
+    fs::write(&file, &text)?;
+    place.until_recorded(&session, 5);
+    assert_eq!(place.acks(&session)[0].error, None);
+    session.destroy(PATIENCE, false)?;
+    assert_balances(&traces(&place.out("s"))[0]);
+    Ok(())
+}
+
+#[test]
+fn a_rule_that_is_not_known_is_unsupported_alone() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("trouble::a_rule_that_is_not_known_is_unsupported_alone");
+    let session = place.record("s", &["traced:tick"]);
+    let file = session.path().join("session.toml");
+    let newer = fs::read_to_string(&file)?.replace("generation = 1", "generation = 2");
+    fs::write(&file, newer + "\n[[rule]]\nevent = \"traced:tock\"\nsampled = 10\n")?;
+    ring(&place)?;
+    let ack = place.acks(&session).remove(0);
+    let [Some(RuleAck::Events(1)), Some(RuleAck::Unsupported(reason))] = &ack.rules[..] else {
+        return Err(format!("{ack:?}").into());
+    };
+    assert!(reason.contains("sampled"), "{reason}");
+    assert_eq!(place.on(), ["traced:tick"]);
+    // Others may change what they do understand; the rule stays for those who know it.
+    session.change("enable", |spec| {
+        spec.add_rule(&Rule::new("traced:tock")).expect("a rule");
+        Ok(())
+    })?;
+    assert_eq!(place.acks(&session)[0].rules.len(), 3);
+    assert_eq!(place.on(), ["traced:tick", "traced:tock"]);
+    Ok(())
+}
+
+#[test]
+fn what_is_removed_by_hand_ends() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = place.start("trouble::what_is_removed_by_hand_ends");
+    let session = place.record("s", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    fs::remove_dir_all(session.path())?;
+    assert!(matches!(session.spec(), Err(ControlError::NoSession { .. })));
+    assert!(matches!(session.destroy(PATIENCE, false), Err(ControlError::NoSession { .. })));
+    assert_eq!(place.on(), [""; 0]);
+    assert_balances(&traces(&place.out("s"))[0]);
+    // One of the same name is another one.
+    fs::remove_dir_all(place.out("s"))?;
+    let session = place.record("s", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    session.destroy(PATIENCE, false)?;
+    assert_balances(&traces(&place.out("s"))[0]);
+    // All of it: whoever is there is not found any more, and takes no harm.
+    place.record("t", &["traced:tick"]);
+    fs::remove_dir_all(place.run_dir())?;
+    assert!(child.end());
+    Ok(())
+}
+
+#[test]
+fn thousands_of_rules_are_applied() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("trouble::thousands_of_rules_are_applied");
+    let mut spec = spec(&[], &[SinkSpec::ctf(place.out("many"))]);
+    for n in 0..9_998 {
+        spec.add_rule(&Rule::new(format!("other{n}:*")))?;
+    }
+    spec.add_rule(&Rule::new("*:tick"))?;
+    spec.add_rule(&Rule::new("*:tock"))?;
+    assert!(spec.add_rule(&Rule::new("one:more")).is_err());
+    let began = Instant::now();
+    let session = place.controller.create("many", &spec)?;
+    let ack = place.acks(&session).remove(0);
+    println!("10,000 rules were acknowledged in {:?}", began.elapsed());
+    assert_eq!((ack.events, ack.rules.len()), (2, 10_000));
+    Ok(())
+}
+
+/// What a process does that is killed: changes a session again and again.
+fn change_for_ever(run_dir: &Path) -> Outcome {
+    let controller = Controller::at(RunDir::at(run_dir)?)?;
+    let session = controller.session("s")?;
+    println!("ready");
+    for n in 0_u64.. {
+        session.change("toggle", |spec| {
+            let rule = Rule::new(format!("traced:t{}", ["ick", "ock"][(n % 2) as usize]));
+            if spec.remove_rule(&rule) == 0 {
+                spec.add_rule(&rule).expect("a rule");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_controller_that_is_killed_leaves_a_valid_session() -> Outcome {
+    let test = "trouble::a_controller_that_is_killed_leaves_a_valid_session";
+    if let Some(dir) = part().strip_prefix("change ") {
+        return change_for_ever(Path::new(dir));
+    }
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start(test);
+    let session = place.record("s", &["traced:tick"]);
+    let mut generation = 1;
+    let mut seed = 7_u64;
+    for round in 0..20 {
+        let mut changer = until_ready(&mut again(test, &format!("change {}", place.run_dir().display())));
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        sleep(Duration::from_micros(seed >> 49));
+        changer.kill();
+        let spec = session.spec().map_err(|error| format!("round {round}: {error}"))?;
+        assert!(spec.generation >= generation, "round {round}");
+        generation = session.change("after", |spec| {
+            spec.tag = None;
+            spec.limits.keep_dead += 1;
+            Ok(())
+        })?;
+        assert_eq!(generation, spec.generation + 1);
+        assert_eq!(place.acks(&session)[0].generation, generation);
+    }
+    println!("{generation} changes");
+    // The log tells of all of them, and at most of one more for each that was killed.
+    let lines = session.log()?.lines().count() as u64;
+    assert!((generation..=generation + 20).contains(&lines), "{lines} lines");
+    session.destroy(PATIENCE, false)?;
+    assert_balances(&traces(&place.out("s"))[0]);
+    Ok(())
+}
+
+#[test]
+fn a_process_that_is_killed_is_recovered_and_its_session_goes_on() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "trouble::a_process_that_is_killed_is_recovered_and_its_session_goes_on";
+    let (mut dies, stays) = (place.start(test), place.start(test));
+    let session = place.record("s", &["traced:tick"]);
+    place.until_recorded(&session, 20);
+    dies.kill();
+    let dead = session.rings_of_dead()?;
+    assert_eq!(dead.len(), 1);
+    let removed = session.destroy(PATIENCE, false)?;
+    assert_eq!(removed.dead, dead);
+    let states: Vec<_> = removed.acks.iter().map(|ack| (ack.process.pid == stays.id(), ack.state)).collect();
+    assert!(states.contains(&(true, AckState::Ended)) && states.contains(&(false, AckState::Recording)), "{states:?}");
+    // What is kept is no session.
+    assert!(place.controller.sessions()?.is_empty());
+    assert_eq!(process_dirs(&place.run_dir().join("sessions/s")), dead);
+    let out = place.temp.path().join("recovered");
+    assert!(tracepoint_reader::recover(&dead[0], &out)?.processes[0].records >= 20);
+    assert_balances(&out);
+    // A session of that name finds it there, and can take it along.
+    let session = place.record("s", &["nothing:*"]);
+    assert!(session.destroy(PATIENCE, true)?.dead.is_empty());
+    assert!(!place.run_dir().join("sessions/s").exists());
+    Ok(())
+}
+
+#[test]
+fn rings_on_a_disk_are_refused() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    // Not in memory: refused where it would stall the program.
+    let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let run_dir = temp.path().join("run");
+    let test = "trouble::rings_on_a_disk_are_refused";
+    let _child = until_ready(again(test, "traced").env("TRACEPOINT_RUN_DIR", &run_dir));
+    let controller = Controller::at(RunDir::at(&run_dir)?)?;
+    let session = controller.create("s", &spec(&["traced:*"], &[SinkSpec::ctf(temp.path().join("out"))]))?;
+    let waited = session.wait(1, PATIENCE)?;
+    let [ack] = &waited.acks[..] else { return Err(format!("{waited:?}").into()) };
+    assert_eq!(ack.state, AckState::Refused);
+    assert!(ack.error.as_ref().is_some_and(|error| error.contains("is on a disk")), "{ack:?}");
+    Ok(())
+}
+
+/// Several controllers at once lose nothing.
+#[test]
+fn changes_follow_one_another() -> Outcome {
+    let temp = memory_place();
+    let place = temp.path().join("run");
+    let controller = || Controller::at(RunDir::at(&place).expect("a run directory")).expect("a controller");
+    let mut spec = SessionSpec::new();
+    spec.sinks.push(SinkSpec::ctf("/nowhere"));
+    controller().create("s", &spec)?;
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                let controller = controller();
+                let session = controller.session("s").expect("a session");
+                for n in 0..25 {
+                    let add = |spec: &mut SessionSpec| {
+                        spec.add_rule(&Rule::new(format!("t{thread}:n{n}"))).expect("a rule");
+                        Ok(())
+                    };
+                    session.change("add", add).expect("a change");
+                }
+            });
+        }
+    });
+    let controller = controller();
+    let session = controller.session("s")?;
+    assert_eq!((session.spec()?.generation, session.spec()?.rules().count()), (101, 100));
+    Ok(())
+}
