@@ -81,7 +81,7 @@ impl Controller {
     pub fn processes(&self) -> Result<Vec<Application>, ControlError> {
         // Whoever has it locked is looking after it himself.
         if let Ok(_lock) = Lock::take(&self.apps) {
-            let _ = app::remove_stale(&self.apps);
+            let _ = app::remove_stale(&self.apps, app::is_alive);
         }
         let names = self.apps.names().map_err(|error| self.apps.failed("read", "", error))?;
         let open = |name: String| self.apps.open_subdir(&name).ok().and_then(|dir| Application::open(name, dir));

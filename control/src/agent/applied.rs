@@ -63,7 +63,8 @@ impl Applied {
                 return false;
             }
             Err(error) => self.ack.refuse(&format!("session.toml cannot be read: {error}")),
-            Ok(None) if over || events_changed => {
+            // What could not be done may be possible now.
+            Ok(None) if over || events_changed || self.ack.state == AckState::Refused => {
                 if let Some(spec) = self.spec.take() {
                     self.apply(spec, context);
                 }
@@ -147,7 +148,10 @@ impl Applied {
                 Ok(())
             }
             Err(error) => {
-                self.ack.outputs.truncate(outputs);
+                for unused in self.ack.outputs.drain(outputs..) {
+                    // Where something is in it, it is worth keeping.
+                    let _ = std::fs::remove_dir(unused);
+                }
                 Err(error.to_string())
             }
         }

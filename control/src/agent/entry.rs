@@ -7,7 +7,7 @@ use crate::app::{ApplicationInfo, TracepointInfo};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
-use crate::session_dir::lock::{Lock, is_locked};
+use crate::session_dir::lock::Lock;
 use rustix::fs::{FlockOperation, flock};
 use std::io;
 use std::path::Path;
@@ -25,8 +25,8 @@ impl Entry {
     pub(super) fn make(run_dir: &RunDir) -> Result<(Self, Bell), AgentError> {
         let apps = run_dir.subdir(APPS)?;
         let lock = Lock::take(&apps).map_err(|error| apps.failed("lock", "", error))?;
-        // What cannot be removed is in nobody's way.
-        let _ = app::remove_stale(&apps);
+        // What cannot be removed is in nobody's way. Hundreds of processes may start at once, each with the lock: no time to ask more.
+        let _ = app::remove_stale(&apps, app::is_held);
         let (name, dir) = make_own(&apps)?;
         flock(&dir, FlockOperation::NonBlockingLockExclusive)
             .map_err(|errno| apps.failed("lock", &name, errno.into()))?;
@@ -81,7 +81,7 @@ fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
             made => return made.map(|dir| (name, dir)),
         }
         let other = apps.open_subdir(&name)?;
-        if is_locked(&other).unwrap_or(true) {
+        if app::is_held(&other) {
             name = format!("{first}-{number}");
         } else {
             apps.remove_with_files(&name, &other);

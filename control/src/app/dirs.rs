@@ -6,9 +6,14 @@ use crate::process;
 use crate::session_dir::lock::is_locked;
 use std::io;
 
-/// Whether the process of this entry lives, as far as can be told; in doubt it does. The lock alone does not tell: children inherit it.
+/// Whether somebody has this entry locked. That the process lives is not told: children inherit the lock. Costs next to nothing.
+pub(crate) fn is_held(entry: &PrivateDir) -> bool {
+    is_locked(entry).unwrap_or(true)
+}
+
+/// Whether the process of this entry lives, as far as can be told; in doubt it does.
 pub(crate) fn is_alive(entry: &PrivateDir) -> bool {
-    if !is_locked(entry).unwrap_or(true) {
+    if !is_held(entry) {
         return false;
     }
     match read_json::<ApplicationInfo>(entry, PROCESS) {
@@ -18,8 +23,8 @@ pub(crate) fn is_alive(entry: &PrivateDir) -> bool {
     }
 }
 
-/// Removes the entries of processes that are gone. The caller has `apps` locked, so that nobody is just making one.
-pub(crate) fn remove_stale(apps: &PrivateDir) -> io::Result<()> {
+/// Removes the entries of processes that are gone, as `is_alive` has it. The caller has `apps` locked, so that nobody is just making one.
+pub(crate) fn remove_stale(apps: &PrivateDir, is_alive: fn(&PrivateDir) -> bool) -> io::Result<()> {
     for name in apps.names()? {
         if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_alive(entry)) {
             apps.remove_with_files(&name, &entry);

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// How long the lock is tried for, and the pause between: a stopped process that holds it must not stop us.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A directory, locked.
@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 pub(crate) struct Lock(OwnedFd);
 
 impl Lock {
-    /// Waits for the lock, for 200 ms at most.
+    /// Waits for the lock, for a second at most.
     pub(crate) fn take(dir: &PrivateDir) -> io::Result<Self> {
         Self::take_within(dir, PATIENCE)
     }

@@ -2,7 +2,7 @@
 //! and every account balances.
 
 use crate::common::{Other, Outcome, again, assert_balances, names, until_ready};
-use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
+use crate::traced::{PATIENCE, PAUSE, Place, is_traced, spec, traces};
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_control::{ControlError, Rule, SinkSpec, State};
@@ -61,6 +61,8 @@ impl Chaos {
 
     fn start(&mut self) {
         let mut command = again("chaos::anything_at_any_time", "traced");
+        // Hundreds of processes share a processor or two.
+        command.env(PAUSE, (200 * self.most[0]).to_string());
         self.processes.push(until_ready(command.env("TRACEPOINT_RUN_DIR", self.place.run_dir())));
     }
 

@@ -1,6 +1,7 @@
 //! The process that is controlled, and the place where it is.
 
 use crate::common::{Other, again, memory_place, part, ready, until_ready};
+use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
@@ -23,6 +24,9 @@ tracepoint::define_trace! {
     pub bare(n: u64);
 }
 
+/// Tells a process that a test starts how long it rests between two events, in microseconds.
+pub(crate) const PAUSE: &str = "TEST_PAUSE";
+
 /// No command waits longer for a process that is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -36,6 +40,8 @@ pub(crate) fn is_traced() -> bool {
         println!("{error}");
     }
     let stop = AtomicBool::new(false);
+    let pause = env::var(PAUSE).ok().and_then(|micros| micros.parse().ok()).unwrap_or(200);
+    let pause = Duration::from_micros(pause);
     scope(|scope| {
         scope.spawn(|| {
             for n in 0.. {
@@ -45,7 +51,7 @@ pub(crate) fn is_traced() -> bool {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                sleep(Duration::from_micros(200));
+                sleep(pause);
             }
         });
         ready();
