@@ -27,6 +27,7 @@ step scripts/portable.sh
 step scripts/abort.sh
 step scripts/matrix.sh ${long}
 step scripts/kills.sh ${long}
+${long:+step scripts/chaos.sh --long}
 step scripts/helgrind.sh
 step scripts/models.sh ${long}
 step scripts/fuzz.sh ${long}

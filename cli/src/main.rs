@@ -5,10 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+mod completions;
 mod convert;
 mod dt;
 mod failure;
 mod list;
+mod man;
 mod output;
 mod progress;
 mod record;
@@ -55,6 +57,8 @@ enum Verb {
     Recover(recover::Recover),
     Convert(convert::Convert),
     Dt(dt::Dt),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +80,8 @@ fn main() -> ExitCode {
         Verb::Recover(recover) => recover.run(),
         Verb::Convert(convert) => convert.run(),
         Verb::Dt(dt) => dt.run(),
+        Verb::Completions(completions) => completions.run(),
+        Verb::Man(man) => man.run(),
     };
     failure::exit_code(outcome)
 }

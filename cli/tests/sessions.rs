@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 use tracepoint_control::Agent;
 
@@ -135,6 +135,15 @@ fn viewed(dir: &Path, text: &str) -> usize {
     String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains(text)).count()
 }
 
+/// When the first event of a trace happened.
+fn first(dir: &Path) -> Result<SystemTime, Box<dyn std::error::Error>> {
+    let output = Command::new("babeltrace2").arg("--clock-seconds").arg(dir).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let seconds = text.strip_prefix('[').and_then(|text| text.split(']').next()).ok_or("no time")?;
+    Ok(UNIX_EPOCH + Duration::from_secs_f64(seconds.parse()?))
+}
+
+/// How soon a process records is printed, not judged.
 #[test]
 fn a_process_is_listed_recorded_and_left_as_it_was() -> Outcome {
     if is_traced() {
@@ -148,19 +157,23 @@ fn a_process_is_listed_recorded_and_left_as_it_was() -> Outcome {
     let line = listed.lines().find(|line| line.contains("shop:paid")).ok_or("it is not listed")?;
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["off", "shop:paid", "Info", "cents:", "u64"]);
 
+    let began = SystemTime::now();
     let told =
         place.well(&["record", "-e", "shop:*", "-e", "!*:looked", "-p", &pid, "--duration", "300ms", "-o", "out"]);
     assert!(told.contains(" events of 1 process, ") && told.contains("babeltrace2 "), "{told}");
     let recorded: usize = told.split_whitespace().next().ok_or("nothing")?.parse()?;
     assert!(recorded > 100, "{told}");
     assert_eq!(viewed(&place.path("out"), " shop:paid: "), recorded);
+    println!(
+        "{:?} from the start of the command to the first event",
+        first(&place.path("out"))?.duration_since(began)?
+    );
     assert!(place.tracectl(&["verify", "out"]).0 == Some(0));
     assert_eq!(place.on(), [""; 0]);
     assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
     Ok(())
 }
 
-/// How soon a process records is printed, not judged.
 #[test]
 fn a_command_is_recorded_from_its_first_event() -> Outcome {
     if is_traced() {
@@ -183,12 +196,10 @@ fn a_command_is_recorded_from_its_first_event() -> Outcome {
     assert_eq!(told["processes"].as_array().map(Vec::len), Some(1), "process {} has no part in it", other.0.id());
     assert_eq!(viewed(&place.path("out"), " shop:paid: "), 100);
 
-    let began = Instant::now();
     let mut record = place.command(&["record", "-e", "shop:paid", "--duration", "10s", "-o", "soon"]).spawn()?;
     while !place.on().contains(&"shop:paid".to_owned()) {
         assert!(record.try_wait()?.is_none(), "it ended");
     }
-    println!("{:?} from the command until it is seen that an event is on", began.elapsed());
     kill(&record, "INT")?;
     assert!(record.wait()?.success());
     assert_eq!(place.on(), [""; 0]);

@@ -219,3 +219,17 @@ fn help_has_examples_and_exit_codes() {
     }
     assert!(told(&tracectl(&["--help"])).1.contains("Exit codes:"));
 }
+
+#[test]
+fn completions_and_manual_pages_have_every_verb() {
+    let completions = tracectl(&["completions", "bash"]);
+    assert!(completions.status.success());
+    let completions = String::from_utf8(completions.stdout).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let pages = place.path().join("man1");
+    assert!(tracectl(&[std::ffi::OsStr::new("man"), pages.as_os_str()]).status.success());
+    for verb in ["list", "record", "snapshot", "view", "dt-dump"] {
+        assert!(completions.contains(verb.rsplit('-').next().unwrap_or(verb)), "{verb}");
+        assert!(pages.join(format!("tracectl-{verb}.1")).exists(), "{verb}");
+    }
+}
