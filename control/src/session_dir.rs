@@ -52,8 +52,21 @@ pub(crate) struct Options {
     pub(crate) place: Place,
     /// Whether it may be on a disk.
     pub(crate) allow_disk: bool,
-    /// Of how many processes that died what they left is kept.
-    pub(crate) keep_dead: usize,
+    /// What is kept of processes that died.
+    pub(crate) keep_dead: KeepDead,
+}
+
+/// What is kept of processes that died: of the newest, so many, and so many bytes of rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeepDead {
+    pub(crate) processes: usize,
+    pub(crate) bytes: u64,
+}
+
+impl KeepDead {
+    /// Everything, and nothing.
+    pub(crate) const ALL: Self = Self { processes: usize::MAX, bytes: u64::MAX };
+    pub(crate) const NONE: Self = Self { processes: 0, bytes: 0 };
 }
 
 /// The directory of this process in a session.
@@ -159,9 +172,9 @@ impl ProcessDir {
     }
 }
 
-/// Removes what dead processes left in a session's directory, but for the newest `keep`, and its directories that are empty then; the
+/// Removes what dead processes left in a session's directory, but for what is to be kept, and its directories that are empty then; the
 /// directories of processes that stay. What cannot be removed, or is looked at by others for long, stays.
-pub(crate) fn remove_dead(session: &PrivateDir, keep: usize) -> Vec<PathBuf> {
+pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
     let kept = match Lock::take(&rings) {
         Ok(_lock) => dead::remove_old(&rings, keep),
@@ -211,7 +224,8 @@ mod tests {
     #[test]
     fn making_and_removing_at_once_goes_well() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
-        let options = Options { place: Place::At(temp.path().join("session")), allow_disk: true, keep_dead: 0 };
+        let options =
+            Options { place: Place::At(temp.path().join("session")), allow_disk: true, keep_dead: KeepDead::NONE };
         let come_and_go = || {
             for _ in 0..500 {
                 ProcessDir::make(&options, "s").expect("it can be made").remove();

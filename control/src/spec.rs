@@ -260,7 +260,10 @@ impl SessionSpec {
             return Err(SpecError::malformed(text));
         }
         let beyond = |number: u64| i64::try_from(number).is_err();
-        if self.sinks.iter().any(|sink| beyond(sink.max_size)) || beyond(self.limits.memory_cap) {
+        if self.sinks.iter().any(|sink| beyond(sink.max_size))
+            || beyond(self.limits.memory_cap)
+            || beyond(self.limits.keep_dead_bytes)
+        {
             return Err(SpecError::malformed("a size is beyond 63 bits"));
         }
         self.channel.check().map_err(SpecError::malformed)

@@ -130,7 +130,8 @@ impl Applied {
             .dir(context.sessions.join(&self.name))
             .channel(spec.channel.channel())
             .memory_cap(spec.limits.memory_cap)
-            .keep_dead(spec.limits.keep_dead);
+            .keep_dead(spec.limits.keep_dead)
+            .keep_dead_bytes(spec.limits.keep_dead_bytes);
         if spec.sinks.is_empty() {
             builder = builder.sink(Nowhere);
         }

@@ -51,14 +51,14 @@ fn user(proc: &Path) -> io::Result<u32> {
     effective.ok_or_else(|| io::Error::other("its status has no user"))
 }
 
-/// The path as it leads to the same place from here: its own, where the roots are the same.
+/// The path as it leads to the same place from here: its own, where root and mounts are the same.
 fn seen_from(proc: &Path, path: &Path) -> PathBuf {
-    let same = |root: &Path| fs::metadata(root).map(|root| (root.dev(), root.ino())).ok();
-    let root = proc.join("root");
-    if same(&root) == same(Path::new("/")) {
+    let id = |path: PathBuf| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    let same = |name| id(proc.join(name)).is_some_and(|its| Some(its) == id(Path::new("/proc/self").join(name)));
+    if same("root") && same("ns/mnt") {
         return path.to_owned();
     }
-    root.join(path.strip_prefix("/").unwrap_or(path))
+    proc.join("root").join(path.strip_prefix("/").unwrap_or(path))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::ack::Ack;
 use crate::app::{self, ACKS, LOG, SESSION};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::ProcessKey;
+use crate::session_dir::KeepDead;
 use crate::spec::SessionSpec;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
@@ -102,7 +103,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// As [`NamedSession::spec`].
     pub fn rings_of_dead(&self) -> Result<Vec<PathBuf>, ControlError> {
-        Ok(crate::session_dir::remove_dead(&self.dir()?, usize::MAX))
+        Ok(crate::session_dir::remove_dead(&self.dir()?, KeepDead::ALL))
     }
 
     /// Who changed what: lines of text.

@@ -3,6 +3,7 @@
 use super::{Application, ControlError, Controller, NamedSession};
 use crate::ack::Ack;
 use crate::app::{ACKS, LOG, SESSION};
+use crate::session_dir::KeepDead;
 use crate::spec::State;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -62,7 +63,7 @@ impl Controller {
         if let Ok(acks) = dir.open_subdir(ACKS) {
             dir.remove_with_files(ACKS, &acks);
         }
-        let dead = crate::session_dir::remove_dead(&dir, if rings_of_dead { 0 } else { usize::MAX });
+        let dead = crate::session_dir::remove_dead(&dir, if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL });
         self.sessions.remove_empty(name);
         Ok(dead)
     }

@@ -137,6 +137,14 @@ impl SessionBuilder {
         self
     }
 
+    /// How many bytes the rings of processes that died may take, those of the newest: 1 GiB unless told otherwise. Of this and
+    /// [`SessionBuilder::keep_dead`] what is less counts.
+    #[must_use]
+    pub fn keep_dead_bytes(mut self, bytes: u64) -> Self {
+        self.rings.keep_dead_bytes(bytes);
+        self
+    }
+
     /// The clock of the events. There is one for the process: unless told otherwise, it is the one that another session or
     /// [`tracepoint::clock::select`] chose, and [`Clock::Monotonic`] if nobody did.
     #[must_use]

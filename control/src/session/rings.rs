@@ -1,7 +1,7 @@
 //! What the description of a session says of its rings' memory.
 
 use crate::ring_files::RingFiles;
-use crate::session_dir::{Options, Place, ProcessDir, RingDirError};
+use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,7 +19,8 @@ pub(super) struct Rings {
 
 impl Default for Rings {
     fn default() -> Self {
-        let options = Options { place: Place::RunDir, allow_disk: false, keep_dead: 8 };
+        let options =
+            Options { place: Place::RunDir, allow_disk: false, keep_dead: KeepDead { processes: 8, bytes: 1 << 30 } };
         Self { in_memory: false, options, memory_cap: 1 << 30, cut_off: None }
     }
 }
@@ -39,7 +40,11 @@ impl Rings {
     }
 
     pub(super) const fn keep_dead(&mut self, processes: usize) {
-        self.options.keep_dead = processes;
+        self.options.keep_dead.processes = processes;
+    }
+
+    pub(super) const fn keep_dead_bytes(&mut self, bytes: u64) {
+        self.options.keep_dead.bytes = bytes;
     }
 
     pub(super) const fn memory_cap(&mut self, bytes: u64) {

@@ -3,6 +3,7 @@
 //! A process holds the lock on its directory for as long as it records. Forked children inherit it, and may outlive the process:
 //! then it is dead all the same if its id says so, where the id means anything to us.
 
+use super::KeepDead;
 use super::lock::is_locked;
 use crate::private_dir::PrivateDir;
 use crate::process;
@@ -18,15 +19,14 @@ pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
     let mut sum = 0;
     for (_, dir) in process_dirs(rings)? {
         if is_alive(&dir) {
-            // A file that vanishes meanwhile takes nothing.
-            sum += ring_names(&dir).iter().map(|name| dir.file_len(name).unwrap_or(0)).sum::<u64>();
+            sum += memory_of(&dir);
         }
     }
     Ok(sum)
 }
 
-/// Removes what dead processes left, but for the newest `keep`: the directories of these. What cannot be removed stays.
-pub(super) fn remove_old(rings: &PrivateDir, keep: usize) -> Vec<PathBuf> {
+/// Removes what dead processes left, but for the newest that are to be kept: the directories of these. What cannot be removed stays.
+pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let mut dead = Vec::new();
     for (name, dir) in process_dirs(rings).unwrap_or_default() {
         if is_alive(&dir) {
@@ -41,10 +41,21 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: usize) -> Vec<PathBuf> {
         }
     }
     dead.sort_by_key(|(changed, ..)| Reverse(*changed));
-    for (_, name, dir) in dead.iter().skip(keep) {
-        rings.remove_with_files(name, dir);
+    let (mut kept, mut bytes) = (Vec::new(), 0_u64);
+    for (_, name, dir) in &dead {
+        bytes = bytes.saturating_add(memory_of(dir));
+        if kept.len() < keep.processes && bytes <= keep.bytes {
+            kept.push(dir.path().to_owned());
+        } else {
+            rings.remove_with_files(name, dir);
+        }
     }
-    dead.iter().take(keep).map(|(.., dir)| dir.path().to_owned()).collect()
+    kept
+}
+
+/// How many bytes the files of the rings in `dir` take. A file that vanishes meanwhile takes nothing.
+fn memory_of(dir: &PrivateDir) -> u64 {
+    ring_names(dir).iter().map(|name| dir.file_len(name).unwrap_or(0)).sum()
 }
 
 /// The directories of processes, with their names. What is no directory of ours is left alone.
@@ -83,6 +94,36 @@ fn process_of(name: &str) -> Option<(u32, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_are_kept_by_number_and_bytes() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let rings = PrivateDir::at(temp.path())?;
+        for (age, name) in ["1-1", "2-2", "3-3", "4-4"].into_iter().enumerate() {
+            let dir = rings.make_subdir(name)?;
+            dir.put_whole(super::super::METADATA, b"")?;
+            dir.create_file("0-0.ring", 100)?.set_len(100)?;
+            let changed = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 - age as u64);
+            std::fs::File::open(dir.path())?.set_modified(changed)?;
+        }
+        // Killed before it had written its metadata: nothing was on.
+        rings.make_subdir("5-5")?.create_file("0-0.ring", 100)?;
+        let left = |keep| -> Vec<String> {
+            let kept = remove_old(&rings, keep);
+            let mut names: Vec<_> =
+                kept.iter().filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
+            names.sort();
+            let mut there = rings.names().unwrap_or_default();
+            there.sort();
+            assert_eq!(names, there);
+            names
+        };
+        assert_eq!(left(KeepDead::ALL), ["1-1", "2-2", "3-3", "4-4"]);
+        assert_eq!(left(KeepDead { processes: 3, bytes: 1000 }), ["1-1", "2-2", "3-3"]);
+        assert_eq!(left(KeepDead { processes: 3, bytes: 250 }), ["1-1", "2-2"]);
+        assert_eq!(left(KeepDead::NONE), [""; 0]);
+        Ok(())
+    }
 
     #[test]
     fn names_of_directories_are_processes() {

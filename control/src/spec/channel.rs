@@ -69,10 +69,12 @@ pub struct Limits {
     pub memory_cap: u64,
     /// Of how many processes that died the rings are kept.
     pub keep_dead: usize,
+    /// How many bytes of rings of processes that died are kept.
+    pub keep_dead_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_cap: 1 << 30, keep_dead: 8 }
+        Self { memory_cap: 1 << 30, keep_dead: 8, keep_dead_bytes: 1 << 30 }
     }
 }

@@ -1,13 +1,16 @@
 //! What a process shows of itself without any rule, and what that costs it.
 
-use crate::common::Outcome;
-use crate::traced::{Place, is_traced};
+use crate::common::{Outcome, again, assert_balances, until_ready};
+use crate::traced::{PATIENCE, Place, is_traced, spec};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use tracepoint_control::{Agent, AgentError, ControlError, Controller, RunDir, TracepointKind};
+use tracepoint_control::{
+    AckState, Agent, AgentError, ControlError, Controller, Rule, RunDir, SinkSpec, TracepointKind,
+};
 
 #[test]
 fn a_process_is_listed_with_its_tracepoints() -> Outcome {
@@ -58,6 +61,49 @@ fn a_process_is_listed_with_its_tracepoints() -> Outcome {
     assert!(child.end());
     assert!(place.controller.processes()?.is_empty());
     assert!(!entry.exists());
+    Ok(())
+}
+
+/// A process that has a pid namespace and mounts of its own, and calls itself 1.
+#[test]
+fn a_process_in_a_container_is_found_by_the_id_that_it_has_outside() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    assert!(rustix::process::geteuid().is_root(), "this test makes namespaces: run it as root");
+    let place = Place::new();
+    let test = "listing::a_process_in_a_container_is_found_by_the_id_that_it_has_outside";
+    // Its run directory is on a file system that nobody else sees.
+    let within = place.temp.path().join("within");
+    fs::create_dir(&within)?;
+    let own = again(test, "traced");
+    let mut command = Command::new("unshare");
+    command
+        .args(["--pid", "--fork", "--mount-proc", "sh", "-c", "mount -t tmpfs tmpfs \"$0\" && exec \"$@\""])
+        .arg(&within);
+    command.arg(own.get_program()).args(own.get_args()).stdin(Stdio::piped());
+    command.env("TEST_PART", "traced").env("TRACEPOINT_RUN_DIR", within.join("run"));
+    let outer = until_ready(&mut command);
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", outer.id()))?;
+    let pid: u32 = children.trim().parse()?;
+
+    assert_eq!(fs::read_dir(&within)?.count(), 0, "it cannot be seen from here");
+    let controller = Controller::of_process(pid)?;
+    let process = controller.process(pid)?;
+    assert_eq!(process.info().pid, 1);
+    assert!(process.is_alive());
+    let mut spec = spec(&[], &[SinkSpec::ctf(within.join("out"))]);
+    let mut rule = Rule::new("traced:tick");
+    rule.process = Some(process.info().key());
+    spec.add_rule(&rule)?;
+    let session = controller.create("inside", &spec)?;
+    let acks = session.wait(1, PATIENCE)?.acks;
+    assert_eq!((acks[0].process.pid, acks[0].state), (1, AckState::Recording));
+    assert!(session.destroy(PATIENCE, false)?.silent.is_empty());
+    let out = format!("/proc/{pid}/root{}/out", within.display());
+    assert_balances(&fs::read_dir(out)?.next().ok_or("no trace")??.path());
+    assert!(outer.end());
+    assert!(!process.is_alive());
     Ok(())
 }
 
