@@ -17,9 +17,12 @@ pub(crate) use bell::ring;
 pub use error::AgentError;
 
 use crate::rundir::RunDir;
-use std::io::{PipeWriter, Write};
+use rustix::event::{EventfdFlags, eventfd};
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
@@ -71,7 +74,8 @@ pub struct Agent {
     process: u32,
     path: PathBuf,
     notices: Vec<String>,
-    stop: PipeWriter,
+    /// Wakes the thread, and ends it.
+    stop: Arc<OwnedFd>,
     ended: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
@@ -104,11 +108,13 @@ impl Agent {
     }
 
     fn start_only(run_dir: &RunDir, process: u32) -> Result<Self, AgentError> {
-        let (stopped, stop) = std::io::pipe().map_err(AgentError::Thread)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
+        let stop = Arc::new(stop);
+        let stopped = Arc::clone(&stop);
         let mut worker = Worker::new(run_dir)?;
         let notices = worker.follow_environment();
         for notice in &notices {
-            eprintln!("tracepoint: {notice}");
+            say(notice);
         }
         let path = worker.path().to_owned();
         let (ready, looked) = channel();
@@ -143,9 +149,15 @@ impl Drop for Agent {
             std::mem::forget(thread);
             return;
         }
-        if self.stop.write_all(&[0]).is_ok() && self.ended.recv_timeout(END).is_ok() {
+        // Any number that is not 0 is as good as another.
+        if rustix::io::write(&*self.stop, &[1; 8]).is_ok() && self.ended.recv_timeout(END).is_ok() {
             let _ = thread.join();
         }
         RUNNING.store(0, Ordering::Relaxed);
     }
+}
+
+/// Says something on the standard error, if anybody is there.
+fn say(notice: &str) {
+    let _ = writeln!(std::io::stderr(), "tracepoint: {notice}");
 }

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use tracepoint::nearest_names;
 use tracepoint_sinks::TextSink;
 
+/// What the session is called.
+const NAME: &str = "environment";
 /// How many bytes of CTF are written.
 const MOST: u64 = 1 << 30;
 
@@ -56,7 +58,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Sess
         return None;
     }
     let most = events.len();
-    let builder = add_sink(Session::builder("environment"), target, context);
+    let builder = add_sink(Session::builder(NAME).dir(context.sessions.join(NAME)), target, context);
     let started =
         builder.and_then(|builder| builder.record(&events, most, Vec::new()).map_err(|error| error.to_string()));
     started.inspect_err(|error| notices.push(format!("TRACEPOINT: {error}"))).ok()

@@ -14,7 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::PipeReader;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -73,8 +73,8 @@ impl Worker {
         self.entry.path()
     }
 
-    /// Runs until somebody writes into the pipe. Tells `ready` when it has looked at what was there at the start.
-    pub(super) fn run(mut self, stopped: &PipeReader, ready: &Sender<()>) {
+    /// Runs until `stopped` is written to. Tells `ready` when it has looked at what was there at the start.
+    pub(super) fn run(mut self, stopped: &OwnedFd, ready: &Sender<()>) {
         tracepoint::private::never_trace_this_thread();
         // The program's signals are for the program's threads, but for those that this thread makes itself.
         let mut theirs = SigSet::all();
@@ -92,7 +92,7 @@ impl Worker {
     }
 
     /// Blocks until the bell was rung, or a process has ended with which a session ends; `false` when it is time to end.
-    fn wait(&self, stopped: &PipeReader) -> bool {
+    fn wait(&self, stopped: &OwnedFd) -> bool {
         let owners = self.applied.values().filter_map(Applied::owner);
         let mut fds: Vec<_> = [PollFd::new(stopped, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)].into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
@@ -170,7 +170,7 @@ impl Worker {
         }
         self.entry.remove();
         if let Some(Err(error)) = self.environment.take().map(Session::stop) {
-            eprintln!("tracepoint: {error}");
+            super::say(&error.to_string());
         }
     }
 }
