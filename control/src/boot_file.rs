@@ -4,6 +4,7 @@
 //! beside it is locked, and replaced whole; what is damaged, or of another boot, is as if it were not there.
 
 use crate::clock::boot_id;
+use crate::group::shared;
 use crate::rundir::RunDir;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -44,7 +45,11 @@ impl<const N: usize> BootFile<N> {
         let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
         let dir = run_dir.fd();
         let name = format!("{}.lock", self.name);
-        let lock = File::from(openat(dir, &name, WRITE | OFlags::CREATE, OWNER)?);
+        let lock = match openat(dir, &name, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER) {
+            Ok(made) => shared(File::from(made))?,
+            Err(Errno::EXIST) => File::from(openat(dir, &name, WRITE, Mode::empty())?),
+            Err(errno) => return Err(errno.into()),
+        };
         for again in (0..tries).rev() {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Locked { file: self, dir, boot, lock }),
@@ -88,7 +93,7 @@ impl<const N: usize> Locked<'_, N> {
         let temporary = format!(".{name}.new");
         // What a process left here that was killed is in the way of nobody but us: the lock is held.
         let _ = unlinkat(self.dir, &temporary, AtFlags::empty());
-        let mut file = File::from(openat(self.dir, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?);
+        let mut file = shared(File::from(openat(self.dir, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?))?;
         let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
         file.write_all((self.head() + &lines.collect::<String>()).as_bytes())?;
         Ok(renameat(self.dir, &temporary, self.dir, name)?)

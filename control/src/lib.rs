@@ -40,6 +40,7 @@ mod boot_file;
 mod clock;
 mod controller;
 mod drain_thread;
+mod group;
 mod private_dir;
 mod process;
 mod ring_files;

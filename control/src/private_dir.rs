@@ -3,7 +3,10 @@
 //! A directory is opened once, never through a symbolic link, and looked at before it is used; from there on everything goes
 //! through the open directory, so that nobody can put something else in its place.
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use crate::group::{group, shared};
+use rustix::fs::{
+    AtFlags, Dir, Mode, OFlags, Stat, fchmod, fchown, fstat, mkdirat, openat, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
@@ -69,10 +72,15 @@ impl PrivateDir {
     /// The directory at `path`; if it is not there it is made, parents included, for this user only.
     pub(crate) fn at(path: &Path) -> Result<Self, DirError> {
         let failed = |action, source| DirError::Io { action, path: path.to_owned(), source };
+        let existed = path.symlink_metadata().is_ok();
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed("make", error))?;
         // The last component is opened, not followed: in a directory like /dev/shm anybody could have put a link there.
         let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(|errno| failed("open", errno.into()))?;
-        Self { path: path.to_owned(), fd }.checked()
+        let dir = Self { path: path.to_owned(), fd };
+        if !existed {
+            dir.open_to_group().map_err(|error| failed("open to the group", error))?;
+        }
+        dir.checked()
     }
 
     /// The directory at `path`, which must be there.
@@ -94,7 +102,22 @@ impl PrivateDir {
     pub(crate) fn make_subdir(&self, name: &str) -> Result<Self, DirError> {
         let failed = |errno: Errno| self.failed("make", name, errno.into());
         mkdirat(&self.fd, name, Mode::RWXU).map_err(failed)?;
-        self.open_subdir(name)
+        let fd =
+            openat(&self.fd, name, OPEN_DIR, Mode::empty()).map_err(|errno| self.failed("open", name, errno.into()))?;
+        let dir = Self { path: self.path.join(name), fd };
+        dir.open_to_group().map_err(|error| self.failed("open to the group", name, error))?;
+        dir.checked()
+    }
+
+    /// Lets the group in that `TRACEPOINT_GROUP` names, if it does. This process has just made the directory; or somebody else has, who
+    /// was faster, and whose it stays.
+    fn open_to_group(&self) -> io::Result<()> {
+        let Some(group) = group() else { return Ok(()) };
+        if self.stat()?.st_uid != rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        fchown(&self.fd, None, Some(group))?;
+        Ok(fchmod(&self.fd, Mode::RWXU | Mode::RWXG)?)
     }
 
     /// The directory `name` in this one, which must be there.
@@ -107,10 +130,12 @@ impl PrivateDir {
     fn checked(self) -> Result<Self, DirError> {
         let stat = self.stat().map_err(|source| DirError::Io { action: "open", path: self.path.clone(), source })?;
         let user = rustix::process::geteuid().as_raw();
-        if stat.st_uid != user {
+        // None but its members can have given it to the group.
+        let is_groups = group().is_some_and(|group| group.as_raw() == stat.st_gid);
+        if stat.st_uid != user && !is_groups {
             return Err(DirError::Owner { path: self.path, owner: stat.st_uid, user });
         }
-        if stat.st_mode & 0o022 != 0 {
+        if stat.st_mode & if is_groups { 0o002 } else { 0o022 } != 0 {
             return Err(DirError::Writable { path: self.path });
         }
         Ok(self)
@@ -168,7 +193,8 @@ impl PrivateDir {
             let text = "the limit on file sizes is lower; raise it (`ulimit -f`)";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
         }
-        Ok(File::from(openat(&self.fd, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE, OWNER)?))
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE;
+        shared(File::from(openat(&self.fd, name, flags, OWNER)?))
     }
 
     /// Reads the file `name`, if it is no longer than `most` bytes.
@@ -183,8 +209,12 @@ impl PrivateDir {
 
     /// Opens the file `name` for appending; it is made if it is not there.
     pub(crate) fn append_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OPEN_FILE;
-        Ok(File::from(openat(&self.fd, name, flags, OWNER)?))
+        let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
+        match openat(&self.fd, name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
+            Ok(made) => shared(File::from(made)),
+            Err(Errno::EXIST) => Ok(File::from(openat(&self.fd, name, flags, Mode::empty())?)),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// The same as [`PrivateDir::put_whole`] by the only one who writes this file: what a process left that was killed while it did

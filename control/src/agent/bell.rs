@@ -1,7 +1,9 @@
 //! The bell: a datagram socket by which somebody says that there is something to look at.
 
 use crate::app::BELL;
+use crate::group::group;
 use crate::private_dir::PrivateDir;
+use rustix::fs::{AtFlags, Mode, chmodat, chownat};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
@@ -23,6 +25,11 @@ impl Bell {
     pub(super) fn make(dir: &PrivateDir) -> io::Result<Self> {
         let socket = UnixDatagram::bind(address(dir))?;
         socket.set_nonblocking(true)?;
+        if let Some(group) = group() {
+            // In a directory that others cannot enter.
+            chownat(dir, BELL, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            chmodat(dir, BELL, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP, AtFlags::empty())?;
+        }
         Ok(Self(socket))
     }
 

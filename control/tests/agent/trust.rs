@@ -2,14 +2,14 @@
 //!
 //! These tests play several users, and need to be root.
 
-use crate::common::{Outcome, memory_place, until_ready};
+use crate::common::{Outcome, assert_balances, memory_place, part, until_ready};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
 use std::env;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
-use std::process::Command;
-use tracepoint_control::{Agent, Controller, RunDir, SinkSpec};
+use std::process::{Command, Stdio};
+use tracepoint_control::{AckState, Agent, Controller, RunDir, SinkSpec};
 
 /// Somebody, and somebody else.
 const USERS: [u32; 2] = [65_533, 65_534];
@@ -31,7 +31,7 @@ fn as_user(user: u32, program: &Path, test: &str, run_dir: &Path) -> Command {
         .args(["--exact", test, "--quiet", "--nocapture"])
         .env("TEST_PART", "traced")
         .env("TRACEPOINT_RUN_DIR", run_dir);
-    command.stdin(std::process::Stdio::piped());
+    command.stdin(Stdio::piped());
     command
 }
 
@@ -107,7 +107,7 @@ fn users_do_not_reach_each_other() -> Outcome {
     open_to_all(place.temp.path())?;
     let program = copied(place.temp.path())?;
     // Another user's run directory: the program goes on without.
-    let output = as_user(USERS[0], &program, test, &place.run_dir()).stdin(std::process::Stdio::null()).output()?;
+    let output = as_user(USERS[0], &program, test, &place.run_dir()).stdin(Stdio::null()).output()?;
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     assert!(out.contains("name another run directory in TRACEPOINT_RUN_DIR"), "{out}");
@@ -122,6 +122,65 @@ fn users_do_not_reach_each_other() -> Outcome {
     assert_eq!(fs::read_dir(own.join("apps"))?.count(), 1);
     let error = Controller::of_process(child.id()).expect_err("it is another user's").to_string();
     assert!(error.contains("belongs to user 65533, not to 0"), "{error}");
+    assert!(child.end());
+    Ok(())
+}
+
+/// What a member of the group does to a process of another one.
+fn control(run_dir: &Path) -> Outcome {
+    let controller = Controller::at(RunDir::at(run_dir)?)?;
+    let out = run_dir.with_file_name("out");
+    let session = controller.create("shared", &spec(&["traced:tick"], &[SinkSpec::ctf(out)]))?;
+    let waited = session.wait(1, PATIENCE)?;
+    assert_eq!((waited.acks.len(), waited.silent.len()), (1, 0), "{waited:?}");
+    assert_eq!(waited.acks[0].error, None);
+    assert_eq!(waited.acks[0].state, AckState::Recording);
+    assert!(controller.refresh(PATIENCE)?.is_empty());
+    // Rings of another user can be looked at.
+    tracepoint_reader::recover(&session.path(), &run_dir.with_file_name("snapshot"))?;
+    assert!(session.destroy(PATIENCE, false)?.silent.is_empty());
+    println!("controlled");
+    Ok(())
+}
+
+#[test]
+fn a_group_shares_a_run_directory() -> Outcome {
+    if part() == "control" {
+        return control(Path::new(&env::var_os("TRACEPOINT_RUN_DIR").ok_or("no run directory")?));
+    }
+    if is_traced() {
+        return Ok(());
+    }
+    must_be_root();
+    let test = "trust::a_group_shares_a_run_directory";
+    let temp = memory_place();
+    open_to_all(temp.path())?;
+    let program = copied(temp.path())?;
+    let all = temp.path().join("all");
+    fs::create_dir(&all)?;
+    fs::set_permissions(&all, Permissions::from_mode(0o1777))?;
+    let run_dir = all.join("run");
+    let member = |user: u32, groups: &str, part: &str, named: bool| {
+        let mut command = Command::new("setpriv");
+        command.args([format!("--reuid={user}"), format!("--regid={user}"), groups.to_owned()]).arg(&program);
+        command.args(["--exact", test, "--quiet", "--nocapture"]).stdin(Stdio::piped());
+        command.env("TEST_PART", part).env("TRACEPOINT_RUN_DIR", &run_dir);
+        if named {
+            command.env("TRACEPOINT_GROUP", "60000");
+        }
+        command
+    };
+    let child = until_ready(&mut member(USERS[0], "--groups=60000", "traced", true));
+    let mode = fs::metadata(&run_dir)?;
+    assert_eq!((mode.permissions().mode() & 0o777, mode.gid()), (0o770, 60_000));
+    let output = member(USERS[1], "--groups=60000", "control", true).output()?;
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && out.contains("controlled"), "{out}{}", String::from_utf8_lossy(&output.stderr));
+    assert_balances(&fs::read_dir(all.join("out"))?.next().ok_or("no trace")??.path());
+    // Who does not say so is not a member, and who is none does not get in.
+    for (groups, named) in [("--groups=60000", false), ("--clear-groups", true)] {
+        assert!(!member(USERS[1], groups, "control", named).output()?.status.success(), "{groups}");
+    }
     assert!(child.end());
     Ok(())
 }
