@@ -1,0 +1,12 @@
+//! Any bytes as a `session.toml`: what is read is written and read again as the same.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tracepoint_control::SessionSpec;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(spec) = SessionSpec::parse(bytes) {
+        assert_eq!(SessionSpec::parse(spec.to_toml().as_bytes()).unwrap(), spec);
+    }
+});
