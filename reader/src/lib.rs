@@ -6,7 +6,8 @@
 //! tracer counted and each [`Damage`] that the reader met. [`text`] and [`json`] write these [`Item`]s down. [`account`]
 //! is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`Ring`] reads
 //! the memory that a traced process left behind, and [`recover()`] makes a trace of it. [`DtTrace`] is a trace in a circular dt file,
-//! which [`Trace`] opens too; [`convert`] makes a directory of one, and one of a directory.
+//! which [`Trace`] opens too; [`convert`] makes a directory of one, and one of a directory. [`udp`] has the
+//! datagrams of the UDP trace server.
 //!
 //! Bytes are read as hostile: lengths, depths and memory are bounded, nothing panics, and what is wrong in one stream
 //! leaves the others readable. A trace is read through windows of bounded size, so it may be larger than memory.
@@ -42,6 +43,7 @@ pub mod ring;
 mod source;
 mod stream;
 pub mod text;
+pub mod udp;
 mod value;
 pub mod verify;
 mod walk;

@@ -1,0 +1,3 @@
+//! The UDP trace server's protocol: `docs/format-udp.md`.
+
+pub mod wire;

@@ -1,0 +1,317 @@
+//! The batch layout: what a server sends to a client that has taken its offer.
+//!
+//! Every message has a header of 16 bytes, whose first five are those of the stock layout: `seq`, kind; then zeros to 8, the
+//! checksum, the session.
+
+use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
+use super::packet::CtfPackets;
+use super::{Malformed, ToClient};
+
+/// The size of the header that every message has.
+pub const HEADER: usize = 16;
+/// The size of CHALLENGE.
+pub const CHALLENGE_SIZE: usize = 32;
+/// The size of WELCOME.
+pub const WELCOME_SIZE: usize = 48;
+/// Where the text of TEXT begins.
+pub const TEXT_HEADER: usize = 28;
+/// Where the packets of BATCH begin.
+pub const BATCH_HEADER: usize = 32;
+/// The size of PING.
+pub const PING_SIZE: usize = 32;
+/// The size of END.
+pub const END_SIZE: usize = 88;
+/// The longest metadata or account, in bytes.
+pub const LONGEST_TEXT: u32 = 64 << 20;
+
+const CHALLENGE: u8 = 16;
+const WELCOME: u8 = 17;
+const TEXT: u8 = 18;
+const BATCH: u8 = 19;
+const PING: u8 = 20;
+const END: u8 = 21;
+
+/// Prove that you receive what is sent to your address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    /// To be sent back in ACCEPT.
+    pub token: [u8; 16],
+}
+
+/// The session is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Whether this session is the first that reads this trace.
+    pub first: bool,
+    /// How long a datagram with several events will be at most, in bytes.
+    pub mtu: u16,
+    /// After how many milliseconds without a word from the client the server gives it up.
+    pub patience_ms: u32,
+    /// The trace's uuid.
+    pub uuid: [u8; 16],
+    /// How many events earlier sessions were sent.
+    pub earlier: u64,
+}
+
+/// Which text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TextKind {
+    /// The trace's CTF metadata. It grows while events are added; what is there never changes.
+    Metadata,
+    /// The trace's account, as `docs/format-account.md` has it. Sent when the trace has ended.
+    Account,
+}
+
+/// A piece of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text<'a> {
+    /// Of which.
+    pub kind: TextKind,
+    /// Where in it the piece begins.
+    pub offset: u32,
+    /// How long the whole text is, as far as the server knows it now.
+    pub total: u32,
+    /// The piece.
+    pub bytes: &'a [u8],
+}
+
+/// Events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch<'a> {
+    /// How many events the batches of this session before this one hold.
+    pub events_before: u64,
+    /// How many events this one holds.
+    pub events: u32,
+    /// The number of this batch in the session, from 0.
+    pub number: u32,
+    /// CTF packets, one after the other.
+    pub packets: &'a [u8],
+}
+
+/// Nothing has been sent for a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ping {
+    /// How many events the batches of this session have held.
+    pub events: u64,
+    /// How many batches there were.
+    pub batches: u32,
+}
+
+/// Events that never were in a message, by reason, since the trace began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Dropped while they waited for a client: more than the server may keep.
+    pub limit: u64,
+    /// Dropped because the server may not send faster.
+    pub rate: u64,
+    /// Too large for a message.
+    pub too_large: u64,
+    /// In packets that the server could not read, or in messages that the system did not take.
+    pub failed: u64,
+}
+
+impl Losses {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        [self.limit, self.rate, self.too_large, self.failed].into_iter().fold(0, u64::saturating_add)
+    }
+}
+
+/// The session has ended; nothing follows it but its repetition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Whether the trace has ended too.
+    pub trace: bool,
+    /// How many batches there were in this session.
+    pub batches: u32,
+    /// How many events these held.
+    pub events: u64,
+    /// How many events were sent in the stock layout in this session, before the client took the offer.
+    pub stock: u64,
+    /// How long the metadata is, in bytes.
+    pub metadata: u32,
+    /// How long the account is, in bytes; 0: there is none.
+    pub account: u32,
+    /// What never was in a message.
+    pub lost: Losses,
+}
+
+impl Challenge {
+    /// The datagram.
+    pub fn encode(&self, seq: u32) -> [u8; CHALLENGE_SIZE] {
+        let mut out = [0; CHALLENGE_SIZE];
+        out[HEADER..].copy_from_slice(&self.token);
+        finish(&mut out, seq, CHALLENGE, 0);
+        out
+    }
+}
+
+impl Welcome {
+    /// The datagram.
+    pub fn encode(&self, seq: u32, session: u32) -> [u8; WELCOME_SIZE] {
+        let mut out = [0; WELCOME_SIZE];
+        out[16] = u8::from(self.first);
+        out[17] = super::VERSION;
+        out[18..20].copy_from_slice(&self.mtu.to_be_bytes());
+        out[20..24].copy_from_slice(&self.patience_ms.to_be_bytes());
+        out[24..40].copy_from_slice(&self.uuid);
+        out[40..48].copy_from_slice(&self.earlier.to_be_bytes());
+        finish(&mut out, seq, WELCOME, session);
+        out
+    }
+}
+
+impl TextKind {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Metadata => 1,
+            Self::Account => 2,
+        }
+    }
+}
+
+impl Text<'_> {
+    /// Appends the datagram to `out`, which is empty.
+    pub fn encode(&self, seq: u32, session: u32, out: &mut Vec<u8>) {
+        out.resize(TEXT_HEADER, 0);
+        out[16] = self.kind.number();
+        out[20..24].copy_from_slice(&self.offset.to_be_bytes());
+        out[24..28].copy_from_slice(&self.total.to_be_bytes());
+        out.extend_from_slice(self.bytes);
+        finish(out, seq, TEXT, session);
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// Appends the datagram to `out`, which is empty.
+    pub fn encode(&self, seq: u32, session: u32, out: &mut Vec<u8>) {
+        out.resize(BATCH_HEADER, 0);
+        out.extend_from_slice(self.packets);
+        seal_batch(out, seq, session, self);
+    }
+
+    /// The CTF packets.
+    pub fn packets(&self) -> CtfPackets<'a> {
+        CtfPackets::new(self.packets)
+    }
+}
+
+/// Makes `datagram` a batch: writes the first [`BATCH_HEADER`] bytes, behind which the packets stand already. Nothing is done
+/// to one that is shorter; [`Batch::packets`] is not looked at.
+pub fn seal_batch(datagram: &mut [u8], seq: u32, session: u32, batch: &Batch<'_>) {
+    if let Some(head) = datagram.first_chunk_mut::<BATCH_HEADER>() {
+        head[16..24].copy_from_slice(&batch.events_before.to_be_bytes());
+        head[24..28].copy_from_slice(&batch.events.to_be_bytes());
+        head[28..32].copy_from_slice(&batch.number.to_be_bytes());
+        finish(datagram, seq, BATCH, session);
+    }
+}
+
+impl Ping {
+    /// The datagram.
+    pub fn encode(&self, seq: u32, session: u32) -> [u8; PING_SIZE] {
+        let mut out = [0; PING_SIZE];
+        out[16..24].copy_from_slice(&self.events.to_be_bytes());
+        out[24..28].copy_from_slice(&self.batches.to_be_bytes());
+        finish(&mut out, seq, PING, session);
+        out
+    }
+}
+
+impl End {
+    /// The datagram.
+    pub fn encode(&self, seq: u32, session: u32) -> [u8; END_SIZE] {
+        let mut out = [0; END_SIZE];
+        out[16] = u8::from(self.trace);
+        out[20..24].copy_from_slice(&self.batches.to_be_bytes());
+        out[24..32].copy_from_slice(&self.events.to_be_bytes());
+        out[32..40].copy_from_slice(&self.stock.to_be_bytes());
+        out[40..44].copy_from_slice(&self.metadata.to_be_bytes());
+        out[44..48].copy_from_slice(&self.account.to_be_bytes());
+        let lost = &self.lost;
+        for (at, count) in [(48, lost.limit), (56, lost.rate), (64, lost.too_large), (72, lost.failed)] {
+            out[at..at + 8].copy_from_slice(&count.to_be_bytes());
+        }
+        finish(&mut out, seq, END, session);
+        out
+    }
+}
+
+fn finish(out: &mut [u8], seq: u32, kind: u8, session: u32) {
+    out[..4].copy_from_slice(&seq.to_be_bytes());
+    out[4..CHECKSUM].copy_from_slice(&[kind, 0, 0, 0]);
+    out[CHECKSUM + 4..HEADER].copy_from_slice(&session.to_be_bytes());
+    seal(out);
+}
+
+/// Decodes a message of this kind: its session and what it says.
+pub(super) fn decode(kind: u8, datagram: &[u8]) -> Result<(u32, ToClient<'_>), Malformed> {
+    match kind {
+        CHALLENGE => sized(datagram, CHALLENGE_SIZE)?,
+        WELCOME => sized(datagram, WELCOME_SIZE)?,
+        PING => sized(datagram, PING_SIZE)?,
+        END => sized(datagram, END_SIZE)?,
+        TEXT | BATCH => {}
+        _ => return Err(Malformed::Kind),
+    }
+    check(datagram)?;
+    let message = match kind {
+        CHALLENGE => ToClient::Challenge(Challenge { token: array_at(datagram, 16)? }),
+        WELCOME => ToClient::Welcome(welcome(datagram)?),
+        TEXT => ToClient::Text(text(datagram)?),
+        BATCH => ToClient::Batch(Batch {
+            events_before: u64_at(datagram, 16)?,
+            events: u32_at(datagram, 24)?,
+            number: u32_at(datagram, 28)?,
+            packets: datagram.get(BATCH_HEADER..).ok_or(Malformed::Short)?,
+        }),
+        PING => ToClient::Ping(Ping { events: u64_at(datagram, 16)?, batches: u32_at(datagram, 24)? }),
+        _ => ToClient::End(end(datagram)?),
+    };
+    Ok((u32_at(datagram, 12)?, message))
+}
+
+fn welcome(datagram: &[u8]) -> Result<Welcome, Malformed> {
+    if u8_at(datagram, 17)? != super::VERSION {
+        return Err(Malformed::Field);
+    }
+    Ok(Welcome {
+        first: u8_at(datagram, 16)? & 1 != 0,
+        mtu: u16_at(datagram, 18)?,
+        patience_ms: u32_at(datagram, 20)?,
+        uuid: array_at(datagram, 24)?,
+        earlier: u64_at(datagram, 40)?,
+    })
+}
+
+fn text(datagram: &[u8]) -> Result<Text<'_>, Malformed> {
+    let kind = match u8_at(datagram, 16)? {
+        1 => TextKind::Metadata,
+        2 => TextKind::Account,
+        _ => return Err(Malformed::Kind),
+    };
+    let (offset, total) = (u32_at(datagram, 20)?, u32_at(datagram, 24)?);
+    let bytes = datagram.get(TEXT_HEADER..).ok_or(Malformed::Short)?;
+    let end = u64::from(offset) + bytes.len() as u64;
+    if end > u64::from(total) || total > LONGEST_TEXT {
+        return Err(Malformed::Field);
+    }
+    Ok(Text { kind, offset, total, bytes })
+}
+
+fn end(datagram: &[u8]) -> Result<End, Malformed> {
+    Ok(End {
+        trace: u8_at(datagram, 16)? & 1 != 0,
+        batches: u32_at(datagram, 20)?,
+        events: u64_at(datagram, 24)?,
+        stock: u64_at(datagram, 32)?,
+        metadata: u32_at(datagram, 40)?,
+        account: u32_at(datagram, 44)?,
+        lost: Losses {
+            limit: u64_at(datagram, 48)?,
+            rate: u64_at(datagram, 56)?,
+            too_large: u64_at(datagram, 64)?,
+            failed: u64_at(datagram, 72)?,
+        },
+    })
+}

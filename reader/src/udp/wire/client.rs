@@ -1,0 +1,184 @@
+//! What a client sends.
+//!
+//! The stock commands are single bytes. The others begin with a word that no command begins with, and are sent only to a server
+//! that has offered the batch layout.
+
+use super::Malformed;
+use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
+
+/// The first four bytes of what a client of the batch layout sends.
+pub const MAGIC: [u8; 4] = *b"tpu1";
+/// The size of ACCEPT: not less than that of any answer to an address that is not proven.
+pub const ACCEPT_SIZE: usize = 64;
+/// The size of ACK.
+pub const ACK_SIZE: usize = 40;
+/// The size of LEAVE.
+pub const LEAVE_SIZE: usize = 16;
+/// The longest message of a client's, in bytes.
+pub const LONGEST: usize = ACCEPT_SIZE;
+/// The smallest datagram, in bytes, to which a client may limit a server.
+pub const LEAST_MTU: u16 = 512;
+/// The longest datagram, in bytes, that a client asks for, unless it knows better.
+pub const DEFAULT_MTU: u16 = 1400;
+/// The longest payload of a UDP datagram, in bytes, over IPv4.
+pub const LARGEST: u16 = 65_507;
+
+const START: u8 = 1;
+const STOP: u8 = 2;
+const ACCEPT: u8 = 1;
+const ACK: u8 = 2;
+const LEAVE: u8 = 3;
+
+/// What a client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToServer {
+    /// Stock: begin a session with me.
+    Start,
+    /// Stock: end it.
+    Stop,
+    /// Batch: I take the offer.
+    Accept(Accept),
+    /// Batch: this is what I have.
+    Ack(Ack),
+    /// Batch: end the session with this number.
+    Leave(u32),
+}
+
+/// A client takes the batch layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept {
+    /// The nonce of the offer.
+    pub nonce: u16,
+    /// How long a datagram may be that holds several events, in bytes of UDP payload.
+    pub mtu: u16,
+    /// How long one may be that holds a single event which does not fit into `mtu`; at least that.
+    pub largest: u16,
+    /// How many messages the server may send ahead of what was acknowledged; 0: as many as it likes.
+    pub window: u16,
+    /// What came in the challenge; zero before there was one.
+    pub token: [u8; 16],
+}
+
+impl Accept {
+    /// Takes the offer with this nonce, with datagrams of [`DEFAULT_MTU`] bytes, longer ones where one event needs them, and
+    /// no window.
+    pub const fn new(nonce: u16) -> Self {
+        Self { nonce, mtu: DEFAULT_MTU, largest: LARGEST, window: 0, token: [0; 16] }
+    }
+}
+
+/// What a client has received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// The session.
+    pub session: u32,
+    /// How many bytes of the metadata, from its beginning and without a gap.
+    pub metadata: u32,
+    /// How many bytes of the account, likewise.
+    pub account: u32,
+    /// How many events, duplicates not counted.
+    pub events: u64,
+    /// The highest `seq` (in the sense of wrapping numbers) of this session.
+    pub seq: u32,
+    /// Whether END was among it.
+    pub ended: bool,
+}
+
+impl ToServer {
+    /// Appends the datagram to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Start => out.push(START),
+            Self::Stop => out.push(STOP),
+            Self::Accept(accept) => {
+                let mut body = [0; ACCEPT_SIZE];
+                head(&mut body, ACCEPT, 0);
+                body[16] = super::VERSION;
+                for (at, value) in [(18, accept.nonce), (20, accept.mtu), (22, accept.largest), (24, accept.window)] {
+                    body[at..at + 2].copy_from_slice(&value.to_be_bytes());
+                }
+                body[32..48].copy_from_slice(&accept.token);
+                seal(&mut body);
+                out.extend_from_slice(&body);
+            }
+            Self::Ack(ack) => {
+                let mut body = [0; ACK_SIZE];
+                head(&mut body, ACK, ack.session);
+                body[16..20].copy_from_slice(&ack.metadata.to_be_bytes());
+                body[20..24].copy_from_slice(&ack.account.to_be_bytes());
+                body[24..32].copy_from_slice(&ack.events.to_be_bytes());
+                body[32..36].copy_from_slice(&ack.seq.to_be_bytes());
+                body[36] = u8::from(ack.ended);
+                seal(&mut body);
+                out.extend_from_slice(&body);
+            }
+            Self::Leave(session) => {
+                let mut body = [0; LEAVE_SIZE];
+                head(&mut body, LEAVE, *session);
+                seal(&mut body);
+                out.extend_from_slice(&body);
+            }
+        }
+    }
+
+    /// Decodes a datagram that came from a client.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`], whatever the bytes.
+    pub fn decode(datagram: &[u8]) -> Result<Self, Malformed> {
+        match datagram {
+            [START] => return Ok(Self::Start),
+            [STOP] => return Ok(Self::Stop),
+            [] | [_] => return Err(Malformed::Kind),
+            _ => {}
+        }
+        if array_at(datagram, 0)? != MAGIC {
+            return Err(Malformed::Kind);
+        }
+        let (kind, session) = (u8_at(datagram, 4)?, u32_at(datagram, 12)?);
+        match kind {
+            ACCEPT => {
+                sized(datagram, ACCEPT_SIZE)?;
+                check(datagram)?;
+                let accept = Accept {
+                    nonce: u16_at(datagram, 18)?,
+                    mtu: u16_at(datagram, 20)?,
+                    largest: u16_at(datagram, 22)?,
+                    window: u16_at(datagram, 24)?,
+                    token: array_at(datagram, 32)?,
+                };
+                let sane = u8_at(datagram, 16)? == super::VERSION
+                    && accept.mtu >= LEAST_MTU
+                    && accept.largest >= accept.mtu
+                    && accept.largest <= LARGEST;
+                if sane { Ok(Self::Accept(accept)) } else { Err(Malformed::Field) }
+            }
+            ACK => {
+                sized(datagram, ACK_SIZE)?;
+                check(datagram)?;
+                Ok(Self::Ack(Ack {
+                    session,
+                    metadata: u32_at(datagram, 16)?,
+                    account: u32_at(datagram, 20)?,
+                    events: u64_at(datagram, 24)?,
+                    seq: u32_at(datagram, 32)?,
+                    ended: u8_at(datagram, 36)? & 1 != 0,
+                }))
+            }
+            LEAVE => {
+                sized(datagram, LEAVE_SIZE)?;
+                check(datagram)?;
+                Ok(Self::Leave(session))
+            }
+            _ => Err(Malformed::Kind),
+        }
+    }
+}
+
+fn head(out: &mut [u8], kind: u8, session: u32) {
+    out[..4].copy_from_slice(&MAGIC);
+    out[4] = kind;
+    out[CHECKSUM + 4..CHECKSUM + 8].copy_from_slice(&session.to_be_bytes());
+}
