@@ -179,6 +179,9 @@ pub struct StreamAccount {
     pub overwritten: u64,
     /// Events that the sink could not write.
     pub sink: u64,
+    /// Those among them whose reason is known, by reason. Any reason may stand here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sink_lost: BTreeMap<String, u64>,
     /// Events lost before the ring.
     pub discarded: u64,
 }

@@ -72,28 +72,7 @@ impl TextWriter {
         self.last_ns = Some(event.time_ns);
         self.line.extend_from_slice(b") ");
         origin(&mut self.line, &event.stream);
-        plain(&mut self.line, event.name());
-        self.line.extend_from_slice(b": ");
-
-        let mut first = true;
-        let mut part = |line: &mut Vec<u8>, value: Option<&StructValue>, hide: &[&str]| -> io::Result<()> {
-            let Some(value) = value else {
-                return Ok(());
-            };
-            let shown = value.iter().any(|(name, _)| !hide.contains(&name));
-            if !shown && !hide.is_empty() {
-                return Ok(());
-            }
-            if !first {
-                line.extend_from_slice(b", ");
-            }
-            first = false;
-            literal::members(line, value, hide)
-        };
-        part(&mut self.line, event.packet_context.as_deref(), &PACKET_MEMBERS)?;
-        part(&mut self.line, event.stream_context.as_ref(), &[])?;
-        part(&mut self.line, event.context.as_ref(), &[])?;
-        part(&mut self.line, event.fields.as_ref(), &[])
+        values(&mut self.line, event, event.packet_context.as_deref())
     }
 
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
@@ -118,6 +97,37 @@ impl TextWriter {
         }
         write!(self.line, ", in {}]", loss.stream.file.display())
     }
+}
+
+/// Appends the text of an event alone: its name and its values, without time, origin and packet, and without a line feed.
+pub fn write_event(out: &mut Vec<u8>, event: &Event) {
+    // Memory takes whatever is written to it.
+    let _ = values(out, event, None);
+}
+
+/// `name: { values }`.
+fn values(line: &mut Vec<u8>, event: &Event, packet: Option<&StructValue>) -> io::Result<()> {
+    plain(line, event.name());
+    line.extend_from_slice(b": ");
+    let mut first = true;
+    let mut part = |line: &mut Vec<u8>, value: Option<&StructValue>, hide: &[&str]| -> io::Result<()> {
+        let Some(value) = value else {
+            return Ok(());
+        };
+        let shown = value.iter().any(|(name, _)| !hide.contains(&name));
+        if !shown && !hide.is_empty() {
+            return Ok(());
+        }
+        if !first {
+            line.extend_from_slice(b", ");
+        }
+        first = false;
+        literal::members(line, value, hide)
+    };
+    part(line, packet, &PACKET_MEMBERS)?;
+    part(line, event.stream_context.as_ref(), &[])?;
+    part(line, event.context.as_ref(), &[])?;
+    part(line, event.fields.as_ref(), &[])
 }
 
 fn counted(line: &mut Vec<u8>, count: u64, noun: &str) -> io::Result<()> {

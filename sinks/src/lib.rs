@@ -2,8 +2,8 @@
 //!
 //! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint::channel::OpenChannel`]s and
 //! gives each to every [`Sink`]; a [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] puts it into the
-//! place of the oldest one in a circular file, a [`TextSink`] writes its events as lines. What a sink is told beforehand is a
-//! [`TraceInfo`], a [`ChannelDescription`] for each channel and an
+//! place of the oldest one in a circular file, a [`TextSink`] writes its events as lines, a [`udp::UdpServerSink`] serves them
+//! to a client of the network. What a sink is told beforehand is a [`TraceInfo`], a [`ChannelDescription`] for each channel and an
 //! [`EventDescription`] for each event; at the end it gets the [`account`] of what was fired, recorded and lost.
 //!
 //! Loss is data: a packet that a sink could not take is counted by its records, and the error is kept for whoever asks.
@@ -20,6 +20,7 @@ mod error;
 mod sink;
 mod text;
 mod trace_info;
+pub mod udp;
 
 pub use ctf::{CtfError, CtfSink};
 pub use datatrace::Error as DtError;

@@ -4,6 +4,7 @@ use crate::account::Account;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::trace_info::TraceInfo;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tracepoint::channel::{Packet, StreamId};
 
@@ -91,6 +92,13 @@ pub trait Sink: Send {
     fn file_of(&self, stream: &StreamInfo) -> String {
         let _ = stream;
         String::new()
+    }
+
+    /// How many records of a stream it has lost, by reason, that were in packets which it took: a sink that keeps packets for later
+    /// may find then that it cannot pass them on. Asked whenever the books are made, and last after `finish`.
+    fn lost(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
+        let _ = stream;
+        BTreeMap::new()
     }
 
     /// Where it keeps the packets, as whole packets in a format that can be read back; `None` if it does not. When a process is

@@ -82,6 +82,13 @@ trace {{
         Self(out)
     }
 
+    /// A channel of a trace whose clock has this name.
+    pub(crate) fn channel(channel: &ChannelDescription, clock: &str) -> String {
+        let mut out = String::new();
+        stream(&mut out, channel, clock);
+        out
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -91,8 +91,10 @@ impl Feed {
 
     /// Lets the sink finish. The error of the report is the first one of all.
     pub(super) fn finish(mut self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) -> SinkReport {
+        let account = self.report(channels, positions, base.clone()).account;
+        let finished = self.call(|sink| sink.finish(&account));
+        // What it lost while it finished is known now.
         let mut report = self.report(channels, positions, base);
-        let finished = self.call(|sink| sink.finish(&report.account));
         report.error = self.error.or(finished.err());
         report
     }
@@ -106,8 +108,11 @@ impl Feed {
                 let Some(arrived) = self.streams.get(&id) else { continue };
                 line.file.clone_from(&arrived.file);
                 line.packets = arrived.packets;
-                line.written = arrived.records;
-                line.sink = arrived.lost;
+                let lost = self.sink.as_ref().map(|sink| sink.lost(id)).unwrap_or_default();
+                let lost_later: u64 = lost.values().sum();
+                line.written = arrived.records.saturating_sub(lost_later);
+                line.sink = arrived.lost + lost_later;
+                line.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
             }
         }
         if let Some(sink) = &self.sink {

@@ -1,0 +1,147 @@
+//! Events one by one, for the stock layout: those of several packets, merged by time.
+
+use super::options::StockContent;
+use super::store::{Held, Layout, Reason, Store};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use tracepoint_reader::udp::wire::packet::HEADER;
+use tracepoint_reader::{Metadata, PacketDecoder, text};
+
+/// How many bytes of messages are made in advance. Events of different threads are in order as far as this reaches.
+const AHEAD: usize = 4 << 20;
+/// What an event takes besides its bytes.
+const EVENT_COST: usize = size_of::<(u64, Range<usize>)>();
+/// Where the bytes of an event from outside begin: behind the record's header word and their number.
+const OUTSIDE: usize = 12;
+
+/// The packets that are being sent.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    loaded: Vec<Option<Loaded>>,
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    held: Held,
+    contents: Vec<u8>,
+    events: Vec<(u64, Range<usize>)>,
+    next: usize,
+}
+
+impl Events {
+    /// Makes the next event ready, if there is one: its time, in ns, and its content.
+    pub(super) fn peek(&mut self, store: &Store, content: StockContent) -> Option<(u64, &[u8])> {
+        while self.bytes < AHEAD {
+            let Some(held) = store.take() else { break };
+            let layout = store.lock().layout.clone();
+            match layout {
+                Some(layout) => self.add(Loaded::new(held, &layout, content, store), store),
+                None => store.finished(&held),
+            }
+        }
+        let Reverse((time, place)) = self.heap.peek()?;
+        let loaded = self.loaded.get(*place)?.as_ref()?;
+        let (_, range) = loaded.events.get(loaded.next)?;
+        Some((*time, loaded.contents.get(range.clone())?))
+    }
+
+    fn add(&mut self, loaded: Loaded, store: &Store) {
+        let Some((time, _)) = loaded.events.first() else {
+            store.finished(&loaded.held);
+            return;
+        };
+        if self.heap.is_empty() {
+            self.loaded.clear();
+        }
+        self.bytes += loaded.cost();
+        self.heap.push(Reverse((*time, self.loaded.len())));
+        self.loaded.push(Some(loaded));
+    }
+
+    /// The event that [`Events::peek`] showed is behind us: sent, or lost for this reason.
+    pub(super) fn pass(&mut self, store: &Store, lost: Option<Reason>) {
+        let Some(Reverse((_, place))) = self.heap.pop() else { return };
+        let Some(slot) = self.loaded.get_mut(place) else { return };
+        let Some(loaded) = slot else { return };
+        if let Some(reason) = lost {
+            store.lose(loaded.held.stream, reason, 1);
+        }
+        loaded.next += 1;
+        loaded.held.done += 1;
+        if let Some((time, _)) = loaded.events.get(loaded.next) {
+            self.heap.push(Reverse((*time, place)));
+        } else {
+            self.bytes -= loaded.cost();
+            store.finished(&loaded.held);
+            *slot = None;
+        }
+    }
+
+    /// Whatever is not sent yet waits for the next session.
+    pub(super) fn give_back(&mut self, store: &Store) {
+        store.put_back(std::mem::take(self).loaded.into_iter().flatten().map(|loaded| loaded.held));
+    }
+}
+
+impl Loaded {
+    /// Makes the messages of a packet. What cannot be read is lost.
+    fn new(mut held: Held, layout: &Layout, content: StockContent, store: &Store) -> Self {
+        let mut contents = Vec::new();
+        let mut events = Vec::new();
+        let readable = match (&layout.sizes, held.outside, content) {
+            (Some(_), true, _) => records(&held, layout, OUTSIDE, &mut contents, &mut events),
+            (Some(_), false, StockContent::Record) => records(&held, layout, 0, &mut contents, &mut events),
+            _ => texts(&held, &layout.metadata, &mut contents, &mut events),
+        };
+        let made = held.done + events.len() as u64;
+        if !readable || made < held.events {
+            store.lose(held.stream, Reason::Unreadable, held.events.saturating_sub(made));
+            held.events = made;
+        }
+        Self { held, contents, events, next: 0 }
+    }
+
+    fn cost(&self) -> usize {
+        self.contents.len() + self.events.len() * EVENT_COST
+    }
+}
+
+/// The bytes of records, without the first `skip`; whether all could be read.
+fn records(
+    held: &Held,
+    layout: &Layout,
+    skip: usize,
+    contents: &mut Vec<u8>,
+    events: &mut Vec<(u64, Range<usize>)>,
+) -> bool {
+    let Some(sizes) = &layout.sizes else { return false };
+    let clock = layout.metadata.stream(u64::from(held.stream.class)).and_then(|class| class.clock);
+    let clock = clock.and_then(|index| layout.metadata.clocks().get(index));
+    let begin =
+        held.bytes.get(32..40).and_then(|bytes| bytes.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word));
+    let done = usize::try_from(held.done).unwrap_or(usize::MAX);
+    for record in sizes.records(held.stream.class, &held.bytes, HEADER, begin).skip(done) {
+        let Ok(record) = record else { return false };
+        let from = contents.len();
+        contents.extend_from_slice(held.bytes.get(record.start + skip..record.end).unwrap_or_default());
+        let time = clock.map_or(record.time, |clock| u64::try_from(clock.nanoseconds(record.time)).unwrap_or(0));
+        events.push((time, from..contents.len()));
+    }
+    true
+}
+
+/// The text of events; whether all could be read.
+fn texts(held: &Held, metadata: &Metadata, contents: &mut Vec<u8>, events: &mut Vec<(u64, Range<usize>)>) -> bool {
+    let Ok(decoder) = PacketDecoder::new(metadata, &held.bytes) else { return false };
+    let done = usize::try_from(held.done).unwrap_or(usize::MAX);
+    for event in decoder.skip(done) {
+        let Ok(event) = event else { return false };
+        let from = contents.len();
+        text::write_event(contents, &event);
+        events.push((u64::try_from(event.time_ns).unwrap_or(0), from..contents.len()));
+    }
+    true
+}

@@ -1,0 +1,316 @@
+//! The batch layout: texts until they are acknowledged, batches, totals until they are acknowledged.
+//!
+//! ```text
+//!   WELCOME until an ACK ─▶ metadata, batches ──LEAVE─────────────────────────────▶ END until an ACK, 3 s at most ─▶ over
+//!                                  └── trace at its end ─▶ account until its ACK ─▶ END …
+//! ```
+
+use super::texts::{REPEAT, TextFlow};
+use super::{Context, Next, earlier};
+use crate::udp::cut::Room;
+use crate::udp::outbox::{Flushed, Outbox};
+use crate::udp::pace::Pace;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+use tracepoint_reader::udp::wire::batch::{END_SIZE, PING_SIZE, TEXT_HEADER, WELCOME_SIZE, seal_batch};
+use tracepoint_reader::udp::wire::{Accept, Ack, Batch, End, Ping, Text, TextKind, Welcome};
+
+/// How long totals are repeated.
+const ENDING: Duration = Duration::from_secs(3);
+/// After how much silence the client is told where we are.
+const SILENCE: Duration = Duration::from_millis(500);
+/// How long a closed window is respected.
+const STALL: Duration = Duration::from_millis(200);
+/// The longest piece of a text, in bytes.
+const PIECE: u32 = 1200;
+
+/// What is known when a session opens.
+pub(in crate::udp) struct Opening {
+    pub(in crate::udp) accept: Accept,
+    pub(in crate::udp) session: u32,
+    pub(in crate::udp) uuid: [u8; 16],
+    pub(in crate::udp) first: bool,
+    pub(in crate::udp) earlier: u64,
+    /// Events that this session has sent in the stock layout.
+    pub(in crate::udp) stock: u64,
+}
+
+#[derive(Debug)]
+pub(in crate::udp) struct Batches {
+    pub(in crate::udp) outbox: Outbox,
+    /// A nonce that was offered since: whoever takes it begins another session.
+    pub(in crate::udp) offered_again: Option<u16>,
+    accept: Accept,
+    session: u32,
+    welcome: Welcome,
+    stock: u64,
+    room: Room,
+    pace: Pace,
+    heard: Instant,
+    spoken: Instant,
+    acknowledged: bool,
+    welcome_at: Instant,
+    /// The highest number that was acknowledged, and when the window last moved.
+    seen: u32,
+    moved: Instant,
+    metadata: TextFlow,
+    account: TextFlow,
+    events: u64,
+    number: u32,
+    ending: Option<Ending>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    trace: bool,
+    /// When END was sent for the first time.
+    since: Option<Instant>,
+    next: Instant,
+    acknowledged: bool,
+}
+
+impl Batches {
+    pub(in crate::udp) fn begin(outbox: Outbox, opening: &Opening, context: &Context<'_>) -> Self {
+        let (accept, now) = (opening.accept, context.now);
+        let mtu = accept.mtu;
+        let patience_ms = u32::try_from(context.options.patience.as_millis()).unwrap_or(u32::MAX);
+        let welcome = Welcome { first: opening.first, mtu, patience_ms, uuid: opening.uuid, earlier: opening.earlier };
+        Self {
+            outbox,
+            offered_again: None,
+            accept,
+            session: opening.session,
+            welcome,
+            stock: opening.stock,
+            room: Room { mtu: usize::from(mtu), largest: usize::from(accept.largest) },
+            pace: Pace::new(context.options.rate, now),
+            heard: now,
+            spoken: now,
+            acknowledged: false,
+            welcome_at: now,
+            seen: context.seq.wrapping_sub(1),
+            moved: now,
+            metadata: TextFlow::new(now),
+            account: TextFlow::new(now),
+            events: 0,
+            number: 0,
+            ending: None,
+        }
+    }
+
+    /// Events that were sent, in both layouts.
+    pub(in crate::udp) const fn sent(&self) -> u64 {
+        self.events + self.stock
+    }
+
+    pub(in crate::udp) const fn is_limited(&self) -> bool {
+        self.pace.is_limited()
+    }
+
+    pub(in crate::udp) const fn id(&self) -> u32 {
+        self.session
+    }
+
+    /// The ACCEPT that opened this session came again, for its answer may be lost.
+    pub(in crate::udp) fn accepted_again(&mut self, accept: Accept, now: Instant) {
+        if accept == self.accept && !self.acknowledged {
+            self.heard = now;
+            self.welcome_at = now;
+        }
+    }
+
+    pub(in crate::udp) fn acknowledge(&mut self, ack: Ack, context: &Context<'_>) {
+        let now = context.now;
+        self.heard = now;
+        self.acknowledged = true;
+        self.metadata.acknowledge(ack.metadata, now);
+        self.account.acknowledge(ack.account, now);
+        // Between what was acknowledged and what was sent.
+        let sent = context.seq.wrapping_sub(1).wrapping_sub(self.seen);
+        if (1..=sent).contains(&ack.seq.wrapping_sub(self.seen)) {
+            self.seen = ack.seq;
+            self.moved = now;
+        }
+        context.counters.acknowledged(ack.events);
+        if let Some(ending) = &mut self.ending {
+            ending.acknowledged |= ack.ended && ending.since.is_some();
+        }
+    }
+
+    /// The client has had enough.
+    pub(in crate::udp) fn leave(&mut self, now: Instant) {
+        self.heard = now;
+        self.end(false, now);
+    }
+
+    fn end(&mut self, trace: bool, now: Instant) {
+        self.ending.get_or_insert(Ending { trace, since: None, next: now, acknowledged: false });
+    }
+
+    /// Sends what can be sent now.
+    pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
+        loop {
+            match self.outbox.flush() {
+                Flushed::All => {}
+                Flushed::Blocked => return Next::Blocked(Some(context.now + STALL)),
+                Flushed::Gone => return Next::Over { trace: false },
+            }
+            let silent = self.heard + context.options.patience;
+            if context.now >= silent {
+                return Next::Over { trace: false };
+            }
+            let before = *context.seq;
+            let next = match self.ending {
+                Some(ending) => match self.totals(ending, context) {
+                    Some(over) => return over,
+                    None => self.ending.map(|ending| ending.next),
+                },
+                None => self.data(context),
+            };
+            if *context.seq == before {
+                let pieces = earlier(self.metadata.deadline(), self.account.deadline());
+                let ping = self.ending.is_none().then_some(self.spoken + SILENCE);
+                return Next::At(earlier(earlier(next, ping), earlier(pieces, Some(silent))));
+            }
+            self.spoken = context.now;
+        }
+    }
+
+    /// Metadata and events. When to look again; `None`: when there is something new.
+    fn data(&mut self, context: &mut Context<'_>) -> Option<Instant> {
+        if !self.acknowledged {
+            if context.now >= self.welcome_at {
+                let (welcome, session) = (self.welcome, self.session);
+                self.say(&welcome.encode(context.number(WELCOME_SIZE), session));
+                self.welcome_at = context.now + REPEAT;
+            }
+            return Some(self.welcome_at);
+        }
+        let (metadata, layout, ended) = {
+            let inside = context.store.lock();
+            (inside.metadata.len() as u32, inside.layout.clone(), inside.ended && inside.queued() == 0)
+        };
+        let mut flow = self.metadata;
+        self.text(TextKind::Metadata, &mut flow, metadata, context);
+        self.metadata = flow;
+        let sizes = layout.as_ref().and_then(|layout| layout.sizes.as_ref())?;
+        while self.outbox.room().is_some() {
+            if !self.window_is_open(context) {
+                return Some(self.moved + STALL);
+            }
+            if !self.pace.may_send(context.now) {
+                return Some(context.now + self.pace.wait());
+            }
+            let Some(room) = self.outbox.room() else { break };
+            let held = self.metadata.acknowledged();
+            let Some(events) = context.cutter.fill(context.store, sizes, held, self.room, room) else {
+                if ended && context.cutter.is_idle() {
+                    self.end(true, context.now);
+                    return Some(context.now);
+                }
+                if context.now >= self.spoken + SILENCE {
+                    let ping = Ping { events: self.events, batches: self.number };
+                    let session = self.session;
+                    self.say(&ping.encode(context.number(PING_SIZE), session));
+                }
+                return None;
+            };
+            let batch = Batch { events_before: self.events, events, number: self.number, packets: &[] };
+            let size = room.len();
+            let seq = context.number(size);
+            seal_batch(room, seq, self.session, &batch);
+            self.events += u64::from(events);
+            self.number = self.number.wrapping_add(1);
+            context.counters.batch(u64::from(events));
+            self.pace.spend(self.outbox.add());
+        }
+        Some(context.now)
+    }
+
+    /// Whether the client wants more before it has acknowledged more.
+    fn window_is_open(&mut self, context: &Context<'_>) -> bool {
+        let ahead = context.seq.wrapping_sub(1).wrapping_sub(self.seen);
+        if self.accept.window == 0 || ahead < u32::from(self.accept.window) {
+            return true;
+        }
+        if context.now < self.moved + STALL {
+            return false;
+        }
+        self.seen = context.seq.wrapping_sub(1);
+        self.moved = context.now;
+        true
+    }
+
+    /// The account and the totals; `Some` if the session is over.
+    fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
+        let (metadata, account, lost) = {
+            let inside = context.store.lock();
+            let account = inside.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
+            (inside.metadata.len() as u32, account as u32, inside.losses())
+        };
+        let mut flow = self.account;
+        if flow.acknowledged() < account {
+            self.text(TextKind::Account, &mut flow, account, context);
+            self.account = flow;
+            ending.next = flow.deadline().unwrap_or(context.now + REPEAT);
+            self.ending = Some(ending);
+            return None;
+        }
+        let first = ending.since.is_none();
+        let since = *ending.since.get_or_insert(context.now);
+        if ending.acknowledged || context.now >= since + ENDING {
+            return Some(Next::Over { trace: ending.trace });
+        }
+        if first || context.now >= ending.next {
+            let end = End {
+                trace: ending.trace,
+                batches: self.number,
+                events: self.events,
+                stock: self.stock,
+                metadata,
+                account,
+                lost,
+            };
+            let session = self.session;
+            self.say(&end.encode(context.number(END_SIZE), session));
+            ending.next = context.now + REPEAT;
+        }
+        self.ending = Some(ending);
+        None
+    }
+
+    /// Sends as many pieces as the flow and the outbox have room for.
+    fn text(&mut self, kind: TextKind, flow: &mut TextFlow, total: u32, context: &mut Context<'_>) {
+        let piece = PIECE.min(u32::try_from(self.room.mtu - TEXT_HEADER).unwrap_or(PIECE));
+        while self.outbox.room().is_some() {
+            let Some(range) = flow.next(total, piece, context.now) else { break };
+            let bytes = piece_of(kind, &range, context);
+            let text = Text { kind, offset: range.start, total, bytes: &bytes };
+            let seq = context.number(TEXT_HEADER + bytes.len());
+            let session = self.session;
+            if let Some(room) = self.outbox.room() {
+                text.encode(seq, session, room);
+                self.pace.spend(self.outbox.add());
+            }
+        }
+    }
+
+    /// Puts a message into the outbox. One that finds no room is lost, as it may be on its way.
+    pub(in crate::udp) fn say(&mut self, message: &[u8]) {
+        if let Some(room) = self.outbox.room() {
+            room.extend_from_slice(message);
+            self.pace.spend(self.outbox.add());
+        }
+    }
+}
+
+/// A piece of one of the texts.
+fn piece_of(kind: TextKind, range: &Range<u32>, context: &Context<'_>) -> Vec<u8> {
+    let inside = context.store.lock();
+    let text = match kind {
+        TextKind::Metadata => Some(&inside.metadata),
+        TextKind::Account => inside.account.as_ref(),
+    };
+    let range = range.start as usize..range.end as usize;
+    text.and_then(|text| text.get(range)).map(<[u8]>::to_vec).unwrap_or_default()
+}

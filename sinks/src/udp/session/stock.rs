@@ -1,0 +1,177 @@
+//! The stock layout: marks, and one event in a message.
+//!
+//! ```text
+//!   OFFERED ──100 ms──▶ SERVING ──STOP, idle, too long──▶ over
+//!                          └────── trace at its end ────▶ over
+//! ```
+
+use super::{Context, Next, earlier};
+use crate::udp::events::Events;
+use crate::udp::outbox::{Flushed, Outbox};
+use crate::udp::pace::Pace;
+use crate::udp::store::Reason;
+use std::time::{Duration, Instant};
+use tracepoint_reader::udp::wire::stock::{LONGEST_CONTENT, MARK_SIZE};
+use tracepoint_reader::udp::wire::{Mark, MarkKind, StockPacket};
+
+/// How long events wait for a client that takes the offer.
+const OFFER: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(in crate::udp) struct Stock {
+    pub(in crate::udp) outbox: Outbox,
+    pub(in crate::udp) sent: u64,
+    /// Whether it has said that the trace begins.
+    pub(in crate::udp) first: bool,
+    nonce: Option<u16>,
+    serves_from: Option<Instant>,
+    events: Events,
+    pace: Pace,
+    begun: Instant,
+    active: Instant,
+    over: Option<bool>,
+}
+
+impl Stock {
+    /// Begins a session, with an offer if there is a nonce.
+    pub(in crate::udp) fn begin(
+        outbox: Outbox,
+        nonce: Option<u16>,
+        rate: Option<u64>,
+        context: &mut Context<'_>,
+    ) -> Self {
+        let now = context.now;
+        let mut session = Self {
+            outbox,
+            sent: 0,
+            first: false,
+            nonce,
+            serves_from: Some(if nonce.is_some() { now + OFFER } else { now }),
+            events: Events::default(),
+            pace: Pace::new(rate, now),
+            begun: now,
+            active: now,
+            over: None,
+        };
+        session.mark(Mark { kind: MarkKind::SessionBegin, offer: nonce }, context);
+        session
+    }
+
+    pub(in crate::udp) fn has_offered(&self, nonce: u16) -> bool {
+        self.nonce == Some(nonce)
+    }
+
+    pub(in crate::udp) const fn is_limited(&self) -> bool {
+        self.pace.is_limited()
+    }
+
+    /// Whatever is not sent yet waits for the next session.
+    pub(in crate::udp) fn give_back(&mut self, context: &Context<'_>) {
+        self.events.give_back(context.store);
+    }
+
+    /// The client has had enough.
+    pub(in crate::udp) fn stop(&mut self, context: &mut Context<'_>) {
+        if self.over.is_none() {
+            self.mark(Mark::new(MarkKind::SessionEnd), context);
+            self.over = Some(false);
+        }
+    }
+
+    fn mark(&mut self, mark: Mark, context: &mut Context<'_>) {
+        if self.outbox.room().is_none() && self.outbox.flush() != Flushed::All {
+            // The socket takes nothing: this mark is lost, as it may be on its way.
+            return;
+        }
+        if let Some(room) = self.outbox.room() {
+            room.extend_from_slice(&mark.encode(context.number(MARK_SIZE)));
+            self.pace.spend(self.outbox.add());
+        }
+    }
+
+    /// Sends what can be sent now.
+    pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
+        loop {
+            match self.outbox.flush() {
+                Flushed::All => {}
+                Flushed::Blocked => return Next::Blocked(self.deadline(context)),
+                Flushed::Gone => return Next::Over { trace: false },
+            }
+            if let Some(trace) = self.over {
+                return Next::Over { trace };
+            }
+            if let Some(time) = self.serves_from {
+                if context.now < time {
+                    return Next::At(Some(time));
+                }
+                self.serves_from = None;
+                if !std::mem::replace(context.read, true) {
+                    self.first = true;
+                    self.mark(Mark::new(MarkKind::TraceBegin), context);
+                }
+            }
+            if self.deadline(context).is_some_and(|deadline| context.now >= deadline) {
+                self.stop(context);
+                continue;
+            }
+            if let Some(next) = self.fill(context) {
+                return next;
+            }
+        }
+    }
+
+    /// Fills the outbox. `None` if there is something to flush.
+    fn fill(&mut self, context: &mut Context<'_>) -> Option<Next> {
+        let mut filled = false;
+        while self.outbox.room().is_some() {
+            let Some((time_ns, bytes)) = self.events.peek(context.store, context.options.content) else {
+                return self.nothing_to_send(filled, context);
+            };
+            if bytes.len() > LONGEST_CONTENT {
+                self.events.pass(context.store, Some(Reason::TooLarge));
+                continue;
+            }
+            if !self.pace.may_send(context.now) {
+                let at = earlier(Some(context.now + self.pace.wait()), self.deadline(context));
+                return if filled { None } else { Some(Next::At(at)) };
+            }
+            let Some(room) = self.outbox.room() else { break };
+            let seq = *context.seq;
+            if (StockPacket { time_ns, content: bytes }).encode(seq, room).is_ok() {
+                let size = self.outbox.add();
+                context.number(size);
+                self.pace.spend(size);
+                self.sent += 1;
+                context.counters.stock(1);
+            }
+            self.events.pass(context.store, None);
+            self.active = context.now;
+            filled = true;
+        }
+        None
+    }
+
+    fn nothing_to_send(&mut self, filled: bool, context: &mut Context<'_>) -> Option<Next> {
+        if filled {
+            return None;
+        }
+        let ended = {
+            let inside = context.store.lock();
+            inside.ended && inside.queued() == 0
+        };
+        if ended {
+            self.mark(Mark::new(MarkKind::TraceEnd), context);
+            self.mark(Mark::new(MarkKind::SessionEnd), context);
+            self.over = Some(true);
+            return None;
+        }
+        Some(Next::At(self.deadline(context)))
+    }
+
+    /// When the session ends, if nothing happens until then.
+    fn deadline(&self, context: &Context<'_>) -> Option<Instant> {
+        let idle = context.options.idle.and_then(|idle| self.active.checked_add(idle));
+        let longest = context.options.max_session.and_then(|longest| self.begun.checked_add(longest));
+        earlier(idle, longest)
+    }
+}

@@ -1,0 +1,89 @@
+//! A text on its way to a client: pieces, sent again from where the acknowledgement stops.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// How long an acknowledgement is waited for.
+pub(super) const REPEAT: Duration = Duration::from_millis(100);
+/// How many pieces are on their way at the same time.
+const AHEAD: u32 = 32;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextFlow {
+    acknowledged: u32,
+    sent: u32,
+    /// When all that is not acknowledged is sent again.
+    again: Instant,
+}
+
+impl TextFlow {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { acknowledged: 0, sent: 0, again: now }
+    }
+
+    pub(super) const fn acknowledged(&self) -> u32 {
+        self.acknowledged
+    }
+
+    /// The client has so many bytes; more than were sent is nonsense.
+    pub(super) fn acknowledge(&mut self, bytes: u32, now: Instant) {
+        if bytes > self.acknowledged && bytes <= self.sent {
+            self.acknowledged = bytes;
+            self.again = now + REPEAT;
+        }
+    }
+
+    /// The next piece to send, of a text that is `total` bytes long.
+    pub(super) fn next(&mut self, total: u32, piece: u32, now: Instant) -> Option<Range<u32>> {
+        if self.acknowledged == self.sent {
+            self.again = now + REPEAT;
+        } else if now >= self.again {
+            self.sent = self.acknowledged;
+            self.again = now + REPEAT;
+        }
+        let window = self.acknowledged.saturating_add(piece.saturating_mul(AHEAD));
+        let end = self.sent.saturating_add(piece).min(total).min(window);
+        if end <= self.sent {
+            return None;
+        }
+        let range = self.sent..end;
+        self.sent = end;
+        Some(range)
+    }
+
+    /// When to ask again, while something is not acknowledged.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        (self.acknowledged < self.sent).then_some(self.again)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_acknowledged_is_sent_again() {
+        let begin = Instant::now();
+        let mut flow = TextFlow::new(begin);
+        assert_eq!([0; 3].map(|_| flow.next(25, 10, begin)), [Some(0..10), Some(10..20), Some(20..25)]);
+        assert_eq!(flow.next(25, 10, begin), None);
+        flow.acknowledge(10, begin);
+        assert_eq!(flow.next(25, 10, begin + REPEAT / 2), None);
+        assert_eq!(flow.next(25, 10, begin + REPEAT), Some(10..20));
+        flow.acknowledge(26, begin + REPEAT);
+        flow.acknowledge(25, begin + REPEAT);
+        assert_eq!((flow.acknowledged(), flow.deadline().is_some()), (10, true), "only what was sent");
+        assert_eq!(flow.next(25, 10, begin + REPEAT), Some(20..25));
+        flow.acknowledge(25, begin + REPEAT);
+        assert_eq!((flow.acknowledged(), flow.deadline()), (25, None));
+        assert_eq!(flow.next(30, 10, begin + 2 * REPEAT), Some(25..30), "it has grown");
+    }
+
+    #[test]
+    fn only_so_much_is_on_its_way() {
+        let begin = Instant::now();
+        let mut flow = TextFlow::new(begin);
+        let pieces = std::iter::from_fn(|| flow.next(u32::MAX, 1000, begin)).count();
+        assert_eq!(pieces, AHEAD as usize);
+    }
+}

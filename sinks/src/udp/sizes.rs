@@ -1,0 +1,233 @@
+//! How long each record is, by its kind: what it takes to cut a packet between records, without decoding any value.
+
+use std::collections::HashMap;
+use tracepoint_reader::Metadata;
+use tracepoint_reader::metadata::StreamClass;
+use tracepoint_reader::metadata::types::{ByteOrder, Field, Length, StructType, Type};
+use tracepoint_reader::udp::wire::packet;
+
+/// The size of a record's header word: 16 bits of id, 48 bits of time.
+const WORD: usize = 8;
+/// The bits of the time in it.
+const TIME_BITS: u32 = 48;
+
+/// The sizes of all records of a trace that is laid out as `tracepoint` does it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sizes {
+    classes: HashMap<u32, Vec<RecordSize>>,
+}
+
+/// The size of one kind of record, header word included.
+#[derive(Clone, Debug)]
+enum RecordSize {
+    Unknown,
+    Fixed(usize),
+    Varying(Box<[Step]>),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// So many bytes.
+    Fixed(usize),
+    /// Bytes up to a NUL, and that.
+    Text,
+    /// Elements of this size, whose number is in the four bytes before.
+    Sequence(usize),
+}
+
+impl Sizes {
+    /// The sizes of the records that `metadata` describes; `None` if packets or records are laid out differently.
+    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
+        let header = metadata.packet_header().map(|ty| shape(ty))?;
+        let ours = metadata.byte_order() == ByteOrder::Little
+            && header == ["magic 32", "uuid 128", "stream_id 32", "stream_instance_id 64"];
+        let mut classes = HashMap::new();
+        for class in metadata.streams() {
+            if !ours || !is_ours(class) {
+                return None;
+            }
+            let mut sizes = Vec::new();
+            for (id, event) in &class.events {
+                let id = usize::from(u16::try_from(*id).ok()?);
+                sizes.resize(sizes.len().max(id + 1), RecordSize::Unknown);
+                sizes[id] = match (&event.context, &event.fields) {
+                    (None, None) => RecordSize::Fixed(WORD),
+                    (None, Some(fields)) => record(fields)?,
+                    (Some(_), _) => return None,
+                };
+            }
+            classes.insert(u32::try_from(class.id).ok()?, sizes);
+        }
+        Some(Self { classes })
+    }
+
+    /// The records in `packet`, from the one at offset `at` on, before which the time was `time`.
+    pub(super) fn records<'a>(&'a self, class: u32, packet: &'a [u8], at: usize, time: u64) -> Records<'a> {
+        let sizes = self.classes.get(&class).map_or(&[][..], Vec::as_slice);
+        Records { sizes, packet, at: at.max(packet::HEADER), time }
+    }
+}
+
+/// Iterates over the records of a packet: where each ends, and its time.
+pub(super) struct Records<'a> {
+    sizes: &'a [RecordSize],
+    packet: &'a [u8],
+    at: usize,
+    time: u64,
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) time: u64,
+}
+
+/// What follows in the packet is no record that the metadata describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
+impl Iterator for Records<'_> {
+    type Item = Result<Record, Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.packet.len() {
+            return None;
+        }
+        let start = self.at;
+        let rest = &self.packet[start..];
+        let word = rest.first_chunk().map(|word| u64::from_le_bytes(*word));
+        let size = word.and_then(|word| size_of(self.sizes.get((word & 0xffff) as usize)?, rest));
+        let (Some(word), Some(size)) = (word, size.filter(|size| *size <= rest.len())) else {
+            self.at = self.packet.len();
+            return Some(Err(Unreadable));
+        };
+        self.at += size;
+        self.time = later(self.time, word >> 16);
+        Some(Ok(Record { start, end: self.at, time: self.time }))
+    }
+}
+
+/// The first time at or after `before` whose lower 48 bits are `low`.
+pub(super) fn later(before: u64, low: u64) -> u64 {
+    let span = 1 << TIME_BITS;
+    before.wrapping_add(low.wrapping_sub(before) % span)
+}
+
+#[inline]
+fn size_of(size: &RecordSize, record: &[u8]) -> Option<usize> {
+    match size {
+        RecordSize::Fixed(size) => Some(*size),
+        RecordSize::Varying(steps) => steps.iter().try_fold(WORD, |at, step| match step {
+            Step::Fixed(size) => Some(at + size),
+            Step::Text => Some(at + record.get(at..)?.iter().position(|byte| *byte == 0)? + 1),
+            Step::Sequence(element) => {
+                let count = u32::from_le_bytes(*record.get(at - 4..)?.first_chunk()?) as usize;
+                at.checked_add(count.checked_mul(*element)?)
+            }
+        }),
+        RecordSize::Unknown => None,
+    }
+}
+
+fn is_ours(class: &StreamClass) -> bool {
+    let context = class.packet_context.as_ref().map(|ty| shape(ty));
+    let header = class.event_header.as_ref().map(|ty| shape(ty));
+    let context_is = [
+        "timestamp_begin 64",
+        "timestamp_end 64",
+        "content_size 64",
+        "packet_size 64",
+        "packet_seq_num 64",
+        "events_discarded 64",
+        "tid 32",
+        "events_before 64",
+    ];
+    class.event_context.is_none()
+        && context.is_some_and(|shape| shape == context_is)
+        && header.is_some_and(|shape| shape == ["id 16", "timestamp 48"])
+}
+
+/// Names and sizes of a structure's members.
+fn shape(ty: &StructType) -> Vec<String> {
+    let size = |field: &Field| fixed(&field.ty).map_or(0, |bytes| bytes * 8);
+    ty.fields.iter().map(|field| format!("{} {}", field.name(), size(field))).collect()
+}
+
+/// The size in bytes of what always has the same; `None` for what has not, or is not made of whole bytes.
+fn fixed(ty: &Type) -> Option<usize> {
+    let bits = match ty {
+        Type::Integer(integer) | Type::Enum(integer, _) => usize::from(integer.bits),
+        Type::Float(float) => usize::from(float.bits),
+        Type::Array(array) => match array.length {
+            Length::Fixed(count) => fixed(&array.element)?.checked_mul(usize::try_from(count).ok()?)?.checked_mul(8)?,
+            Length::Field(_) => return None,
+        },
+        _ => return None,
+    };
+    (bits % 8 == 0).then_some(bits / 8)
+}
+
+fn record(fields: &StructType) -> Option<RecordSize> {
+    let mut steps = vec![Step::Fixed(0)];
+    let mut before: Option<&Field> = None;
+    for field in &fields.fields {
+        if field.ty.align() > 8 {
+            return None;
+        }
+        let step = match (&field.ty, fixed(&field.ty), before) {
+            (_, Some(size), _) => Step::Fixed(size),
+            (Type::String, ..) => Step::Text,
+            (Type::Array(array), _, Some(before)) => match &array.length {
+                Length::Field(reference) if is_length(before, reference.path.last()) => {
+                    Step::Sequence(fixed(&array.element)?)
+                }
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match (steps.last_mut(), step) {
+            (Some(Step::Fixed(sum)), Step::Fixed(size)) => *sum = sum.checked_add(size)?,
+            (_, step) => steps.push(step),
+        }
+        before = Some(field);
+    }
+    Some(match steps[..] {
+        [Step::Fixed(size)] => RecordSize::Fixed(WORD.checked_add(size)?),
+        _ => RecordSize::Varying(steps.into()),
+    })
+}
+
+/// Whether `field` is the four little-endian bytes called `name`.
+fn is_length(field: &Field, name: Option<&String>) -> bool {
+    let little = matches!(&field.ty, Type::Integer(ty) if ty.bits == 32 && ty.order == ByteOrder::Little);
+    little && name.is_some_and(|name| **name == *field.raw_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_run_over() {
+        let span = 1 << TIME_BITS;
+        assert_eq!(later(5, 7), 7);
+        assert_eq!(later(7, 7), 7);
+        assert_eq!(later(7, 5), span + 5);
+        assert_eq!(later(3 * span + 7, 8), 3 * span + 8);
+        assert_eq!(later(3 * span + 7, 6), 4 * span + 6);
+    }
+
+    #[test]
+    fn records_are_as_long_as_their_fields() {
+        let size = |steps: &[Step], record: &[u8]| size_of(&RecordSize::Varying(steps.into()), record);
+        let text = [Step::Fixed(2), Step::Text, Step::Fixed(1)];
+        assert_eq!(size(&text, b"IDtttttt22abc\x001"), Some(8 + 2 + 4 + 1));
+        assert_eq!(size(&text, b"IDtttttt22abc"), None, "no end");
+        let sequence = [Step::Fixed(4), Step::Sequence(2)];
+        assert_eq!(size(&sequence, b"IDtttttt\x03\0\0\0aabbcc"), Some(8 + 4 + 6));
+        assert_eq!(size(&sequence, b"IDtttttt\xff\xff\xff\xff"), Some(12 + 2 * 0xffff_ffff), "refused by who asks");
+        assert_eq!(size(&sequence, b"IDtttttt\x03\0"), None);
+    }
+}

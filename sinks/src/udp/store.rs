@@ -1,0 +1,248 @@
+//! What waits for a client: packets, within a limit; and what the server was told about the trace.
+//!
+//! The step before are the threads that bring packets, which never wait for the network; the step after is the server's thread.
+
+use super::options::DropPolicy;
+use super::sizes::Sizes;
+use rustix::event::{EventfdFlags, eventfd};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use tracepoint::channel::StreamId;
+use tracepoint_reader::Metadata;
+use tracepoint_reader::udp::wire::Losses;
+
+/// A packet that waits, or is being sent.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) stream: StreamId,
+    pub(super) bytes: Vec<u8>,
+    /// How many events it holds.
+    pub(super) events: u64,
+    /// How many of these are behind us, sent or lost.
+    pub(super) done: u64,
+    /// How much of the metadata it takes to decode it.
+    pub(super) needs: u32,
+    /// Whether its events are from outside: their bytes are their text.
+    pub(super) outside: bool,
+}
+
+impl Held {
+    /// What it takes in memory.
+    fn cost(&self) -> usize {
+        self.bytes.len() + size_of::<Self>()
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        self.events.saturating_sub(self.done)
+    }
+}
+
+/// Why events were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reason {
+    /// More waited than may.
+    Limit,
+    /// The server may not send faster.
+    Rate,
+    TooLarge,
+    Unreadable,
+    /// Nobody came for them.
+    Unread,
+}
+
+impl Reason {
+    /// The name in the account.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Limit => "udp_limit",
+            Self::Rate => "udp_rate",
+            Self::TooLarge => "udp_too_large",
+            Self::Unreadable => "udp_unreadable",
+            Self::Unread => "udp_unread",
+        }
+    }
+}
+
+/// How the metadata lays out the records.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) metadata: Metadata,
+    /// `None`: not as `tracepoint` does; such packets cannot be cut.
+    pub(super) sizes: Option<Sizes>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inside {
+    queue: VecDeque<Held>,
+    bytes: usize,
+    /// The metadata, and what it says, so far.
+    pub(super) metadata: Vec<u8>,
+    pub(super) layout: Option<Arc<Layout>>,
+    /// The account; `None` while the trace goes on, or if there is none.
+    pub(super) account: Option<Vec<u8>>,
+    /// Nothing will be added any more.
+    pub(super) ended: bool,
+    /// The thread is to end at once.
+    pub(super) quit: bool,
+    /// Somebody is being served, and not faster than the rate.
+    pub(super) paced: bool,
+    /// How many events were brought.
+    pub(super) given: u64,
+    /// How many messages from outside became events, and how many were too long.
+    pub(super) messages: u64,
+    pub(super) overlong: u64,
+    lost: BTreeMap<(StreamId, Reason), u64>,
+}
+
+/// What the threads that bring packets and the server's thread share.
+#[derive(Debug)]
+pub(super) struct Store {
+    inside: Mutex<Inside>,
+    room: Condvar,
+    limit: usize,
+    drops: DropPolicy,
+    wake: OwnedFd,
+}
+
+impl Store {
+    pub(super) fn new(limit: usize, drops: DropPolicy) -> io::Result<Self> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { inside: Mutex::default(), room: Condvar::new(), limit, drops, wake })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What becomes readable when there is something to do.
+    pub(super) fn waker(&self) -> &OwnedFd {
+        &self.wake
+    }
+
+    pub(super) fn wake(&self) {
+        // Full of wakes already: it is awake.
+        let _ = rustix::io::write(&self.wake, &[1; 8]);
+    }
+
+    /// Adds a packet, and drops what is over the limit. Never waits for a client.
+    pub(super) fn push(&self, held: Held) {
+        let mut inside = self.lock();
+        self.add(&mut inside, held);
+        drop(inside);
+        self.wake();
+    }
+
+    fn add(&self, inside: &mut Inside, held: Held) {
+        inside.given += held.events;
+        inside.bytes += held.cost();
+        inside.queue.push_back(held);
+        while inside.bytes > self.limit {
+            // A packet without events is small, and says what the stream lost: it goes last.
+            let full = |held: &Held| held.left() > 0;
+            let place = match self.drops {
+                DropPolicy::Oldest => inside.queue.iter().position(full),
+                DropPolicy::Newest => inside.queue.iter().rposition(full),
+            };
+            let Some(dropped) = inside.queue.remove(place.unwrap_or(0)) else { break };
+            inside.bytes = inside.bytes.saturating_sub(dropped.cost());
+            let reason = if inside.paced { Reason::Rate } else { Reason::Limit };
+            inside.lose(dropped.stream, reason, dropped.left());
+        }
+    }
+
+    /// Adds a packet when there is room for it. `false` if the server ends.
+    pub(super) fn push_when_there_is_room(&self, held: Held) -> bool {
+        let mut inside = self.lock();
+        while !inside.quit && inside.bytes > 0 && inside.bytes + held.cost() > self.limit {
+            inside = self.room.wait(inside).unwrap_or_else(PoisonError::into_inner);
+        }
+        let goes_on = !inside.quit;
+        if goes_on {
+            self.add(&mut inside, held);
+        }
+        drop(inside);
+        self.wake();
+        goes_on
+    }
+
+    /// Takes the next packet. It counts as waiting until it is [`Store::finished`] or put back.
+    pub(super) fn take(&self) -> Option<Held> {
+        self.lock().queue.pop_front()
+    }
+
+    /// A packet that was taken, and has been sent or lost.
+    pub(super) fn finished(&self, held: &Held) {
+        let mut inside = self.lock();
+        inside.bytes = inside.bytes.saturating_sub(held.cost());
+        self.room.notify_all();
+    }
+
+    /// Packets that were taken, and wait again, in this order, before all others.
+    pub(super) fn put_back(&self, packets: impl DoubleEndedIterator<Item = Held>) {
+        let mut inside = self.lock();
+        for held in packets.rev() {
+            inside.queue.push_front(held);
+        }
+    }
+
+    pub(super) fn lose(&self, stream: StreamId, reason: Reason, events: u64) {
+        self.lock().lose(stream, reason, events);
+    }
+
+    /// What still waits is lost, for nobody came for it in time.
+    pub(super) fn abandon(&self) {
+        let mut inside = self.lock();
+        for held in std::mem::take(&mut inside.queue) {
+            inside.bytes = inside.bytes.saturating_sub(held.cost());
+            inside.lose(held.stream, Reason::Unread, held.left());
+        }
+    }
+
+    /// Ends everything.
+    pub(super) fn quit(&self) {
+        self.lock().quit = true;
+        self.abandon();
+        self.room.notify_all();
+        self.wake();
+    }
+
+    /// Bytes that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// What was lost of a stream, by reason.
+    pub(super) fn lost_of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
+        let inside = self.lock();
+        inside.lost.iter().filter(|((of, _), _)| *of == stream).map(|((_, why), n)| (why.name(), *n)).collect()
+    }
+}
+
+impl Inside {
+    /// Packets that wait.
+    pub(super) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn lose(&mut self, stream: StreamId, reason: Reason, events: u64) {
+        if events > 0 {
+            *self.lost.entry((stream, reason)).or_default() += events;
+        }
+    }
+
+    /// All losses, as the protocol tells them.
+    pub(super) fn losses(&self) -> Losses {
+        let mut losses = Losses { too_large: self.overlong, ..Losses::default() };
+        for ((_, reason), events) in &self.lost {
+            *match reason {
+                Reason::Limit | Reason::Unread => &mut losses.limit,
+                Reason::Rate => &mut losses.rate,
+                Reason::TooLarge => &mut losses.too_large,
+                Reason::Unreadable => &mut losses.failed,
+            } += events;
+        }
+        losses
+    }
+}

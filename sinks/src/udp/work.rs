@@ -1,0 +1,117 @@
+//! The server's thread: takes what comes, sends what can be sent, sleeps.
+
+use super::desk::Desk;
+use super::outside::Outside;
+use super::server::TraceClock;
+use super::session::{Next, earlier};
+use super::store::{Held, Store};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracepoint_reader::udp::wire::client::LONGEST;
+
+/// How many datagrams are taken from a socket before something is sent.
+const AT_ONCE: usize = 256;
+/// How long the thread sleeps at most.
+const NAP: Duration = Duration::from_secs(1);
+/// How long the end of a session may take that was cut off.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// What the thread has.
+pub(super) struct Work {
+    pub(super) desk: Desk,
+    pub(super) outside: Option<Outside>,
+    pub(super) clock: TraceClock,
+    pub(super) store: Arc<Store>,
+    pub(super) flush: Duration,
+    pub(super) linger: Duration,
+}
+
+impl Work {
+    pub(super) fn run(mut self) {
+        tracepoint::private::never_trace_this_thread();
+        super::signals::block();
+        let mut buffer = [0; LONGEST + 1];
+        let mut ended_at = None;
+        let mut cut_off = false;
+        loop {
+            let now = Instant::now();
+            self.take_messages();
+            self.desk.receive(&mut buffer, AT_ONCE, now);
+            let next = self.desk.pump(now);
+            let (ended, quit) = {
+                let inside = self.store.lock();
+                (inside.ended, inside.quit)
+            };
+            if ended && ended_at.is_none() {
+                ended_at = Some(now);
+            }
+            let deadline = ended_at.and_then(|ended| ended.checked_add(self.patience(cut_off)));
+            let late = deadline.is_some_and(|deadline| now >= deadline);
+            if quit || self.desk.is_over() || (late && (cut_off || !self.desk.is_serving())) {
+                break;
+            }
+            if late {
+                // The client learns of it, if that does not take long.
+                cut_off = true;
+                self.store.abandon();
+                continue;
+            }
+            let wait = match next {
+                // The next session, if somebody knocked, goes on at once.
+                Next::Over { .. } => Some(now),
+                Next::At(time) | Next::Blocked(time) => time,
+            };
+            let wait = earlier(wait, deadline);
+            self.sleep(wait.map(|time| time.saturating_duration_since(now)), matches!(next, Next::Blocked(_)));
+        }
+        self.store.quit();
+    }
+
+    /// How long it goes on when the trace has ended.
+    fn patience(&self, cut_off: bool) -> Duration {
+        match (self.desk.is_serving(), cut_off) {
+            (false, _) => self.linger,
+            (true, false) => self.flush,
+            (true, true) => self.flush.saturating_add(FAREWELL),
+        }
+    }
+
+    fn take_messages(&mut self) {
+        let Some(outside) = &mut self.outside else { return };
+        if self.store.lock().ended {
+            self.outside = None;
+            return;
+        }
+        let Some(messages) = outside.messages((self.clock)()) else { return };
+        let mut inside = self.store.lock();
+        inside.messages += messages.events;
+        inside.overlong = messages.overlong;
+        let needs = inside.metadata.len() as u32;
+        drop(inside);
+        let (bytes, events) = (messages.packet, messages.events);
+        self.store.push(Held { stream: messages.stream, bytes, events, done: 0, needs, outside: true });
+    }
+
+    /// Sleeps until something comes, or the time has passed.
+    fn sleep(&self, time: Option<Duration>, blocked: bool) {
+        let time = time.unwrap_or(NAP).min(NAP);
+        let time = Timespec { tv_sec: time.as_secs().try_into().unwrap_or(1), tv_nsec: time.subsec_nanos().into() };
+        let input = PollFlags::IN;
+        let mut sources = vec![PollFd::new(self.store.waker(), input), PollFd::new(self.desk.listener(), input)];
+        if let Some(socket) = self.desk.session_socket() {
+            let flags = if blocked { input | PollFlags::OUT } else { input };
+            sources.push(PollFd::from_borrowed_fd(socket, flags));
+        }
+        if let Some(outside) = &self.outside {
+            sources.push(PollFd::from_borrowed_fd(outside.source(), input));
+        }
+        // Interrupted, or out of memory: it looks again.
+        let _ = poll(&mut sources, Some(&time));
+        let woken = sources[0].revents().contains(input);
+        if woken {
+            let _ = rustix::io::read(self.store.waker().as_fd(), &mut [0; 8]);
+        }
+    }
+}
