@@ -8,6 +8,7 @@ use thiserror::Error;
 use tracepoint_control::ControlError;
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::{ReadError, RecoverError};
+use tracepoint_sinks::SinkError;
 
 /// Told at the end of every `--help`.
 pub(crate) const EXIT_CODES: &str = "\
@@ -49,6 +50,9 @@ pub(crate) enum Failure {
     /// What was asked for does not make sense just now.
     #[error("{0}")]
     Senseless(String),
+    /// It cannot be served.
+    #[error(transparent)]
+    Serve(#[from] SinkError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),

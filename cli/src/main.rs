@@ -13,8 +13,10 @@ mod list;
 mod man;
 mod output;
 mod progress;
+mod quantity;
 mod record;
 mod recover;
+mod serve;
 mod session;
 mod units;
 mod verify;
@@ -59,6 +61,7 @@ enum Verb {
     Dt(dt::Dt),
     Completions(completions::Completions),
     Man(man::Man),
+    Serve(serve::Serve),
 }
 
 fn main() -> ExitCode {
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Dt(dt) => dt.run(),
         Verb::Completions(completions) => completions.run(),
         Verb::Man(man) => man.run(),
+        Verb::Serve(serve) => serve.run(),
     };
     failure::exit_code(outcome)
 }

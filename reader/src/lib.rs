@@ -52,7 +52,7 @@ pub use dt::{DtSummary, DtTrace};
 pub use error::ReadError;
 pub use event::{Event, Stream};
 pub use loss::{Damage, Loss, LossKind};
-pub use merge::{Item, Items, Trace};
+pub use merge::{Item, Items, Trace, stream_files};
 pub use metadata::Metadata;
 pub use packet::{Packet, PacketDecoder};
 pub use recover::{RecoverError, Recovered, recover};

@@ -18,7 +18,7 @@ use crate::source::{FileWindow, Source};
 use crate::stream::StreamReader;
 use lane::Lane;
 
-pub(crate) use directory::stream_files;
+pub use directory::stream_files;
 
 /// What a merged trace consists of.
 #[derive(Clone, Debug)]

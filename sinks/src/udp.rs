@@ -4,6 +4,7 @@
 //! the stock layout or in batches; an `Outbox` sends many datagrams by one system call. All of it runs in a thread of its own, which
 //! is never recorded. The protocol is in `docs/format-udp.md`; its bytes are in [`tracepoint_reader::udp::wire`].
 
+mod books;
 mod cut;
 mod desk;
 mod events;
@@ -12,6 +13,7 @@ mod outbox;
 mod outside;
 mod pace;
 mod proof;
+mod replay;
 mod server;
 mod session;
 mod signals;
@@ -21,9 +23,13 @@ mod stats;
 mod store;
 mod work;
 
-pub use options::{DEFAULT_ALLOWED_RATE, DEFAULT_LIMIT, DropPolicy, StockContent, UdpOptions, port_from_environment};
+pub use options::{
+    DEFAULT_ALLOWED_RATE, DEFAULT_LIMIT, DEFAULT_STOCK_RATE, DropPolicy, StockContent, UdpOptions,
+    port_from_environment,
+};
 pub use outbox::DATAGRAMS_PER_CALL;
 pub use outside::LONGEST_MESSAGE;
+pub use replay::Replay;
 pub use server::{Packet, TraceClock, UdpServer};
 pub use sink::UdpServerSink;
 pub use stats::{UdpStats, UdpWatch};

@@ -161,7 +161,7 @@ impl Desk {
             stock.give_back(&context);
         }
         self.cutter.give_back(&self.store);
-        self.store.lock().paced = false;
+        self.serving(false, false);
         let Some(session) = self.session.take() else { return };
         self.earlier += match &session {
             Session::Stock(stock) => stock.sent,
@@ -299,15 +299,12 @@ impl Desk {
     fn open_stock(&mut self, from: SocketAddr, now: Instant) {
         let Some(outbox) = self.open(from) else { return };
         let nonce = self.offers().then(|| (self.proof.draw() & 0xffff) as u16);
-        let rate = if Proof::is_local(from) {
-            self.options.rate
-        } else {
-            Some(self.options.rate.map_or(self.options.allowed_rate, |rate| rate.min(self.options.allowed_rate)))
-        };
+        let most = if Proof::is_local(from) { self.options.stock_rate } else { self.options.allowed_rate };
+        let rate = Some(self.options.rate.map_or(most, |rate| rate.min(most)));
         self.counters.session();
         let (_, mut context) = self.parts(now);
         let stock = Stock::begin(outbox, nonce, rate, &mut context);
-        self.store.lock().paced = stock.is_limited();
+        self.serving(true, stock.is_limited());
         self.session = Some(Session::Stock(Box::new(stock)));
     }
 
@@ -318,8 +315,15 @@ impl Desk {
         let opening = Opening { accept, session, uuid: self.uuid, first, earlier: self.earlier, stock };
         let (_, context) = self.parts(now);
         let batches = Batches::begin(outbox, &opening, &context);
-        self.store.lock().paced = batches.is_limited();
+        self.serving(true, batches.is_limited());
         self.session = Some(Session::Batch(Box::new(batches)));
+    }
+
+    /// Says whether somebody is served, and not faster than a rate.
+    fn serving(&self, serving: bool, paced: bool) {
+        let mut inside = self.store.lock();
+        inside.serving = serving;
+        inside.paced = paced;
     }
 
     /// Whether this trace can be cut into batches.

@@ -7,6 +7,9 @@ use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
 /// How many bytes of events wait for a client, unless told otherwise.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
+/// How many bytes per second go to a client on this machine in the stock layout, unless told otherwise: what is sent in one go then
+/// fits into the buffer that a socket has by default, so that nothing is lost there unseen as long as the client keeps up.
+pub const DEFAULT_STOCK_RATE: u64 = 4 << 20;
 /// How many bytes per second go to an allowed address of another machine in the stock layout, unless told otherwise.
 pub const DEFAULT_ALLOWED_RATE: u64 = 1 << 20;
 
@@ -45,6 +48,7 @@ pub struct UdpOptions {
     pub(super) content: StockContent,
     pub(super) batch: bool,
     pub(super) rate: Option<u64>,
+    pub(super) stock_rate: u64,
     pub(super) trusts_loopback: bool,
     pub(super) allowed: Vec<IpAddr>,
     pub(super) allowed_rate: u64,
@@ -65,6 +69,7 @@ impl Default for UdpOptions {
             content: StockContent::Text,
             batch: true,
             rate: None,
+            stock_rate: DEFAULT_STOCK_RATE,
             trusts_loopback: true,
             allowed: Vec::new(),
             allowed_rate: DEFAULT_ALLOWED_RATE,
@@ -124,6 +129,13 @@ impl UdpOptions {
     #[must_use]
     pub const fn rate(mut self, bytes_per_second: u64) -> Self {
         self.rate = Some(bytes_per_second);
+        self
+    }
+
+    /// How many bytes per second are sent in the stock layout, in which a client cannot say that it is overrun: 4 MiB, unless told otherwise.
+    #[must_use]
+    pub const fn stock_rate(mut self, bytes_per_second: u64) -> Self {
+        self.stock_rate = bytes_per_second;
         self
     }
 

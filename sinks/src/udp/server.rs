@@ -1,5 +1,6 @@
 //! The server, as its owner sees it.
 
+use super::books::{self, OutsideBooks};
 use super::desk::Desk;
 use super::options::UdpOptions;
 use super::outside::{Outside, metadata as outside_metadata};
@@ -7,6 +8,7 @@ use super::sizes::Sizes;
 use super::stats::{Counters, UdpStats, UdpWatch};
 use super::store::{Held, Layout, Store};
 use super::work::Work;
+use crate::account::Account;
 use crate::error::SinkError;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,11 +101,17 @@ impl UdpServer {
     ///
     /// If the text so far and this are no metadata.
     pub fn describe(&self, text: &str) -> Result<(), SinkError> {
+        self.describe_bytes(text.as_bytes())
+    }
+
+    /// The same, in the packets of other tracers, too.
+    pub(super) fn describe_bytes(&self, text: &[u8]) -> Result<(), SinkError> {
         let mut inside = self.store.lock();
-        let whole = [&inside.metadata[..], text.as_bytes()].concat();
+        let whole = [&inside.metadata[..], text].concat();
         let metadata = Metadata::parse(&whole)
             .map_err(|error| SinkError::new("describe events to UDP clients", io::Error::other(error)))?;
-        inside.layout = Some(Arc::new(Layout { sizes: Sizes::of(&metadata), metadata }));
+        let sizes = Sizes::of(&metadata);
+        inside.layout = Some(Arc::new(Layout { metadata, sizes }));
         inside.metadata = whole;
         drop(inside);
         self.store.wake();
@@ -165,19 +173,23 @@ impl UdpServer {
         self.store.push(held(packet, &self.store));
     }
 
-    /// Gives it a packet as soon as there is room for it. `false` if the server was ended meanwhile.
+    /// Gives it a packet as soon as there is room for it. `false` if the trace or the server was ended meanwhile.
     pub fn push_when_there_is_room(&self, packet: Packet) -> bool {
         self.store.push_when_there_is_room(held(packet, &self.store))
     }
 
     /// The trace has ended: nothing will be added to it but this account. The server ends its session when all is sent, and
     /// then itself; without a session it waits for one, for as long as its options say.
-    pub fn end(&self, account: Option<Vec<u8>>) {
-        let mut inside = self.store.lock();
-        inside.account = account;
-        inside.ended = true;
-        drop(inside);
-        self.store.wake();
+    pub fn end(&self, account: Option<Account>) {
+        let account = account.map(|mut account| {
+            if let Some(stream) = self.outside {
+                let (recorded, too_long) = self.messages();
+                let lost = self.lost(stream).values().sum();
+                books::add(&mut account, OutsideBooks { stream, recorded, too_long, lost });
+            }
+            account.to_json()
+        });
+        self.store.end(account);
     }
 
     /// Ends it at once, whoever is being served. What still waits is lost.

@@ -1,10 +1,9 @@
 //! The sink that serves a session's events.
 
 use super::options::UdpOptions;
-use super::outside::{CHANNEL, EVENT};
 use super::server::{Packet, UdpServer};
 use super::stats::UdpWatch;
-use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
+use crate::account::Account;
 use crate::ctf::MetadataText;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
@@ -75,8 +74,7 @@ impl Sink for UdpServerSink {
     }
 
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
-        let account = with_outside(account.clone(), &self.server);
-        self.server.end(Some(account.to_json()));
+        self.server.end(Some(account.clone()));
         self.server.wait();
         Ok(())
     }
@@ -84,28 +82,4 @@ impl Sink for UdpServerSink {
     fn lost(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
         self.server.lost(stream)
     }
-}
-
-/// The account, with the channel of events from outside if there is one.
-fn with_outside(mut account: Account, server: &UdpServer) -> Account {
-    let Some(stream) = server.outside() else { return account };
-    let (recorded, discarded) = server.messages();
-    let mut event = EventAccount::default();
-    EVENT.clone_into(&mut event.name);
-    event.fired = recorded + discarded;
-    event.recorded = recorded;
-    event.lost.insert("too_large".to_owned(), discarded);
-    let mut line = StreamAccount::default();
-    line.instance = stream.instance;
-    line.recorded = recorded;
-    line.discarded = discarded;
-    line.sink = server.lost(stream).values().sum();
-    line.written = recorded.saturating_sub(line.sink);
-    let mut entry = ChannelAccount::default();
-    entry.id = u64::from(stream.class);
-    CHANNEL.clone_into(&mut entry.name);
-    entry.events.push(event);
-    entry.streams.push(line);
-    account.channels.push(entry);
-    account
 }

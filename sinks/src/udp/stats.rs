@@ -26,6 +26,8 @@ pub struct UdpStats {
     pub ignored: u64,
     /// Commands of addresses that may not have what they asked for, or that came after the trace had ended.
     pub refused: u64,
+    /// Whether a client is being served.
+    pub serving: bool,
     /// Events that wait for a client, in bytes.
     pub waiting: u64,
     /// Events that were lost in the server.
@@ -48,7 +50,9 @@ impl UdpWatch {
     pub fn stats(&self) -> UdpStats {
         let mut stats = self.counters.read();
         stats.waiting = self.store.waiting() as u64;
-        stats.lost = self.store.lock().losses().total();
+        let inside = self.store.lock();
+        stats.lost = inside.losses().total();
+        stats.serving = inside.serving;
         stats
     }
 }
@@ -114,6 +118,7 @@ impl Counters {
             received: read(&self.received),
             ignored: read(&self.ignored),
             refused: read(&self.refused),
+            serving: false,
             waiting: 0,
             lost: 0,
         }

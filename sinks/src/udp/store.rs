@@ -86,7 +86,9 @@ pub(super) struct Inside {
     pub(super) ended: bool,
     /// The thread is to end at once.
     pub(super) quit: bool,
-    /// Somebody is being served, and not faster than the rate.
+    /// Somebody is being served.
+    pub(super) serving: bool,
+    /// And not faster than the rate.
     pub(super) paced: bool,
     /// How many events were brought.
     pub(super) given: u64,
@@ -155,10 +157,10 @@ impl Store {
     /// Adds a packet when there is room for it. `false` if the server ends.
     pub(super) fn push_when_there_is_room(&self, held: Held) -> bool {
         let mut inside = self.lock();
-        while !inside.quit && inside.bytes > 0 && inside.bytes + held.cost() > self.limit {
+        while !inside.quit && !inside.ended && inside.bytes > 0 && inside.bytes + held.cost() > self.limit {
             inside = self.room.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
-        let goes_on = !inside.quit;
+        let goes_on = !inside.quit && !inside.ended;
         if goes_on {
             self.add(&mut inside, held);
         }
@@ -198,6 +200,16 @@ impl Store {
             inside.bytes = inside.bytes.saturating_sub(held.cost());
             inside.lose(held.stream, Reason::Unread, held.left());
         }
+    }
+
+    /// Nothing will be added any more.
+    pub(super) fn end(&self, account: Option<Vec<u8>>) {
+        let mut inside = self.lock();
+        inside.account = account;
+        inside.ended = true;
+        drop(inside);
+        self.room.notify_all();
+        self.wake();
     }
 
     /// Ends everything.

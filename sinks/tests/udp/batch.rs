@@ -7,6 +7,7 @@ use crate::stock_client::{SESSION_BEGIN, StockClient, number};
 use std::time::Duration;
 use tracepoint::channel::StreamId;
 use tracepoint_reader::udp::wire::{Accept, Losses, MarkKind, ToClient, ToServer};
+use tracepoint_sinks::account::Account;
 use tracepoint_sinks::udp::DropPolicy;
 
 /// No limits but the usual ones.
@@ -76,11 +77,13 @@ fn what_is_lost_on_the_way_is_told_to_the_event() {
     }
     let mut client = BatchClient::that_loses(served.address(), 3);
     client.begin(Accept { window: 8, ..usual() });
-    served.server.end(Some(vec![b'a'; 5000]));
+    let mut account = Account::new(UUID, "s".repeat(5000), 1);
+    account.complete = true;
+    served.server.end(Some(account.clone()));
     let end = client.rest();
     assert_eq!((end.trace, end.events, end.lost), (true, 5000, Losses::default()));
     assert_eq!(String::from_utf8_lossy(&client.kept.metadata), metadata(), "what repairs itself is whole");
-    assert_eq!(client.kept.account, vec![b'a'; 5000]);
+    assert_eq!(client.kept.account, account.to_json());
     assert!(client.kept.batches < u64::from(end.batches) && client.kept.events < end.events);
     let arrived = client.kept.numbers();
     assert_eq!(arrived.len() as u64, client.kept.events);

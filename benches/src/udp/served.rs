@@ -1,0 +1,144 @@
+//! The server: packets as a ring hands them out, to a client that takes the offer and then does not read.
+
+use crate::Outcome;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracepoint::channel::{Policy, StreamId};
+use tracepoint::find;
+use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, PacketHeader, TextKind, ToClient, ToServer};
+use tracepoint_sinks::udp::{Packet, UdpOptions, UdpServer};
+use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessInfo, TraceInfo, ctf};
+
+// The workload is `bench:small`, 24 bytes with the header word.
+use tracepoint_benches as _;
+
+/// How many bytes of packets there are in all.
+pub(crate) const TOTAL: usize = 256 << 20;
+const PACKET: usize = 128 << 10;
+const RECORD: usize = 24;
+/// How many bytes of them wait at most where memory is looked at.
+const LIMIT: usize = 16 << 20;
+
+/// What was sent, and how long it took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    pub(crate) events: u64,
+    pub(crate) datagrams: u32,
+    pub(crate) bytes: u64,
+    pub(crate) time: Duration,
+}
+
+fn server(limit: usize) -> Outcome<UdpServer> {
+    let marker = find("bench:small")?.marker().ok_or("bench:small has fields")?;
+    let channel = ChannelDescription { class: 0, name: "channel0".to_owned(), policy: Policy::Discard };
+    let event = EventDescription {
+        class: 0,
+        id: 0,
+        name: marker.full_name(),
+        level: marker.level(),
+        fields: marker.fields(),
+        doc: marker.doc(),
+        format: marker.format(),
+    };
+    let process = ProcessInfo::default();
+    let trace = TraceInfo { uuid: [9; 16], name: "bench".to_owned(), clock: ClockInfo::default(), process };
+    let options = UdpOptions::default().address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).limit(limit);
+    let mut server = UdpServer::bind(options)?;
+    server.describe(&ctf::metadata(&trace, &[channel], &[event]))?;
+    server.start(Box::new(|| 0))?;
+    Ok(server)
+}
+
+/// A full packet of events, the `n`th of its stream.
+fn packet(n: u64) -> Packet {
+    let events = ((PACKET - 96) / RECORD) as u64;
+    let first = n * events;
+    let size = 96 + events as usize * RECORD;
+    let header = PacketHeader {
+        uuid: [9; 16],
+        begin: first,
+        end: first + events,
+        size,
+        events_before: first,
+        ..PacketHeader::default()
+    };
+    let mut bytes = header.encode().to_vec();
+    for time in first..first + events {
+        bytes.extend_from_slice(&(time << 16).to_le_bytes());
+        bytes.resize(bytes.len() + RECORD - 8, 0x5a);
+    }
+    Packet { stream: StreamId { class: 0, instance: 0 }, bytes, events }
+}
+
+/// Serves all packets once.
+pub(crate) fn send(mtu: u16) -> Outcome<Sent> {
+    let server = server(2 * TOTAL)?;
+    let client = UdpSocket::bind("127.0.0.1:0")?;
+    client.connect(server.address())?;
+    let session = open(&client, mtu)?;
+    // The server has nothing to send until these come, and takes each as soon as it is there: so all come at once.
+    let packets: Vec<_> = (0..(TOTAL / PACKET) as u64).map(packet).collect();
+    let events: u64 = packets.iter().map(|packet| packet.events).sum();
+    let before = server.stats();
+    let begun = Instant::now();
+    packets.into_iter().for_each(|packet| server.push(packet));
+    let mut acked = Instant::now();
+    while server.stats().batch_events < events {
+        thread::sleep(Duration::from_micros(200));
+        if acked.elapsed() > Duration::from_secs(1) {
+            say(&client, ToServer::Ack(session))?;
+            acked = Instant::now();
+        }
+    }
+    let time = begun.elapsed();
+    let stats = server.stats();
+    let datagrams = u32::try_from(stats.messages - before.messages)?;
+    Ok(Sent { events, datagrams, bytes: stats.bytes - before.bytes, time })
+}
+
+/// The most that waited while far more was given to a server that nobody reads.
+pub(crate) fn waiting() -> Outcome<u64> {
+    let server = server(LIMIT)?;
+    let mut most = 0;
+    for n in 0..(TOTAL / PACKET) as u64 {
+        server.push(packet(n));
+        most = most.max(server.stats().waiting);
+    }
+    Ok(most)
+}
+
+fn say(client: &UdpSocket, message: ToServer) -> Outcome {
+    let mut out = Vec::new();
+    message.encode(&mut out);
+    client.send(&out)?;
+    Ok(())
+}
+
+/// Opens a session of batches, up to the point where only events are missing.
+fn open(client: &UdpSocket, mtu: u16) -> Outcome<Ack> {
+    client.set_read_timeout(Some(Duration::from_secs(10)))?;
+    say(client, ToServer::Start)?;
+    let mut ack = Ack::default();
+    let mut total = None;
+    let mut buffer = vec![0; 65_536];
+    while total != Some(ack.metadata) {
+        let size = client.recv(&mut buffer)?;
+        let from = FromServer::decode(&buffer[..size])?;
+        match from.message {
+            ToClient::Mark(mark) => {
+                let nonce = mark.offer.ok_or("no offer")?;
+                say(client, ToServer::Accept(Accept { mtu, ..Accept::new(nonce) }))?;
+                continue;
+            }
+            ToClient::Text(text) if text.kind == TextKind::Metadata && text.offset == ack.metadata => {
+                ack.metadata += u32::try_from(text.bytes.len())?;
+                total = Some(text.total);
+            }
+            _ => {}
+        }
+        (ack.session, ack.seq) = (from.session.unwrap_or(0), from.seq);
+        say(client, ToServer::Ack(ack))?;
+    }
+    Ok(ack)
+}

@@ -1,0 +1,201 @@
+//! `tracectl serve`: a trace for clients of the UDP trace server.
+
+use crate::Ended;
+use crate::failure::{self, Failure, Outcome};
+use crate::output;
+use crate::quantity;
+use clap::Args;
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracepoint_sinks::SinkError;
+use tracepoint_sinks::udp::{
+    DEFAULT_LIMIT, Replay, StockContent, UdpOptions, UdpServer, UdpStats, port_from_environment,
+};
+
+/// How often it looks whether all is done.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long it goes on after Ctrl-C, to send what is left to the client.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Serves a trace to clients of the UDP trace server, one at a time, and ends when it has been read
+///
+/// Events that one client did not take wait for the next. Clients on this machine are served as they ask; those on other
+/// machines get batches when they have proven their address, and single events if they are allowed by name. Nobody is served over the
+/// network unless --address says so. Ctrl-C ends the session, and the trace with it.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl serve /tmp/trace
+  tracectl serve /tmp/trace --address 0.0.0.0 --allow 192.0.2.7 --rate 4M
+  tracectl serve /tmp/trace --events-from /tmp/events     (then: echo hello | socat - UNIX-SENDTO:/tmp/events)
+
+{}", failure::EXIT_CODES))]
+pub(crate) struct Serve {
+    /// A directory with a CTF trace
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// The address of this machine to listen on; 0.0.0.0 or :: for all
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    address: String,
+    /// The port; 0 takes a free one [default: TRACE_SERVER_PORT, or 5556]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// An address on another machine that gets single events without a proof; may be given again
+    #[arg(long, value_name = "ADDRESS")]
+    allow: Vec<IpAddr>,
+    /// How many bytes per second are sent at most [default: 4M for single events, 1M to other machines; no limit for batches]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    rate: Option<u64>,
+    /// How many bytes of events wait for a client
+    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value_t = DEFAULT_LIMIT as u64)]
+    limit: u64,
+    /// End a session of single events when there was nothing to send for so long
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    idle: Option<Duration>,
+    /// End a session of single events when it has lasted so long
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    max_session: Option<Duration>,
+    /// Send single events as the bytes of their records, not as text
+    #[arg(long)]
+    records: bool,
+    /// Do not offer batches
+    #[arg(long)]
+    no_batches: bool,
+    /// Take further events from a FIFO (each line is one) or a Unix datagram socket (made if there is nothing); the trace
+    /// then ends with Ctrl-C
+    #[arg(long, value_name = "PATH")]
+    events_from: Option<PathBuf>,
+    /// Say where it listens, and at the end what was done, as one JSON object each
+    #[arg(long)]
+    json: bool,
+}
+
+impl Serve {
+    pub(crate) fn run(&self) -> Ended {
+        let replay = Replay::open(&self.path)?;
+        let mut server = UdpServer::bind(self.options()?)?;
+        replay.begin(&mut server)?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The second time, it ends as a program does that knows no signals.
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))?;
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+        }
+        self.say_where(&server)?;
+        if !replay.has_batches() && !self.no_batches {
+            output::note("this trace is laid out by another tracer: it is served event by event");
+        }
+        let damaged = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let feed = scope.spawn(|| {
+                replay.run(&server, |damage| {
+                    damaged.store(true, Ordering::Relaxed);
+                    failure::say_error(&format!("{damage}; what follows in this stream is not served"));
+                })
+            });
+            while !feed.is_finished() && !interrupted.load(Ordering::Relaxed) {
+                thread::sleep(LOOK);
+            }
+            while self.events_from.is_some() && !interrupted.load(Ordering::Relaxed) {
+                thread::sleep(LOOK);
+            }
+            server.end(replay.account().cloned());
+            wait(&server, &interrupted);
+            server.quit();
+        });
+        server.wait();
+        self.say_what(&server.stats())?;
+        Ok(if damaged.into_inner() || server.stats().lost > 0 { Outcome::Wanting } else { Outcome::Well })
+    }
+
+    fn options(&self) -> Result<UdpOptions, Failure> {
+        let mut options = UdpOptions::default()
+            .address(self.resolve()?)
+            .limit(usize::try_from(self.limit).unwrap_or(usize::MAX))
+            .offer_batches(!self.no_batches)
+            .flush(Duration::MAX)
+            .linger(Duration::MAX);
+        for address in &self.allow {
+            options = options.allow(*address);
+        }
+        if self.records {
+            options = options.content(StockContent::Record);
+        }
+        if let Some(rate) = self.rate {
+            options = options.rate(rate).stock_rate(rate).allowed_rate(rate);
+        }
+        if let Some(idle) = self.idle {
+            options = options.idle(idle);
+        }
+        if let Some(longest) = self.max_session {
+            options = options.max_session(longest);
+        }
+        if let Some(path) = &self.events_from {
+            options = options.events_from(path);
+        }
+        Ok(options)
+    }
+
+    fn resolve(&self) -> Result<SocketAddr, Failure> {
+        let port = self.port.unwrap_or_else(port_from_environment);
+        let failed = |error| {
+            SinkError::new(format!("find the address `{}`; give an IP address of this machine", self.address), error)
+        };
+        let mut found = (self.address.as_str(), port).to_socket_addrs().map_err(failed)?;
+        found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()).into())
+    }
+
+    fn say_where(&self, server: &UdpServer) -> io::Result<()> {
+        let address = server.address();
+        if self.json {
+            let mut out = output::raw();
+            writeln!(out, "{}", json!({ "type": "listening", "address": address.to_string() }))?;
+            return out.flush();
+        }
+        let port = address.port();
+        let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
+        output::note(&format!("{} on {address}; to read: tracectl read {host} --port {port}", self.path.display()));
+        Ok(())
+    }
+
+    fn say_what(&self, stats: &UdpStats) -> io::Result<()> {
+        let UdpStats { sessions, messages, bytes, stock_events, batch_events, lost, ignored, refused, .. } = *stats;
+        if self.json {
+            let mut out = output::raw();
+            let done = json!({
+                "type": "served", "sessions": sessions, "messages": messages, "bytes": bytes,
+                "stock_events": stock_events, "batch_events": batch_events, "lost": lost,
+                "ignored": ignored, "refused": refused,
+            });
+            writeln!(out, "{done}")?;
+            return out.flush();
+        }
+        let events = stock_events + batch_events;
+        output::note(&format!(
+            "sent {events} events in {messages} messages, {bytes} bytes, in {sessions} sessions; {lost} events were not \
+             sent, {ignored} datagrams ignored, {refused} refused"
+        ));
+        Ok(())
+    }
+}
+
+/// Waits until the server has ended; after Ctrl-C, not for long, and not for a client.
+fn wait(server: &UdpServer, interrupted: &AtomicBool) {
+    let mut since = None;
+    while !server.has_ended() {
+        if interrupted.load(Ordering::Relaxed) {
+            let since = since.get_or_insert_with(Instant::now);
+            if !server.stats().serving || since.elapsed() >= FAREWELL {
+                return;
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}

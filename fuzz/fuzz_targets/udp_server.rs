@@ -1,0 +1,22 @@
+//! Any bytes as a datagram that came to a UDP trace server.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tracepoint_reader::udp::wire::ToServer;
+use tracepoint_reader::udp::wire::client::{LEAST_MTU, LONGEST};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(message) = ToServer::decode(bytes) else {
+        return;
+    };
+    assert!(bytes.len() <= LONGEST, "nothing longer is a message");
+    if let ToServer::Accept(accept) = message {
+        assert!(accept.mtu >= LEAST_MTU && accept.largest >= accept.mtu);
+    }
+    // What was understood is what is sent, but for bytes that do not count.
+    let mut out = Vec::new();
+    message.encode(&mut out);
+    assert_eq!(out.len(), bytes.len());
+    assert_eq!(ToServer::decode(&out), Ok(message));
+});

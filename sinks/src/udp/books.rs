@@ -1,0 +1,37 @@
+//! The account that clients get: the trace's, and the channel of events from outside.
+
+use super::outside::{CHANNEL, EVENT};
+use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
+use tracepoint::channel::StreamId;
+
+/// What became of the messages from outside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutsideBooks {
+    pub(super) stream: StreamId,
+    pub(super) recorded: u64,
+    pub(super) too_long: u64,
+    /// Recorded, and lost in the server.
+    pub(super) lost: u64,
+}
+
+/// Adds the channel of events from outside.
+pub(super) fn add(account: &mut Account, books: OutsideBooks) {
+    let OutsideBooks { stream, recorded, too_long, lost } = books;
+    let mut event = EventAccount::default();
+    EVENT.clone_into(&mut event.name);
+    event.fired = recorded + too_long;
+    event.recorded = recorded;
+    event.lost.insert("too_large".to_owned(), too_long);
+    let mut line = StreamAccount::default();
+    line.instance = stream.instance;
+    line.recorded = recorded;
+    line.discarded = too_long;
+    line.sink = lost;
+    line.written = recorded.saturating_sub(lost);
+    let mut entry = ChannelAccount::default();
+    entry.id = u64::from(stream.class);
+    CHANNEL.clone_into(&mut entry.name);
+    entry.events.push(event);
+    entry.streams.push(line);
+    account.channels.push(entry);
+}
