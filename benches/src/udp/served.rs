@@ -1,6 +1,6 @@
 //! The server: packets as a ring hands them out, to a client that takes the offer and then does not read.
 
-use crate::Outcome;
+use crate::{Outcome, Spent};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessI
 use tracepoint_benches as _;
 
 /// How many bytes of packets there are in all.
-pub(crate) const TOTAL: usize = 256 << 20;
+pub(crate) const TOTAL: usize = 128 << 20;
 const PACKET: usize = 128 << 10;
 const RECORD: usize = 24;
 /// How many bytes of them wait at most where memory is looked at.
@@ -26,7 +26,7 @@ pub(crate) struct Sent {
     pub(crate) events: u64,
     pub(crate) datagrams: u32,
     pub(crate) bytes: u64,
-    pub(crate) time: Duration,
+    pub(crate) spent: Spent,
 }
 
 fn server(limit: usize) -> Outcome<UdpServer> {
@@ -81,20 +81,20 @@ pub(crate) fn send(mtu: u16) -> Outcome<Sent> {
     let packets: Vec<_> = (0..(TOTAL / PACKET) as u64).map(packet).collect();
     let events: u64 = packets.iter().map(|packet| packet.events).sum();
     let before = server.stats();
-    let begun = Instant::now();
+    let begun = Spent::begin();
     packets.into_iter().for_each(|packet| server.push(packet));
     let mut acked = Instant::now();
     while server.stats().batch_events < events {
-        thread::sleep(Duration::from_micros(200));
+        thread::sleep(Duration::from_millis(1));
         if acked.elapsed() > Duration::from_secs(1) {
             say(&client, ToServer::Ack(session))?;
             acked = Instant::now();
         }
     }
-    let time = begun.elapsed();
+    let spent = begun.end();
     let stats = server.stats();
     let datagrams = u32::try_from(stats.messages - before.messages)?;
-    Ok(Sent { events, datagrams, bytes: stats.bytes - before.bytes, time })
+    Ok(Sent { events, datagrams, bytes: stats.bytes - before.bytes, spent })
 }
 
 /// The most that waited while far more was given to a server that nobody reads.
