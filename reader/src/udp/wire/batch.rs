@@ -100,13 +100,13 @@ pub struct Ping {
 /// Events that never were in a message, by reason, since the trace began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Dropped while they waited for a client: more than the server may keep.
+    /// Dropped while they waited for a client: more than the server may keep, or nobody came for them in time.
     pub limit: u64,
     /// Dropped because the server may not send faster.
     pub rate: u64,
     /// Too large for a message.
     pub too_large: u64,
-    /// In packets that the server could not read, or in messages that the system did not take.
+    /// In packets that the server could not read.
     pub failed: u64,
 }
 
