@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     /// The address of this machine to listen on; 0.0.0.0 or :: for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     address: String,
-    /// The port; 0 takes a free one [default: TRACE_SERVER_PORT, or 5556]
+    /// The port; 0 takes a free one [default: that of the environment's `TRACE_SERVER_PORT`, or 5556]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
     /// An address on another machine that gets single events without a proof; may be given again

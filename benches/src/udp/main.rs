@@ -42,7 +42,7 @@ impl Spent {
 
     fn end(self) -> Self {
         let now = Self::begin();
-        Self { wall: now.wall - self.wall, processor: now.processor - self.processor }
+        Self { wall: now.wall.saturating_sub(self.wall), processor: now.processor.saturating_sub(self.processor) }
     }
 }
 
@@ -61,7 +61,7 @@ fn run(rounds: usize) -> Outcome {
             let served = served::send(mtu)?.spent;
             pairs.push((served, before.map_or_else(|| bare::send(&sent), Ok)?));
         }
-        let events = sent.events as f64;
+        let events = float(sent.events);
         let rate = |spent: Spent| events / spent.wall.as_secs_f64() / 1e6;
         let served = median(pairs.iter().map(|(served, _)| rate(*served)));
         let ratio = |of: fn(&Spent) -> Duration| {
@@ -73,7 +73,7 @@ fn run(rounds: usize) -> Outcome {
             ratio(|spent| spent.wall),
             ratio(|spent| spent.processor),
             events / f64::from(sent.datagrams),
-            served * sent.bytes as f64 / events,
+            served * float(sent.bytes) / events,
         );
     }
     println!(
@@ -82,6 +82,11 @@ fn run(rounds: usize) -> Outcome {
         served::TOTAL >> 20
     );
     Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+fn float(number: u64) -> f64 {
+    number as f64
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -82,7 +82,9 @@ pub(crate) fn send(mtu: u16) -> Outcome<Sent> {
     let events: u64 = packets.iter().map(|packet| packet.events).sum();
     let before = server.stats();
     let begun = Spent::begin();
-    packets.into_iter().for_each(|packet| server.push(packet));
+    for packet in packets {
+        server.push(packet);
+    }
     let mut acked = Instant::now();
     while server.stats().batch_events < events {
         thread::sleep(Duration::from_millis(1));

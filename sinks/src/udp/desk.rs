@@ -10,7 +10,7 @@ use super::session::batch::{Batches, Opening};
 use super::session::stock::Stock;
 use super::session::{Context, Next};
 use super::stats::Counters;
-use super::store::Store;
+use super::store::{Serving, Store};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl Desk {
             stock.give_back(&context);
         }
         self.cutter.give_back(&self.store);
-        self.serving(false, false);
+        self.store.lock().serving = Serving::Nobody;
         let Some(session) = self.session.take() else { return };
         self.earlier += match &session {
             Session::Stock(stock) => stock.sent,
@@ -304,7 +304,7 @@ impl Desk {
         self.counters.session();
         let (_, mut context) = self.parts(now);
         let stock = Stock::begin(outbox, nonce, rate, &mut context);
-        self.serving(true, stock.is_limited());
+        self.serving(stock.is_limited());
         self.session = Some(Session::Stock(Box::new(stock)));
     }
 
@@ -315,15 +315,13 @@ impl Desk {
         let opening = Opening { accept, session, uuid: self.uuid, first, earlier: self.earlier, stock };
         let (_, context) = self.parts(now);
         let batches = Batches::begin(outbox, &opening, &context);
-        self.serving(true, batches.is_limited());
+        self.serving(batches.is_limited());
         self.session = Some(Session::Batch(Box::new(batches)));
     }
 
-    /// Says whether somebody is served, and not faster than a rate.
-    fn serving(&self, serving: bool, paced: bool) {
-        let mut inside = self.store.lock();
-        inside.serving = serving;
-        inside.paced = paced;
+    /// Somebody is being served, perhaps no faster than a rate.
+    fn serving(&self, paced: bool) {
+        self.store.lock().serving = if paced { Serving::Paced } else { Serving::Freely };
     }
 
     /// Whether this trace can be cut into batches.

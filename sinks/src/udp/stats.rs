@@ -1,6 +1,6 @@
 //! What a server has done, for whoever wants to know while it runs.
 
-use super::store::Store;
+use super::store::{Serving, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,7 +52,7 @@ impl UdpWatch {
         stats.waiting = self.store.waiting() as u64;
         let inside = self.store.lock();
         stats.lost = inside.losses().total();
-        stats.serving = inside.serving;
+        stats.serving = inside.serving != Serving::Nobody;
         stats
     }
 }

@@ -73,6 +73,16 @@ pub(super) struct Layout {
     pub(super) sizes: Option<Sizes>,
 }
 
+/// Whether somebody is being served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Serving {
+    #[default]
+    Nobody,
+    Freely,
+    /// No faster than a rate.
+    Paced,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     queue: VecDeque<Held>,
@@ -86,10 +96,7 @@ pub(super) struct Inside {
     pub(super) ended: bool,
     /// The thread is to end at once.
     pub(super) quit: bool,
-    /// Somebody is being served.
-    pub(super) serving: bool,
-    /// And not faster than the rate.
-    pub(super) paced: bool,
+    pub(super) serving: Serving,
     /// How many events were brought.
     pub(super) given: u64,
     /// How many messages from outside became events, and how many were too long.
@@ -149,7 +156,7 @@ impl Store {
             };
             let Some(dropped) = inside.queue.remove(place.unwrap_or(0)) else { break };
             inside.bytes = inside.bytes.saturating_sub(dropped.cost());
-            let reason = if inside.paced { Reason::Rate } else { Reason::Limit };
+            let reason = if inside.serving == Serving::Paced { Reason::Rate } else { Reason::Limit };
             inside.lose(dropped.stream, reason, dropped.left());
         }
     }
