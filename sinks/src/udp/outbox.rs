@@ -84,6 +84,11 @@ impl Outbox {
         size
     }
 
+    /// Whether nothing waits to be sent.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
     /// Sends what there is.
     pub(super) fn flush(&mut self) -> Flushed {
         while self.sent < self.filled {

@@ -77,7 +77,7 @@ mod tests {
         let mut pace = Pace::new(Some(100), begin);
         assert!(pace.may_send(begin + Duration::from_secs(1)));
         pace.spend(1400);
-        assert_eq!(pace.wait(), Duration::from_millis(14_000));
+        assert_eq!(pace.wait(), Duration::from_secs(14));
         assert!(!pace.may_send(begin + Duration::from_secs(14)));
         assert!(pace.may_send(begin + Duration::from_secs(15)));
     }

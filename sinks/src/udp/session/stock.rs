@@ -122,10 +122,9 @@ impl Stock {
 
     /// Fills the outbox. `None` if there is something to flush.
     fn fill(&mut self, context: &mut Context<'_>) -> Option<Next> {
-        let mut filled = false;
         while self.outbox.room().is_some() {
             let Some((time_ns, bytes)) = self.events.peek(context.store, context.options.content) else {
-                return self.nothing_to_send(filled, context);
+                return self.nothing_to_send(context);
             };
             if bytes.len() > LONGEST_CONTENT {
                 self.events.pass(context.store, Some(Reason::TooLarge));
@@ -133,7 +132,7 @@ impl Stock {
             }
             if !self.pace.may_send(context.now) {
                 let at = earlier(Some(context.now + self.pace.wait()), self.deadline(context));
-                return if filled { None } else { Some(Next::At(at)) };
+                return if self.outbox.is_empty() { Some(Next::At(at)) } else { None };
             }
             let Some(room) = self.outbox.room() else { break };
             let seq = *context.seq;
@@ -146,13 +145,12 @@ impl Stock {
             }
             self.events.pass(context.store, None);
             self.active = context.now;
-            filled = true;
         }
         None
     }
 
-    fn nothing_to_send(&mut self, filled: bool, context: &mut Context<'_>) -> Option<Next> {
-        if filled {
+    fn nothing_to_send(&mut self, context: &mut Context<'_>) -> Option<Next> {
+        if !self.outbox.is_empty() {
             return None;
         }
         let ended = {
