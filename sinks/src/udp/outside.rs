@@ -25,6 +25,8 @@ pub(super) const CHANNEL: &str = "outside";
 pub(super) const EVENT: &str = "outside:message";
 /// How many bytes of messages are taken in one go.
 const AT_ONCE: usize = 64 << 10;
+/// No packet is larger: what was there, and as many empty lines as one go has bytes, each with its header word and length.
+const LARGEST_PACKET: usize = HEADER + AT_ONCE + AT_ONCE * 12;
 
 const BYTE: FieldType =
     FieldType::Integer(IntegerType { bits: 8, signed: false, base: Base::Hexadecimal, order: ByteOrder::Little });
@@ -33,7 +35,8 @@ static FIELDS: [FieldDescriptor; 1] =
 
 /// What the metadata says of the channel with this stream class, and of its event.
 pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription) {
-    let channel = ChannelDescription { class, name: CHANNEL.to_owned(), policy: Policy::Discard };
+    let channel =
+        ChannelDescription { class, name: CHANNEL.to_owned(), policy: Policy::Discard, packet_size: LARGEST_PACKET };
     let event = EventDescription {
         class,
         id: 0,

@@ -23,7 +23,8 @@ static TEXT: [FieldDescriptor; 2] =
 pub(crate) fn metadata() -> String {
     let clock = ClockInfo { uuid: Some([7; 16]), offset: OFFSET };
     let trace = TraceInfo { uuid: UUID, name: "test".to_owned(), clock, process: ProcessInfo::default() };
-    let channel = ChannelDescription { class: 0, name: "channel0".to_owned(), policy: Policy::Discard };
+    let channel =
+        ChannelDescription { class: 0, name: "channel0".to_owned(), policy: Policy::Discard, packet_size: 1 << 20 };
     let event = |id, name: &str, fields| EventDescription {
         class: 0,
         id,
