@@ -20,4 +20,4 @@ mod subscriber;
 pub use descriptor::{FieldView, Marker, MarkerDescriptor, MarkerParts, MarkerType};
 pub(crate) use stage::way;
 pub use stage::{Emitted, Served, Stage, derived, mark};
-pub use subscriber::{Aggregate, Filter, Subscriber, Subscription};
+pub use subscriber::{Aggregate, Decision, Filter, Subscriber, Subscription};

@@ -1,8 +1,9 @@
 //! Channels: what they refuse, what they lose and how it is counted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
-use tracepoint::marker::{FieldView, Filter, Subscriber, Subscription};
+use tracepoint::marker::{Decision, FieldView, Filter, Subscriber, Subscription};
 
 tracepoint::define_trace! {
     provider = "channel";
@@ -10,6 +11,7 @@ tracepoint::define_trace! {
     sized(bytes: &[u8]) { bytes: [u8] = bytes }
     wrapped(n: u64) { n: u64 = n }
     odd(n: u64) { n: u64 = n }
+    braked(n: u64) { n: u64 = n }
     nul(text: &str) { text: str = text }
     recursive(n: u64) { n: u64 = { trace_recursive(n + 1); n } }
 }
@@ -110,6 +112,38 @@ fn a_filter_sees_the_fields_before_anything_is_reserved() {
     drop(subscription);
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.recorded, event.filtered), (10, 5, 5));
+    channel.close();
+}
+
+/// Lets the first of each value through, and says so with the time.
+struct First(AtomicU64);
+
+impl Filter for First {
+    fn accept(&self, _: FieldView<'_>) -> bool {
+        unreachable!("the stage asks `decide`");
+    }
+
+    fn decide(&self, time: u64, event: FieldView<'_>) -> Decision {
+        assert!(time > 0);
+        match event.get(0) {
+            Some(tracepoint::field::Value::Unsigned(0)) => Decision::Refuse,
+            _ if self.0.fetch_add(1, Ordering::Relaxed) == 0 => Decision::Accept,
+            _ => Decision::Suppress,
+        }
+    }
+}
+
+#[test]
+fn a_brake_suppresses_and_that_is_counted_by_itself() {
+    let channel = open(Channel::discard(1 << 14));
+    let marker = tracepoint::find("channel:braked").expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("an id");
+    let subscriber = Subscriber::record(Arc::clone(&channel), id).filter(Arc::new(First(AtomicU64::new(0))));
+    let subscription = marker.subscribe(subscriber).expect("switches");
+    (0..10).for_each(trace_braked);
+    drop(subscription);
+    let event = channel.account().events[0].clone();
+    assert_eq!((event.fired, event.recorded, event.filtered, event.suppressed, event.total_lost()), (10, 1, 1, 8, 0));
     channel.close();
 }
 

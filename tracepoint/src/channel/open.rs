@@ -38,6 +38,8 @@ impl EventId {
 pub(crate) enum Verdict {
     Accepted,
     Refused,
+    /// By a brake.
+    Suppressed,
     /// The filter panicked, or a field expression.
     Panicked,
 }
@@ -374,6 +376,7 @@ impl OpenChannel {
         match judge() {
             Verdict::Accepted => ring.record(event, id.0, time, values),
             Verdict::Refused => event.filtered.increment(),
+            Verdict::Suppressed => event.suppressed.increment(),
             Verdict::Panicked => ring.lost(id.0, Loss::Panicked),
         }
     }
@@ -393,6 +396,7 @@ impl OpenChannel {
         event.fired.add_shared(1);
         let reason = match verdict {
             Verdict::Refused => return event.filtered.add_shared(1),
+            Verdict::Suppressed => return event.suppressed.add_shared(1),
             Verdict::Panicked => Loss::Panicked,
             Verdict::Accepted if attached => Loss::NoRing,
             Verdict::Accepted => Loss::NotAttached,

@@ -1,7 +1,7 @@
 //! The marker stage: one evaluation of an event for all its subscribers.
 
 use super::descriptor::{FieldView, Marker, MarkerType};
-use super::subscriber::{Aggregate, Consumer, Filter, Subscriber, SubscriberList};
+use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber, SubscriberList};
 use crate::channel::{Express, Verdict};
 use crate::clock;
 use crate::thread::{self, ThreadSlot};
@@ -76,7 +76,7 @@ fn serve_all<M: MarkerType>(list: &SubscriberList, slot: &'static ThreadSlot, ti
         let Subscriber { consumer, filter } = &entry.subscriber;
         let judge = || match filter {
             None => Verdict::Accepted,
-            Some(filter) => judge(filter.as_ref(), FieldView::new::<M>(values)),
+            Some(filter) => judge(filter.as_ref(), time, FieldView::new::<M>(values)),
         };
         match consumer {
             Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, judge),
@@ -90,10 +90,11 @@ fn serve_all<M: MarkerType>(list: &SubscriberList, slot: &'static ThreadSlot, ti
 }
 
 #[inline(never)]
-fn judge(filter: &dyn Filter, event: FieldView<'_>) -> Verdict {
-    match catch_unwind(AssertUnwindSafe(|| filter.accept(event))) {
-        Ok(true) => Verdict::Accepted,
-        Ok(false) => Verdict::Refused,
+fn judge(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> Verdict {
+    match catch_unwind(AssertUnwindSafe(|| filter.decide(time, event))) {
+        Ok(Decision::Accept) => Verdict::Accepted,
+        Ok(Decision::Refuse) => Verdict::Refused,
+        Ok(Decision::Suppress) => Verdict::Suppressed,
         Err(panic) => {
             crate::panic::swallow(panic);
             Verdict::Panicked

@@ -16,6 +16,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub trait Filter: Send + Sync {
     /// Whether the subscriber gets the event.
     fn accept(&self, event: FieldView<'_>) -> bool;
+
+    /// The same, for an event at `time` nanoseconds on the clock of the process. This is what the marker stage asks; a filter that is a
+    /// brake, too, says here what it suppresses.
+    fn decide(&self, time: u64, event: FieldView<'_>) -> Decision {
+        let _ = time;
+        if self.accept(event) { Decision::Accept } else { Decision::Refuse }
+    }
+}
+
+/// What a filter says of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// The subscriber gets it.
+    Accept,
+    /// It is not wanted; counted as `filtered`.
+    Refuse,
+    /// It is one too many; counted as `suppressed`.
+    Suppress,
 }
 
 /// Makes something smaller out of events where they happen: a count, a histogram.
