@@ -6,6 +6,8 @@ use super::rings::Rings;
 use super::{Notice, Running, Session, SessionError, outputs};
 use crate::clock;
 use crate::drain_thread::DrainThread;
+use crate::gate::{Conditions, ConditionsByRule, set_gates};
+use crate::limit::Limit;
 use crate::process::this_process;
 use crate::rule::{BadRule, LevelRule, NameRule};
 use crate::rundir::RunDir;
@@ -24,6 +26,7 @@ pub struct SessionBuilder {
     name: String,
     rules: Vec<String>,
     level: Option<String>,
+    conditions: ConditionsByRule,
     channel: Channel,
     rings: Rings,
     clock: Option<Clock>,
@@ -37,6 +40,7 @@ impl fmt::Debug for SessionBuilder {
             .field("name", &self.name)
             .field("rules", &self.rules)
             .field("level", &self.level)
+            .field("conditions", &self.conditions)
             .field("channel", &self.channel)
             .field("rings", &self.rings)
             .field("clock", &self.clock)
@@ -51,6 +55,7 @@ impl SessionBuilder {
             name,
             rules: Vec::new(),
             level: None,
+            conditions: ConditionsByRule::new(),
             channel: Channel::default(),
             rings: Rings::default(),
             clock: None,
@@ -73,6 +78,32 @@ impl SessionBuilder {
     pub fn level(mut self, rule: impl Into<String>) -> Self {
         self.level = Some(rule.into());
         self
+    }
+
+    /// Of the events that the rule of the last [`events`](Self::events) takes in, only those whose fields are as `filter` says, such as
+    /// `size > 4096 && comm == "postgres*"`; `docs/filters.md` describes the language. Called before any `events`, it is for every rule
+    /// that has no filter of its own.
+    ///
+    /// An event that several rules take in is recorded if one of them wants it. One that lacks a field of the filter, or has it with a
+    /// type that will not do, is not taken in by that rule; if that leaves no rule for it, a [notice](Session::notices) says so.
+    #[must_use]
+    pub fn filter(mut self, filter: impl Into<String>) -> Self {
+        self.asked().filter = Some(filter.into());
+        self
+    }
+
+    /// Of the events that the rule of the last [`events`](Self::events) takes in, and its filter accepts, no more than `limit`, all of them
+    /// together; the others are counted as suppressed. Called before any `events`, it is for every rule that has no limit of its own,
+    /// for each by itself.
+    #[must_use]
+    pub fn limit(mut self, limit: Limit) -> Self {
+        self.asked().limit = Some(limit);
+        self
+    }
+
+    /// What is asked of the last rule.
+    fn asked(&mut self) -> &mut Conditions {
+        self.conditions.entry(self.rules.len()).or_default()
     }
 
     /// The channel whose rings the events go into.
@@ -165,7 +196,8 @@ impl SessionBuilder {
     ///
     /// # Errors
     ///
-    /// If the name, a rule or the channel's sizes will not do; if a rule matches nothing, or the rules leave nothing; if there
+    /// If the name, a rule, a filter, a limit or the channel's sizes will not do; if a rule matches nothing, or the rules leave nothing, or
+    /// a filter fits none of its rule's events; if there
     /// is no sink, or one cannot begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing
     /// is switched on then.
     pub fn start(self) -> Result<Session, SessionError> {
@@ -175,7 +207,9 @@ impl SessionBuilder {
         let level = self.level.as_deref().map(|text| LevelRule::parse(text).map(|rule| (text, rule))).transpose();
         let level = level.map_err(|BadRule { text, reason }| SessionError::Level { rule: text, reason })?;
         let mut notices = Vec::new();
-        let events = plan(&rules, level, &mut notices)?;
+        let mut events = plan(&rules, level, &mut notices)?;
+        clock::choose(self.clock)?;
+        set_gates(&mut events, &rules, &self.conditions, &mut notices)?;
         let most = events.len();
         self.record(&events, most, notices)
     }
@@ -191,6 +225,7 @@ impl SessionBuilder {
             return Err(SessionError::NoSink);
         }
         clock::choose(self.clock)?;
+
         let uuid = Uuid::new_v4().into_bytes();
         let mut unfinished = Unfinished { dir: self.rings.make_dir(&self.name)?, channel: None };
         let source = self.rings.source(unfinished.dir.as_ref(), &self.name);

@@ -1,6 +1,8 @@
 //! Why a session does not start, or how it ended badly.
 
 use super::status::Summary;
+use crate::filter::FilterError;
+use crate::limit::LimitError;
 use crate::session_dir::RingDirError;
 use std::io;
 use tracepoint::SwitchError;
@@ -56,6 +58,21 @@ pub enum SessionError {
     NothingLeft {
         /// Which rule took the last ones away.
         reason: String,
+    },
+    /// A filter does not read as one, or fits none of the events that its rule takes in.
+    #[error("the filter cannot be used: {0}")]
+    Filter(#[from] FilterError),
+    /// A limit that cannot be kept.
+    #[error("{0}")]
+    Limit(#[from] LimitError),
+    /// A limit where no time passes.
+    #[error("a limit needs a clock: this process uses `Clock::None`")]
+    LimitWithoutClock,
+    /// A filter or a limit for a rule that takes no event in.
+    #[error("the rule `{rule}` leaves events out, and has no use for a filter or a limit")]
+    ConditionOnExclusion {
+        /// The rule.
+        rule: String,
     },
     /// There is nowhere to record to.
     #[error("the session has no sink: give it one, for example `.sink(CtfSink::create(dir)?)`")]

@@ -3,6 +3,7 @@
 //! An event that was on once keeps its id, and its place in the metadata, for as long as the session runs.
 
 use super::{PlannedEvent, SessionError};
+use crate::gate::Gate;
 use crate::session_dir::ProcessDir;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,8 @@ use tracepoint_sinks::{ChannelDescription, Drain, EventDescription, TraceInfo, c
 struct Known {
     id: EventId,
     markers: Vec<&'static Marker>,
+    /// What decides which of them are recorded; `None`: all are.
+    gate: Option<Arc<Gate>>,
     /// One for each marker while it is on; else none.
     subscriptions: Vec<Subscription>,
 }
@@ -44,11 +47,12 @@ impl LiveEvents {
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let first = self.descriptions.len();
-        for PlannedEvent { name, markers } in events {
+        for PlannedEvent { name, markers, gate } in events {
             if !self.known.contains_key(name) {
                 let id = channel.add_event()?;
                 self.descriptions.push(EventDescription::of(markers[0], channel.class(), id, name.clone()));
-                self.known.insert(name.clone(), Known { id, markers: markers.clone(), subscriptions: Vec::new() });
+                let (markers, gate, subscriptions) = (markers.clone(), gate.clone(), Vec::new());
+                self.known.insert(name.clone(), Known { id, markers, gate, subscriptions });
             }
         }
         let told = self.tell(first, channel, drain, dir);
@@ -110,8 +114,12 @@ impl LiveEvents {
         let is_off = |(name, known): &(&String, &mut Known)| known.subscriptions.is_empty() && wanted.contains(*name);
         let mut off: Vec<&mut Known> = self.known.iter_mut().filter(is_off).map(|(_, known)| known).collect();
         let subscribers = off.iter().flat_map(|known| {
-            let subscriber = |marker: &&'static Marker| (*marker, Subscriber::record(Arc::clone(channel), known.id));
-            known.markers.iter().map(subscriber)
+            let mut subscriber = Subscriber::record(Arc::clone(channel), known.id);
+            if let Some(gate) = &known.gate {
+                let gate = Arc::clone(gate);
+                subscriber = subscriber.filter(gate);
+            }
+            known.markers.iter().map(move |marker| (*marker, subscriber.clone()))
         });
         let mut subscriptions = Subscription::start_all(subscribers)?.into_iter();
         for known in &mut off {

@@ -21,6 +21,13 @@ pub enum Notice {
         /// The rule.
         rule: String,
     },
+    /// An event is left out: it lacks a field that the filter looks at, or has it with another type.
+    FilterDoesNotFit {
+        /// The event.
+        event: String,
+        /// What does not fit.
+        reason: String,
+    },
     /// The run directory cannot be used. Times of several processes may be microseconds apart when their traces are merged.
     NoSharedClock {
         /// Why.
@@ -41,6 +48,9 @@ impl fmt::Display for Notice {
                 write!(f, "{name} of {declared} is recorded as {recorded}: another event of that name has other fields")
             }
             Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` leaves nothing out: no event matches it"),
+            Self::FilterDoesNotFit { event, reason } => {
+                write!(f, "{event} is left out, because the filter does not fit it: {reason}")
+            }
             Self::OutputNotListed { path } => {
                 let path = path.to_string_lossy();
                 write!(f, "{path:?} cannot be listed beside the rings: choose a path without line feeds")

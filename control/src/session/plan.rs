@@ -1,8 +1,10 @@
 //! The plan of a session: which markers are recorded as which event.
 
 use super::{Notice, SessionError};
+use crate::gate::Gate;
 use crate::rule::{LevelRule, NameRule};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tracepoint::field::FieldType;
 use tracepoint::{Level, Marker, nearest_names};
 
@@ -13,6 +15,8 @@ pub(crate) struct PlannedEvent {
     pub(crate) name: String,
     /// Its markers, in the order of their declarations. At least one.
     pub(crate) markers: Vec<&'static Marker>,
+    /// What decides which of them are recorded; `None`: all are.
+    pub(crate) gate: Option<Arc<Gate>>,
 }
 
 impl PlannedEvent {
@@ -95,7 +99,7 @@ fn group(mut markers: Vec<(String, &'static Marker)>, notices: &mut Vec<Notice>)
             let declared = format!("{}:{}", place.file, place.line);
             notices.push(Notice::Renamed { name, recorded: recorded.clone(), declared });
         }
-        events.push((layout, PlannedEvent { name: recorded, markers: vec![marker] }));
+        events.push((layout, PlannedEvent { name: recorded, markers: vec![marker], gate: None }));
     }
     by_name.into_values().flatten().map(|(_, event)| event).collect()
 }

@@ -1,0 +1,323 @@
+//! The check of a filter against the fields of an event: every operand gets a type, and what fits becomes a program.
+
+use super::error::FilterError;
+use super::number::{Comparison, Number};
+use super::parser::{Logic, Node, Step};
+use super::pattern::{Pattern, Text};
+use super::program::{MAX_STACK, Op, Program};
+use std::ops::Range;
+use tracepoint::field::{EnumLabel, FieldDescriptor, FieldType};
+use tracepoint::nearest_names;
+
+/// What an operand is.
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    /// An integer or a truth, with the labels that its values have.
+    Integer(&'static [EnumLabel]),
+    Float,
+    /// Text in a field.
+    TextField(u16),
+    /// A literal.
+    Literal(&'a Pattern),
+}
+
+impl Kind<'_> {
+    const TRUTH: Self = Self::Integer(&[]);
+}
+
+/// An operand, and where it stands.
+#[derive(Clone)]
+struct Operand<'a> {
+    kind: Kind<'a>,
+    place: Range<usize>,
+}
+
+/// Makes a program of `steps`, read from `text`.
+pub(super) fn check(text: &str, steps: &[Step], fields: &[FieldDescriptor]) -> Result<Program, FilterError> {
+    let mut check = Check { text, fields, ..Check::default() };
+    for Step { node, place } in steps {
+        check.step(node, place.clone())?;
+    }
+    let last = check.pop(0..text.len())?;
+    check.condition(&last)?;
+    Ok(Program {
+        ops: check.ops.into(),
+        numbers: check.numbers.into(),
+        patterns: check.patterns.into(),
+        sets: check.sets.into(),
+        stack: check.most,
+    })
+}
+
+#[derive(Default)]
+struct Check<'a> {
+    text: &'a str,
+    fields: &'a [FieldDescriptor],
+    operands: Vec<Operand<'a>>,
+    /// Where the jumps are whose ends are not known yet.
+    jumps: Vec<usize>,
+    ops: Vec<Op>,
+    numbers: Vec<Number>,
+    patterns: Vec<Pattern>,
+    sets: Vec<Box<[i128]>>,
+    /// The numbers on the program's stack, now and at most.
+    used: usize,
+    most: usize,
+}
+
+impl<'a> Check<'a> {
+    fn error(&self, place: Range<usize>, reason: impl Into<String>) -> FilterError {
+        FilterError::new(self.text, place, reason)
+    }
+
+    /// What stands at a place.
+    fn word(&self, place: &Range<usize>) -> &'a str {
+        self.text.get(place.clone()).unwrap_or("")
+    }
+
+    /// The same for messages: one line, and not a long one.
+    fn quoted(&self, place: &Range<usize>) -> String {
+        const MOST: usize = 40;
+        let word = self.word(place);
+        let mut quoted: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect();
+        if word.chars().nth(MOST).is_some() {
+            quoted.push('…');
+        }
+        quoted
+    }
+
+    /// The grammar never takes what it did not put there; whoever changes it shall hear of it.
+    fn pop(&mut self, place: Range<usize>) -> Result<Operand<'a>, FilterError> {
+        self.operands.pop().ok_or_else(|| self.error(place, "an operand is missing"))
+    }
+
+    fn push(&mut self, kind: Kind<'a>, place: Range<usize>) {
+        self.operands.push(Operand { kind, place });
+    }
+
+    /// One more operation, which takes `taken` numbers and leaves one.
+    fn op(&mut self, op: Op, taken: usize, place: &Range<usize>) -> Result<(), FilterError> {
+        self.ops.push(op);
+        self.used = self.used.saturating_sub(taken) + 1;
+        self.most = self.most.max(self.used);
+        if self.most > MAX_STACK {
+            let reason = format!("more than {MAX_STACK} operands wait for their operators here");
+            return Err(self.error(place.clone(), reason));
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, node: &'a Node, place: Range<usize>) -> Result<(), FilterError> {
+        match node {
+            Node::Number(number) => {
+                let kind = if let Number::Float(_) = number { Kind::Float } else { Kind::Integer(&[]) };
+                self.constant(*number, kind, place)
+            }
+            Node::Truth(truth) => self.constant((*truth).into(), Kind::TRUTH, place),
+            Node::Text(pattern) => {
+                self.push(Kind::Literal(pattern), place);
+                Ok(())
+            }
+            Node::Field => self.field(place),
+            Node::Negate => {
+                let operand = self.pop(place.clone())?;
+                let kind = match operand.kind {
+                    Kind::Integer(_) => Kind::Integer(&[]),
+                    Kind::Float => Kind::Float,
+                    _ => return Err(self.error(operand.place, "a text has no negative")),
+                };
+                self.unary(Op::Negate, kind, place, &operand)
+            }
+            Node::Complement => {
+                let operand = self.pop(place.clone())?;
+                self.integer(&operand)?;
+                self.unary(Op::Complement, Kind::Integer(&[]), place, &operand)
+            }
+            Node::Not => {
+                let operand = self.pop(place.clone())?;
+                self.condition(&operand)?;
+                self.unary(Op::Not, Kind::TRUTH, place, &operand)
+            }
+            Node::Bitwise(operator) => {
+                let (right, left) = (self.pop(place.clone())?, self.pop(place)?);
+                self.integer(&left)?;
+                self.integer(&right)?;
+                let place = left.place.start..right.place.end;
+                self.op(Op::Bitwise(*operator), 2, &place)?;
+                self.push(Kind::Integer(&[]), place);
+                Ok(())
+            }
+            Node::Compare(comparison) => self.compare(*comparison, place),
+            Node::Between(logic) => {
+                let operand = self.operands.last().cloned();
+                self.condition(&operand.ok_or_else(|| self.error(place, "an operand is missing"))?)?;
+                self.jumps.push(self.ops.len());
+                // The place is filled in when the end is known.
+                self.ops.push(Op::SkipIf(*logic == Logic::Or, 0));
+                self.used = self.used.saturating_sub(1);
+                Ok(())
+            }
+            Node::Behind(_) => self.behind(place),
+        }
+    }
+
+    fn behind(&mut self, place: Range<usize>) -> Result<(), FilterError> {
+        let (right, left) = (self.pop(place.clone())?, self.pop(place)?);
+        self.condition(&right)?;
+        let place = left.place.start..right.place.end;
+        self.op(Op::Truth, 1, &place)?;
+        let end = self.index(self.ops.len(), &place)?;
+        if let Some(Op::SkipIf(_, to)) = self.jumps.pop().and_then(|jump| self.ops.get_mut(jump)) {
+            *to = end;
+        }
+        self.push(Kind::TRUTH, place);
+        Ok(())
+    }
+
+    fn unary(&mut self, op: Op, kind: Kind<'a>, place: Range<usize>, operand: &Operand<'_>) -> Result<(), FilterError> {
+        self.op(op, 1, &place)?;
+        self.push(kind, place.start..operand.place.end);
+        Ok(())
+    }
+
+    fn index(&self, index: usize, place: &Range<usize>) -> Result<u16, FilterError> {
+        u16::try_from(index).map_err(|_| self.error(place.clone(), "the filter is too long"))
+    }
+
+    fn constant(&mut self, number: Number, kind: Kind<'a>, place: Range<usize>) -> Result<(), FilterError> {
+        let index = self.index(self.numbers.len(), &place)?;
+        self.numbers.push(number);
+        self.op(Op::Push(index), 0, &place)?;
+        self.push(kind, place);
+        Ok(())
+    }
+
+    fn field(&mut self, place: Range<usize>) -> Result<(), FilterError> {
+        let name = self.word(&place);
+        let Some(index) = self.fields.iter().position(|field| field.name == name) else {
+            let nearest = nearest_names(name, self.fields.iter().map(|field| field.name));
+            let reason = format!("no field is called `{}`", self.quoted(&place));
+            return Err(self.error(place, reason).suggesting(&nearest));
+        };
+        let number = self.index(index, &place)?;
+        let kind = match self.fields[index].ty {
+            FieldType::Integer(_) | FieldType::Bool => Kind::Integer(&[]),
+            FieldType::Enum { labels, .. } => Kind::Integer(labels),
+            FieldType::Float { .. } => Kind::Float,
+            FieldType::Text | FieldType::Path => Kind::TextField(number),
+            FieldType::Array { element, .. } | FieldType::Sequence { element } if is_byte(element) => {
+                Kind::TextField(number)
+            }
+            ty => return Err(self.error(place, format!("`{name}` is {ty}, and filters do not look into it"))),
+        };
+        if !matches!(kind, Kind::TextField(_)) {
+            self.op(Op::Load(number), 0, &place)?;
+        }
+        self.push(kind, place);
+        Ok(())
+    }
+
+    /// What an operand is, for messages.
+    fn what(&self, operand: &Operand<'_>) -> String {
+        let word = self.word(&operand.place);
+        if let Some(field) = self.fields.iter().find(|field| field.name == word) {
+            return format!("`{word}` is {}", field.ty);
+        }
+        let kind = match operand.kind {
+            Kind::Integer(_) => "an integer",
+            Kind::Float => "a floating-point number",
+            Kind::TextField(_) | Kind::Literal(_) => "a text",
+        };
+        format!("`{}` is {kind}", self.quoted(&operand.place))
+    }
+
+    fn condition(&self, operand: &Operand<'_>) -> Result<(), FilterError> {
+        if let Kind::Integer(_) = operand.kind {
+            return Ok(());
+        }
+        let reason = format!("{}, which is neither true nor false; compare it with something", self.what(operand));
+        Err(self.error(operand.place.clone(), reason))
+    }
+
+    fn integer(&self, operand: &Operand<'_>) -> Result<(), FilterError> {
+        if let Kind::Integer(_) = operand.kind {
+            return Ok(());
+        }
+        let reason = format!("{}; only integers have bits to work on", self.what(operand));
+        Err(self.error(operand.place.clone(), reason))
+    }
+
+    fn compare(&mut self, comparison: Comparison, operator: Range<usize>) -> Result<(), FilterError> {
+        let (right, left) = (self.pop(operator.clone())?, self.pop(operator.clone())?);
+        let place = left.place.start..right.place.end;
+        let wanted = comparison == Comparison::Equal;
+        let is_equality = wanted || comparison == Comparison::NotEqual;
+        let is_text = |operand: &Operand<'_>| matches!(operand.kind, Kind::TextField(_) | Kind::Literal(_));
+        if (is_text(&left) || is_text(&right)) && !is_equality {
+            return Err(self.error(operator, "texts have no order here: compare them with `==` or `!=`"));
+        }
+        match (left.kind, right.kind) {
+            (Kind::Integer(_) | Kind::Float, Kind::Integer(_) | Kind::Float) => self.numbers(comparison, &place)?,
+            (Kind::TextField(field), Kind::Literal(pattern)) | (Kind::Literal(pattern), Kind::TextField(field)) => {
+                let index = self.index(self.patterns.len(), &place)?;
+                self.patterns.push(pattern.clone());
+                self.op(Op::Matches(wanted, field, index), 0, &place)?;
+            }
+            (Kind::TextField(one), Kind::TextField(other)) => self.op(Op::Same(wanted, one, other), 0, &place)?,
+            (Kind::Integer(labels @ [_, ..]), Kind::Literal(pattern)) => {
+                self.labels(wanted, labels, pattern, &right.place, &place)?;
+            }
+            (Kind::Literal(pattern), Kind::Integer(labels @ [_, ..])) => {
+                self.labels(wanted, labels, pattern, &left.place, &place)?;
+            }
+            (Kind::Literal(_), Kind::Literal(_)) => {
+                return Err(self.error(place, "both are constants; one side has to be a field"));
+            }
+            _ => {
+                let reason = format!("{} and {}: they cannot be compared", self.what(&left), self.what(&right));
+                return Err(self.error(place, reason));
+            }
+        }
+        self.push(Kind::TRUTH, place);
+        Ok(())
+    }
+
+    /// Compares two numbers, in one operation if one is a field and the other a constant.
+    fn numbers(&mut self, comparison: Comparison, place: &Range<usize>) -> Result<(), FilterError> {
+        let fused = match self.ops[..] {
+            [.., Op::Load(field), Op::Push(constant)] => Op::CompareField(comparison, field, constant),
+            [.., Op::Push(constant), Op::Load(field)] => Op::CompareField(comparison.turned(), field, constant),
+            _ => return self.op(Op::Compare(comparison), 2, place),
+        };
+        self.ops.truncate(self.ops.len() - 2);
+        self.op(fused, 2, place)
+    }
+
+    /// Compares an enumeration with the values whose labels match.
+    fn labels(
+        &mut self,
+        wanted: bool,
+        labels: &'static [EnumLabel],
+        pattern: &Pattern,
+        literal: &Range<usize>,
+        place: &Range<usize>,
+    ) -> Result<(), FilterError> {
+        let matching = labels.iter().filter(|label| pattern.matches(Text::Bytes(label.name.as_bytes())));
+        let mut set: Vec<i128> = matching.map(|label| label.value).collect();
+        if set.is_empty() {
+            let word = self.word(literal);
+            let nearest = nearest_names(word.trim_matches('"'), labels.iter().map(|label| label.name));
+            let reason = format!("no value is called {}", self.quoted(literal));
+            return Err(self.error(literal.clone(), reason).suggesting(&nearest));
+        }
+        set.sort_unstable();
+        let index = self.index(self.sets.len(), place)?;
+        self.sets.push(set.into());
+        self.op(Op::OneOf(wanted, index), 1, place)
+    }
+}
+
+/// Whether an array of these is text.
+fn is_byte(element: &FieldType) -> bool {
+    matches!(element, FieldType::Integer(integer) if integer.bits == 8 && !integer.signed)
+}
