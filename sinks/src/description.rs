@@ -15,14 +15,21 @@ pub struct ChannelDescription {
     pub policy: Policy,
     /// The size of its largest packet, in bytes.
     pub packet_size: usize,
+    /// What each of its records says before the event's fields; may be empty.
+    pub context: Vec<FieldDescriptor>,
 }
 
 impl ChannelDescription {
     /// The description of `channel`.
     pub fn of(channel: &OpenChannel) -> Self {
         let config = channel.config();
-        let (policy, packet_size) = (config.policy(), config.packet_size());
-        Self { class: channel.class(), name: channel.name().to_owned(), policy, packet_size }
+        Self {
+            class: channel.class(),
+            name: channel.name().to_owned(),
+            policy: config.policy(),
+            packet_size: config.packet_size(),
+            context: config.context_fields(),
+        }
     }
 }
 

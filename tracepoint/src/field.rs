@@ -18,8 +18,8 @@ mod scalar;
 mod types;
 mod value;
 
-/// Keeps the traits of this module to its own types: the ring trusts what their `encode` writes.
-mod sealed {
+/// Keeps the traits of this module to types of this crate: the ring trusts what their `encode` writes.
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 

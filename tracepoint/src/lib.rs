@@ -115,6 +115,7 @@
 
 pub mod channel;
 pub mod clock;
+pub mod context;
 mod control;
 mod counter;
 mod error;

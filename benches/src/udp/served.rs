@@ -31,8 +31,13 @@ pub(crate) struct Sent {
 
 fn server(limit: usize) -> Outcome<UdpServer> {
     let marker = find("bench:small")?.marker().ok_or("bench:small has fields")?;
-    let channel =
-        ChannelDescription { class: 0, name: "channel0".to_owned(), policy: Policy::Discard, packet_size: 1 << 20 };
+    let channel = ChannelDescription {
+        class: 0,
+        name: "channel0".to_owned(),
+        policy: Policy::Discard,
+        packet_size: 1 << 20,
+        context: Vec::new(),
+    };
     let event = EventDescription {
         class: 0,
         id: 0,

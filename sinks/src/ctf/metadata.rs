@@ -169,11 +169,16 @@ fn stream(out: &mut String, channel: &ChannelDescription, clock: &str) {
 \t\tuint16_t id;
 \t\t{} timestamp;
 \t}} align(8);
-}};
 ",
         channel.class,
         time(64),
         time(64),
         time(48)
     );
+    if !channel.context.is_empty() {
+        out.push_str("\tevent.context := struct {\n");
+        types::declare(out, &channel.context);
+        out.push_str("\t};\n");
+    }
+    out.push_str("};\n");
 }

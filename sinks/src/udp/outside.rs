@@ -35,8 +35,13 @@ static FIELDS: [FieldDescriptor; 1] =
 
 /// What the metadata says of the channel with this stream class, and of its event.
 pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription) {
-    let channel =
-        ChannelDescription { class, name: CHANNEL.to_owned(), policy: Policy::Discard, packet_size: LARGEST_PACKET };
+    let channel = ChannelDescription {
+        class,
+        name: CHANNEL.to_owned(),
+        policy: Policy::Discard,
+        packet_size: LARGEST_PACKET,
+        context: Vec::new(),
+    };
     let event = EventDescription {
         class,
         id: 0,

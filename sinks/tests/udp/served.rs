@@ -23,8 +23,13 @@ static TEXT: [FieldDescriptor; 2] =
 pub(crate) fn metadata() -> String {
     let clock = ClockInfo { uuid: Some([7; 16]), offset: OFFSET };
     let trace = TraceInfo { uuid: UUID, name: "test".to_owned(), clock, process: ProcessInfo::default() };
-    let channel =
-        ChannelDescription { class: 0, name: "channel0".to_owned(), policy: Policy::Discard, packet_size: 1 << 20 };
+    let channel = ChannelDescription {
+        class: 0,
+        name: "channel0".to_owned(),
+        policy: Policy::Discard,
+        packet_size: 1 << 20,
+        context: Vec::new(),
+    };
     let event = |id, name: &str, fields| EventDescription {
         class: 0,
         id,

@@ -1,6 +1,8 @@
 //! What a channel shall be.
 
 use super::packet::HEADER_SIZE;
+use crate::context::{Context, Contexts};
+use crate::field::FieldDescriptor;
 use std::fmt;
 use std::time::Duration;
 
@@ -53,6 +55,8 @@ pub struct Channel {
     pub(super) max_rings: usize,
     /// How long an event waits for room, under [`Policy::Wait`].
     pub(super) patience: Duration,
+    /// What each record says beside its event's fields.
+    pub(super) contexts: Contexts,
 }
 
 impl Default for Channel {
@@ -102,6 +106,7 @@ impl Channel {
             spares: 16,
             max_rings: 1024,
             patience: Duration::ZERO,
+            contexts: Contexts::default(),
         }
     }
 
@@ -138,6 +143,26 @@ impl Channel {
         self
     }
 
+    /// Each record says this, too, before its event's fields; none unless asked for. Costs the bytes of each, and takes the channel's
+    /// events off the short way.
+    ///
+    /// ```
+    /// use tracepoint::channel::Channel;
+    /// use tracepoint::context::Context;
+    ///
+    /// let by_task = Channel::overwrite(1 << 20).context(Context::ThreadName).context(Context::User);
+    /// ```
+    #[must_use]
+    pub fn context(mut self, context: Context) -> Self {
+        self.contexts = self.contexts.with(context);
+        self
+    }
+
+    /// The fields that the contexts are, in the order of the record.
+    pub fn context_fields(&self) -> Vec<FieldDescriptor> {
+        self.contexts.fields()
+    }
+
     /// How long an event waits for room; `None` unless the policy is [`Policy::Wait`].
     pub fn patience(&self) -> Option<Duration> {
         (self.policy == Policy::Wait).then_some(self.patience)
@@ -154,7 +179,7 @@ impl Channel {
         self.ring_size / self.packets.max(1) / 8 * 8
     }
 
-    /// The largest record that fits, in bytes, its 8-byte header word included: a packet without its header. What is larger is
+    /// The largest record that fits, in bytes, its 8-byte header word and contexts included: a packet without its header. What is larger is
     /// lost and counted as `too_large`.
     pub fn max_record_size(&self) -> usize {
         self.packet_size().saturating_sub(HEADER_SIZE)

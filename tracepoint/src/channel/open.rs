@@ -12,8 +12,10 @@ use super::patience::Attendance;
 use super::pool::Pool;
 use super::ring::Ring;
 use crate::clock;
+use crate::context::{ContextValues, Erased};
 use crate::control::{self, Locked};
-use crate::field::Fields;
+use crate::field::{Both, Fields};
+use crate::marker::FieldView;
 use crate::published::Published;
 use crate::thread::ThreadSlot;
 use std::fmt;
@@ -66,6 +68,8 @@ pub struct OpenChannel {
     /// While the channel is open, the process keeps its clock.
     clock: clock::InUse,
     pub(super) start: u64,
+    /// The process that records.
+    process: u32,
     max_events: usize,
     events: AtomicU32,
     pub(super) attachment: Attachment,
@@ -146,6 +150,7 @@ impl OpenChannel {
             class,
             clock: in_use,
             start,
+            process: std::process::id(),
             max_events,
             events: AtomicU32::new(0),
             rings: Mutex::default(),
@@ -379,6 +384,28 @@ impl OpenChannel {
             Verdict::Suppressed => event.suppressed.increment(),
             Verdict::Panicked => ring.lost(id.0, Loss::Panicked),
         }
+    }
+
+    /// Whether each record begins with contexts.
+    #[inline(always)]
+    pub(crate) fn has_contexts(&self) -> bool {
+        !self.config.contexts.is_empty()
+    }
+
+    /// The same as `serve`, with the verdict known, for an event of any marker, whose record begins with the channel's contexts.
+    pub(crate) fn serve_with_contexts(
+        &self,
+        slot: &'static ThreadSlot,
+        id: EventId,
+        time: u64,
+        event: FieldView<'_>,
+        verdict: Verdict,
+    ) {
+        if verdict != Verdict::Accepted {
+            return self.serve(slot, id, time, &(), || verdict);
+        }
+        let contexts = ContextValues::now(self.config.contexts, self.process, slot);
+        self.serve(slot, id, time, &Both(contexts, Erased(event)), || verdict);
     }
 
     /// An event whose fields could not be evaluated.

@@ -209,15 +209,29 @@ impl<'a> FieldView<'a> {
 
     /// Appends to `out` the bytes of the fields as they stand in a record.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let descriptor = &self.marker.descriptor;
-        // SAFETY: `values` points to values of this marker, alive for 'a.
-        let size = unsafe { (descriptor.encoded_size)(self.values) };
+        let size = self.encoded_size();
         out.reserve(size);
         // SAFETY: `reserve` made room for `size` bytes past the end, and `encode` writes exactly so many.
         unsafe {
             let mut writer = Writer::new(out.as_mut_ptr().add(out.len()));
-            (descriptor.encode)(self.values, &mut writer);
+            self.encode_into(&mut writer);
             out.set_len(out.len() + size);
         }
+    }
+
+    /// How many bytes the fields take in a record.
+    pub(crate) fn encoded_size(&self) -> usize {
+        // SAFETY: `values` points to values of this marker, alive for 'a.
+        unsafe { (self.marker.descriptor.encoded_size)(self.values) }
+    }
+
+    /// Writes the fields as they stand in a record.
+    ///
+    /// # Safety
+    ///
+    /// `writer` has room for `encoded_size` bytes.
+    pub(crate) unsafe fn encode_into(&self, writer: &mut Writer) {
+        // SAFETY: `values` points to values of this marker, alive for 'a; the caller gives the room.
+        unsafe { (self.marker.descriptor.encode)(self.values, writer) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::descriptor::{FieldView, Marker, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber, SubscriberList};
-use crate::channel::{Express, Verdict};
+use crate::channel::{EventId, Express, OpenChannel, Verdict};
 use crate::clock;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
@@ -79,6 +79,9 @@ fn serve_all<M: MarkerType>(list: &SubscriberList, slot: &'static ThreadSlot, ti
             Some(filter) => judge(filter.as_ref(), time, FieldView::new::<M>(values)),
         };
         match consumer {
+            Consumer::Record { channel, id } if channel.has_contexts() => {
+                serve_with_contexts(channel, slot, *id, time, FieldView::new::<M>(values), filter.as_deref());
+            }
             Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, judge),
             Consumer::Aggregate(aggregate) => {
                 if judge() == Verdict::Accepted {
@@ -87,6 +90,20 @@ fn serve_all<M: MarkerType>(list: &SubscriberList, slot: &'static ThreadSlot, ti
             }
         }
     }
+}
+
+/// One copy for all markers, which is why the fields are a view.
+#[inline(never)]
+fn serve_with_contexts(
+    channel: &OpenChannel,
+    slot: &'static ThreadSlot,
+    id: EventId,
+    time: u64,
+    event: FieldView<'_>,
+    filter: Option<&dyn Filter>,
+) {
+    let verdict = filter.map_or(Verdict::Accepted, |filter| judge(filter, time, event));
+    channel.serve_with_contexts(slot, id, time, event, verdict);
 }
 
 #[inline(never)]

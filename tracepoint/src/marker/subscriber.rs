@@ -109,7 +109,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
-    /// The way to the only subscriber, if that is a channel without a filter. Its channel is kept by `entries`.
+    /// The way to the only subscriber, if that is a channel without contexts, and there is no filter. Its channel is kept by `entries`.
     pub(super) only: Option<Only>,
 }
 
@@ -117,7 +117,7 @@ impl SubscriberList {
     fn new(entries: Vec<Entry>) -> Self {
         let only = match &entries[..] {
             [Entry { subscriber: Subscriber { consumer: Consumer::Record { channel, id }, filter: None }, .. }] => {
-                Some(Only::new(channel, *id))
+                (!channel.has_contexts()).then(|| Only::new(channel, *id))
             }
             _ => None,
         };

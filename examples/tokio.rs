@@ -1,0 +1,80 @@
+//! Which task does what, in a program whose tasks move between threads: a number for each, in every record.
+//!
+//! `cargo run --example tokio`
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context as Wake, Poll};
+use tracepoint::context::{self, Context};
+use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_reader::{Item, Trace};
+
+tracepoint::define_trace! {
+    provider = "shop";
+
+    /// A request goes on to its next step. Neither it nor its caller knows which request that is.
+    step(n: u32) { n: u32 = n }
+}
+
+/// Runs a future with a number of its own: whichever thread goes on with it, its events have it.
+struct Numbered<F> {
+    number: u64,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for Numbered<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, wake: &mut Wake<'_>) -> Poll<F::Output> {
+        // Futures may be in each other: what was set before is set again.
+        let before = context::get();
+        context::set(self.number);
+        let polled = self.future.as_mut().poll(wake);
+        context::set(before);
+        polled
+    }
+}
+
+fn numbered<F: Future>(number: u64, future: F) -> Numbered<F> {
+    Numbered { number, future: Box::pin(future) }
+}
+
+async fn request() {
+    for n in 0..100 {
+        tracepoint::trace!(step(n));
+        tokio::task::yield_now().await; // another thread may go on
+    }
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 4)]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let place = tempfile::tempdir()?;
+    let directory = place.path().join("trace");
+    let channel = Channel::discard(256 << 10).context(Context::Thread).context(Context::User);
+    let session =
+        Session::builder("tasks").events("shop:*").channel(channel).sink(CtfSink::create(&directory)?).start()?;
+
+    let requests: Vec<_> = (1..=20).map(|number| tokio::spawn(numbered(number, request()))).collect();
+    for request in requests {
+        request.await?;
+    }
+    session.stop()?;
+
+    // The steps of each request, wherever they were recorded.
+    let mut steps: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for item in Trace::open(&directory)?.items() {
+        let Item::Event(event) = item else { return Err(format!("{item:?}").into()) };
+        let member = |part: Option<&tracepoint_reader::StructValue>, name| part?.get(name)?.as_u64();
+        let request = member(event.stream_context.as_ref(), "user").ok_or("no number")?;
+        steps.entry(request).or_default().push(member(event.fields.as_ref(), "n").ok_or("no step")?);
+    }
+    for (request, steps) in steps {
+        let in_order = steps.iter().copied().eq(0..steps.len() as u64);
+        println!("request {request}: {} steps{}", steps.len(), if in_order { ", in their order" } else { "" });
+    }
+    Ok(())
+}
