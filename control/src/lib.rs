@@ -56,6 +56,7 @@ mod rundir;
 mod session;
 mod session_dir;
 mod spec;
+pub mod testing;
 mod tsc;
 
 pub use ack::{Ack, AckState, Counters, RuleAck};

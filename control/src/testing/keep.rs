@@ -1,0 +1,112 @@
+//! Which threads belong to a test session, and what they fired.
+
+use super::event::Event;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tracepoint::marker::{Aggregate, FieldView};
+
+thread_local! {
+    /// The sessions that the thread is in: those of its test, and of the tests in it.
+    static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    /// Whether the thread keeps an event just now.
+    static KEEPING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The events of one session.
+#[derive(Debug)]
+pub(super) struct Keep {
+    id: u64,
+    events: Mutex<Vec<Event>>,
+    /// Events that came while the same thread kept another one.
+    missed: AtomicU64,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), events: Mutex::default(), missed: AtomicU64::new(0) }
+    }
+}
+
+impl Keep {
+    pub(super) fn member(self: &Arc<Self>) -> Member {
+        Member { id: self.id }
+    }
+
+    #[track_caller]
+    pub(super) fn events(&self) -> Vec<Event> {
+        let missed = self.missed.load(Ordering::Relaxed);
+        assert!(missed == 0, "{missed} events came while others were being kept, and were not");
+        // What a probe of the test's fires meanwhile would wait for this.
+        while_keeping(|| self.lock().clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_here(&self) -> bool {
+        // A thread whose variables are gone, or that is entering just now, is in no session.
+        let entered = ENTERED.try_with(|entered| entered.try_borrow().is_ok_and(|ids| ids.contains(&self.id)));
+        entered.unwrap_or(false)
+    }
+}
+
+/// Runs `body` unless the calling thread is inside one already.
+fn while_keeping<R>(body: impl FnOnce() -> R) -> Option<R> {
+    KEEPING
+        .try_with(|keeping| {
+            if keeping.replace(true) {
+                return None;
+            }
+            let result = body();
+            keeping.set(false);
+            Some(result)
+        })
+        .ok()
+        .flatten()
+}
+
+impl Aggregate for Keep {
+    fn observe(&self, time: u64, event: FieldView<'_>) {
+        if self.is_here() && while_keeping(|| self.lock().push(Event::new(time, event))).is_none() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The way into a test session, for other threads.
+#[derive(Clone, Debug)]
+pub struct Member {
+    id: u64,
+}
+
+impl Member {
+    /// From here on, until what this gives is dropped, the events of the calling thread belong to the session, too.
+    #[must_use = "dropping it leaves the session"]
+    pub fn enter(&self) -> Here {
+        ENTERED.with_borrow_mut(|entered| entered.push(self.id));
+        Here { id: self.id, thread: PhantomData }
+    }
+}
+
+/// The calling thread's part in a test session. Dropping it leaves the session.
+#[derive(Debug)]
+pub struct Here {
+    id: u64,
+    /// It belongs to its thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        let _ = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            if let Some(last) = entered.iter().rposition(|id| *id == self.id) {
+                entered.remove(last);
+            }
+        });
+    }
+}
