@@ -54,9 +54,9 @@ fn every_context_is_in_every_record() -> Outcome {
     for (name, number) in [("first", 0), ("a name that is ", 1), ("xünïcödé n", 2)] {
         let user = u64::MAX - number;
         assert_eq!(viewed.count(&format!("procname = \"{name}\", cpu_id = ")), 4, "{name}: {:#?}", viewed.lines);
-        assert_eq!(viewed.count(&format!("user = {user} }}, {{ n = ")), 3, "{:#?}", viewed.lines);
+        assert_eq!(viewed.count(&format!("user = {user}, _callstack")), 3, "{:#?}", viewed.lines);
     }
-    assert_eq!(viewed.count("user = 0 }"), 3);
+    assert_eq!(viewed.count("user = 0, _callstack"), 3);
 
     let mut threads = BTreeSet::new();
     for item in Trace::open(&dir)?.items() {

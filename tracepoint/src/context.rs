@@ -4,10 +4,11 @@
 //! *event context* of its stream class. A channel that was asked for none pays nothing; one that was goes the long way through the marker
 //! stage.
 
+mod stack;
 mod thread;
 mod values;
 
-pub(crate) use values::{ContextValues, Erased};
+pub(crate) use values::{Callers, ContextValues, Erased};
 
 use crate::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,11 +29,19 @@ pub enum Context {
     Cpu,
     /// `user`: the number that the thread last [set]. 8 bytes.
     User,
+    /// `callstack`: where the functions go on that led to the event, the innermost first, the first few of them the tracepoint's own; 16 of
+    /// them unless the channel [says otherwise](crate::channel::Channel::call_stack_depth). 8 bytes each, and 4.
+    ///
+    /// For programs that were built with `-C force-frame-pointers=yes`, on x86-64 and aarch64 Linux; what others get is empty, or has
+    /// no meaning. Nothing outside the thread's stack is read. A thread's first event looks for that in `/proc/self/maps`; handlers and
+    /// coroutines on stacks of their own have none.
+    CallStack,
 }
 
 impl Context {
     /// All contexts, in the order of the record.
-    pub const ALL: &'static [Self] = &[Self::Process, Self::Thread, Self::ThreadName, Self::Cpu, Self::User];
+    pub const ALL: &'static [Self] =
+        &[Self::Process, Self::Thread, Self::ThreadName, Self::Cpu, Self::User, Self::CallStack];
 
     /// The field that it is.
     pub const fn field(self) -> FieldDescriptor {
@@ -42,32 +51,47 @@ impl Context {
             Self::ThreadName => ("procname", FieldType::Text),
             Self::Cpu => ("cpu_id", unsigned(32)),
             Self::User => ("user", unsigned(64)),
+            Self::CallStack => ("callstack", FieldType::Sequence { element: &ADDRESS }),
         };
         FieldDescriptor { name, ty, doc: "" }
     }
 }
+
+const ADDRESS: FieldType =
+    FieldType::Integer(IntegerType { bits: 64, signed: false, base: Base::Hexadecimal, order: ByteOrder::Little });
 
 const fn unsigned(bits: u8) -> FieldType {
     FieldType::Integer(IntegerType { bits, signed: false, base: Base::Decimal, order: ByteOrder::Little })
 }
 
 /// Some contexts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Contexts(u8);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contexts {
+    /// A bit for each.
+    which: u8,
+    /// How many callers a call stack has at most.
+    depth: u8,
+}
 
 impl Contexts {
+    pub(crate) const NONE: Self = Self { which: 0, depth: 16 };
+
     pub(crate) const fn with(self, context: Context) -> Self {
-        Self(self.0 | 1 << context as u8)
+        Self { which: self.which | 1 << context as u8, ..self }
+    }
+
+    pub(crate) fn with_depth(self, callers: usize) -> Self {
+        Self { depth: callers.clamp(1, stack::MAX_DEPTH) as u8, ..self }
     }
 
     #[inline(always)]
     pub(crate) const fn contains(self, context: Context) -> bool {
-        self.0 & 1 << context as u8 != 0
+        self.which & 1 << context as u8 != 0
     }
 
     #[inline(always)]
     pub(crate) const fn is_empty(self) -> bool {
-        self.0 == 0
+        self.which == 0
     }
 
     /// Their fields, in the order of the record.

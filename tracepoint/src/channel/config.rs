@@ -106,7 +106,7 @@ impl Channel {
             spares: 16,
             max_rings: 1024,
             patience: Duration::ZERO,
-            contexts: Contexts::default(),
+            contexts: Contexts::NONE,
         }
     }
 
@@ -155,6 +155,13 @@ impl Channel {
     #[must_use]
     pub fn context(mut self, context: Context) -> Self {
         self.contexts = self.contexts.with(context);
+        self
+    }
+
+    /// How many callers a [call stack](Context::CallStack) has at most: 16 unless told otherwise, from 1 to 64.
+    #[must_use]
+    pub fn call_stack_depth(mut self, callers: usize) -> Self {
+        self.contexts = self.contexts.with_depth(callers);
         self
     }
 

@@ -12,7 +12,7 @@ use super::patience::Attendance;
 use super::pool::Pool;
 use super::ring::Ring;
 use crate::clock;
-use crate::context::{ContextValues, Erased};
+use crate::context::{Callers, ContextValues, Erased};
 use crate::control::{self, Locked};
 use crate::field::{Both, Fields};
 use crate::marker::FieldView;
@@ -387,7 +387,6 @@ impl OpenChannel {
     }
 
     /// Whether each record begins with contexts.
-    #[inline(always)]
     pub(crate) fn has_contexts(&self) -> bool {
         !self.config.contexts.is_empty()
     }
@@ -404,7 +403,9 @@ impl OpenChannel {
         if verdict != Verdict::Accepted {
             return self.serve(slot, id, time, &(), || verdict);
         }
-        let contexts = ContextValues::now(self.config.contexts, self.process, slot);
+        let mut callers = Callers::NONE;
+        let callers = callers.walk(self.config.contexts);
+        let contexts = ContextValues::now(self.config.contexts, self.process, slot, callers);
         self.serve(slot, id, time, &Both(contexts, Erased(event)), || verdict);
     }
 

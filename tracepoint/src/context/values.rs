@@ -1,15 +1,16 @@
 //! What a record of a channel with contexts consists of: the contexts, then the event's fields.
 
+use super::stack::{self, MAX_DEPTH};
 use super::thread::{self, NAME_SIZE};
 use super::{Context, Contexts, get};
 use crate::field::sealed::Sealed;
-use crate::field::{FieldValue, Fields, Text, Value, Writer};
+use crate::field::{FieldValue, Fields, Sequence, Text, Value, Writer};
 use crate::marker::FieldView;
 use crate::thread::ThreadSlot;
 
 /// The contexts of one event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ContextValues {
+pub(crate) struct ContextValues<'s> {
     which: Contexts,
     process: u32,
     thread: u32,
@@ -17,11 +18,31 @@ pub(crate) struct ContextValues {
     name_length: usize,
     cpu: u32,
     user: u64,
+    callers: &'s [u64],
 }
 
-impl ContextValues {
+/// Where the call stack of an event is, while the event is written.
+#[derive(Debug)]
+pub(crate) struct Callers([u64; MAX_DEPTH]);
+
+impl Callers {
+    pub(crate) const NONE: Self = Self([0; MAX_DEPTH]);
+
+    /// The callers of the function that this is in, if they are wanted.
+    #[inline(always)]
+    pub(crate) fn walk(&mut self, which: Contexts) -> &[u64] {
+        if !which.contains(Context::CallStack) {
+            return &[];
+        }
+        let callers = &mut self.0[..usize::from(which.depth).min(MAX_DEPTH)];
+        let count = stack::walk(callers);
+        &callers[..count]
+    }
+}
+
+impl<'s> ContextValues<'s> {
     /// Those of the calling thread, whose slot it is, in a process with this id.
-    pub(crate) fn now(which: Contexts, process: u32, slot: &ThreadSlot) -> Self {
+    pub(crate) fn now(which: Contexts, process: u32, slot: &ThreadSlot, callers: &'s [u64]) -> Self {
         let name = if which.contains(Context::ThreadName) { thread::name() } else { [0; NAME_SIZE] };
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_SIZE);
         // The kernel cuts names at a byte, not at a character.
@@ -34,6 +55,7 @@ impl ContextValues {
             name_length,
             cpu: if which.contains(Context::Cpu) { thread::cpu() } else { 0 },
             user: get(),
+            callers,
         }
     }
 
@@ -43,13 +65,14 @@ impl ContextValues {
 
     /// Each of them, in the order of the record.
     fn each(&self, mut see: impl FnMut(&dyn Encoded)) {
-        let name = self.name();
-        let all: [(Context, &dyn Encoded); 5] = [
+        let (name, callers) = (self.name(), Sequence(self.callers));
+        let all: [(Context, &dyn Encoded); 6] = [
             (Context::Process, &self.process),
             (Context::Thread, &self.thread),
             (Context::ThreadName, &name),
             (Context::Cpu, &self.cpu),
             (Context::User, &self.user),
+            (Context::CallStack, &callers),
         ];
         for (context, value) in all {
             if self.which.contains(context) {
@@ -79,9 +102,9 @@ impl<V: FieldValue> Encoded for V {
     }
 }
 
-impl Sealed for ContextValues {}
+impl Sealed for ContextValues<'_> {}
 
-impl Fields for ContextValues {
+impl Fields for ContextValues<'_> {
     // Nobody looks these up by index: they are no fields of the event's.
     const COUNT: usize = 0;
 

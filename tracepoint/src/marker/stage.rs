@@ -79,10 +79,10 @@ fn serve_all<M: MarkerType>(list: &SubscriberList, slot: &'static ThreadSlot, ti
             Some(filter) => judge(filter.as_ref(), time, FieldView::new::<M>(values)),
         };
         match consumer {
-            Consumer::Record { channel, id } if channel.has_contexts() => {
+            Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, judge),
+            Consumer::RecordWithContexts { channel, id } => {
                 serve_with_contexts(channel, slot, *id, time, FieldView::new::<M>(values), filter.as_deref());
             }
-            Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, judge),
             Consumer::Aggregate(aggregate) => {
                 if judge() == Verdict::Accepted {
                     observe(aggregate.as_ref(), time, FieldView::new::<M>(values));
@@ -176,8 +176,11 @@ fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>
     let list = if delivered { None } else { unsafe { marker.subscribers.read() } };
     if let Some(slot) = thread::claimed() {
         for entry in list.into_iter().flat_map(|list| &list.entries) {
-            if let Consumer::Record { channel, id } = &entry.subscriber.consumer {
-                channel.panicked(slot, *id);
+            match &entry.subscriber.consumer {
+                Consumer::Record { channel, id } | Consumer::RecordWithContexts { channel, id } => {
+                    channel.panicked(slot, *id);
+                }
+                Consumer::Aggregate(_) => {}
             }
         }
     }

@@ -47,7 +47,15 @@ pub trait Aggregate: Send + Sync {
 /// What a subscriber does with an event.
 #[derive(Clone)]
 pub(super) enum Consumer {
-    Record { channel: Arc<OpenChannel>, id: EventId },
+    Record {
+        channel: Arc<OpenChannel>,
+        id: EventId,
+    },
+    /// The same, in a channel whose records begin with contexts.
+    RecordWithContexts {
+        channel: Arc<OpenChannel>,
+        id: EventId,
+    },
     Aggregate(Arc<dyn Aggregate>),
 }
 
@@ -61,7 +69,7 @@ pub struct Subscriber {
 impl std::fmt::Debug for Subscriber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let what = match &self.consumer {
-            Consumer::Record { id, .. } => format!("record as {id:?}"),
+            Consumer::Record { id, .. } | Consumer::RecordWithContexts { id, .. } => format!("record as {id:?}"),
             Consumer::Aggregate(_) => "aggregate".to_owned(),
         };
         f.debug_struct("Subscriber").field("consumer", &what).field("filter", &self.filter.is_some()).finish()
@@ -76,7 +84,12 @@ impl Subscriber {
     /// If `channel` has not given so many ids: the id is another channel's.
     pub fn record(channel: Arc<OpenChannel>, id: EventId) -> Self {
         assert!(channel.has_event(id), "the event id was given by another channel");
-        Self { consumer: Consumer::Record { channel, id }, filter: None }
+        let consumer = if channel.has_contexts() {
+            Consumer::RecordWithContexts { channel, id }
+        } else {
+            Consumer::Record { channel, id }
+        };
+        Self { consumer, filter: None }
     }
 
     /// Shows the events to `aggregate`.
@@ -86,7 +99,7 @@ impl Subscriber {
 
     fn channel(&self) -> Option<&Arc<OpenChannel>> {
         match &self.consumer {
-            Consumer::Record { channel, .. } => Some(channel),
+            Consumer::Record { channel, .. } | Consumer::RecordWithContexts { channel, .. } => Some(channel),
             Consumer::Aggregate(_) => None,
         }
     }
@@ -109,7 +122,7 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
-    /// The way to the only subscriber, if that is a channel without contexts, and there is no filter. Its channel is kept by `entries`.
+    /// The way to the only subscriber, if that is a channel without contexts, and without a filter. Its channel is kept by `entries`.
     pub(super) only: Option<Only>,
 }
 
@@ -117,7 +130,7 @@ impl SubscriberList {
     fn new(entries: Vec<Entry>) -> Self {
         let only = match &entries[..] {
             [Entry { subscriber: Subscriber { consumer: Consumer::Record { channel, id }, filter: None }, .. }] => {
-                (!channel.has_contexts()).then(|| Only::new(channel, *id))
+                Some(Only::new(channel, *id))
             }
             _ => None,
         };

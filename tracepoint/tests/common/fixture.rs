@@ -12,6 +12,7 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures")
 pub(crate) struct Build {
     profile: &'static str,
     gnu_ld: bool,
+    frame_pointers: bool,
     feature: Option<&'static str>,
 }
 
@@ -21,12 +22,17 @@ impl Build {
     }
 
     pub(crate) fn profile(profile: &'static str) -> Self {
-        Self { profile, gnu_ld: false, feature: None }
+        Self { profile, gnu_ld: false, frame_pointers: false, feature: None }
     }
 
     /// With the system's `ld` in place of the linker that comes with rustc.
     pub(crate) fn gnu_ld(self) -> Self {
         Self { gnu_ld: true, ..self }
+    }
+
+    /// With a frame pointer in every function.
+    pub(crate) fn frame_pointers(self) -> Self {
+        Self { frame_pointers: true, ..self }
     }
 
     /// With a feature of the package.
@@ -56,6 +62,10 @@ impl Build {
             // A directory of its own: tests run side by side, and both would leave the program under one name.
             command.args(["--config", "target.x86_64-unknown-linux-gnu.rustflags=[\"-Clinker-features=-lld\"]"]);
             command.env("CARGO_TARGET_DIR", target().join("gnu-ld"));
+        }
+        if self.frame_pointers {
+            command.args(["--config", "build.rustflags=[\"-Cforce-frame-pointers=yes\"]"]);
+            command.env("CARGO_TARGET_DIR", target().join("frame-pointers"));
         }
         if let Some(feature) = self.feature {
             command.args(["--features", feature]);

@@ -1,0 +1,236 @@
+//! The call stack of the calling thread, by frame pointers.
+//!
+//! Each function that keeps a frame pointer begins with two words on the stack, to which the register points: the caller's frame pointer,
+//! and where the caller goes on. In a program that was built without (`-C force-frame-pointers=yes` is with) the register holds anything. So nothing is
+//! read that is not inside the stack on which the thread runs, whose end is looked up once for each thread; on another one (a signal
+//! handler's, a coroutine's) the call stack is empty.
+
+use std::ops::Range;
+
+/// The most callers that a record can have.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// The callers of the calling function, the innermost first, into the front of `callers`; how many there are.
+#[inline(always)]
+pub(super) fn walk(callers: &mut [u64]) -> usize {
+    let (here, frame) = registers();
+    let stack = bounds::of_this_thread(here);
+    if !stack.contains(&here) {
+        return 0;
+    }
+    // SAFETY: from here to its end the stack is there, for as long as the thread runs on it.
+    follow(frame, here..stack.end, callers, |at| unsafe { (at as *const usize).read_volatile() })
+}
+
+/// Goes from frame to frame inside `stack`, whose words `read` gives.
+fn follow(frame: usize, stack: Range<usize>, callers: &mut [u64], read: impl Fn(usize) -> usize) -> usize {
+    const WORD: usize = size_of::<usize>();
+    let (mut frame, mut lowest) = (frame, stack.start);
+    for (depth, caller) in callers.iter_mut().enumerate() {
+        let fits = frame >= lowest
+            && frame.is_multiple_of(WORD)
+            && stack.end.checked_sub(2 * WORD).is_some_and(|last| frame <= last);
+        if !fits {
+            return depth;
+        }
+        let back = read(frame + WORD);
+        if back == 0 {
+            return depth;
+        }
+        *caller = back as u64;
+        // Callers are further up: no frame comes twice.
+        lowest = frame + 2 * WORD;
+        frame = read(frame);
+    }
+    callers.len()
+}
+
+#[cfg(all(linux_kernel, target_arch = "x86_64"))]
+#[inline(always)]
+fn registers() -> (usize, usize) {
+    let (stack, frame): (usize, usize);
+    // SAFETY: copies two registers.
+    unsafe {
+        std::arch::asm!("mov {}, rsp", "mov {}, rbp", out(reg) stack, out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    (stack, frame)
+}
+
+#[cfg(all(linux_kernel, target_arch = "aarch64"))]
+#[inline(always)]
+fn registers() -> (usize, usize) {
+    let (stack, frame): (usize, usize);
+    // SAFETY: copies two registers.
+    unsafe {
+        std::arch::asm!("mov {}, sp", "mov {}, x29", out(reg) stack, out(reg) frame, options(nomem, nostack, preserves_flags));
+    }
+    (stack, frame)
+}
+
+#[cfg(not(all(linux_kernel, any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn registers() -> (usize, usize) {
+    (0, 0)
+}
+
+#[cfg(linux_kernel)]
+mod bounds {
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
+
+    /// How far below its end the main thread's stack may be: the kernel keeps at least so much free of other things.
+    const MAIN: usize = 128 << 20;
+
+    /// Stands for "not looked up yet".
+    const UNKNOWN: usize = 0;
+
+    thread_local! {
+        // As `CURRENT` in the table of threads: no destructor, and atomic for the sake of handlers on the same thread.
+        static START: AtomicUsize = const { AtomicUsize::new(0) };
+        static END: AtomicUsize = const { AtomicUsize::new(UNKNOWN) };
+    }
+
+    /// Where the calling thread's stack is; looked up at the first call, which is made with the stack pointer at `here`.
+    pub(super) fn of_this_thread(here: usize) -> Range<usize> {
+        if END.with(|end| end.load(Ordering::Relaxed)) == UNKNOWN {
+            // Empty, and known, if it cannot be found.
+            let found = find(here).unwrap_or(1..1);
+            START.with(|start| start.store(found.start, Ordering::Relaxed));
+            // A handler that comes in between looks for itself.
+            compiler_fence(Ordering::Release);
+            END.with(|end| end.store(found.end, Ordering::Relaxed));
+        }
+        START.with(|start| start.load(Ordering::Relaxed))..END.with(|end| end.load(Ordering::Relaxed))
+    }
+
+    /// Looks through the process's mappings.
+    fn find(here: usize) -> Option<Range<usize>> {
+        // SAFETY: takes nothing. With the C libraries that there are, the value is the address of what they keep of the thread, which is at the
+        // end of the thread's own stack, but for the main thread.
+        let thread = unsafe { libc::pthread_self() } as usize;
+        // SAFETY: a path that ends with a NUL, and flags.
+        let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        if file < 0 {
+            return None;
+        }
+        let (mut lines, mut found, mut buffer) = (Lines::default(), None, [0_u8; 1024]);
+        while found.is_none() {
+            // SAFETY: a file of ours, and a buffer of that size.
+            let read = unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) };
+            let Some(read) = usize::try_from(read).ok().filter(|read| *read > 0) else { break };
+            found = buffer[..read].iter().find_map(|byte| lines.take(*byte, here));
+        }
+        // SAFETY: a file of ours, which is not used any further.
+        unsafe { libc::close(file) };
+        let (mapping, is_main) = found?;
+        if is_main {
+            return Some(mapping.end.saturating_sub(MAIN)..mapping.end);
+        }
+        // Nothing else is known to be a stack of this thread's.
+        (here < thread && mapping.contains(&thread)).then_some(mapping.start..thread)
+    }
+
+    /// Reads the list of mappings byte by byte.
+    #[derive(Debug, Default)]
+    struct Lines {
+        start: usize,
+        end: usize,
+        /// 0 in the first address, 1 in the second, 2 behind them.
+        part: u8,
+        /// The last bytes of the line.
+        last: u64,
+    }
+
+    impl Lines {
+        /// The mapping that holds `here`, and whether it is the main thread's stack, once the end of its line is there.
+        fn take(&mut self, byte: u8, here: usize) -> Option<(Range<usize>, bool)> {
+            let digit = char::from(byte).to_digit(16).unwrap_or(0) as usize;
+            match (self.part, byte) {
+                (_, b'\n') => {
+                    let line = std::mem::take(self);
+                    let is_main = line.last.to_be_bytes()[1..] == *b"[stack]";
+                    return (line.start..line.end).contains(&here).then_some((line.start..line.end, is_main));
+                }
+                (0, b'-') => self.part = 1,
+                (1, b' ') => self.part = 2,
+                (0, _) => self.start = self.start.wrapping_mul(16).wrapping_add(digit),
+                (1, _) => self.end = self.end.wrapping_mul(16).wrapping_add(digit),
+                _ => self.last = self.last << 8 | u64::from(byte),
+            }
+            None
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_stack_of_each_thread_is_found() {
+            let here = || {
+                let local = 0_u8;
+                let at = std::hint::black_box(&raw const local) as usize;
+                let found = of_this_thread(at);
+                assert!(found.contains(&at), "{at:x} in {found:x?}");
+                assert_eq!(of_this_thread(0), found, "looked up once");
+            };
+            std::thread::spawn(here).join().expect("found");
+            here();
+        }
+
+        #[test]
+        fn lines_are_read() {
+            let text =
+                b"1000-2000 rw-p 00000000 00:00 0 \n7ffc0-7ffd0 rw-p 00000000 00:00 0                    [stack]\n";
+            let find = |here| {
+                let mut lines = Lines::default();
+                text.iter().find_map(|byte| lines.take(*byte, here))
+            };
+            assert_eq!(find(0x1fff), Some((0x1000..0x2000, false)));
+            assert_eq!(find(0x7ffc8), Some((0x7ffc0..0x7ffd0, true)));
+            assert_eq!(find(0x2000), None);
+        }
+    }
+}
+
+#[cfg(not(linux_kernel))]
+mod bounds {
+    use std::ops::Range;
+
+    pub(super) fn of_this_thread(_: usize) -> Range<usize> {
+        0..0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORD: usize = size_of::<usize>();
+    const BASE: usize = 0x1000;
+
+    /// Frames from the word at `first` on, in a stack of these words.
+    fn callers(words: &[usize], first: usize, depth: usize) -> Vec<u64> {
+        let mut callers = vec![0; depth];
+        let read = |at: usize| {
+            assert!(at.is_multiple_of(WORD), "{at:x}");
+            words[(at - BASE) / WORD]
+        };
+        let count = follow(BASE + first * WORD, BASE..BASE + words.len() * WORD, &mut callers, read);
+        callers.truncate(count);
+        callers
+    }
+
+    #[test]
+    fn frames_are_followed_as_long_as_they_lead_up_inside_the_stack() {
+        let at = |word: usize| BASE + word * WORD;
+        let words = [7, at(3), 101, at(6), 102, 7, 0, 103];
+        assert_eq!(callers(&words, 1, 9), [101, 102, 103]);
+        assert_eq!(callers(&words, 1, 2), [101, 102]);
+        // Back to itself, down, out of the stack, to its last word, to no multiple of a word, to nothing.
+        for next in [at(1), at(0), at(8), at(7), at(3) + 1, usize::MAX, usize::MAX - WORD, 0] {
+            assert_eq!(callers(&[7, next, 101, 0, 102, 7, 7, 7], 1, 9), [101], "{next:x}");
+        }
+        assert_eq!(callers(&words, 7, 9), [], "half a frame");
+        assert_eq!(callers(&[0, 0], 0, 9), [], "a caller that is nowhere");
+    }
+}
