@@ -25,7 +25,7 @@ row() { # program, mode, what to subtract
 base=$(($(instructions costs none $long) - $(instructions costs none $short)))
 echo "| mode | instructions per event |"
 echo "|---|---|"
-for mode in off-lazy off-function probe recorded recorded-2 recorded-4; do
+for mode in off-lazy off-function probe recorded recorded-2 recorded-4 context-user context-name context-cpu context-stack; do
     row costs "$mode" $base
 done
 

@@ -6,6 +6,7 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
+use tracepoint::context::Context;
 use tracepoint_benches::{Recording, register_trace_small, small, trace_small};
 
 /// The loop: three arguments that are computed anyway, and the site.
@@ -23,7 +24,9 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let (mode, n) = (arguments.next(), arguments.next().and_then(|n| n.parse::<u64>().ok()));
     let (Some(mode), Some(n)) = (mode, n) else {
-        eprintln!("usage: costs none|off-lazy|off-function|probe|recorded|recorded-2|recorded-4 N");
+        eprintln!(
+            "usage: costs none|off-lazy|off-function|probe|recorded|recorded-2|recorded-4|context-user|context-name|context-cpu|context-stack N"
+        );
         return ExitCode::from(2);
     };
     match mode.as_str() {
@@ -43,9 +46,13 @@ fn main() -> ExitCode {
             });
             drop(probe);
         }
-        "recorded" => record(n, 1),
-        "recorded-2" => record(n, 2),
-        "recorded-4" => record(n, 4),
+        "recorded" => record(n, 1, &[]),
+        "recorded-2" => record(n, 2, &[]),
+        "recorded-4" => record(n, 4, &[]),
+        "context-user" => record(n, 1, &[Context::User]),
+        "context-name" => record(n, 1, &[Context::ThreadName]),
+        "context-cpu" => record(n, 1, &[Context::Cpu]),
+        "context-stack" => record(n, 1, &[Context::CallStack]),
         other => {
             eprintln!("no mode `{other}`");
             return ExitCode::from(2);
@@ -54,8 +61,9 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn record(n: u64, channels: usize) {
-    let recording = Recording::start("bench:small", channels);
+fn record(n: u64, channels: usize, contexts: &[Context]) {
+    let config = contexts.iter().fold(Recording::channel(), |config, context| config.context(*context));
+    let recording = Recording::into("bench:small", channels, &config);
     iterate!(n, |a, b, c| {
         tracepoint::trace!(small(a, b, c));
     });

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint::context::Context;
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint::{Marker, clock, find};
 
@@ -32,7 +33,12 @@ impl Recording {
     ///
     /// If there is no such marker, or no memory for the rings.
     pub fn start(name: &str, n: usize) -> Self {
-        Self::into(name, n, &Channel::overwrite(256 << 10).spares(1))
+        Self::into(name, n, &Self::channel())
+    }
+
+    /// The channels of [`start`](Self::start).
+    pub fn channel() -> Channel {
+        Channel::overwrite(256 << 10).spares(1)
     }
 
     /// The same with other channels.

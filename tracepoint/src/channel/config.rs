@@ -144,7 +144,7 @@ impl Channel {
     }
 
     /// Each record says this, too, before its event's fields; none unless asked for. Costs the bytes of each, and takes the channel's
-    /// events off the short way.
+    /// events off the short way: `docs/costs.md` has figures.
     ///
     /// ```
     /// use tracepoint::channel::Channel;

@@ -12,7 +12,7 @@ use super::patience::Attendance;
 use super::pool::Pool;
 use super::ring::Ring;
 use crate::clock;
-use crate::context::{Callers, ContextValues, Erased};
+use crate::context::{ContextValues, Erased, with_callers};
 use crate::control::{self, Locked};
 use crate::field::{Both, Fields};
 use crate::marker::FieldView;
@@ -403,10 +403,10 @@ impl OpenChannel {
         if verdict != Verdict::Accepted {
             return self.serve(slot, id, time, &(), || verdict);
         }
-        let mut callers = Callers::NONE;
-        let callers = callers.walk(self.config.contexts);
-        let contexts = ContextValues::now(self.config.contexts, self.process, slot, callers);
-        self.serve(slot, id, time, &Both(contexts, Erased(event)), || verdict);
+        with_callers(self.config.contexts, |callers| {
+            let contexts = ContextValues::now(self.config.contexts, self.process, slot, callers);
+            self.serve(slot, id, time, &Both(contexts, Erased(event)), || verdict);
+        });
     }
 
     /// An event whose fields could not be evaluated.

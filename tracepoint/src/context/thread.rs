@@ -3,34 +3,60 @@
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// The longest name that the kernel keeps, with its NUL.
-pub(super) const NAME_SIZE: usize = 16;
+const SIZE: usize = 16;
 
-/// In the last byte of a name, where the kernel has the NUL: the name was asked for.
-const KNOWN: u64 = 1 << 63;
+/// Set in the last byte of a name once it was asked for; the rest of that byte, where the kernel has the NUL, is its length.
+const KNOWN: u8 = 0x80;
+
+/// The name of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name([u8; SIZE]);
+
+impl Name {
+    pub(super) const NONE: Self = Self([0; SIZE]);
+
+    /// UTF-8, without a NUL.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        let length = usize::from(self.0[SIZE - 1] & !KNOWN);
+        &self.0[..length.min(SIZE - 1)]
+    }
+
+    /// The name that the kernel gives.
+    #[cold]
+    fn ask() -> Self {
+        let mut name = ask_name();
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(SIZE).min(SIZE - 1);
+        // The kernel cuts names at a byte, not at a character.
+        let length = std::str::from_utf8(&name[..end]).map_or_else(|error| error.valid_up_to(), str::len);
+        name[SIZE - 1] = KNOWN | length as u8;
+        Self(name)
+    }
+}
 
 thread_local! {
     // As `CURRENT` in the table of threads: no destructor, and atomic for the sake of handlers on the same thread.
     static NAME: [AtomicU64; 2] = const { [const { AtomicU64::new(0) }; 2] };
 }
 
-/// The name of the calling thread when this was called for the first time, NULs behind it.
-pub(super) fn name() -> [u8; NAME_SIZE] {
+/// The name of the calling thread when this was called for the first time.
+pub(super) fn name() -> Name {
     NAME.with(|[front, back]| {
-        if back.load(Ordering::Relaxed) & KNOWN == 0 {
-            let name = u128::from_le_bytes(ask_name());
+        if back.load(Ordering::Relaxed) == 0 {
+            let name = u128::from_le_bytes(Name::ask().0);
             front.store(name as u64, Ordering::Relaxed);
-            // A handler that comes in between asks by itself.
+            // C1: a handler that comes in between asks by itself.
             compiler_fence(Ordering::Release);
-            back.store((name >> 64) as u64 | KNOWN, Ordering::Relaxed);
+            back.store((name >> 64) as u64, Ordering::Relaxed);
         }
-        let (front, back) = (front.load(Ordering::Relaxed), back.load(Ordering::Relaxed) & !KNOWN);
-        (u128::from(back) << 64 | u128::from(front)).to_le_bytes()
+        let (front, back) = (front.load(Ordering::Relaxed), back.load(Ordering::Relaxed));
+        Name((u128::from(back) << 64 | u128::from(front)).to_le_bytes())
     })
 }
 
 #[cfg(linux_kernel)]
-fn ask_name() -> [u8; NAME_SIZE] {
-    let mut name = [0; NAME_SIZE];
+fn ask_name() -> [u8; SIZE] {
+    let mut name = [0; SIZE];
     // SAFETY: the kernel writes 16 bytes at most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     name
@@ -44,8 +70,8 @@ pub(super) fn cpu() -> u32 {
 }
 
 #[cfg(not(linux_kernel))]
-fn ask_name() -> [u8; NAME_SIZE] {
-    [0; NAME_SIZE]
+fn ask_name() -> [u8; SIZE] {
+    [0; SIZE]
 }
 
 #[cfg(not(linux_kernel))]

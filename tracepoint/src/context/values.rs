@@ -1,10 +1,10 @@
 //! What a record of a channel with contexts consists of: the contexts, then the event's fields.
 
 use super::stack::{self, MAX_DEPTH};
-use super::thread::{self, NAME_SIZE};
+use super::thread::{self, Name};
 use super::{Context, Contexts, get};
 use crate::field::sealed::Sealed;
-use crate::field::{FieldValue, Fields, Sequence, Text, Value, Writer};
+use crate::field::{FieldValue, Fields, PathBytes, Sequence, Value, Writer};
 use crate::marker::FieldView;
 use crate::thread::ThreadSlot;
 
@@ -14,91 +14,47 @@ pub(crate) struct ContextValues<'s> {
     which: Contexts,
     process: u32,
     thread: u32,
-    name: [u8; NAME_SIZE],
-    name_length: usize,
+    name: Name,
     cpu: u32,
     user: u64,
     callers: &'s [u64],
 }
 
-/// Where the call stack of an event is, while the event is written.
-#[derive(Debug)]
-pub(crate) struct Callers([u64; MAX_DEPTH]);
-
-impl Callers {
-    pub(crate) const NONE: Self = Self([0; MAX_DEPTH]);
-
-    /// The callers of the function that this is in, if they are wanted.
-    #[inline(always)]
-    pub(crate) fn walk(&mut self, which: Contexts) -> &[u64] {
-        if !which.contains(Context::CallStack) {
-            return &[];
-        }
-        let callers = &mut self.0[..usize::from(which.depth).min(MAX_DEPTH)];
+/// Walks the call stack of the function that this is in, if it is wanted, and hands it on.
+#[inline(always)]
+pub(crate) fn with_callers(which: Contexts, then: impl Fn(&[u64])) {
+    if which.contains(Context::CallStack) {
+        let mut callers = [0; MAX_DEPTH];
+        let callers = &mut callers[..usize::from(which.depth).min(MAX_DEPTH)];
         let count = stack::walk(callers);
-        &callers[..count]
+        then(&callers[..count]);
+    } else {
+        then(&[]);
     }
 }
 
 impl<'s> ContextValues<'s> {
     /// Those of the calling thread, whose slot it is, in a process with this id.
     pub(crate) fn now(which: Contexts, process: u32, slot: &ThreadSlot, callers: &'s [u64]) -> Self {
-        let name = if which.contains(Context::ThreadName) { thread::name() } else { [0; NAME_SIZE] };
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_SIZE);
-        // The kernel cuts names at a byte, not at a character.
-        let name_length = std::str::from_utf8(&name[..end]).map_or_else(|error| error.valid_up_to(), str::len);
+        let name = if which.contains(Context::ThreadName) { thread::name() } else { Name::NONE };
         Self {
             which,
             process,
             thread: slot.tid(),
             name,
-            name_length,
             cpu: if which.contains(Context::Cpu) { thread::cpu() } else { 0 },
             user: get(),
             callers,
         }
     }
 
-    fn name(&self) -> Text<'_> {
-        Text(std::str::from_utf8(&self.name[..self.name_length]).unwrap_or_default())
+    fn has(&self, context: Context) -> bool {
+        self.which.contains(context)
     }
 
-    /// Each of them, in the order of the record.
-    fn each(&self, mut see: impl FnMut(&dyn Encoded)) {
-        let (name, callers) = (self.name(), Sequence(self.callers));
-        let all: [(Context, &dyn Encoded); 6] = [
-            (Context::Process, &self.process),
-            (Context::Thread, &self.thread),
-            (Context::ThreadName, &name),
-            (Context::Cpu, &self.cpu),
-            (Context::User, &self.user),
-            (Context::CallStack, &callers),
-        ];
-        for (context, value) in all {
-            if self.which.contains(context) {
-                see(value);
-            }
-        }
-    }
-}
-
-/// A value whatever its type.
-trait Encoded {
-    fn size(&self) -> usize;
-    /// # Safety
-    ///
-    /// `writer` has room for `size` bytes.
-    unsafe fn write(&self, writer: &mut Writer);
-}
-
-impl<V: FieldValue> Encoded for V {
-    fn size(&self) -> usize {
-        self.encoded_size()
-    }
-
-    unsafe fn write(&self, writer: &mut Writer) {
-        // SAFETY: as the caller's.
-        unsafe { self.encode(writer) }
+    /// Whole characters: the same bytes as text.
+    fn name(&self) -> PathBytes<'_> {
+        PathBytes(self.name.bytes())
     }
 }
 
@@ -108,15 +64,40 @@ impl Fields for ContextValues<'_> {
     // Nobody looks these up by index: they are no fields of the event's.
     const COUNT: usize = 0;
 
+    #[inline]
     fn encoded_size(&self) -> usize {
-        let mut size = 0;
-        self.each(|value| size += value.size());
-        size
+        let size = |context, size: usize| if self.has(context) { size } else { 0 };
+        size(Context::Process, self.process.encoded_size())
+            + size(Context::Thread, self.thread.encoded_size())
+            + size(Context::ThreadName, self.name().encoded_size())
+            + size(Context::Cpu, self.cpu.encoded_size())
+            + size(Context::User, self.user.encoded_size())
+            + size(Context::CallStack, Sequence(self.callers).encoded_size())
     }
 
+    #[inline]
     unsafe fn encode(&self, writer: &mut Writer) {
         // SAFETY: the caller gives room for `encoded_size` bytes, which is the sum of these.
-        self.each(|value| unsafe { value.write(writer) });
+        unsafe {
+            if self.has(Context::Process) {
+                self.process.encode(writer);
+            }
+            if self.has(Context::Thread) {
+                self.thread.encode(writer);
+            }
+            if self.has(Context::ThreadName) {
+                self.name().encode(writer);
+            }
+            if self.has(Context::Cpu) {
+                self.cpu.encode(writer);
+            }
+            if self.has(Context::User) {
+                self.user.encode(writer);
+            }
+            if self.has(Context::CallStack) {
+                Sequence(self.callers).encode(writer);
+            }
+        }
     }
 
     fn field(&self, _: usize) -> Option<Value<'_>> {
