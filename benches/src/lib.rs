@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
-use tracepoint::context::Context;
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint::{Marker, clock, find};
 
