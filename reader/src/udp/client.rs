@@ -1,0 +1,194 @@
+//! The client's side of a session: datagrams and times go in, datagrams to be sent and [`Report`]s come out.
+//!
+//! ```text
+//!   Beginning ──▶ Stock ──▶ over        SESSION_BEGIN without an offer, or the offer is not wanted
+//!       │           │
+//!       └───────────┴─────▶ Batch ──▶ over
+//!                              WELCOME
+//! ```
+//!
+//! There is no socket and no clock here: whoever drives it tells the time, counted from any moment, and calls [`Client::wake`] when
+//! [`Client::deadline`] has come. Every wait has an end, so that whatever is lost, a client comes to one.
+
+mod batch;
+mod begin;
+mod desk;
+mod retry;
+mod stock;
+mod texts;
+mod totals;
+
+use super::report::{Counts, Ending, Report};
+use super::wire::client::DEFAULT_MTU;
+use super::wire::{FromServer, Malformed, Welcome};
+use batch::BatchSession;
+use begin::Beginning;
+use desk::Desk;
+use std::num::NonZeroU64;
+use std::time::Duration;
+use stock::{StockOrder, StockSession};
+
+/// So often in a row the system says that nobody listens before it is believed.
+const REFUSALS: u32 = 3;
+
+/// What a client wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether an offer of the batch layout is left alone.
+    pub stock: bool,
+    /// After how many events the server is asked to stop. What was on its way then is given out too.
+    pub events_limit: Option<NonZeroU64>,
+    /// How long a datagram with several events may be, in bytes: 512 to 65507.
+    pub mtu: u16,
+    /// How many messages a server may send ahead of what was acknowledged; 0: as many as it likes.
+    pub window: u16,
+    /// How long a message waits for one that is missing before it.
+    pub patience: Duration,
+    /// How many messages wait at most.
+    pub held: usize,
+    /// After how long a silence a session in the stock layout is given up. There a server that has nothing to send says nothing.
+    pub idle: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            stock: false,
+            events_limit: None,
+            mtu: DEFAULT_MTU,
+            window: 64,
+            patience: Duration::from_millis(200),
+            held: 4096,
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// One session, from START to its end.
+#[derive(Debug)]
+pub struct Client {
+    desk: Desk,
+    phase: Phase,
+    refusals: u32,
+    ending: Option<Ending>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Beginning(Beginning),
+    Stock(StockSession),
+    Batch(BatchSession),
+    Over,
+}
+
+/// Where a phase leads.
+#[derive(Debug)]
+enum Next {
+    Stock(StockOrder),
+    Batch { session: u32, seq: u32, welcome: Welcome },
+    Over(Ending),
+}
+
+impl Client {
+    /// A client that begins now. Nothing is sent before the first [`Client::wake`].
+    pub fn new(options: Options, now: Duration) -> Self {
+        let phase = Phase::Beginning(Beginning::new(now));
+        Self { desk: Desk::new(options), phase, refusals: 0, ending: None }
+    }
+
+    /// Takes a datagram that came from the server.
+    pub fn receive(&mut self, datagram: &[u8], now: Duration) {
+        let counts = &mut self.desk.counts;
+        counts.datagrams += 1;
+        counts.bytes += datagram.len() as u64;
+        self.refusals = 0;
+        match FromServer::decode(datagram) {
+            Ok(message) => {
+                let next = match &mut self.phase {
+                    Phase::Beginning(beginning) => beginning.receive(&mut self.desk, &message, now),
+                    Phase::Stock(stock) => stock.receive(&mut self.desk, &message, now),
+                    Phase::Batch(batch) => batch.receive(&mut self.desk, &message, now),
+                    Phase::Over => None,
+                };
+                self.follow(next, now);
+            }
+            Err(Malformed::Checksum) => counts.corrupted += 1,
+            Err(_) => counts.malformed += 1,
+        }
+    }
+
+    /// The system says that nobody listens where something was sent.
+    pub fn refused(&mut self, now: Duration) {
+        self.refusals += 1;
+        if self.refusals >= REFUSALS {
+            let next = match &mut self.phase {
+                Phase::Beginning(_) => Ending::NoServer { refused: true },
+                Phase::Stock(stock) => stock.give_up(&mut self.desk, Ending::Gone),
+                Phase::Batch(batch) => batch.give_up(&mut self.desk, Ending::Gone),
+                Phase::Over => return,
+            };
+            self.follow(Some(Next::Over(next)), now);
+        }
+    }
+
+    /// Does what is due.
+    pub fn wake(&mut self, now: Duration) {
+        let next = match &mut self.phase {
+            Phase::Beginning(beginning) => beginning.wake(&mut self.desk, now),
+            Phase::Stock(stock) => stock.wake(&mut self.desk, now),
+            Phase::Batch(batch) => batch.wake(&mut self.desk, now),
+            Phase::Over => None,
+        };
+        self.follow(next, now);
+    }
+
+    fn follow(&mut self, next: Option<Next>, now: Duration) {
+        match next {
+            None => {}
+            Some(Next::Stock(order)) => self.phase = Phase::Stock(StockSession::new(order, now)),
+            Some(Next::Batch { session, seq, welcome }) => {
+                let batch = BatchSession::new(&mut self.desk, session, seq, welcome, now);
+                self.phase = Phase::Batch(batch);
+            }
+            Some(Next::Over(ending)) => {
+                self.phase = Phase::Over;
+                self.ending = Some(ending);
+            }
+        }
+    }
+
+    /// When [`Client::wake`] is to be called, unless something comes before; `None` when the session is over.
+    pub fn deadline(&self) -> Option<Duration> {
+        match &self.phase {
+            Phase::Beginning(beginning) => Some(beginning.deadline()),
+            Phase::Stock(stock) => Some(stock.deadline(&self.desk)),
+            Phase::Batch(batch) => Some(batch.deadline(&self.desk)),
+            Phase::Over => None,
+        }
+    }
+
+    /// Asks the server to stop; what is on its way still comes.
+    pub fn stop(&mut self) {
+        self.desk.stop_wanted = true;
+    }
+
+    /// The next datagram that is to be sent.
+    pub fn outgoing(&mut self) -> Option<Vec<u8>> {
+        self.desk.out.pop_front()
+    }
+
+    /// What happened next.
+    pub fn report(&mut self) -> Option<Report> {
+        self.desk.reports.pop_front()
+    }
+
+    /// What came in so far.
+    pub fn counts(&self) -> Counts {
+        self.desk.counts
+    }
+
+    /// How the session ended; `None` while it has not.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+}

@@ -1,0 +1,302 @@
+//! A session in the batch layout: what arrived and what is lost add up to what was sent.
+
+use super::Next;
+use super::desk::Desk;
+use super::retry::Retry;
+use super::texts::Joined;
+use super::totals::Totals;
+use crate::udp::order::{Arrival, Order, Turn};
+use crate::udp::report::{Ending, EventBatch, Layout, Lost, Report};
+use crate::udp::wire::{Ack, Batch, End, FromServer, TextKind, ToClient, ToServer, Welcome};
+use std::time::Duration;
+
+/// After so long a message is acknowledged.
+const ACK_AFTER: Duration = Duration::from_millis(20);
+/// So often something is said, whatever comes.
+const ALIVE_EVERY: Duration = Duration::from_secs(1);
+/// After so long a silence the server is given up.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How often LEAVE is repeated, and for how long.
+const LEAVE_EVERY: Duration = Duration::from_millis(100);
+const LEAVE_FOR: Duration = Duration::from_secs(10);
+/// For how long END is acknowledged again, should it come again.
+const LINGER: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub(super) struct BatchSession {
+    session: u32,
+    welcome: Welcome,
+    welcome_seq: u32,
+    /// The latest `seq`.
+    seq: u32,
+    order: Order<EventBatch>,
+    /// How many events were given out or told as lost.
+    settled: u64,
+    /// How many events arrived, late ones included.
+    received: u64,
+    totals: Totals,
+    metadata: Joined,
+    account: Joined,
+    end: Option<(End, Duration)>,
+    /// Whether all was told that there is to tell.
+    told: bool,
+    heard: Duration,
+    acked: Duration,
+    /// How many messages came since, and whether one of them wants an answer at once.
+    unacked: u32,
+    urgent: bool,
+    leave: Option<Retry>,
+}
+
+impl BatchSession {
+    pub(super) fn new(desk: &mut Desk, session: u32, seq: u32, welcome: Welcome, now: Duration) -> Self {
+        desk.tell(Report::SessionBegin(Layout::Batch(welcome)));
+        if welcome.first {
+            desk.tell(Report::TraceBegin);
+        }
+        Self {
+            session,
+            welcome,
+            welcome_seq: seq,
+            seq,
+            order: Order::new(0, desk.batch_limits()),
+            settled: 0,
+            received: 0,
+            totals: Totals::default(),
+            metadata: Joined::default(),
+            account: Joined::default(),
+            end: None,
+            told: false,
+            heard: now,
+            acked: now,
+            unacked: 1,
+            urgent: true,
+            leave: None,
+        }
+    }
+
+    pub(super) fn receive(&mut self, desk: &mut Desk, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+        let later = |than: u32| message.seq.wrapping_sub(than).cast_signed() > 0;
+        if message.session != Some(self.session) {
+            return match (&message.message, message.session) {
+                // Two ACCEPTs were on their way, and the server has taken the second one too.
+                (ToClient::Welcome(welcome), Some(session)) if later(self.welcome_seq) && !self.told => {
+                    self.abandon(desk, welcome);
+                    Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
+                }
+                _ => {
+                    desk.counts.foreign += 1;
+                    None
+                }
+            };
+        }
+        if later(self.seq) {
+            self.seq = message.seq;
+        }
+        self.heard = now;
+        self.unacked += 1;
+        match &message.message {
+            ToClient::Text(text) => {
+                let joined = match text.kind {
+                    TextKind::Metadata => &mut self.metadata,
+                    TextKind::Account => &mut self.account,
+                };
+                joined.add(text);
+                self.urgent = true;
+                if let Some(fresh) = self.metadata.take() {
+                    desk.tell(Report::Metadata(fresh));
+                }
+            }
+            ToClient::Batch(batch) => self.batch(desk, batch, now),
+            ToClient::Ping(ping) => self.totals.learn(ping.batches, ping.events, now),
+            ToClient::End(end) => {
+                self.totals.learn(end.batches, end.events, now);
+                self.end.get_or_insert((*end, now));
+                self.urgent = true;
+            }
+            // WELCOME again: the acknowledgement was lost.
+            _ => self.urgent = true,
+        }
+        self.advance(desk, now);
+        None
+    }
+
+    fn batch(&mut self, desk: &mut Desk, batch: &Batch<'_>, now: Duration) {
+        let Batch { events_before, events, number, packets } = *batch;
+        let kept = EventBatch { events_before, events, packets: packets.to_vec() };
+        match self.order.put(number, kept, packets.len(), now) {
+            Arrival::Taken { overtaken } => {
+                self.received = self.received.saturating_add(u64::from(events));
+                desk.counts.reordered += u64::from(overtaken);
+            }
+            Arrival::Late => {
+                self.received = self.received.saturating_add(u64::from(events));
+                desk.counts.late_messages += 1;
+                desk.counts.late_events += u64::from(events);
+            }
+            Arrival::Duplicate => desk.counts.duplicates += 1,
+            Arrival::Doubted | Arrival::NoRoom => desk.counts.foreign += 1,
+        }
+    }
+
+    /// Gives out what has its turn, and tells what is missing.
+    fn advance(&mut self, desk: &mut Desk, now: Duration) {
+        while let Some(turn) = self.order.turn(now) {
+            let Turn::Message(_, batch) = turn else { continue };
+            if batch.events_before < self.settled {
+                // What was sent is counted up: no server says this.
+                desk.counts.foreign += 1;
+                continue;
+            }
+            self.lost_up_to(desk, batch.events_before);
+            self.settled = batch.events_before.saturating_add(u64::from(batch.events));
+            desk.deliver(u64::from(batch.events));
+            desk.tell(Report::Batch(batch));
+        }
+        if self.lacks_tail() && now >= self.totals.since + desk.options.patience {
+            self.lose_tail(desk);
+        }
+    }
+
+    fn lost_up_to(&mut self, desk: &mut Desk, events: u64) {
+        if events > self.settled {
+            desk.lose(Lost::Events(events - self.settled));
+            self.settled = events;
+        }
+    }
+
+    /// Whether the server has sent more than what came.
+    fn lacks_tail(&self) -> bool {
+        self.order.is_empty() && self.totals.events > self.settled
+    }
+
+    /// What comes of it from here on is late.
+    fn lose_tail(&mut self, desk: &mut Desk) {
+        let next = self.order.next_number();
+        let ahead = self.totals.batches.wrapping_sub(next as u32);
+        if ahead.cast_signed() > 0 {
+            self.order.skip_to(next + u64::from(ahead));
+        }
+        self.lost_up_to(desk, self.totals.events);
+    }
+
+    pub(super) fn wake(&mut self, desk: &mut Desk, now: Duration) -> Option<Next> {
+        self.advance(desk, now);
+        if self.finish(desk, now) {
+            return Some(Next::Over(Ending::Ended));
+        }
+        if now >= self.heard + SILENCE {
+            let ending = if self.leave.is_some() { Ending::Unconfirmed } else { Ending::Silent };
+            return Some(Next::Over(self.give_up(desk, ending)));
+        }
+        if desk.stop_wanted && self.end.is_none() {
+            let first = self.leave.is_none();
+            let leave = self.leave.get_or_insert_with(|| Retry::new(now, LEAVE_EVERY));
+            if now >= leave.since() + LEAVE_FOR {
+                return Some(Next::Over(self.give_up(desk, Ending::Unconfirmed)));
+            }
+            if leave.due(now) {
+                desk.say(&ToServer::Leave(self.session));
+            }
+            if first {
+                desk.tell(Report::StopSent);
+            }
+        }
+        if now >= self.ack_at(desk) {
+            self.acknowledge(desk, now);
+        }
+        None
+    }
+
+    /// When something is to be said to the server.
+    fn ack_at(&self, desk: &Desk) -> Duration {
+        let half = u32::from(desk.options.window / 2);
+        if self.urgent || half > 0 && self.unacked >= half {
+            return Duration::ZERO;
+        }
+        if self.told {
+            return Duration::MAX;
+        }
+        self.acked + if self.unacked > 0 { ACK_AFTER } else { ALIVE_EVERY }
+    }
+
+    fn acknowledge(&mut self, desk: &mut Desk, now: Duration) {
+        self.acked = now;
+        self.unacked = 0;
+        self.urgent = false;
+        desk.say(&ToServer::Ack(Ack {
+            session: self.session,
+            metadata: self.metadata.length(),
+            account: self.account.length(),
+            events: self.received,
+            seq: self.seq,
+            ended: self.end.is_some(),
+        }));
+    }
+
+    /// After END: tells what there is to tell, and waits for a while. Whether that is over.
+    fn finish(&mut self, desk: &mut Desk, now: Duration) -> bool {
+        let Some((end, since)) = self.end else { return false };
+        let over = now >= since + LINGER.max(desk.options.patience * 2);
+        let whole = self.account.length() >= end.account;
+        if !self.told && self.order.is_empty() && !self.lacks_tail() && (whole || over) {
+            self.told = true;
+            self.conclude(desk, &end, whole);
+        }
+        over && self.told && !self.urgent
+    }
+
+    fn conclude(&mut self, desk: &mut Desk, end: &End, whole: bool) {
+        if end.stock > 0 {
+            desk.lose(Lost::BeforeOffer(end.stock));
+        }
+        if end.lost.total() > 0 {
+            desk.lose(Lost::Unsent(end.lost));
+        }
+        if let Some(account) = self.account.take().filter(|_| whole) {
+            desk.tell(Report::Account(account));
+        }
+        if end.trace {
+            desk.tell(Report::TraceEnd);
+        }
+        desk.tell(Report::SessionEnd);
+    }
+
+    /// Gives out what is there, and tells what is known to be missing.
+    fn settle(&mut self, desk: &mut Desk) {
+        self.order.close();
+        self.advance(desk, self.heard);
+        self.lose_tail(desk);
+    }
+
+    pub(super) fn give_up(&mut self, desk: &mut Desk, ending: Ending) -> Ending {
+        if self.told {
+            return Ending::Ended;
+        }
+        self.settle(desk);
+        ending
+    }
+
+    /// The server has begun another session instead: what it sent in this one it counts there.
+    fn abandon(&mut self, desk: &mut Desk, welcome: &Welcome) {
+        self.settle(desk);
+        let sent = welcome.earlier.saturating_sub(self.welcome.earlier);
+        self.lost_up_to(desk, sent);
+    }
+
+    pub(super) fn deadline(&self, desk: &Desk) -> Duration {
+        let mut next = self.ack_at(desk).min(self.heard + SILENCE);
+        if let Some(turn) = self.order.deadline() {
+            next = next.min(turn);
+        }
+        if self.lacks_tail() {
+            next = next.min(self.totals.since + desk.options.patience);
+        }
+        if let Some((_, since)) = self.end {
+            next = next.min(since + LINGER.max(desk.options.patience * 2));
+        } else if desk.stop_wanted {
+            next = next.min(self.leave.map_or(Duration::ZERO, |leave| leave.next()));
+        }
+        next
+    }
+}

@@ -1,0 +1,178 @@
+//! From START to the layout in which the session is read.
+
+use super::Next;
+use super::desk::Desk;
+use super::retry::Retry;
+use super::stock::{self, StockOrder};
+use crate::udp::order::Order;
+use crate::udp::report::Ending;
+use crate::udp::wire::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
+use std::time::Duration;
+
+/// How often START is repeated.
+const START_EVERY: Duration = Duration::from_millis(250);
+/// How many at once from the second time on: a server that does not trust an address sends it no more bytes than came from it.
+const STARTS: u32 = 9;
+/// How long somebody may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How often ACCEPT is repeated, at first and later.
+const ACCEPT_EVERY: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(250)];
+/// How often it is repeated so quickly.
+const QUICKLY: u32 = 40;
+/// How often START is repeated when nobody keeps an offer: it may be an old one, or spoilt on its way.
+const AGAIN_EVERY: Duration = Duration::from_secs(1);
+/// For how long offers are believed that nobody keeps.
+const OFFER: Duration = Duration::from_secs(8);
+/// How long the first message of a session in the stock layout may be overtaken by others.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Beginning {
+    start: Retry,
+    /// What came in the stock layout, and since when.
+    stock: Option<(StockOrder, Duration)>,
+    /// Whether an event was among it.
+    events: bool,
+    accepting: Option<Accepting>,
+}
+
+#[derive(Debug)]
+struct Accepting {
+    /// The `seq` of the offer.
+    seq: u32,
+    accept: Accept,
+    retry: Retry,
+    again: Retry,
+    /// Since the first offer.
+    since: Duration,
+}
+
+impl Accepting {
+    fn new(seq: u32, accept: Accept, since: Duration, now: Duration) -> Self {
+        let again = Retry::new(now + AGAIN_EVERY, AGAIN_EVERY);
+        Self { seq, accept, retry: Retry::new(now, ACCEPT_EVERY[0]), again, since }
+    }
+}
+
+impl Beginning {
+    pub(super) fn new(now: Duration) -> Self {
+        Self { start: Retry::new(now, START_EVERY), stock: None, events: false, accepting: None }
+    }
+
+    pub(super) fn receive(&mut self, desk: &mut Desk, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+        match &message.message {
+            ToClient::Mark(mark) => {
+                self.keep(desk, message, now);
+                self.mark(desk, message.seq, *mark, now)
+            }
+            ToClient::Packet(_) => {
+                self.keep(desk, message, now);
+                self.events = true;
+                None
+            }
+            ToClient::Challenge(challenge) => {
+                if let Some(accepting) = &mut self.accepting {
+                    let known = accepting.accept.token == challenge.token;
+                    accepting.accept.token = challenge.token;
+                    if !known {
+                        accepting.retry = Retry::new(now, ACCEPT_EVERY[0]);
+                    }
+                }
+                None
+            }
+            ToClient::Welcome(welcome) => {
+                let session = message.session.filter(|_| self.accepting.is_some())?;
+                Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
+            }
+            // Of a session that was welcomed: what is lost of it is told by what follows.
+            _ => {
+                desk.counts.foreign += 1;
+                None
+            }
+        }
+    }
+
+    /// Keeps what came in the stock layout.
+    fn keep(&mut self, desk: &mut Desk, message: &FromServer<'_>, now: Duration) {
+        let limits = desk.stock_limits();
+        let (order, _) = self.stock.get_or_insert_with(|| (Order::unopened(message.seq, limits), now));
+        stock::put(order, desk, message, now);
+    }
+
+    fn mark(&mut self, desk: &Desk, seq: u32, mark: Mark, now: Duration) -> Option<Next> {
+        if mark.kind != MarkKind::SessionBegin {
+            return None;
+        }
+        match mark.offer {
+            Some(nonce) if !desk.options.stock => {
+                let newer = self.accepting.as_ref().is_none_or(|old| seq.wrapping_sub(old.seq).cast_signed() > 0);
+                if newer {
+                    let accept = Accept { mtu: desk.options.mtu, window: desk.options.window, ..Accept::new(nonce) };
+                    let since = self.accepting.as_ref().map_or(now, |old| old.since);
+                    self.accepting = Some(Accepting::new(seq, accept, since, now));
+                }
+                None
+            }
+            _ => self.take_stock(),
+        }
+    }
+
+    fn take_stock(&mut self) -> Option<Next> {
+        self.stock.take().map(|(order, _)| Next::Stock(order))
+    }
+
+    pub(super) fn wake(&mut self, desk: &mut Desk, now: Duration) -> Option<Next> {
+        if desk.stop_wanted {
+            desk.say(&ToServer::Stop);
+            return Some(Next::Over(Ending::Unconfirmed));
+        }
+        if let Some(accepting) = &mut self.accepting {
+            if accepting.retry.due(now) {
+                desk.say(&ToServer::Accept(accepting.accept));
+                if accepting.retry.said() >= QUICKLY {
+                    accepting.retry.slow_down(ACCEPT_EVERY[1]);
+                }
+            }
+            if now < accepting.since + OFFER {
+                if accepting.again.due(now) {
+                    Self::start(desk, STARTS);
+                }
+                return None;
+            }
+            // Whoever sends events without an answer can be read without one.
+            return if self.events { self.take_stock() } else { Some(Self::nobody(desk)) };
+        }
+        if now >= self.start.since() + ANSWER {
+            return Some(if self.events { self.take_stock()? } else { Self::nobody(desk) });
+        }
+        if self.stock.as_ref().is_some_and(|(_, since)| now >= *since + OVERTAKEN) {
+            return self.take_stock();
+        }
+        if self.start.due(now) {
+            let count = if self.start.said() > 1 && !desk.options.stock { STARTS } else { 1 };
+            Self::start(desk, count);
+        }
+        None
+    }
+
+    fn start(desk: &mut Desk, count: u32) {
+        (0..count).for_each(|_| desk.say(&ToServer::Start));
+    }
+
+    /// Gives up. Should a session have begun unseen, it ends.
+    fn nobody(desk: &mut Desk) -> Next {
+        desk.say(&ToServer::Stop);
+        let counts = desk.counts;
+        let foreign = counts.datagrams > 0 && counts.datagrams == counts.malformed + counts.corrupted;
+        Next::Over(if foreign { Ending::Foreign } else { Ending::NoServer { refused: false } })
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        if let Some(accepting) = &self.accepting {
+            return accepting.retry.next().min(accepting.again.next()).min(accepting.since + OFFER);
+        }
+        let overtaken = self.stock.as_ref().map(|(_, since)| *since + OVERTAKEN);
+        let start = self.start.next().min(self.start.since() + ANSWER);
+        overtaken.map_or(start, |overtaken| overtaken.min(start))
+    }
+}

@@ -1,0 +1,88 @@
+//! Texts that come in pieces: the metadata and the account.
+
+use crate::udp::wire::Text;
+use std::collections::BTreeMap;
+
+/// How many bytes of pieces are kept that do not fit yet.
+const APART: usize = 1 << 20;
+
+/// One text. What is there never changes; pieces may come in any order, and more than once.
+#[derive(Debug, Default)]
+pub(super) struct Joined {
+    /// How much there is without a gap, and what of it was not given out yet.
+    length: u32,
+    fresh: Vec<u8>,
+    apart: BTreeMap<u32, Vec<u8>>,
+    apart_bytes: usize,
+}
+
+impl Joined {
+    /// How many bytes there are from the beginning, without a gap.
+    pub(super) fn length(&self) -> u32 {
+        self.length
+    }
+
+    pub(super) fn add(&mut self, piece: &Text<'_>) {
+        if piece.offset > self.length {
+            let known = self.apart.get(&piece.offset).is_some_and(|other| other.len() >= piece.bytes.len());
+            if !known && self.apart_bytes + piece.bytes.len() <= APART {
+                self.apart_bytes += piece.bytes.len();
+                let before = self.apart.insert(piece.offset, piece.bytes.to_vec());
+                self.apart_bytes -= before.map_or(0, |before| before.len());
+            }
+            return;
+        }
+        self.append(piece.offset, piece.bytes);
+        while let Some(entry) = self.apart.first_entry().filter(|entry| *entry.key() <= self.length) {
+            let (offset, bytes) = entry.remove_entry();
+            self.apart_bytes -= bytes.len();
+            self.append(offset, &bytes);
+        }
+    }
+
+    /// A piece that begins at the end of what there is, or before it.
+    fn append(&mut self, offset: u32, bytes: &[u8]) {
+        let known = (self.length - offset) as usize;
+        if let Some(fresh) = bytes.get(known..) {
+            self.fresh.extend_from_slice(fresh);
+            self.length += fresh.len() as u32;
+        }
+    }
+
+    /// What was added since it was last asked.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        (!self.fresh.is_empty()).then(|| std::mem::take(&mut self.fresh))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::udp::wire::TextKind;
+
+    fn add(joined: &mut Joined, offset: u32, bytes: &[u8]) {
+        joined.add(&Text { kind: TextKind::Metadata, offset, total: 100, bytes });
+    }
+
+    #[test]
+    fn pieces_come_in_any_order_and_more_than_once() {
+        let mut joined = Joined::default();
+        add(&mut joined, 6, b"gh");
+        add(&mut joined, 2, b"cde");
+        assert_eq!((joined.length(), joined.take()), (0, None));
+        add(&mut joined, 0, b"abc");
+        assert_eq!((joined.length(), joined.take()), (5, Some(b"abcde".to_vec())));
+        add(&mut joined, 0, b"abc");
+        add(&mut joined, 4, b"efg");
+        assert_eq!((joined.length(), joined.take()), (8, Some(b"fgh".to_vec())));
+        assert_eq!(joined.apart_bytes, 0);
+    }
+
+    #[test]
+    fn what_is_kept_apart_is_bounded() {
+        let mut joined = Joined::default();
+        (0..APART as u32).step_by(1000).for_each(|offset| add(&mut joined, 10 + offset * 2, &[0; 2000]));
+        assert!(joined.apart_bytes <= APART);
+        assert_eq!(joined.apart_bytes, joined.apart.values().map(Vec::len).sum::<usize>());
+    }
+}

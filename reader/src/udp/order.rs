@@ -1,0 +1,277 @@
+//! Puts numbered messages back into their order, and tells which are missing.
+//!
+//! A message whose number is not the next one is held until those before it have come, or have had their time, or too many are
+//! held. What is missing then is a gap. A message of a gap that comes after all is late; one that came before is a duplicate.
+//! Nothing that is given out is ever taken back.
+
+mod missing;
+
+use missing::Missing;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long messages are held, and how many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// How many messages may wait for one that is missing.
+    pub(super) messages: usize,
+    /// How many of their bytes.
+    pub(super) bytes: usize,
+    /// How long a message waits for one that is missing.
+    pub(super) patience: Duration,
+    /// How far from the next one a number may be without another one that bears it out.
+    pub(super) believed: u64,
+}
+
+/// What came in its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Turn<T> {
+    /// The message with this number.
+    Message(u64, T),
+    /// No message has come with these numbers.
+    Gap { first: u64, count: u64 },
+}
+
+/// What became of a message that was put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It will come in its turn; whether one with a higher number came before it.
+    Taken { overtaken: bool },
+    /// It had come before.
+    Duplicate,
+    /// It was told as missing before it came.
+    Late,
+    /// Its number is too far from the others to be believed on its own.
+    Doubted,
+    /// There is no room for it before the first number is known. It will be told as missing.
+    NoRoom,
+}
+
+#[derive(Debug)]
+struct Held<T> {
+    message: T,
+    size: usize,
+    since: Duration,
+}
+
+/// Messages between their arrival and their turn.
+#[derive(Debug)]
+pub(super) struct Order<T> {
+    limits: Limits,
+    /// The number whose turn it is.
+    next: u64,
+    /// Whether that is certain: until then smaller numbers may come, and nothing has its turn.
+    open: bool,
+    held: BTreeMap<u64, Held<T>>,
+    held_bytes: usize,
+    /// What was told as missing lately.
+    missing: Missing,
+    /// A number that was too far ahead, and waits for another one near it.
+    doubted: Option<u32>,
+    /// Whether all that is held is given out, whatever is missing.
+    closing: bool,
+}
+
+impl<T> Order<T> {
+    /// The first message will be the one with the number `next`.
+    pub(super) fn new(next: u64, limits: Limits) -> Self {
+        let (held, missing) = (BTreeMap::new(), Missing::default());
+        Self { limits, next, open: true, held, held_bytes: 0, missing, doubted: None, closing: false }
+    }
+
+    /// The first message is not known yet; it has a number near `low`.
+    pub(super) fn unopened(low: u32, limits: Limits) -> Self {
+        Self { open: false, ..Self::new((1 << 32) + u64::from(low), limits) }
+    }
+
+    /// The first message is the one with the lowest number so far.
+    pub(super) fn open(&mut self) {
+        self.open = true;
+        self.next = self.held.first_key_value().map_or(self.next, |(first, _)| *first);
+    }
+
+    /// The number whose turn it is.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Puts in a message of `size` bytes, by the low 32 bits of its number.
+    pub(super) fn put(&mut self, low: u32, message: T, size: usize, now: Duration) -> Arrival {
+        let ahead = low.wrapping_sub(self.next as u32).cast_signed();
+        if ahead < 0 && self.open {
+            let number = self.next.checked_sub(u64::from(ahead.unsigned_abs()));
+            let late = number.is_some_and(|number| self.missing.take(number));
+            return if late { Arrival::Late } else { Arrival::Duplicate };
+        }
+        // Before the first number is known `next` is beyond 32 bits, and stays so.
+        let number = self.next.wrapping_add_signed(i64::from(ahead));
+        // Where many messages were lost the numbers jump, and the next message bears that out; where a number was damaged, none does.
+        if number.abs_diff(self.next) > self.limits.believed && !self.near_held(number) {
+            let before = self.doubted.replace(low);
+            let distance = before.map(|before| low.wrapping_sub(before).cast_signed().unsigned_abs());
+            if distance.is_none_or(|distance| distance == 0 || u64::from(distance) > self.limits.believed) {
+                return Arrival::Doubted;
+            }
+        }
+        if self.held.contains_key(&number) {
+            return Arrival::Duplicate;
+        }
+        if !self.open && self.is_full() {
+            return Arrival::NoRoom;
+        }
+        let overtaken = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
+        self.held_bytes += size;
+        self.held.insert(number, Held { message, size, since: now });
+        Arrival::Taken { overtaken }
+    }
+
+    fn is_full(&self) -> bool {
+        self.held.len() > self.limits.messages || self.held_bytes > self.limits.bytes
+    }
+
+    /// Whether a message with a number like this one is held.
+    fn near_held(&self, number: u64) -> bool {
+        self.held.last_key_value().is_some_and(|(last, _)| number.abs_diff(*last) <= self.limits.believed)
+    }
+
+    /// What comes next, if it is known.
+    pub(super) fn turn(&mut self, now: Duration) -> Option<Turn<T>> {
+        let (&number, held) = self.held.first_key_value().filter(|_| self.open)?;
+        if number > self.next {
+            if !self.is_full() && !self.closing && now < held.since + self.limits.patience {
+                return None;
+            }
+            return Some(self.skip_to(number));
+        }
+        let (number, held) = self.held.pop_first()?;
+        self.held_bytes -= held.size;
+        self.next = number + 1;
+        Some(Turn::Message(number, held.message))
+    }
+
+    /// When a message that is held gets its turn although one is missing.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.held.first_key_value().filter(|_| self.open).map(|(_, held)| held.since + self.limits.patience)
+    }
+
+    /// From here on no message waits for one that is missing.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether nothing is held.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Tells what is missing before the number `number`, when nothing is held.
+    pub(super) fn skip_to(&mut self, number: u64) -> Turn<T> {
+        let (first, count) = (self.next, number - self.next);
+        self.missing.add(first, number);
+        self.next = number;
+        Turn::Gap { first, count }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { messages: 3, bytes: 1000, patience: Duration::from_millis(100), believed: 1 << 16 };
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn turns(order: &mut Order<u8>, now: Duration) -> Vec<Turn<u8>> {
+        std::iter::from_fn(|| order.turn(now)).collect()
+    }
+
+    fn message(number: u64) -> Turn<u8> {
+        Turn::Message(number, number as u8)
+    }
+
+    fn put(order: &mut Order<u8>, numbers: &[u64], now: Duration) -> Vec<Arrival> {
+        numbers.iter().map(|number| order.put(*number as u32, *number as u8, 1, now)).collect()
+    }
+
+    #[test]
+    fn what_comes_in_another_order_leaves_in_the_right_one() {
+        let mut order = Order::new(0, LIMITS);
+        let (fresh, overtaken) = (Arrival::Taken { overtaken: false }, Arrival::Taken { overtaken: true });
+        assert_eq!(put(&mut order, &[2, 1, 0, 3], at(0)), [fresh, overtaken, overtaken, fresh]);
+        assert_eq!(turns(&mut order, at(0)), [0, 1, 2, 3].map(message));
+    }
+
+    #[test]
+    fn what_is_missing_is_waited_for_then_told_and_late_when_it_comes() {
+        let mut order = Order::new(0, LIMITS);
+        put(&mut order, &[0, 3], at(0));
+        assert_eq!(turns(&mut order, at(99)), [message(0)]);
+        assert_eq!(order.deadline(), Some(at(100)));
+        assert_eq!(turns(&mut order, at(100)), [Turn::Gap { first: 1, count: 2 }, message(3)]);
+        assert_eq!(
+            put(&mut order, &[2, 2, 3, 1], at(101)),
+            [Arrival::Late, Arrival::Duplicate, Arrival::Duplicate, Arrival::Late]
+        );
+        assert_eq!(turns(&mut order, at(999)), []);
+    }
+
+    #[test]
+    fn too_many_do_not_wait() {
+        let mut order = Order::new(0, LIMITS);
+        put(&mut order, &[1, 2, 3], at(0));
+        assert_eq!(turns(&mut order, at(0)), []);
+        put(&mut order, &[5], at(0));
+        assert_eq!(turns(&mut order, at(0)), [Turn::Gap { first: 0, count: 1 }, message(1), message(2), message(3)]);
+        let mut order = Order::new(0, Limits { bytes: 10, ..LIMITS });
+        order.put(1, 1, 11, at(0));
+        assert_eq!(turns(&mut order, at(0)).len(), 2);
+    }
+
+    #[test]
+    fn at_the_end_nothing_waits() {
+        let mut order = Order::new(0, LIMITS);
+        put(&mut order, &[1], at(0));
+        order.close();
+        assert_eq!(turns(&mut order, at(0)), [Turn::Gap { first: 0, count: 1 }, message(1)]);
+        assert!(order.is_empty());
+        assert_eq!(order.skip_to(7), Turn::Gap { first: 2, count: 5 });
+        assert_eq!(order.next_number(), 7);
+    }
+
+    #[test]
+    fn before_the_first_is_known_none_has_its_turn() {
+        let mut order = Order::unopened(7, LIMITS);
+        put(&mut order, &[7, 5, 8], at(0));
+        assert_eq!(turns(&mut order, at(999)), []);
+        assert_eq!(put(&mut order, &[9, 10], at(0))[1], Arrival::NoRoom);
+        order.open();
+        let base = 1 << 32;
+        let gap = Turn::Gap { first: base + 6, count: 1 };
+        let expected = [5, 7, 8, 9].map(|number| Turn::Message(base + number, number as u8));
+        let [first, rest @ ..] = expected;
+        assert_eq!(turns(&mut order, at(100)), [&[first, gap], &rest[..]].concat());
+    }
+
+    #[test]
+    fn numbers_go_on_beyond_32_bits() {
+        let mut order = Order::new(u64::from(u32::MAX), LIMITS);
+        put(&mut order, &[1 << 32, u64::from(u32::MAX)], at(0));
+        assert_eq!(turns(&mut order, at(0)), [message(u64::from(u32::MAX)), message(1 << 32)]);
+    }
+
+    #[test]
+    fn one_number_far_ahead_is_not_believed_two_are() {
+        let mut order = Order::new(0, LIMITS);
+        assert_eq!(put(&mut order, &[1 << 30, 1 << 30, 0], at(0))[..2], [Arrival::Doubted; 2]);
+        assert_eq!(turns(&mut order, at(0)), [message(0)]);
+        let far = 1 << 20;
+        let taken = Arrival::Taken { overtaken: false };
+        assert_eq!(put(&mut order, &[far, far + 1, far + 2], at(0)), [Arrival::Doubted, taken, taken]);
+        assert_eq!(
+            turns(&mut order, at(100)),
+            [Turn::Gap { first: 1, count: far }, message(far + 1), message(far + 2)]
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! Which numbers were told as missing, as far as that is remembered.
+
+use std::collections::BTreeMap;
+
+/// How many gaps are remembered: the newest ones.
+const GAPS: usize = 4096;
+
+/// Gaps, by the number behind their last one.
+#[derive(Debug, Default)]
+pub(super) struct Missing(BTreeMap<u64, u64>);
+
+impl Missing {
+    /// The numbers from `first` to the one before `end` are missing. Gaps come in their order.
+    pub(super) fn add(&mut self, first: u64, end: u64) {
+        if first < end {
+            self.0.insert(end, first);
+            if self.0.len() > GAPS {
+                self.0.pop_first();
+            }
+        }
+    }
+
+    /// Whether `number` was missing; from here on it is not.
+    pub(super) fn take(&mut self, number: u64) -> bool {
+        let Some((&end, &first)) = self.0.range(number + 1..).next() else { return false };
+        if first > number {
+            return false;
+        }
+        self.0.remove(&end);
+        // What is left of the gap on both sides of the number.
+        self.add(first, number);
+        self.add(number + 1, end);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_is_missing_once() {
+        let mut missing = Missing::default();
+        missing.add(3, 6);
+        missing.add(8, 9);
+        for (number, was) in
+            [(2, false), (4, true), (4, false), (3, true), (5, true), (6, false), (8, true), (8, false)]
+        {
+            assert_eq!(missing.take(number), was, "{number}");
+        }
+        assert!(missing.0.is_empty());
+    }
+
+    #[test]
+    fn old_gaps_are_forgotten() {
+        let mut missing = Missing::default();
+        (0..=GAPS as u64).for_each(|gap| missing.add(gap * 2, gap * 2 + 1));
+        assert!(!missing.take(0));
+        assert!(missing.take(2));
+    }
+}

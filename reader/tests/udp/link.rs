@@ -1,0 +1,163 @@
+//! A network that loses, doubles, reorders, cuts, spoils and holds up what it carries: the same way for the same seed.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Numbers that look random, the same ones for a seed.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed ^ 0x5DEE_CE66_D201_3E6F)
+    }
+
+    /// Splitmix64.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    /// Less than `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    /// True in `per_mille` of 1000 cases.
+    pub fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+}
+
+/// How bad it is. Chances are in thousandths of the datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weather {
+    pub loss: u64,
+    pub duplicates: u64,
+    /// Behind how many later datagrams one may be delivered.
+    pub reordering: u64,
+    pub truncation: u64,
+    pub corruption: u64,
+    /// How often the link stops, and for how long at most.
+    pub pauses: u64,
+    pub pause: Duration,
+}
+
+impl Weather {
+    /// Bad weather of every kind, as bad as the seed has it: losses of up to a half, reordering within 1 to 1000.
+    pub fn of(random: &mut Random) -> Self {
+        let reordering = [0, 1, 5, 30, 200, 1000][random.below(6) as usize];
+        Self {
+            loss: [0, 1, 10, 100, 500][random.below(5) as usize],
+            duplicates: [0, 10, 200][random.below(3) as usize],
+            reordering: if reordering == 0 { 0 } else { random.below(reordering) + 1 },
+            truncation: [0, 0, 20][random.below(3) as usize],
+            corruption: [0, 0, 20][random.below(3) as usize],
+            pauses: [0, 0, 2][random.below(3) as usize],
+            pause: Duration::from_millis(random.below(700)),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Travelling {
+    bytes: Vec<u8>,
+    /// After which datagram it is delivered.
+    after: u64,
+}
+
+/// What a link did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    pub carried: u64,
+    pub lost: u64,
+    pub duplicated: u64,
+    pub truncated: u64,
+    pub corrupted: u64,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub struct Link {
+    random: Random,
+    weather: Weather,
+    count: u64,
+    travelling: Vec<Travelling>,
+    arrived: VecDeque<Vec<u8>>,
+    last: Duration,
+    paused_until: Duration,
+    pub done: Done,
+}
+
+/// Without more traffic, what is overtaken arrives after this time all the same.
+const FLUSH: Duration = Duration::from_millis(20);
+
+impl Link {
+    pub fn new(seed: u64, weather: Weather) -> Self {
+        Self {
+            random: Random::new(seed),
+            weather,
+            count: 0,
+            travelling: Vec::new(),
+            arrived: VecDeque::new(),
+            last: Duration::ZERO,
+            paused_until: Duration::ZERO,
+            done: Done::default(),
+        }
+    }
+
+    pub fn send(&mut self, bytes: &[u8], now: Duration) {
+        let weather = self.weather;
+        self.count += 1;
+        self.last = now;
+        self.done.carried += 1;
+        if now >= self.paused_until && self.random.chance(weather.pauses) {
+            self.paused_until = now + weather.pause;
+        }
+        if self.random.chance(weather.loss) {
+            self.done.lost += 1;
+            return self.settle();
+        }
+        let copies = if self.random.chance(weather.duplicates) { 2 } else { 1 };
+        self.done.duplicated += copies - 1;
+        for _ in 0..copies {
+            let mut bytes = bytes.to_vec();
+            if self.random.chance(weather.truncation) {
+                bytes.truncate(self.random.below(bytes.len() as u64) as usize);
+                self.done.truncated += 1;
+            }
+            if !bytes.is_empty() && self.random.chance(weather.corruption) {
+                for _ in 0..=self.random.below(3) {
+                    let place = self.random.below(bytes.len() as u64) as usize;
+                    bytes[place] ^= 1 << self.random.below(8);
+                }
+                self.done.corrupted += 1;
+            }
+            let after = self.count + self.random.below(weather.reordering + 1);
+            self.travelling.push(Travelling { bytes, after });
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let count = self.count;
+        let mut due: Vec<_> = self.travelling.extract_if(.., |one| one.after <= count).collect();
+        due.sort_by_key(|one| one.after);
+        self.arrived.extend(due.into_iter().map(|one| one.bytes));
+    }
+
+    /// What has arrived.
+    pub fn take(&mut self, now: Duration) -> Option<Vec<u8>> {
+        if now < self.paused_until {
+            return None;
+        }
+        if self.arrived.is_empty() && now >= self.last + FLUSH {
+            self.travelling.sort_by_key(|one| one.after);
+            self.arrived.extend(self.travelling.drain(..).map(|one| one.bytes));
+        }
+        self.arrived.pop_front()
+    }
+}

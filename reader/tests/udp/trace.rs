@@ -1,0 +1,68 @@
+//! A trace whose events carry their numbers.
+
+use std::ops::Range;
+use tracepoint_reader::udp::wire::PacketHeader;
+use tracepoint_reader::udp::wire::packet::HEADER;
+
+pub const UUID: [u8; 16] = [7; 16];
+
+/// One stream class, one kind of event, one field.
+pub const METADATA: &str = r#"/* CTF 1.8 */
+typealias integer { size = 16; align = 8; signed = false; } := uint16_t;
+typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
+typealias integer { size = 64; align = 8; signed = false; } := uint64_t;
+typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
+trace {
+	major = 1; minor = 8; byte_order = le;
+	uuid = "07070707-0707-0707-0707-070707070707";
+	packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; uint64_t stream_instance_id; };
+};
+clock { name = "monotonic"; freq = 1000000000; offset = 0; absolute = TRUE; };
+stream {
+	id = 3;
+	packet.context := struct {
+		integer { size = 64; align = 8; map = clock.monotonic.value; } timestamp_begin;
+		integer { size = 64; align = 8; map = clock.monotonic.value; } timestamp_end;
+		uint64_t content_size; uint64_t packet_size; uint64_t packet_seq_num; uint64_t events_discarded;
+		uint32_t tid;
+		integer { size = 64; align = 64; } events_before;
+	};
+	event.header := struct {
+		uint16_t id;
+		integer { size = 48; align = 8; map = clock.monotonic.value; } timestamp;
+	} align(8);
+};
+event { name = "test:numbered"; id = 5; stream_id = 3; fields := struct { uint64_t _n; }; };
+"#;
+
+/// When the event with this number was recorded.
+pub fn time_of(number: u64) -> u64 {
+    1_000_000_000 + number * 1000
+}
+
+/// Appends a packet with these events.
+pub fn packet(out: &mut Vec<u8>, instance: u64, number: u64, before: u64, events: Range<u64>) {
+    let header = PacketHeader {
+        uuid: UUID,
+        class: 3,
+        instance,
+        begin: time_of(events.start),
+        end: time_of(events.end - 1),
+        size: HEADER + 16 * (events.end - events.start) as usize,
+        number,
+        discarded: 0,
+        tid: 40 + instance as u32,
+        events_before: before,
+    };
+    out.extend_from_slice(&header.encode());
+    for event in events {
+        out.extend_from_slice(&(time_of(event) << 16 | 5).to_le_bytes());
+        out.extend_from_slice(&event.to_le_bytes());
+    }
+}
+
+/// The numbers of a packet's events.
+pub fn numbers(packet: &[u8]) -> impl Iterator<Item = u64> {
+    let records = packet[HEADER..].chunks_exact(16);
+    records.map(|record| u64::from_le_bytes(record[8..].try_into().unwrap()))
+}
