@@ -149,9 +149,10 @@ impl<T> Order<T> {
         Some(Turn::Message(number, held.message))
     }
 
-    /// When a message that is held gets its turn although one is missing.
+    /// When a message that is held gets its turn, though one is missing.
     pub(super) fn deadline(&self) -> Option<Duration> {
-        self.held.first_key_value().filter(|_| self.open).map(|(_, held)| held.since + self.limits.patience)
+        let (number, held) = self.held.first_key_value().filter(|_| self.open)?;
+        Some(if *number == self.next { held.since } else { held.since + self.limits.patience })
     }
 
     /// From here on no message waits for one that is missing.

@@ -1,6 +1,6 @@
 //! What a client has to tell.
 
-use super::wire::{Losses, Welcome};
+use super::wire::{Batch, CtfPackets, Losses, Welcome};
 
 /// In which layout a session is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,14 @@ pub struct EventBatch {
     pub events: u32,
     /// CTF packets, one after the other.
     pub packets: Vec<u8>,
+}
+
+impl EventBatch {
+    /// The CTF packets.
+    pub fn packets(&self) -> CtfPackets<'_> {
+        let Self { events_before, events, ref packets } = *self;
+        Batch { events_before, events, number: 0, packets }.packets()
+    }
 }
 
 /// What is missing.

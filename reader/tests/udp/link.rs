@@ -47,6 +47,10 @@ pub struct Weather {
 }
 
 impl Weather {
+    /// Everything arrives as it was sent.
+    pub const GOOD: Self =
+        Self { loss: 0, duplicates: 0, reordering: 0, truncation: 0, corruption: 0, pauses: 0, pause: Duration::ZERO };
+
     /// Bad weather of every kind, as bad as the seed has it: losses of up to a half, reordering within 1 to 1000.
     pub fn of(random: &mut Random) -> Self {
         let reordering = [0, 1, 5, 30, 200, 1000][random.below(6) as usize];

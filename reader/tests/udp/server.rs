@@ -46,7 +46,6 @@ struct Session {
     sent_last: Duration,
     text_at: Duration,
     opened_until: u32,
-    packets: [u64; 2],
     ending: Option<(Duration, Duration)>,
     leaving: bool,
 }
@@ -69,13 +68,14 @@ pub struct Server {
     nonce: u16,
     token: [u8; 16],
     metadata: Vec<u8>,
-    pub account: Vec<u8>,
+    account: Vec<u8>,
     out: VecDeque<Vec<u8>>,
     /// Events that were sent.
     pub sent: u64,
     /// Those of them in the stock layout, of the session that is open.
     stock: u64,
-    streams: [u64; 2],
+    /// Of each stream: packets, and events.
+    streams: [(u64, u64); 2],
     /// The number of the first event that was not sent in the stock layout, for each session that was welcomed.
     pub bases: Vec<(u64, u64)>,
     /// What each message in the stock layout was: whether an event.
@@ -99,7 +99,7 @@ impl Server {
             out: VecDeque::new(),
             sent: 0,
             stock: 0,
-            streams: [0; 2],
+            streams: [(0, 0); 2],
             bases: Vec::new(),
             stock_log: Vec::new(),
             read_before: false,
@@ -205,7 +205,6 @@ impl Server {
             sent_last: now,
             text_at: Duration::ZERO,
             opened_until: self.seq,
-            packets: [0; 2],
             ending: None,
             leaving: false,
         }));
@@ -334,7 +333,7 @@ impl Server {
         }
         let made = self.made(now);
         while self.sent < made && !session.leaving {
-            if window > 0 && self.seq.wrapping_sub(session.opened_until).cast_signed() >= window as i32 {
+            if window > 0 && self.seq.wrapping_sub(session.opened_until).cast_signed() >= window.cast_signed() {
                 return;
             }
             session.sent_last = now;
@@ -344,9 +343,9 @@ impl Server {
                 let count = (self.random.below(30) + 1).min(made - self.sent);
                 let stream = self.random.below(2) as usize;
                 if count > 0 {
-                    let (number, before) = (&mut session.packets[stream], &mut self.streams[stream]);
-                    *number += 1;
+                    let (number, before) = &mut self.streams[stream];
                     trace::packet(&mut packets, stream as u64, *number, *before, self.sent..self.sent + count);
+                    *number += 1;
                     *before += count;
                     self.sent += count;
                     session.events += count;
@@ -368,6 +367,9 @@ impl Server {
 
     fn end(&mut self, session: &mut Session, now: Duration) {
         let trace = self.plan.ends && self.sent == self.plan.events;
+        if trace && self.account.is_empty() {
+            self.account = trace::account(self.streams.map(|(_, events)| events));
+        }
         if trace && (session.ack.account as usize) < self.account.len() && session.ending.is_none() {
             return self.text(session, TextKind::Account, now);
         }

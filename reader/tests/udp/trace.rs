@@ -1,6 +1,7 @@
 //! A trace whose events carry their numbers.
 
 use std::ops::Range;
+use tracepoint_reader::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::packet::HEADER;
 
@@ -65,4 +66,24 @@ pub fn packet(out: &mut Vec<u8>, instance: u64, number: u64, before: u64, events
 pub fn numbers(packet: &[u8]) -> impl Iterator<Item = u64> {
     let records = packet[HEADER..].chunks_exact(16);
     records.map(|record| u64::from_le_bytes(record[8..].try_into().unwrap()))
+}
+
+/// The account of a trace with so many events in each stream, all of which were sent.
+pub fn account(streams: [u64; 2]) -> Vec<u8> {
+    let mut account = Account::new(UUID, "test", 77);
+    account.complete = true;
+    let mut event = EventAccount::default();
+    (event.id, event.name) = (5, "test:numbered".to_owned());
+    event.recorded = streams.iter().sum();
+    event.fired = event.recorded;
+    let mut channel = ChannelAccount::default();
+    (channel.id, channel.name) = (3, "main".to_owned());
+    channel.events.push(event);
+    for (instance, recorded) in streams.into_iter().enumerate() {
+        let mut stream = StreamAccount::default();
+        (stream.instance, stream.recorded, stream.written) = (instance as u64, recorded, recorded);
+        channel.streams.push(stream);
+    }
+    account.channels.push(channel);
+    account.to_json()
 }

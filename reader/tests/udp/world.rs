@@ -2,6 +2,7 @@
 
 use super::link::{Link, Weather};
 use super::server::{Plan, Server};
+use std::fmt::Write;
 use std::time::Duration;
 use tracepoint_reader::udp::{Client, Ending, Options, Report};
 
@@ -15,6 +16,8 @@ pub struct World {
     pub back: Link,
     pub now: Duration,
     pub reports: Vec<Report>,
+    /// What was sent, by whom and when, and what was told.
+    pub log: String,
 }
 
 impl World {
@@ -27,6 +30,7 @@ impl World {
             back: Link::new(seed ^ 2, back),
             now: Duration::ZERO,
             reports: Vec::new(),
+            log: String::new(),
         }
     }
 
@@ -40,6 +44,7 @@ impl World {
             assert!(wakes < 5, "the client is never done: {:?}", self.client);
         }
         while let Some(datagram) = self.client.outgoing() {
+            self.note("client", &hex(&datagram));
             self.there.send(&datagram, now);
         }
         while let Some(datagram) = self.there.take(now) {
@@ -47,13 +52,21 @@ impl World {
         }
         self.server.wake(now);
         while let Some(datagram) = self.server.outgoing() {
+            self.note("server", &hex(&datagram));
             self.back.send(&datagram, now);
         }
         while let Some(datagram) = self.back.take(now) {
             self.client.receive(&datagram, now);
         }
-        self.reports.extend(std::iter::from_fn(|| self.client.report()));
+        while let Some(report) = self.client.report() {
+            self.note("told", &told(&report));
+            self.reports.push(report);
+        }
         self.now += Duration::from_millis(1);
+    }
+
+    fn note(&mut self, who: &str, what: &str) {
+        let _ = writeln!(self.log, "{:>5} {who} {what}", self.now.as_millis());
     }
 
     /// Lets time pass until the client has come to an end.
@@ -69,9 +82,32 @@ impl World {
 
     /// Lets time pass until the server is done with the client too.
     pub fn settle(&mut self) {
+        self.settle_for(LIMIT);
+    }
+
+    /// The same, and it may take so long at most.
+    pub fn settle_for(&mut self, time: Duration) {
+        let limit = self.now + time;
         while !self.server.is_idle() {
-            assert!(self.now < LIMIT, "the server hangs: {:?}", self.server);
+            assert!(self.now < limit, "the server hangs: {:?}", self.server);
             self.step();
         }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// A report without the bytes that are in the datagram before it.
+fn told(report: &Report) -> String {
+    match report {
+        Report::Metadata(text) => format!("Metadata, {} bytes", text.len()),
+        Report::Account(text) => format!("Account, {} bytes", text.len()),
+        Report::Batch(batch) => format!("Batch, {} events after {}", batch.events, batch.events_before),
+        other => format!("{other:?}"),
     }
 }

@@ -1,31 +1,13 @@
-//! The client of the UDP trace server on bad networks: whatever is lost, doubled, reordered, cut or spoilt, what it gives out is what was
-//! sent, in order, and what is missing is told, to the event.
-#![forbid(unsafe_code)]
-#![expect(unreachable_pub, reason = "modules of a test are no crate")]
+//! Whatever is lost, doubled, reordered, cut or spoilt: what the client gives out is what was sent, in order, and what is missing is told.
 
-#[path = "udp/books.rs"]
-mod books;
-#[path = "udp/link.rs"]
-mod link;
-#[path = "udp/server.rs"]
-mod server;
-#[path = "udp/trace.rs"]
-mod trace;
-#[path = "udp/world.rs"]
-mod world;
-
-use books::{BatchBooks, check_stock};
-use link::{Random, Weather};
-use server::Plan;
+use crate::books::{BatchBooks, check_stock};
+use crate::link::{Random, Weather};
+use crate::server::Plan;
+use crate::world::World;
 use std::time::Duration;
 use tracepoint_reader::udp::{Ending, Layout, Options, Report};
-use world::World;
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 2000, rate: 4, ends: true };
-const FAIR: [Weather; 2] =
-    [Weather { loss: 0, duplicates: 0, reordering: 0, truncation: 0, corruption: 0, pauses: 0, pause: Duration::ZERO };
-        2];
-
 /// How many seeds each campaign runs over.
 fn seeds() -> u64 {
     std::env::var("TRACEPOINT_UDP_SEEDS").map_or(100, |seeds| seeds.parse().expect("TRACEPOINT_UDP_SEEDS is a number"))
@@ -34,7 +16,7 @@ fn seeds() -> u64 {
 #[test]
 fn on_a_good_network_all_arrives_and_nothing_is_told_as_lost() {
     for trusted in [true, false] {
-        let mut world = World::new(1, Options::default(), Plan { trusted, ..PLAN }, FAIR);
+        let mut world = World::new(1, Options::default(), Plan { trusted, ..PLAN }, [Weather::GOOD; 2]);
         assert_eq!(world.run(), Ending::Ended);
         let books = BatchBooks::of(&world.server, &world.reports);
         assert_eq!((books.delivered, books.lost), (2000, 0));

@@ -1,0 +1,167 @@
+//! A CTF directory of what a client received, losses included.
+//!
+//! ```text
+//!   DIR/metadata                  as it came
+//!   DIR/stream_CLASS_INSTANCE     the packets of one stream, as they came
+//!   DIR/account/account.json      the server's, with what did not arrive; if the trace ended and the account came
+//! ```
+//!
+//! What is missing shows as it does in every trace: a jump of `events_before` and of `packet_seq_num` between two packets. Where the
+//! end of a stream is missing, and the account tells of it, an empty packet stands for it.
+
+mod error;
+mod stream;
+
+use super::events::BatchDecoder;
+use super::report::EventBatch;
+use crate::account::{ACCOUNT_PATH, Account};
+use crate::loss::Damage;
+pub use error::DirectoryError;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use stream::StreamFile;
+
+/// How many streams are written at most.
+const STREAMS: usize = 10_000;
+/// How many of their files are open at most.
+const OPEN: usize = 64;
+
+/// A CTF directory that is being written.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    metadata: Option<File>,
+    decoder: BatchDecoder,
+    /// By class and instance.
+    streams: BTreeMap<(u32, u64), StreamFile>,
+    /// How many of their files are open.
+    open: usize,
+}
+
+impl Directory {
+    /// Makes the directory, or takes an empty one.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError::NotEmpty`] if there is something in it, [`DirectoryError::Write`] if it cannot be made.
+    pub fn create(path: &Path) -> Result<Self, DirectoryError> {
+        fs::create_dir_all(path).map_err(DirectoryError::write(path))?;
+        if let Some(entry) = fs::read_dir(path).map_err(DirectoryError::write(path))?.next() {
+            let found = entry.map_err(DirectoryError::write(path))?.file_name().to_string_lossy().into_owned();
+            return Err(DirectoryError::NotEmpty { path: path.to_owned(), found });
+        }
+        let (path, decoder) = (path.to_owned(), BatchDecoder::default());
+        Ok(Self { path, metadata: None, decoder, streams: BTreeMap::new(), open: 0 })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends to the metadata.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError::Write`] if it cannot be written.
+    pub fn grow(&mut self, metadata: &[u8]) -> Result<(), DirectoryError> {
+        let path = self.path.join("metadata");
+        let file = match &mut self.metadata {
+            Some(file) => file,
+            none => none.insert(File::create_new(&path).map_err(DirectoryError::write(&path))?),
+        };
+        file.write_all(metadata).map_err(DirectoryError::write(&path))?;
+        self.decoder.grow(metadata);
+        Ok(())
+    }
+
+    /// Appends the packets of a batch to the files of their streams. How many events were in them; a packet that cannot be decoded, or
+    /// contradicts the one before it, is told to `damaged` and left out.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError::Write`] if they cannot be written, [`DirectoryError::Metadata`] if the metadata is not well formed.
+    pub fn batch(&mut self, batch: &EventBatch, mut damaged: impl FnMut(&Damage)) -> Result<u64, DirectoryError> {
+        let mut written = 0;
+        let uuid = self.decoder.metadata()?.uuid();
+        for packet in self.decoder.packets(batch)? {
+            let mut packet = match packet {
+                Ok(packet) => packet,
+                Err(damage) => {
+                    damaged(&damage);
+                    continue;
+                }
+            };
+            let (header, bytes) = (packet.header, packet.bytes);
+            let known = self.streams.len();
+            let id = (header.class, header.instance);
+            let refuse = |reason: &str| Damage { file: self.path.clone(), offset: 0, reason: reason.to_owned() };
+            let mut last = header.begin;
+            let counted = packet.events.try_fold(0, |count, event| {
+                last = event?.cycles;
+                Ok(count + 1)
+            });
+            let events = match counted {
+                Ok(events) if Some(header.uuid) == uuid && last <= header.end => events,
+                Ok(_) => {
+                    damaged(&refuse("a packet is not of this trace, or ends before its last event"));
+                    continue;
+                }
+                Err(damage) => {
+                    damaged(&damage);
+                    continue;
+                }
+            };
+            if known >= STREAMS && !self.streams.contains_key(&id) {
+                damaged(&refuse("there are too many streams"));
+                continue;
+            }
+            let stream = self.streams.entry(id).or_insert_with(|| StreamFile::new(id));
+            if !stream.fits(&header) {
+                damaged(&refuse("a packet contradicts the one before it"));
+                continue;
+            }
+            self.open += usize::from(!stream.is_open());
+            stream.append(&self.path, &header, bytes, events)?;
+            written += events;
+            if self.open >= OPEN {
+                self.streams.values_mut().for_each(StreamFile::close_file);
+                self.open = 0;
+            }
+        }
+        Ok(written)
+    }
+
+    /// Ends the streams; and writes the account, if there is one, with what did not arrive.
+    ///
+    /// # Errors
+    ///
+    /// [`DirectoryError::Write`] if something cannot be written, [`DirectoryError::Metadata`] if the account is not well formed.
+    pub fn finish(mut self, account: Option<&[u8]>) -> Result<(), DirectoryError> {
+        let Some(account) = account else { return Ok(()) };
+        let mut account = Account::parse(account)?;
+        for channel in &mut account.channels {
+            for line in &mut channel.streams {
+                let id = u32::try_from(channel.id).ok().map(|class| (class, line.instance));
+                let stream = id.and_then(|id| self.streams.get_mut(&id));
+                line.file.clear();
+                (line.packets, line.written) = (0, 0);
+                if let Some(stream) = stream {
+                    stream.end(&self.path, line.recorded, line.discarded)?;
+                    stream.account(line);
+                }
+                line.sink = line.recorded.saturating_sub(line.written).saturating_sub(line.overwritten);
+            }
+        }
+        let path = self.path.join(ACCOUNT_PATH);
+        let growing = path.with_extension("json.new");
+        let write = || {
+            fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
+            fs::write(&growing, account.to_json())?;
+            fs::rename(&growing, &path)
+        };
+        write().map_err(DirectoryError::write(&path))
+    }
+}

@@ -1,0 +1,110 @@
+//! The file of one stream.
+
+use super::DirectoryError;
+use crate::account::StreamAccount;
+use crate::udp::wire::PacketHeader;
+use crate::udp::wire::packet::HEADER;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+#[derive(Debug)]
+pub(super) struct StreamFile {
+    name: String,
+    file: Option<File>,
+    packets: u64,
+    written: u64,
+    /// The header of the last packet, and how many events the stream had up to its end.
+    last: Option<(PacketHeader, u64)>,
+}
+
+impl StreamFile {
+    pub(super) fn new((class, instance): (u32, u64)) -> Self {
+        Self { name: format!("stream_{class}_{instance}"), file: None, packets: 0, written: 0, last: None }
+    }
+
+    /// Whether a packet can stand behind the ones that are there.
+    pub(super) fn fits(&self, header: &PacketHeader) -> bool {
+        header.begin <= header.end
+            && self.last.is_none_or(|(last, events)| {
+                header.number > last.number
+                    && header.begin >= last.end
+                    && header.discarded >= last.discarded
+                    && header.events_before >= events
+            })
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Closes the file until the next packet comes: a trace may have more streams than a process may have open files.
+    pub(super) fn close_file(&mut self) {
+        self.file = None;
+    }
+
+    /// Appends a packet with so many events. Before a first one that others came before, an empty one stands for these.
+    pub(super) fn append(
+        &mut self,
+        directory: &Path,
+        header: &PacketHeader,
+        bytes: &[u8],
+        events: u64,
+    ) -> Result<(), DirectoryError> {
+        if self.last.is_none() && header.number > 0 && header.events_before > 0 {
+            let nothing =
+                PacketHeader { end: header.begin, size: HEADER, number: 0, discarded: 0, events_before: 0, ..*header };
+            self.write(directory, &nothing, &nothing.encode(), 0)?;
+        }
+        self.write(directory, header, bytes, events)
+    }
+
+    fn write(
+        &mut self,
+        directory: &Path,
+        header: &PacketHeader,
+        bytes: &[u8],
+        events: u64,
+    ) -> Result<(), DirectoryError> {
+        let path = directory.join(&self.name);
+        let open = || match self.packets {
+            0 => File::create_new(&path),
+            _ => File::options().append(true).open(&path),
+        };
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(open().map_err(DirectoryError::write(&path))?),
+        };
+        file.write_all(bytes).map_err(DirectoryError::write(&path))?;
+        self.packets += 1;
+        self.written += events;
+        self.last = Some((*header, header.events_before.saturating_add(events)));
+        Ok(())
+    }
+
+    /// Writes an empty packet for what is missing at the end of a stream that has had so many events, and discarded so many.
+    pub(super) fn end(&mut self, directory: &Path, recorded: u64, discarded: u64) -> Result<(), DirectoryError> {
+        let Some((last, events)) = self.last else { return Ok(()) };
+        if (recorded, discarded) == (events, last.discarded) {
+            return Ok(());
+        }
+        // The number leaves out one where packets were lost, which the server does not tell the number of.
+        let number = last.number + if recorded > events { 2 } else { 1 };
+        let header = PacketHeader {
+            begin: last.end,
+            end: last.end,
+            size: HEADER,
+            number,
+            discarded: discarded.max(last.discarded),
+            events_before: recorded.max(events),
+            ..last
+        };
+        self.write(directory, &header, &header.encode(), 0)
+    }
+
+    pub(super) fn account(&self, line: &mut StreamAccount) {
+        line.file.clone_from(&self.name);
+        line.packets = self.packets;
+        line.written = self.written;
+    }
+}
