@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # All tests, as CI runs them. `--long` adds the campaigns: a million probe changes, ten thousand kills, threads and processes, a
-# thousand snapshots, two thousand programs, every cell of the matrix, mutated models, ten minutes of fuzzing for each decoder.
+# thousand snapshots, two thousand programs, every cell of the matrix, ten
+# thousand bad networks, mutated models, ten minutes of fuzzing for each decoder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +11,7 @@ case "${1-}" in
     --long)
         long=--long
         export TRACEPOINT_ROUNDS=500000 TRACEPOINT_THREADS=10000 TRACEPOINT_PROCESSES=10000 TRACEPOINT_SNAPSHOTS=1000
-        export TRACEPOINT_PROGRAMS=2000 DATATRACE_KILLS=5000
+        export TRACEPOINT_PROGRAMS=2000 DATATRACE_KILLS=5000 TRACEPOINT_UDP_SEEDS=10000
         ;;
     *) echo "usage: scripts/test.sh [--long]" >&2; exit 2 ;;
 esac

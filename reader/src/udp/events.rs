@@ -76,7 +76,7 @@ impl BatchDecoder {
     pub fn events(
         &mut self,
         batch: &EventBatch,
-        mut each: impl FnMut(&Event),
+        mut each: impl FnMut(Event),
         mut damaged: impl FnMut(&Damage),
     ) -> Result<u64, ReadError> {
         let mut count = 0;
@@ -92,7 +92,7 @@ impl BatchDecoder {
                 match event {
                     Ok(event) => {
                         count += 1;
-                        each(&event);
+                        each(event);
                     }
                     Err(damage) => damaged(&damage),
                 }

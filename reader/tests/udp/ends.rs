@@ -6,7 +6,7 @@ use crate::server::Plan;
 use crate::world::World;
 use std::num::NonZeroU64;
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{Mark, MarkKind, StockPacket};
+use tracepoint_reader::udp::wire::{Batch, End, Mark, MarkKind, StockPacket, ToServer, Welcome};
 use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false };
@@ -23,7 +23,12 @@ fn alone(mut client: Client, mut answer: impl FnMut(&[u8], Duration) -> Option<V
             return (ending, reports);
         }
         assert!(now < Duration::from_secs(300), "it hangs: {client:?}");
-        client.wake(now);
+        let mut wakes = 0;
+        while client.deadline().is_some_and(|deadline| deadline <= now) {
+            client.wake(now);
+            wakes += 1;
+            assert!(wakes < 5, "it spins: {client:?}");
+        }
         while let Some(datagram) = client.outgoing() {
             if let Some(answer) = answer(&datagram, now) {
                 client.receive(&answer, now);
@@ -144,6 +149,34 @@ fn an_idle_session_in_the_stock_layout_is_ended() {
     assert_eq!(world.run(), Ending::Ended);
     assert_eq!(world.client.counts().events, 10);
     assert!(world.now < Duration::from_secs(4));
+}
+
+#[test]
+fn what_comes_behind_the_end_is_not_waited_for() {
+    let mut seq = 10;
+    let (ending, reports) = alone(client(Options::default()), |said, now| {
+        seq += 1;
+        let end = End { batches: 2, events: 7, ..End::default() };
+        let late = Batch { events_before: 3, events: 4, number: 1, packets: &[] };
+        match ToServer::decode(said).unwrap() {
+            ToServer::Start => Some(Mark { offer: Some(1), ..Mark::new(MarkKind::SessionBegin) }.encode(seq).to_vec()),
+            ToServer::Accept(_) => {
+                let welcome = Welcome { first: false, mtu: 1400, patience_ms: 5000, uuid: [7; 16], earlier: 0 };
+                Some(welcome.encode(seq, 1).to_vec())
+            }
+            ToServer::Ack(_) if now < Duration::from_millis(10) => Some(end.encode(seq, 1).to_vec()),
+            // One batch is missing for good, and the one behind it comes again and again.
+            ToServer::Ack(_) => {
+                let mut out = Vec::new();
+                late.encode(seq, 1, &mut out);
+                Some(out)
+            }
+            _ => None,
+        }
+    });
+    assert_eq!(ending, Ending::Ended);
+    assert!(reports.contains(&Report::Lost(Lost::Events(3))), "{reports:?}");
+    assert!(reports.iter().any(|report| matches!(report, Report::Batch(batch) if batch.events == 4)), "{reports:?}");
 }
 
 #[test]

@@ -238,6 +238,10 @@ impl BatchSession {
     fn finish(&mut self, desk: &mut Desk, now: Duration) -> bool {
         let Some((end, since)) = self.end else { return false };
         let over = now >= since + LINGER.max(desk.options.patience * 2);
+        if over && !self.told {
+            // What came behind END does not make it wait.
+            self.settle(desk);
+        }
         let whole = self.account.length() >= end.account;
         if !self.told && self.order.is_empty() && !self.lacks_tail() && (whole || over) {
             self.told = true;

@@ -1,0 +1,160 @@
+//! A client of the UDP trace server, and any server: messages that are well formed and say anything, datagrams that are not, and time that
+//! passes in between. What the client tells is in order and adds up; it never spins, and what it gives out can be looked at.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::time::Duration;
+use tracepoint_reader::udp::wire::{
+    Batch, Challenge, End, Losses, Mark, MarkKind, Ping, StockPacket, Text, TextKind, Welcome,
+};
+use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};
+
+/// What is left of the input.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*first))
+    }
+
+    /// A byte tells how many, in steps of 8.
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.byte()?) * 8;
+        let (first, rest) = self.0.split_at(length.min(self.0.len()));
+        self.0 = rest;
+        Some(first)
+    }
+}
+
+/// The next datagram of the server's.
+fn datagram(input: &mut Input<'_>, kind: u8, seq: u32) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    match kind {
+        0 => out.extend_from_slice(input.bytes()?),
+        1 => {
+            let byte = input.byte()?;
+            let kinds = [MarkKind::TraceBegin, MarkKind::TraceEnd, MarkKind::SessionBegin, MarkKind::SessionEnd];
+            let offer = (byte & 4 != 0).then_some(u16::from(byte));
+            out.extend_from_slice(&Mark { kind: kinds[usize::from(byte & 3)], offer }.encode(seq));
+        }
+        2 => StockPacket { time_ns: input.number()?.into(), content: input.bytes()? }.encode(seq, &mut out).ok()?,
+        3 => out.extend_from_slice(&Challenge { token: [input.byte()?; 16] }.encode(seq)),
+        4 => {
+            let session = input.byte()?.into();
+            let welcome =
+                Welcome { first: true, mtu: 1400, patience_ms: 5000, uuid: [7; 16], earlier: input.number()?.into() };
+            out.extend_from_slice(&welcome.encode(seq, session));
+        }
+        5 => {
+            let (session, word, total) = (input.byte()?.into(), input.number()?, input.number()?);
+            let kind = if word & 1 == 0 { TextKind::Metadata } else { TextKind::Account };
+            let offset = (word >> 1) % (1 << 16);
+            Text { kind, offset, total, bytes: input.bytes()? }.encode(seq, session, &mut out);
+        }
+        6 => {
+            let (session, before, events) = (input.byte()?.into(), input.number()?, input.byte()?.into());
+            let (number, packets) = (input.number()?, input.bytes()?);
+            Batch { events_before: before.into(), events, number, packets }.encode(seq, session, &mut out);
+        }
+        7 => {
+            let session = input.byte()?.into();
+            let ping = Ping { events: u64::from(input.number()?) << 8, batches: input.number()? };
+            out.extend_from_slice(&ping.encode(seq, session));
+        }
+        _ => {
+            let session = input.byte()?.into();
+            let end = End {
+                trace: true,
+                batches: input.number()?,
+                events: input.number()?.into(),
+                stock: input.byte()?.into(),
+                metadata: 0,
+                account: input.number()?,
+                lost: Losses { limit: u64::MAX, rate: input.byte()?.into(), ..Losses::default() },
+            };
+            out.extend_from_slice(&end.encode(seq, session));
+        }
+    }
+    Some(out)
+}
+
+/// What was told so far.
+#[derive(Default)]
+struct Told {
+    decoder: BatchDecoder,
+    metadata: usize,
+    /// Where in the session the next event is.
+    position: u64,
+    /// The number that the next message in the stock layout has at least.
+    seq: Option<u32>,
+}
+
+impl Told {
+    fn take(&mut self, report: Report) {
+        match report {
+            Report::SessionBegin(Layout::Batch(_)) => self.position = 0,
+            Report::Metadata(text) => {
+                self.metadata += text.len();
+                assert!(self.metadata <= 64 << 20);
+                self.decoder.grow(&text);
+            }
+            Report::Batch(batch) => {
+                assert_eq!(batch.events_before, self.position, "what came and what was lost add up");
+                self.position += u64::from(batch.events);
+                let _ = self.decoder.events(&batch, |event| drop(event), |damage| assert!(!damage.reason.is_empty()));
+            }
+            Report::Lost(Lost::Events(count)) => self.position = self.position.saturating_add(count),
+            Report::Event(event) => {
+                let after = self.seq.is_none_or(|next| event.seq.wrapping_sub(next).cast_signed() >= 0);
+                assert!(after, "events come in their order");
+                self.seq = Some(event.seq.wrapping_add(1));
+            }
+            _ => {}
+        }
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input(bytes);
+    let Some(flags) = input.byte() else { return };
+    let options = Options {
+        stock: flags & 1 != 0,
+        events_limit: std::num::NonZeroU64::new(u64::from(flags >> 1)),
+        held: 16,
+        ..Options::default()
+    };
+    let (mut client, mut now, mut told) = (Client::new(options, Duration::ZERO), Duration::ZERO, Told::default());
+    while let Some(kind) = input.byte() {
+        match kind % 16 {
+            kind @ 0..9 => {
+                let Some(seq) = input.number() else { break };
+                let Some(datagram) = datagram(&mut input, kind, seq) else { break };
+                client.receive(&datagram, now);
+            }
+            9 => client.refused(now),
+            10 => client.stop(),
+            _ => now += Duration::from_millis(input.byte().unwrap_or(1).into()),
+        }
+        let mut wakes = 0;
+        while client.deadline().is_some_and(|deadline| deadline <= now) {
+            client.wake(now);
+            wakes += 1;
+            assert!(wakes < 16, "it spins");
+        }
+        while let Some(datagram) = client.outgoing() {
+            assert!(!datagram.is_empty() && datagram.len() <= 64);
+        }
+        while let Some(report) = client.report() {
+            told.take(report);
+        }
+    }
+});
