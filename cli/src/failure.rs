@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use thiserror::Error;
 use tracepoint_control::ControlError;
 use tracepoint_reader::convert::ConvertError;
+use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
 use tracepoint_sinks::SinkError;
 
@@ -27,6 +28,8 @@ pub(crate) enum Outcome {
     Well,
     /// It found the trace wanting, and has said so.
     Wanting,
+    /// Not all that was sent came, or that is not known; it has said so.
+    Lossy,
 }
 
 /// A verb could not do what it was asked to.
@@ -53,6 +56,15 @@ pub(crate) enum Failure {
     /// It cannot be served.
     #[error(transparent)]
     Serve(#[from] SinkError),
+    /// What is received cannot be written down.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// There is no server that can be read from.
+    #[error("{0}")]
+    NoServer(String),
+    /// The system does not let us know of signals.
+    #[error("cannot wait for signals: {0}")]
+    Signal(io::Error),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
@@ -65,11 +77,12 @@ pub(crate) fn exit_code(outcome: Result<Outcome, Failure>) -> ExitCode {
     match outcome {
         Ok(Outcome::Well) => ExitCode::SUCCESS,
         Ok(Outcome::Wanting) => ExitCode::from(1),
+        Ok(Outcome::Lossy) => ExitCode::from(4),
         // Whoever read the output has seen enough, as `head` does.
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             say_error(&failure.to_string());
-            ExitCode::from(3)
+            ExitCode::from(if matches!(failure, Failure::NoServer(_)) { 5 } else { 3 })
         }
     }
 }

@@ -14,6 +14,7 @@ mod man;
 mod output;
 mod progress;
 mod quantity;
+mod read;
 mod record;
 mod recover;
 mod serve;
@@ -62,6 +63,7 @@ enum Verb {
     Completions(completions::Completions),
     Man(man::Man),
     Serve(serve::Serve),
+    Read(read::Read),
 }
 
 fn main() -> ExitCode {
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Verb::Completions(completions) => completions.run(),
         Verb::Man(man) => man.run(),
         Verb::Serve(serve) => serve.run(),
+        Verb::Read(read) => read.run(),
     };
     failure::exit_code(outcome)
 }

@@ -1,0 +1,65 @@
+//! Reports as a CTF directory.
+
+use super::{Out, complain};
+use crate::failure::Failure;
+use crate::output;
+use std::path::Path;
+use tracepoint_reader::udp::{self, Counts, Ending, Layout, Report};
+
+pub(super) struct Directory {
+    trace: udp::Directory,
+    account: Option<Vec<u8>>,
+    described: bool,
+}
+
+impl Directory {
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        Ok(Self { trace: udp::Directory::create(path)?, account: None, described: false })
+    }
+}
+
+impl Out for Directory {
+    fn take(&mut self, report: Report) -> Result<bool, Failure> {
+        let mut whole = true;
+        match report {
+            Report::SessionBegin(Layout::Stock) => {
+                return Err(Failure::NoServer(
+                    "the server sends events one by one, without what a CTF trace needs; read them without --output"
+                        .to_owned(),
+                ));
+            }
+            Report::Metadata(text) => {
+                self.trace.grow(&text)?;
+                self.described = true;
+            }
+            Report::Batch(batch) => {
+                let count = self.trace.batch(&batch, |damage| {
+                    complain(&damage.reason);
+                    whole = false;
+                })?;
+                whole &= count == u64::from(batch.events);
+            }
+            Report::Account(text) => self.account = Some(text),
+            _ => {}
+        }
+        Ok(whole)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _: Ending, _: &Counts) -> Result<(), Failure> {
+        if !self.described {
+            output::note(&format!(
+                "nothing came that a trace could be made of; {} is empty",
+                self.trace.path().display()
+            ));
+        } else if self.account.is_none() {
+            output::note(
+                "the trace goes on: what was lost at the end of this session is told here, and not in the directory",
+            );
+        }
+        Ok(self.trace.finish(self.account.as_deref())?)
+    }
+}

@@ -1,0 +1,126 @@
+//! Reports as lines, those of clients of old.
+
+use super::{Out, complain};
+use crate::failure::Failure;
+use crate::output;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::num::NonZeroU64;
+use tracepoint_reader::text;
+use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Lost, Report};
+
+pub(super) struct Lines {
+    out: BufWriter<StdoutLock<'static>>,
+    decoder: BatchDecoder,
+}
+
+impl Lines {
+    pub(super) fn new(limit: Option<NonZeroU64>) -> io::Result<Self> {
+        let mut out = output::raw();
+        if let Some(limit) = limit {
+            writeln!(out, "Client-server session is limited by {limit} events.")?;
+        }
+        Ok(Self { out, decoder: BatchDecoder::default() })
+    }
+
+    fn batch(&mut self, batch: &EventBatch) -> Result<bool, Failure> {
+        let mut whole = true;
+        let mut written = Ok(());
+        let mut content = Vec::new();
+        let out = &mut self.out;
+        let event = |event: tracepoint_reader::Event| {
+            content.clear();
+            text::write_event(&mut content, &event);
+            let line = event_line(out, i128::from(event.time_ns), &content);
+            if written.is_ok() {
+                written = line;
+            }
+        };
+        let count = self.decoder.events(batch, event, |damage| {
+            complain(&damage.reason);
+            whole = false;
+        })?;
+        written?;
+        Ok(whole && count == u64::from(batch.events))
+    }
+
+    fn lost(&mut self, lost: Lost) -> io::Result<()> {
+        let out = &mut self.out;
+        match lost {
+            Lost::Messages { first, count } => writeln!(out, "[lost: {count} messages, the first with number {first}]"),
+            Lost::Beginning => writeln!(out, "[lost: the beginning of the session]"),
+            Lost::Events(count) => writeln!(out, "[lost: {count} events]"),
+            Lost::BeforeOffer(count) => {
+                writeln!(out, "[lost: {count} events, sent one by one before the server knew this client]")
+            }
+            Lost::Unsent(losses) => {
+                let (limit, rate, large, failed) = (losses.limit, losses.rate, losses.too_large, losses.failed);
+                writeln!(
+                    out,
+                    "[lost by the server: {limit} events for want of room, {rate} by its rate, {large} too large, {failed} failed]"
+                )
+            }
+            _ => writeln!(out, "[lost: {lost:?}]"),
+        }
+    }
+}
+
+impl Out for Lines {
+    fn take(&mut self, report: Report) -> Result<bool, Failure> {
+        let out = &mut self.out;
+        match report {
+            Report::SessionBegin(_) => writeln!(out, "Receive session begins.")?,
+            Report::TraceBegin => writeln!(out, "Trace begins.")?,
+            Report::Metadata(text) => self.decoder.grow(&text),
+            Report::Event(event) => event_line(out, i128::from(event.time_ns), &event.content)?,
+            Report::Batch(batch) => return self.batch(&batch),
+            Report::Lost(lost) => self.lost(lost)?,
+            Report::StopSent => writeln!(out, "Send STOP command to the server.")?,
+            Report::TraceEnd => writeln!(out, "Trace ends.")?,
+            Report::SessionEnd => writeln!(out, "Receive session ends.")?,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+
+    fn finish(mut self: Box<Self>, _: Ending, _: &Counts) -> Result<(), Failure> {
+        self.flush()
+    }
+}
+
+/// `(SECONDS.MICROSECONDS): size=N, content=…`. Bytes that would speak to a terminal, or are no text, are shown as `\x1b`.
+fn event_line(out: &mut impl Write, time_ns: i128, content: &[u8]) -> io::Result<()> {
+    let microseconds = time_ns.div_euclid(1000);
+    let (seconds, fraction) = (microseconds.div_euclid(1_000_000), microseconds.rem_euclid(1_000_000));
+    write!(out, "({seconds}.{fraction:06}): size={}, content=", content.len())?;
+    for chunk in content.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() {
+                write!(out, "\\x{:02x}", u32::from(character))?;
+            } else {
+                write!(out, "{character}")?;
+            }
+        }
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}")?;
+        }
+    }
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_is_in_it() {
+        let mut out = Vec::new();
+        event_line(&mut out, 1_000_005_999, b"a\n\x1b[0m\xff\xc3\xa9").unwrap();
+        event_line(&mut out, -1, b"").unwrap();
+        let expected = "(1.000005): size=9, content=a\\x0a\\x1b[0m\\xffé\n(-1.999999): size=0, content=\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

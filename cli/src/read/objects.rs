@@ -1,0 +1,131 @@
+//! Reports as JSON objects, one per line.
+//!
+//! `{"type":"session_begin","layout":"batch","trace":UUID,"earlier":N}`; `trace_begin`, `stop_sent`, `trace_end`, `session_end` alone;
+//! events of batches as `tracectl view --json` has them; of the stock layout, `{"type":"event","seq":N,"time_ns":N,"content":…}`; losses
+//! `{"type":"loss","kind":…}` with their numbers; at last `{"type":"end","ending":…}` with all counts.
+
+use super::{Out, complain, ending};
+use crate::failure::Failure;
+use crate::output;
+use serde_json::{Value, json};
+use std::io::{BufWriter, StdoutLock, Write};
+use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Layout, Lost, Report};
+use tracepoint_reader::{Item, account::uuid_text};
+
+pub(super) struct Objects {
+    out: BufWriter<StdoutLock<'static>>,
+    decoder: BatchDecoder,
+}
+
+impl Objects {
+    pub(super) fn new() -> Self {
+        Self { out: output::raw(), decoder: BatchDecoder::default() }
+    }
+
+    fn write(&mut self, object: &Value) -> Result<bool, Failure> {
+        writeln!(self.out, "{object}")?;
+        Ok(true)
+    }
+
+    fn batch(&mut self, batch: &EventBatch) -> Result<bool, Failure> {
+        let mut whole = true;
+        let mut written = Ok(());
+        let out = &mut self.out;
+        let event = |event| {
+            let line = tracepoint_reader::json::write_item(out, &Item::Event(event));
+            if written.is_ok() {
+                written = line;
+            }
+        };
+        let count = self.decoder.events(batch, event, |damage| {
+            complain(&damage.reason);
+            whole = false;
+        })?;
+        written?;
+        Ok(whole && count == u64::from(batch.events))
+    }
+}
+
+impl Out for Objects {
+    fn take(&mut self, report: Report) -> Result<bool, Failure> {
+        let alone = |name: &str| json!({ "type": name });
+        let object = match report {
+            Report::SessionBegin(Layout::Stock) => json!({ "type": "session_begin", "layout": "stock" }),
+            Report::SessionBegin(Layout::Batch(welcome)) => json!({
+                "type": "session_begin",
+                "layout": "batch",
+                "trace": uuid_text(welcome.uuid),
+                "earlier": welcome.earlier,
+            }),
+            Report::Metadata(text) => {
+                self.decoder.grow(&text);
+                return Ok(true);
+            }
+            Report::Batch(batch) => return self.batch(&batch),
+            Report::Event(event) => {
+                let content = content(&event.content);
+                json!({ "type": "event", "seq": event.seq, "time_ns": event.time_ns, "content": content })
+            }
+            Report::Lost(lost) => loss(lost),
+            Report::TraceBegin => alone("trace_begin"),
+            Report::StopSent => alone("stop_sent"),
+            Report::TraceEnd => alone("trace_end"),
+            Report::SessionEnd => alone("session_end"),
+            _ => return Ok(true),
+        };
+        self.write(&object)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+
+    fn finish(mut self: Box<Self>, ending: Ending, counts: &Counts) -> Result<(), Failure> {
+        self.write(&json!({
+            "type": "end",
+            "ending": ending::name(ending),
+            "datagrams": counts.datagrams,
+            "bytes": counts.bytes,
+            "events": counts.events,
+            "lost_events": counts.lost_events,
+            "lost_messages": counts.lost_messages,
+            "unsent_events": counts.unsent_events,
+            "late_messages": counts.late_messages,
+            "late_events": counts.late_events,
+            "duplicates": counts.duplicates,
+            "reordered": counts.reordered,
+            "malformed": counts.malformed,
+            "corrupted": counts.corrupted,
+            "foreign": counts.foreign,
+        }))?;
+        self.flush()
+    }
+}
+
+/// Text is text; what is not is its bytes in base 16, as `tracectl view --json` has it.
+fn content(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => json!({ "$bytes": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat() }),
+    }
+}
+
+fn loss(lost: Lost) -> Value {
+    match lost {
+        Lost::Messages { first, count } => {
+            json!({ "type": "loss", "kind": "messages", "first": first, "messages": count })
+        }
+        Lost::Events(count) => json!({ "type": "loss", "kind": "events", "events": count }),
+        Lost::BeforeOffer(count) => json!({ "type": "loss", "kind": "before_offer", "events": count }),
+        Lost::Unsent(losses) => json!({
+            "type": "loss",
+            "kind": "unsent",
+            "events": losses.total(),
+            "limit": losses.limit,
+            "rate": losses.rate,
+            "too_large": losses.too_large,
+            "failed": losses.failed,
+        }),
+        _ => json!({ "type": "loss", "kind": "beginning" }),
+    }
+}
