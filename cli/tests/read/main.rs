@@ -5,6 +5,7 @@
 #[path = "../../../reader/tests/udp/link.rs"]
 mod link;
 mod misuse;
+mod real;
 #[path = "../../../reader/tests/udp/server.rs"]
 mod server;
 mod serving;

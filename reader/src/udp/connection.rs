@@ -9,10 +9,15 @@ use std::time::{Duration, Instant};
 
 /// How much the system is asked to keep for us, in bytes. It may allow less.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// What the system counts for a datagram besides its bytes.
-const DATAGRAM_COST: usize = 1024;
+/// What the system needs for a datagram besides its bytes, in the same piece of memory and beside it.
+const DATAGRAM_COST: usize = 512;
 /// How many datagrams are taken in one go.
 const AT_ONCE: usize = 256;
+
+/// What the system counts for a datagram of this size: pieces of memory come in powers of two.
+fn cost(mtu: u16) -> usize {
+    (usize::from(mtu) + DATAGRAM_COST).next_power_of_two() + DATAGRAM_COST
+}
 
 /// A session with a server.
 #[derive(Debug)]
@@ -38,8 +43,8 @@ impl Connection {
         socket.set_nonblocking(true)?;
         // Whatever it allows will do.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
-        let kept = sockopt::socket_recv_buffer_size(&socket)? / (usize::from(options.mtu) + DATAGRAM_COST);
-        let kept = u16::try_from(kept.max(8)).unwrap_or(u16::MAX);
+        let kept = sockopt::socket_recv_buffer_size(&socket)? / cost(options.mtu);
+        let kept = u16::try_from(kept.max(4)).unwrap_or(u16::MAX);
         options.window = if options.window == 0 { kept } else { options.window.min(kept) };
         let buffer = vec![0; 1 << 16];
         Ok(Self { socket, client: Client::new(options, Duration::ZERO), began: Instant::now(), buffer })

@@ -25,6 +25,8 @@ use stream::StreamFile;
 
 /// How many streams are written at most.
 const STREAMS: usize = 10_000;
+/// The reason of losses between the server and us.
+const ON_THE_WAY: &str = "udp_network";
 /// How many of their files are open at most.
 const OPEN: usize = 64;
 
@@ -152,7 +154,11 @@ impl Directory {
                     stream.end(&self.path, line.recorded, line.discarded)?;
                     stream.account(line);
                 }
+                let known = line.sink_lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
                 line.sink = line.recorded.saturating_sub(line.written).saturating_sub(line.overwritten);
+                if line.sink > known {
+                    line.sink_lost.insert(ON_THE_WAY.to_owned(), line.sink - known);
+                }
             }
         }
         let path = self.path.join(ACCOUNT_PATH);

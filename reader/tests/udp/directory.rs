@@ -6,6 +6,7 @@ use crate::server::Plan;
 use crate::{trace, world::World};
 use std::path::Path;
 use std::process::Command;
+use tracepoint_reader::account::Account;
 use tracepoint_reader::udp::{Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report};
 use tracepoint_reader::{Item, LossKind, Trace, Value, verify};
 
@@ -74,6 +75,10 @@ fn the_trace_has_what_arrived_tells_what_did_not_and_balances() {
         assert_eq!(numbers.len() as u64, counts.events);
         // Those that were sent in the stock layout are in no stream.
         assert_eq!(missing, counts.lost_events - stock.unwrap_or(0), "seed {seed}: {back:?}");
+        let account = Account::open(&path).unwrap();
+        let lines = account.channels.iter().flat_map(|channel| &channel.streams);
+        let network: u64 = lines.filter_map(|line| line.sink_lost.get("udp_network")).sum();
+        assert_eq!(network, missing);
         let report = verify(&path).unwrap();
         assert!(report.passed(), "seed {seed}: {:?}", report.failures().collect::<Vec<_>>());
     }

@@ -224,8 +224,22 @@ impl Desk {
             let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(nonce) };
             batches.say(&mark.encode(context.number(MARK_SIZE)));
         } else {
-            self.close(now);
-            self.open_stock(from, now);
+            self.restart(from, now);
+        }
+    }
+
+    /// A client in the stock layout begins anew, perhaps because it has seen nothing yet: should it take the offer, what it was sent so
+    /// far is part of what came before.
+    fn restart(&mut self, from: SocketAddr, now: Instant) {
+        let before = match &self.session {
+            Some(Session::Stock(stock)) => (stock.sent, stock.first),
+            _ => (0, false),
+        };
+        self.close(now);
+        self.open_stock(from, now);
+        if let Some(Session::Stock(stock)) = &mut self.session {
+            (stock.sent, stock.first) = before;
+            self.earlier -= stock.sent;
         }
     }
 

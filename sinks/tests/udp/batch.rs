@@ -231,6 +231,30 @@ fn the_stock_layout_is_left_late() {
 }
 
 #[test]
+fn events_that_were_sent_to_a_client_that_began_anew_are_told_to_it() {
+    let mut served = Served::start(options());
+    served.numbers(0, 0..3);
+    let mut client = BatchClient::new(served.address());
+    client.say(ToServer::Start);
+    served.until(|stats| stats.messages == 5);
+    // It may have seen nothing of them.
+    client.say(ToServer::Start);
+    client.offer();
+    for _ in 0..4 {
+        client.next(|_| ());
+    }
+    let nonce = client.offer();
+    client.say(ToServer::Accept(Accept { nonce, ..usual() }));
+    client.until(|kept| !kept.metadata.is_empty());
+    let welcome = client.kept.welcome.expect("the first message");
+    assert_eq!((welcome.first, welcome.earlier), (true, 0));
+    served.numbers(0, 3..5);
+    served.server.end(None);
+    let end = client.rest();
+    assert_eq!((end.stock, end.events), (3, 2));
+}
+
+#[test]
 fn memory_is_bounded_and_every_event_accounted_for() {
     for drops in [DropPolicy::Oldest, DropPolicy::Newest] {
         let mut served = Served::start(options().limit(64 << 10).drops(drops));
