@@ -74,6 +74,8 @@ impl Out for Lines {
             Report::Event(event) => event_line(out, i128::from(event.time_ns), &event.content)?,
             Report::Batch(batch) => return self.batch(&batch),
             Report::Lost(lost) => self.lost(lost)?,
+            Report::Late(0) => {}
+            Report::Late(count) => writeln!(out, "[late: {count} events, told as lost above]")?,
             Report::StopSent => writeln!(out, "Send STOP command to the server.")?,
             Report::TraceEnd => writeln!(out, "Trace ends.")?,
             Report::SessionEnd => writeln!(out, "Receive session ends.")?,

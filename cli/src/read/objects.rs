@@ -2,7 +2,7 @@
 //!
 //! `{"type":"session_begin","layout":"batch","trace":UUID,"earlier":N}`; `trace_begin`, `stop_sent`, `trace_end`, `session_end` alone;
 //! events of batches as `tracectl view --json` has them; of the stock layout, `{"type":"event","seq":N,"time_ns":N,"content":…}`; losses
-//! `{"type":"loss","kind":…}` with their numbers; at last `{"type":"end","ending":…}` with all counts.
+//! `{"type":"loss","kind":…}` with their numbers, `{"type":"late","events":N}` for what was told as lost and came after all; at last `{"type":"end","ending":…}` with all counts.
 
 use super::{Out, complain, ending};
 use crate::failure::Failure;
@@ -67,6 +67,7 @@ impl Out for Objects {
                 json!({ "type": "event", "seq": event.seq, "time_ns": event.time_ns, "content": content })
             }
             Report::Lost(lost) => loss(lost),
+            Report::Late(events) => json!({ "type": "late", "events": events }),
             Report::TraceBegin => alone("trace_begin"),
             Report::StopSent => alone("stop_sent"),
             Report::TraceEnd => alone("trace_end"),

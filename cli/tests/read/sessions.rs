@@ -149,3 +149,21 @@ fn who_has_seen_enough_ends_the_session() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     server.wait();
 }
+
+#[test]
+fn a_server_that_dies_is_told() {
+    let server = Serving::start(9, Plan { ends: false, ..PLAN }, GOOD);
+    let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("content=") {
+        line.clear();
+        assert!(out.read_line(&mut line).unwrap() > 0, "the end came before an event");
+    }
+    server.end();
+    out.read_to_string(&mut line).unwrap();
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(err.contains("the server has gone: what was lost at the end is not known"), "{err}");
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+}

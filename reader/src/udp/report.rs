@@ -27,6 +27,8 @@ pub enum Report {
     Batch(EventBatch),
     /// Something is missing here.
     Lost(Lost),
+    /// A message came that was told as missing before; so many events are in it. They are not given out: their place is behind us.
+    Late(u64),
     /// The server was asked to stop.
     StopSent,
     /// The trace's account.

@@ -199,4 +199,5 @@ fn a_message_that_was_told_as_missing_is_late_and_not_given_out() {
     let counts = client.counts();
     assert_eq!((counts.events, counts.lost_messages, counts.late_messages, counts.duplicates), (2, 1, 1, 1));
     assert!(reports.contains(&Report::Lost(Lost::Messages { first: 8, count: 1 })));
+    assert_eq!(reports.last(), Some(&Report::Late(1)), "told where it came, once");
 }

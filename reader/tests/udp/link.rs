@@ -1,6 +1,6 @@
 //! A network that loses, doubles, reorders, cuts, spoils and holds up what it carries: the same way for the same seed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Numbers that look random, the same ones for a seed.
@@ -66,13 +66,6 @@ impl Weather {
     }
 }
 
-#[derive(Debug)]
-struct Travelling {
-    bytes: Vec<u8>,
-    /// After which datagram it is delivered.
-    after: u64,
-}
-
 /// What a link did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
@@ -89,7 +82,8 @@ pub struct Link {
     random: Random,
     weather: Weather,
     count: u64,
-    travelling: Vec<Travelling>,
+    /// By the number of the datagram after which it is delivered, and by its own.
+    travelling: BTreeMap<(u64, u64), Vec<u8>>,
     arrived: VecDeque<Vec<u8>>,
     last: Duration,
     paused_until: Duration,
@@ -105,7 +99,7 @@ impl Link {
             random: Random::new(seed),
             weather,
             count: 0,
-            travelling: Vec::new(),
+            travelling: BTreeMap::new(),
             arrived: VecDeque::new(),
             last: Duration::ZERO,
             paused_until: Duration::ZERO,
@@ -127,7 +121,7 @@ impl Link {
         }
         let copies = if self.random.chance(weather.duplicates) { 2 } else { 1 };
         self.done.duplicated += copies - 1;
-        for _ in 0..copies {
+        for copy in 0..copies {
             let mut bytes = bytes.to_vec();
             if self.random.chance(weather.truncation) {
                 bytes.truncate(self.random.below(bytes.len() as u64) as usize);
@@ -141,16 +135,15 @@ impl Link {
                 self.done.corrupted += 1;
             }
             let after = self.count + self.random.below(weather.reordering + 1);
-            self.travelling.push(Travelling { bytes, after });
+            self.travelling.insert((after, 2 * self.count + copy), bytes);
         }
         self.settle();
     }
 
     fn settle(&mut self) {
-        let count = self.count;
-        let mut due: Vec<_> = self.travelling.extract_if(.., |one| one.after <= count).collect();
-        due.sort_by_key(|one| one.after);
-        self.arrived.extend(due.into_iter().map(|one| one.bytes));
+        while let Some(first) = self.travelling.first_entry().filter(|first| first.key().0 <= self.count) {
+            self.arrived.push_back(first.remove());
+        }
     }
 
     /// What has arrived.
@@ -159,8 +152,7 @@ impl Link {
             return None;
         }
         if self.arrived.is_empty() && now >= self.last + FLUSH {
-            self.travelling.sort_by_key(|one| one.after);
-            self.arrived.extend(self.travelling.drain(..).map(|one| one.bytes));
+            self.arrived.extend(std::mem::take(&mut self.travelling).into_values());
         }
         self.arrived.pop_front()
     }

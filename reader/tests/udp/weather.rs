@@ -52,6 +52,7 @@ fn in_any_weather_delivered_and_lost_add_up_to_what_was_sent() {
         let books = BatchBooks::of(&world.server, &world.reports);
         let counts = world.client.counts();
         assert_eq!((counts.events, counts.lost_events), (books.delivered, books.lost));
+        assert!(books.late == counts.late_events && books.late <= books.lost);
         if ending == Ending::Ended {
             assert_eq!(books.delivered + books.lost, world.server.sent);
         } else {

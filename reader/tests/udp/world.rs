@@ -16,8 +16,8 @@ pub struct World {
     pub back: Link,
     pub now: Duration,
     pub reports: Vec<Report>,
-    /// What was sent, by whom and when, and what was told.
-    pub log: String,
+    /// What was sent, by whom and when, and what was told; if it is kept.
+    pub log: Option<String>,
 }
 
 impl World {
@@ -30,7 +30,7 @@ impl World {
             back: Link::new(seed ^ 2, back),
             now: Duration::ZERO,
             reports: Vec::new(),
-            log: String::new(),
+            log: None,
         }
     }
 
@@ -44,7 +44,7 @@ impl World {
             assert!(wakes < 5, "the client is never done: {:?}", self.client);
         }
         while let Some(datagram) = self.client.outgoing() {
-            self.note("client", &hex(&datagram));
+            self.note("client", || hex(&datagram));
             self.there.send(&datagram, now);
         }
         while let Some(datagram) = self.there.take(now) {
@@ -52,21 +52,23 @@ impl World {
         }
         self.server.wake(now);
         while let Some(datagram) = self.server.outgoing() {
-            self.note("server", &hex(&datagram));
+            self.note("server", || hex(&datagram));
             self.back.send(&datagram, now);
         }
         while let Some(datagram) = self.back.take(now) {
             self.client.receive(&datagram, now);
         }
         while let Some(report) = self.client.report() {
-            self.note("told", &told(&report));
+            self.note("told", || told(&report));
             self.reports.push(report);
         }
         self.now += Duration::from_millis(1);
     }
 
-    fn note(&mut self, who: &str, what: &str) {
-        let _ = writeln!(self.log, "{:>5} {who} {what}", self.now.as_millis());
+    fn note(&mut self, who: &str, what: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            let _ = writeln!(log, "{:>5} {who} {}", self.now.as_millis(), what());
+        }
     }
 
     /// Lets time pass until the client has come to an end.

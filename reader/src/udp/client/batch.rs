@@ -131,8 +131,7 @@ impl BatchSession {
             }
             Arrival::Late => {
                 self.received = self.received.saturating_add(u64::from(events));
-                desk.counts.late_messages += 1;
-                desk.counts.late_events += u64::from(events);
+                desk.late(u64::from(events));
             }
             Arrival::Duplicate => desk.counts.duplicates += 1,
             Arrival::Doubted | Arrival::NoRoom => desk.counts.foreign += 1,

@@ -51,6 +51,13 @@ impl Desk {
         self.tell(Report::Lost(lost));
     }
 
+    /// Tells of a message that came too late, with so many events in it.
+    pub(super) fn late(&mut self, events: u64) {
+        self.counts.late_messages += 1;
+        self.counts.late_events = self.counts.late_events.saturating_add(events);
+        self.tell(Report::Late(events));
+    }
+
     /// Counts events that were given out; with the last one that is wanted the user has had enough.
     pub(super) fn deliver(&mut self, events: u64) {
         self.counts.events = self.counts.events.saturating_add(events);

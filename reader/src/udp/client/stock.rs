@@ -43,10 +43,7 @@ pub(super) fn put(order: &mut StockOrder, desk: &mut Desk, message: &FromServer<
     match order.put(message.seq, kept, size, now) {
         Arrival::Taken { overtaken } => desk.counts.reordered += u64::from(overtaken),
         Arrival::Duplicate => desk.counts.duplicates += 1,
-        Arrival::Late => {
-            desk.counts.late_messages += 1;
-            desk.counts.late_events += u64::from(is_event);
-        }
+        Arrival::Late => desk.late(u64::from(is_event)),
         Arrival::Doubted => desk.counts.foreign += 1,
         // Told as missing when its turn comes.
         Arrival::NoRoom => {}
