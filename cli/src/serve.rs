@@ -161,7 +161,10 @@ impl Serve {
         }
         let port = address.port();
         let host = if address.ip().is_unspecified() { "HOST".to_owned() } else { address.ip().to_string() };
-        output::note(&format!("{} on {address}; to read: tracectl read {host} --port {port}", self.path.display()));
+        output::note(&format!(
+            "{} on {address}; to read: tracectl read --server-address {host} --server-port {port}",
+            self.path.display()
+        ));
         Ok(())
     }
 

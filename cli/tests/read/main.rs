@@ -6,6 +6,7 @@
 mod link;
 mod misuse;
 mod real;
+mod recorded;
 #[path = "../../../reader/tests/udp/server.rs"]
 mod server;
 mod serving;

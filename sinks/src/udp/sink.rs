@@ -24,7 +24,7 @@ use tracepoint::clock;
 /// use tracepoint_sinks::udp::{UdpOptions, UdpServerSink};
 ///
 /// let sink = UdpServerSink::bind(UdpOptions::default())?;
-/// println!("tracectl read {}", sink.address());
+/// println!("tracectl read --server-port {}", sink.address().port());
 /// # Ok::<(), tracepoint_sinks::SinkError>(())
 /// ```
 #[derive(Debug)]
