@@ -10,11 +10,12 @@ pub(super) struct Directory {
     trace: udp::Directory,
     account: Option<Vec<u8>>,
     described: bool,
+    ended: bool,
 }
 
 impl Directory {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        Ok(Self { trace: udp::Directory::create(path)?, account: None, described: false })
+        Ok(Self { trace: udp::Directory::create(path)?, account: None, described: false, ended: false })
     }
 }
 
@@ -40,6 +41,7 @@ impl Out for Directory {
                 whole &= count == u64::from(batch.events);
             }
             Report::Account(text) => self.account = Some(text),
+            Report::TraceEnd => self.ended = true,
             _ => {}
         }
         Ok(whole)
@@ -56,9 +58,10 @@ impl Out for Directory {
                 self.trace.path().display()
             ));
         } else if self.account.is_none() {
-            output::note(
-                "the trace goes on: what was lost at the end of this session is told here, and not in the directory",
-            );
+            let why = if self.ended { "the trace has no account" } else { "the trace goes on" };
+            output::note(&format!(
+                "{why}: what was lost at the end of this session is told here, and not in the directory"
+            ));
         }
         Ok(self.trace.finish(self.account.as_deref())?)
     }

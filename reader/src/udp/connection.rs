@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 /// How much the system is asked to keep for us, in bytes. It may allow less.
 const RECEIVE_BUFFER: usize = 8 << 20;
+/// How many messages a server may send ahead, whatever the system keeps.
+const MOST_AHEAD: u16 = 256;
 /// What the system needs for a datagram besides its bytes, in the same piece of memory and beside it.
 const DATAGRAM_COST: usize = 512;
-/// How many datagrams are taken in one go.
-const AT_ONCE: usize = 256;
+/// How many datagrams are taken in one go, before the server is told and events are handed on.
+const AT_ONCE: usize = 32;
 
 /// What the system counts for a datagram of this size: pieces of memory come in powers of two.
 fn cost(mtu: u16) -> usize {
@@ -29,7 +31,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A session with the server at this address, from a port of ours: 0 for any. [`Options::window`] is lowered to what the
+    /// A session with the server at this address, from a port of ours: 0 for any. [`Options::window`] is lowered to a part of what the
     /// system keeps for us. Nothing is sent yet.
     ///
     /// # Errors
@@ -44,7 +46,8 @@ impl Connection {
         // Whatever it allows will do.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
         let kept = sockopt::socket_recv_buffer_size(&socket)? / cost(options.mtu);
-        let kept = u16::try_from(kept.max(4)).unwrap_or(u16::MAX);
+        // Messages that are sent in one piece may count for more, and a stop shall not have much on its way.
+        let kept = u16::try_from(kept / 4).unwrap_or(u16::MAX).clamp(4, MOST_AHEAD);
         options.window = if options.window == 0 { kept } else { options.window.min(kept) };
         let buffer = vec![0; 1 << 16];
         Ok(Self { socket, client: Client::new(options, Duration::ZERO), began: Instant::now(), buffer })
