@@ -35,7 +35,7 @@ fn worker(turns: &Receiver<u32>, times: &Sender<Duration>) {
 /// The median of the time for an event, in ns.
 fn median(mut times: Vec<Duration>, burst: u32) -> f64 {
     times.sort_unstable();
-    times[times.len() / 2].as_nanos() as f64 / f64::from(burst)
+    times[times.len() / 2].as_secs_f64() * 1e9 / f64::from(burst)
 }
 
 /// Times of the bursts of threads that take turns.
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     println!();
     for size in SIZES {
         let config = Channel::overwrite(size).spares(threads + 1).max_rings(threads + 1);
-        print!("{:>10} {:>10.1}", size >> 10, (size * threads) as f64 / f64::from(1 << 20));
+        print!("{:>10} {:>10}", size >> 10, (size * threads) >> 20);
         for burst in BURSTS {
             let recording = Recording::into("bench:small", 1, &config);
             let turns = in_turns(threads, rounds, burst);
