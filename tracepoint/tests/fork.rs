@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
@@ -11,6 +11,17 @@ tracepoint::define_trace! {
     provider = "fork";
     mapped(n: u64) { n: u64 = n }
     busy(n: u64) { n: u64 = n }
+    splitting(pid: &AtomicI32) { child: bool = splits(pid) }
+}
+
+/// Forks, if no process was made before, and says whether this is the child.
+fn splits(pid: &AtomicI32) -> bool {
+    if pid.load(Ordering::Relaxed) == 0 {
+        // SAFETY: the child leaves the event that it is in, looks at the account and ends by `_exit`.
+        pid.store(unsafe { libc::fork() }.max(-1), Ordering::Relaxed);
+        return pid.load(Ordering::Relaxed) == 0;
+    }
+    false
 }
 
 /// Runs `child` in a forked process and gives its exit code; 99 if it did not end within ten seconds.
@@ -197,6 +208,38 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
         assert_eq!(status, 0, "bare: {bare}; a signal would stand in the low bits");
     }
     trace_mapped(4);
+    Subscription::end_all(vec![subscription]);
+    let event = channel.account().events[0].clone();
+    assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));
+    channel.close();
+}
+
+/// A field expression forks: both return from it, and only one of the two has a ring to record the event in.
+#[test]
+#[cfg(all(target_os = "linux", not(tp_portable)))]
+fn a_child_that_a_field_expression_made_has_no_ring() {
+    tracepoint::clock::calibrate(std::time::Duration::from_millis(1)).ok();
+    let channel = OpenChannel::open(Channel::discard(1 << 16), [3; 16], 0, 4, Box::new(not_inherited::Source));
+    let channel = channel.expect("opens");
+    let marker = tracepoint::find("fork:splitting").expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("first id");
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
+    // The first takes a ring, so that the second goes the short way.
+    trace_splitting(&AtomicI32::new(1));
+    let pid = AtomicI32::new(0);
+    trace_splitting(&pid);
+    let pid = pid.load(Ordering::Relaxed);
+    assert!(pid >= 0);
+    if pid == 0 {
+        let event = &channel.account().events[0];
+        let right = (event.fired, event.lost(Loss::NotAttached), event.recorded) == (1, 1, 0);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!right)) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a valid place, `pid` a child of ours.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert_eq!(status, 0, "a signal would stand in the low bits");
     Subscription::end_all(vec![subscription]);
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));

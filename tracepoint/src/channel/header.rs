@@ -7,6 +7,7 @@ use super::ownership::Ownership;
 use crate::counter::LocalCounter;
 use std::io;
 use std::mem::offset_of;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a ring file begins with.
@@ -190,6 +191,11 @@ impl Mapped {
     /// Whether nothing of the memory was lost.
     pub(super) fn is_whole(&self) -> bool {
         self.memory.is_whole()
+    }
+
+    /// Where the memory begins.
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.memory.base()
     }
 
     pub(super) fn header(&self) -> &Header {

@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering;
 pub(super) struct Ring {
     main: Buffer,
     nested: Buffer,
-    header: NonNull<Header>,
+    /// Where the memory begins, with the header.
+    base: NonNull<u8>,
     account: NonNull<[EventCounters]>,
     /// Keeps the memory of all of these; dropped after them.
     memory: Mapped,
@@ -70,14 +71,14 @@ impl Ring {
                 ),
             )
         };
-        let (header, account) = (NonNull::from(header), NonNull::from(memory.account()));
-        Ok(Self { main: main.waiting(patience), nested, header, account, memory })
+        let (base, account) = (memory.base(), NonNull::from(memory.account()));
+        Ok(Self { main: main.waiting(patience), nested, base, account, memory })
     }
 
     #[inline(always)]
     fn header(&self) -> &Header {
-        // SAFETY: in the memory that the ring keeps.
-        unsafe { self.header.as_ref() }
+        // SAFETY: the memory that the ring keeps begins with one, as `Mapped::header` says.
+        unsafe { self.base.cast().as_ref() }
     }
 
     /// The thread's row of the account: an entry for each event id of the channel.
@@ -109,7 +110,7 @@ impl Ring {
     pub(super) unsafe fn event_at(&self, entry: usize) -> &EventCounters {
         // SAFETY: the account stands behind the header's page, with an entry for each id that the channel gives, in the memory that
         // the ring keeps.
-        unsafe { self.header.byte_add(entry).cast().as_ref() }
+        unsafe { self.base.add(entry).cast().as_ref() }
     }
 
     // -- data plane: the owner ------------------------------------------------------------------------------------------

@@ -10,9 +10,8 @@
 //!                                                      ticks
 //! ```
 //!
-//! Who is on time (the next line is drawn about where this one bends) has one product to work out. What was corrected ends by
-//! itself: a line that nobody replaces for hours goes on at the rate of the clock, not at the one that was needed to catch up
-//! with it.
+//! Who is on time (the next line is drawn before this one bends) has one product to work out. What was corrected ends by itself:
+//! a line that nobody replaces for hours goes on at the rate of the clock, not at the one that was needed to catch up with it.
 
 /// Binary places behind the point in rates.
 pub(super) const SHIFT: u32 = 48;

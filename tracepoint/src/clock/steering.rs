@@ -91,12 +91,12 @@ impl Steering {
             return Verdict::Stepped;
         }
         let rate = rate.map_or(self.line.rate, |measured| self.learn(measured, reading, passed));
-        let period = ticks(self.period, rate);
-        let bend = period.max(ticks(error * GENTLE, rate));
+        self.period = (self.period * 2).min(LONGEST_PERIOD);
+        // Well behind the next comparison, however late that comes: up to the bend there is less to work out.
+        let bend = ticks(self.period * 2, rate).max(ticks(error * GENTLE, rate));
         let correction = -((i128::from(difference) << SHIFT) / i128::from(bend)) as i64;
         self.line = Line { base_tsc: now, base_ns: self.line.at(now), bent_rate: rate + correction, bend, rate };
         self.last = reading;
-        self.period = (self.period * 2).min(LONGEST_PERIOD);
         self.stepped = false;
         Verdict::Steered { error: error + reading.uncertainty }
     }
@@ -202,8 +202,8 @@ mod tests {
         let reading = world.reading();
         let verdict = steering.compare(reading, world.tsc);
         assert!(matches!(verdict, Verdict::Steered { error: 89_990..=90_010 }), "{verdict:?}");
-        // The steepest bend takes 180 ms; then the line is on the clock, and nearly as steep as it, should nobody steer again.
-        for (ns, ahead) in [(90_000_000, 45_000), (90_000_000, 0), (1_000_000_000, 0), (3_600_000_000_000, 45_000)] {
+        // The bend takes twice the 200 ms to the next comparison; then the line is on the clock, and nearly as steep as it, should nobody steer again.
+        for (ns, ahead) in [(200_000_000, 45_000), (200_000_000, 0), (1_000_000_000, 0), (3_600_000_000_000, 45_000)] {
             world.pass(ns);
             let now_ahead = steering.line().at(world.tsc).wrapping_sub(world.ns).cast_signed();
             assert!(now_ahead.abs_diff(ahead) < 100, "{now_ahead} ns after {ns} ns");

@@ -2,7 +2,7 @@
 
 use super::descriptor::{FieldView, Marker, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber, SubscriberList};
-use crate::channel::{EventId, Express, OpenChannel, Verdict};
+use crate::channel::{EventId, Only, OpenChannel, Verdict};
 use crate::clock;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
@@ -25,7 +25,7 @@ pub(crate) mod way {
 #[derive(Debug)]
 enum To<'s> {
     All(&'s SubscriberList),
-    One(Express<'s>),
+    One(&'s Only),
 }
 
 /// An event between its clock reading and its delivery. The expansion of a field block hands it the values.
@@ -60,12 +60,31 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
         self.emitted.set(true);
         Emitted(match self.to {
-            To::One(express) => express.record(self.time, values),
+            // Not before the values are there: one that forks goes on in a child that has no ring.
+            To::One(only) => match only.express(self.slot) {
+                Some(express) => express.record(self.time, values),
+                None => {
+                    // A copy, so that the values need not be in memory where this does not happen.
+                    let values = std::hint::black_box(*values);
+                    serve_again::<M>(self.slot, self.time, &values);
+                    false
+                }
+            },
             To::All(list) => {
                 serve_all::<M>(list, self.slot, self.time, values);
                 false
             }
         })
+    }
+}
+
+/// The rest of the long way, for an event whose thread has no ring yet.
+#[cold]
+#[inline(never)]
+fn serve_again<M: MarkerType>(slot: &'static ThreadSlot, time: u64, values: &M::Values<'_>) {
+    // SAFETY: inside a section, as all that `begin` is called by, and done with the list before it ends.
+    if let Some(list) = unsafe { M::marker().subscribers.read() } {
+        serve_all::<M>(list, slot, time, values);
     }
 }
 
@@ -143,7 +162,7 @@ fn begin<'s, M: MarkerType, const WAY: u8>(
         let only = unsafe { marker.express() }?;
         // SAFETY: as above. The clock first: all that follows goes on while it is read.
         let time = if WAY == way::SHORT { unsafe { clock::quick() }? } else { time? };
-        (time, To::One(only.express(slot)?))
+        (time, To::One(only))
     };
     Some(Stage { to, slot, time, emitted, marker: PhantomData })
 }
