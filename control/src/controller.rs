@@ -65,7 +65,16 @@ impl Controller {
     ///
     /// If there is no such process, it cannot be looked at, or has made no run directory; and as [`Controller::find`].
     pub fn of_process(pid: u32) -> Result<Self, ControlError> {
-        Self::at(find::run_dir_of(pid)?)
+        let run_dir = find::run_dir_of(pid)?;
+        // Nothing is made there: its agent has made both.
+        let open = |name| match run_dir.open_subdir(name) {
+            Err(error) if error.is_missing() => {
+                Err(ControlError::NotTraced { pid, run_dir: run_dir.path().to_owned() })
+            }
+            opened => Ok(opened?),
+        };
+        let (apps, sessions) = (open(APPS)?, open(SESSIONS)?);
+        Ok(Self { run_dir, apps, sessions })
     }
 
     /// The run directory.

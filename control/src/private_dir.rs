@@ -157,6 +157,12 @@ impl PrivateDir {
         &self.fd
     }
 
+    /// Whether it belongs to this user, or to the group whose members share it.
+    pub(crate) fn is_of(&self, user: u32) -> io::Result<bool> {
+        let stat = self.stat()?;
+        Ok(stat.st_uid == user || group().is_some_and(|group| group.as_raw() == stat.st_gid))
+    }
+
     pub(crate) fn stat(&self) -> io::Result<Stat> {
         Ok(fstat(&self.fd)?)
     }
@@ -220,19 +226,24 @@ impl PrivateDir {
     /// The same as [`PrivateDir::put_whole`] by the only one who writes this file: what a process left that was killed while it did
     /// so is in nobody's way.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.remove_file(&format!(".{name}.new"));
+        self.remove_file(&Self::unfinished(name));
         self.put_whole(name, bytes)
     }
 
     /// Puts the file `name` there, whole: no reader sees a part of it.
     pub(crate) fn put_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let temporary = format!(".{name}.new");
+        let temporary = Self::unfinished(name);
         let written = self.create_file(&temporary, bytes.len() as u64).and_then(|mut file| file.write_all(bytes));
         let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, name)?));
         if moved.is_err() {
             self.remove_file(&temporary);
         }
         moved
+    }
+
+    /// What a file is called until it is whole.
+    pub(crate) fn unfinished(name: &str) -> String {
+        format!(".{name}.new")
     }
 
     /// Removes the file `name`, if that can be done.

@@ -24,6 +24,14 @@ impl ProcessKey {
         Self { pid: std::process::id(), started: started() }
     }
 
+    /// The process that a directory belongs to, by the directory's name: `PID-START`, or `PID-START-NUMBER`.
+    pub(crate) fn of_directory(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        let key = Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? };
+        let number = parts.next().map(str::parse::<u64>);
+        (matches!(number, None | Some(Ok(_))) && parts.next().is_none()).then_some(key)
+    }
+
     /// Whether it exists. Asked where its id means something.
     pub(crate) fn exists(self) -> bool {
         exists(self.pid, self.started)

@@ -64,6 +64,16 @@ impl RunDir {
         self.0.fd()
     }
 
+    /// The directory `name` in it, which must be there.
+    pub(crate) fn open_subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
+        self.0.open_subdir(name)
+    }
+
+    /// Whether it is that of a user, or of the group whose members share it.
+    pub(crate) fn is_of(&self, user: u32) -> bool {
+        self.0.is_of(user).unwrap_or(false)
+    }
+
     /// The directory `name` in it; if it is not there it is made.
     pub(crate) fn subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
         self.0.subdir(name)

@@ -119,6 +119,14 @@ impl Section {
         self.word.store(word.wrapping_add(ONE_PASS - 1), Ordering::Release);
     }
 
+    /// Leaves all that is open: the owning thread ends.
+    #[cfg(not(loom))]
+    pub(crate) fn end(&self) {
+        let word = self.word.load(Ordering::Relaxed);
+        // G3, as in `exit`.
+        self.word.store((word & !DEPTH_MASK).wrapping_add(ONE_PASS), Ordering::Release);
+    }
+
     /// How deep the owning thread is; only its own answer is stable.
     #[inline(always)]
     pub(crate) fn depth(&self) -> usize {

@@ -66,7 +66,7 @@ impl Entry {
 
     /// Removes it.
     pub(super) fn remove(&self) {
-        self.apps.remove_with_files(&self.name, &self.dir);
+        app::remove(&self.apps, &self.name, &self.dir);
     }
 }
 
@@ -84,7 +84,7 @@ fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
         if app::is_held(&other) {
             name = format!("{first}-{number}");
         } else {
-            apps.remove_with_files(&name, &other);
+            app::remove(apps, &name, &other);
             return apps.make_subdir(&name).map(|dir| (name, dir));
         }
     }

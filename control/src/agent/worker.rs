@@ -18,6 +18,7 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 /// How many tokens are told as answered.
 const ANSWERS: usize = 64;
@@ -96,8 +97,15 @@ impl Worker {
         let owners = self.applied.values().filter_map(Applied::owner);
         let mut fds: Vec<_> = [PollFd::new(stopped, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)].into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
-        while poll(&mut fds, None) == Err(Errno::INTR) {}
-        fds[0].revents().is_empty()
+        loop {
+            match poll(&mut fds, None) {
+                Ok(_) => return fds[0].revents().is_empty(),
+                Err(Errno::INTR) => {}
+                // More files than the program may have open by now: all that can be waited for is the end.
+                Err(_) if fds.len() > 1 => fds.truncate(1),
+                Err(_) => return wait_for_end(stopped),
+            }
+        }
     }
 
     fn look_safely(&mut self) {
@@ -171,6 +179,19 @@ impl Worker {
         self.entry.remove();
         if let Some(Err(error)) = self.environment.take().map(Session::stop) {
             super::say(&error.to_string());
+        }
+    }
+}
+
+/// Blocks until `stopped` is written to, where the kernel lets nothing be polled: `false`, as it is time to end.
+fn wait_for_end(stopped: &OwnedFd) -> bool {
+    let mut word = [0; 8];
+    loop {
+        match rustix::io::read(stopped, &mut word) {
+            Ok(_) => return false,
+            Err(Errno::INTR) => {}
+            // Nothing can be waited for at all: once a second is no harm.
+            Err(_) => std::thread::sleep(Duration::from_secs(1)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Which entries in `apps` are of processes that live.
 
-use super::{ApplicationInfo, PROCESS, read_json};
+use super::{ApplicationInfo, BELL, PROCESS, STATUS, TRACEPOINTS, read_json};
 use crate::private_dir::PrivateDir;
-use crate::process;
+use crate::process::{self, ProcessKey};
 use crate::session_dir::lock::is_locked;
 use std::io;
 
@@ -24,11 +24,44 @@ pub(crate) fn is_alive(entry: &PrivateDir) -> bool {
 }
 
 /// Removes the entries of processes that are gone, as `is_alive` has it. The caller has `apps` locked, so that nobody is just making one.
+/// What is no entry stays: the run directory may be one that a service keeps other things in.
 pub(crate) fn remove_stale(apps: &PrivateDir, is_alive: fn(&PrivateDir) -> bool) -> io::Result<()> {
-    for name in apps.names()? {
+    for name in apps.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()) {
         if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_alive(entry)) {
-            apps.remove_with_files(&name, &entry);
+            remove(apps, &name, &entry);
         }
     }
     Ok(())
+}
+
+/// Removes an entry: the files that agents make, and the directory, if nothing else is in it.
+pub(crate) fn remove(apps: &PrivateDir, name: &str, entry: &PrivateDir) {
+    for file in [BELL, PROCESS, TRACEPOINTS, STATUS] {
+        entry.remove_file(file);
+        entry.remove_file(&PrivateDir::unfinished(file));
+    }
+    apps.remove_empty(name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A service that has directories called `apps` of its own keeps them.
+    #[test]
+    fn what_is_no_entry_stays() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let apps = PrivateDir::at(temp.path())?;
+        for (name, file) in [("web", STATUS), ("12-34", "notes"), ("12-35", STATUS), ("12-36-2", BELL)] {
+            apps.make_subdir(name)?;
+            fs::write(temp.path().join(name).join(file), "x")?;
+        }
+        remove_stale(&apps, is_alive)?;
+        let mut left = apps.names()?;
+        left.sort();
+        assert_eq!(left, ["12-34", "web"]);
+        assert!(temp.path().join("12-34/notes").exists() && temp.path().join("web").join(STATUS).exists());
+        Ok(())
+    }
 }

@@ -20,9 +20,12 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
     let environment = fs::read(proc.join("environ")).map_err(hidden)?;
     let secure = is_secure(&proc);
     let variable = |name: &str| if secure { None } else { value(&environment, name) };
-    let place = place(variable, user(&proc).map_err(hidden)?);
+    let user = user(&proc).map_err(hidden)?;
+    let place = place(variable, user);
     let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
     match RunDir::open(&path) {
+        // An environment says what its user likes: a directory of somebody else is none where this process has an entry.
+        Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::NotTraced { pid, run_dir: path }),
         Err(error) if error.is_missing() => Err(ControlError::NotTraced { pid, run_dir: path }),
         opened => Ok(opened?),
     }

@@ -123,13 +123,10 @@ fn matches_glob(symbols: &[Symbol], text: Text<'_>) -> bool {
     }
 }
 
-/// Behind the character that begins at `at`.
+/// Behind the character that begins at `at`: four bytes at most, also where the text is none.
 fn character_end(text: Text<'_>, at: usize) -> usize {
-    let mut end = at + 1;
-    while text.at(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
-        end += 1;
-    }
-    end
+    let goes_on = |end: &usize| text.at(*end).is_some_and(|byte| byte & 0xc0 == 0x80);
+    at + 1 + (at + 1..at + 4).take_while(goes_on).count()
 }
 
 #[cfg(test)]
@@ -186,6 +183,16 @@ mod tests {
         let text = "a".repeat(2000);
         assert!(!pattern(&"a*".repeat(200).replace("a*", "a*a*b*")).matches(Text::Bytes(text.as_bytes())));
         assert!(pattern(&"a*".repeat(200)).matches(Text::Bytes(text.as_bytes())));
+    }
+
+    /// Bytes that only go on, and begin nothing, are no character of a million bytes.
+    #[test]
+    fn a_character_has_four_bytes_at_most() {
+        let text = [0x80; 9];
+        assert!(pattern("???").matches(Text::Bytes(&text)));
+        assert!(!pattern("??").matches(Text::Bytes(&text)));
+        let text = vec![0x80; 1 << 20];
+        assert!(!pattern("*?x").matches(Text::Bytes(&text)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::KeepDead;
 use super::lock::is_locked;
 use crate::private_dir::PrivateDir;
-use crate::process;
+use crate::process::{self, ProcessKey};
 use crate::ring_files::{RING_SUFFIX, pid_namespace_of};
 use std::cmp::Reverse;
 use std::io;
@@ -61,7 +61,7 @@ fn memory_of(dir: &PrivateDir) -> u64 {
 /// The directories of processes, with their names. What is no directory of ours is left alone.
 fn process_dirs(rings: &PrivateDir) -> io::Result<Vec<(String, PrivateDir)>> {
     let open = |name: String| rings.open_subdir(&name).ok().map(|dir| (name, dir));
-    Ok(rings.names()?.into_iter().filter(|name| process_of(name).is_some()).filter_map(open).collect())
+    Ok(rings.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()).filter_map(open).collect())
 }
 
 /// The names of the rings in `dir`; none if it vanished meanwhile.
@@ -76,19 +76,11 @@ fn is_alive(dir: &PrivateDir) -> bool {
 
 /// Whether the process does not exist any more; `None` if its id says nothing here.
 fn is_known_to_be_gone(dir: &PrivateDir) -> Option<bool> {
-    let (pid, started) = process_of(dir.path().file_name()?.to_str()?)?;
+    let key = ProcessKey::of_directory(dir.path().file_name()?.to_str()?)?;
     let ring = ring_names(dir).into_iter().next()?;
     let namespace = pid_namespace_of(&dir.open_file(&ring).ok()?).ok()?;
     let comparable = namespace != 0 && namespace == process::pid_namespace();
-    comparable.then(|| !process::exists(pid, started))
-}
-
-/// The process that a directory belongs to, by its name: `PID-START`, or `PID-START-NUMBER`.
-fn process_of(name: &str) -> Option<(u32, u64)> {
-    let mut parts = name.split('-');
-    let process = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    let number = parts.next().map(str::parse::<u64>);
-    (matches!(number, None | Some(Ok(_))) && parts.next().is_none()).then_some(process)
+    comparable.then(|| !key.exists())
 }
 
 #[cfg(test)]
@@ -127,10 +119,11 @@ mod tests {
 
     #[test]
     fn names_of_directories_are_processes() {
-        assert_eq!(process_of("7-4711"), Some((7, 4711)));
-        assert_eq!(process_of("7-4711-2"), Some((7, 4711)));
+        let process = Some(ProcessKey { pid: 7, started: 4711 });
+        assert_eq!(ProcessKey::of_directory("7-4711"), process);
+        assert_eq!(ProcessKey::of_directory("7-4711-2"), process);
         for name in ["", "7", "7-", "-7", "a-b", "7-4711-x", "7-4711-2-3", "metadata"] {
-            assert_eq!(process_of(name), None, "{name}");
+            assert_eq!(ProcessKey::of_directory(name), None, "{name}");
         }
     }
 }

@@ -5,7 +5,7 @@ use super::books::Positions;
 use crate::account::Account;
 use crate::error::SinkError;
 use crate::sink::{Sink, StreamInfo};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -99,6 +99,12 @@ impl Feed {
         report
     }
 
+    /// What the sink lost of a stream after it had taken it. One that panics is found out by the next call.
+    fn lost_since(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
+        let lost = self.sink.as_ref().map(|sink| catch_unwind(AssertUnwindSafe(|| sink.lost(stream))));
+        lost.and_then(Result::ok).unwrap_or_default()
+    }
+
     pub(super) fn report(&self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) -> SinkReport {
         let mut account = base;
         for (entry, channel) in account.channels.iter_mut().zip(channels) {
@@ -108,7 +114,7 @@ impl Feed {
                 let Some(arrived) = self.streams.get(&id) else { continue };
                 line.file.clone_from(&arrived.file);
                 line.packets = arrived.packets;
-                let lost = self.sink.as_ref().map(|sink| sink.lost(id)).unwrap_or_default();
+                let lost = self.lost_since(id);
                 let lost_later: u64 = lost.values().sum();
                 line.written = arrived.records.saturating_sub(lost_later);
                 line.sink = arrived.lost + lost_later;
@@ -116,7 +122,7 @@ impl Feed {
             }
         }
         if let Some(sink) = &self.sink {
-            // One that panics is found out by the next call.
+            // As in `lost_since`.
             let _ = catch_unwind(AssertUnwindSafe(|| sink.settle(&mut account)));
         }
         SinkReport {

@@ -148,6 +148,8 @@ impl Gate {
     pub(crate) fn reset(&self) {
         self.limit.store(0, Ordering::Relaxed);
         self.state.store(OPEN, Ordering::Relaxed);
+        // The owner may have ended in the middle of a record.
+        self.writing.store(0, Ordering::Relaxed);
     }
 
     /// Runs what a signal handler would that comes in the middle of a record.

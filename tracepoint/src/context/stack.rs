@@ -95,7 +95,7 @@ mod bounds {
             // Empty, and known, if it cannot be found.
             let found = find(here).unwrap_or(1..1);
             START.with(|start| start.store(found.start, Ordering::Relaxed));
-            // C1: a handler that comes in between looks for itself.
+            // X1: a handler that comes in between looks for itself.
             compiler_fence(Ordering::Release);
             END.with(|end| end.store(found.end, Ordering::Relaxed));
         }

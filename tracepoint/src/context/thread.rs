@@ -45,7 +45,7 @@ pub(super) fn name() -> Name {
         if back.load(Ordering::Relaxed) == 0 {
             let name = u128::from_le_bytes(Name::ask().0);
             front.store(name as u64, Ordering::Relaxed);
-            // C1: a handler that comes in between asks by itself.
+            // X1: a handler that comes in between asks by itself.
             compiler_fence(Ordering::Release);
             back.store((name >> 64) as u64, Ordering::Relaxed);
         }

@@ -60,16 +60,17 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
         self.emitted.set(true);
         Emitted(match self.to {
-            // Not before the values are there: one that forks goes on in a child that has no ring.
-            To::One(only) => match only.express(self.slot) {
-                Some(express) => express.record(self.time, values),
-                None => {
+            To::One(only) => {
+                // Not before the values are there: one that forks goes on in a child that has no ring.
+                if let Some(express) = only.express(self.slot) {
+                    express.record(self.time, values)
+                } else {
                     // A copy, so that the values need not be in memory where this does not happen.
                     let values = std::hint::black_box(*values);
                     serve_again::<M>(self.slot, self.time, &values);
                     false
                 }
-            },
+            }
             To::All(list) => {
                 serve_all::<M>(list, self.slot, self.time, values);
                 false

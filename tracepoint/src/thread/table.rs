@@ -214,7 +214,8 @@ pub(super) fn leave(slot: &'static ThreadSlot) {
 fn give_back(slot: &'static ThreadSlot) {
     slot.section.enter();
     crate::channel::thread_exits(slot);
-    slot.section.exit();
+    // Also that of an event which the thread has not come back to: where a thread ends without unwinding, it may be in one.
+    slot.section.end();
     release(slot);
 }
 
