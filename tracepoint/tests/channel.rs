@@ -12,6 +12,7 @@ tracepoint::define_trace! {
     wrapped(n: u64) { n: u64 = n }
     odd(n: u64) { n: u64 = n }
     braked(n: u64) { n: u64 = n }
+    sieved(n: u64) { n: u64 = n }
     nul(text: &str) { text: str = text }
     recursive(n: u64) { n: u64 = { trace_recursive(n + 1); n } }
 }
@@ -251,5 +252,44 @@ fn a_panicking_filter_loses_the_event() {
     drop(subscription);
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.filtered, event.lost(Loss::Panicked)), (1, 0, 1));
+    channel.close();
+}
+
+/// Refuses all but what can be divided by this.
+struct Multiples(u64);
+
+impl Filter for Multiples {
+    fn accept(&self, event: FieldView<'_>) -> bool {
+        matches!(event.get(0), Some(tracepoint::field::Value::Unsigned(n)) if n % self.0 == 0)
+    }
+}
+
+#[test]
+fn filters_change_while_events_fire_and_none_is_missed() {
+    const EVENTS: u64 = 200_000;
+    let channel = open(Channel::overwrite(8 * 4096));
+    let subscription = record("channel:sieved", &channel);
+    let changes = std::thread::scope(|scope| {
+        let firing = scope.spawn(|| (0..EVENTS).for_each(trace_sieved));
+        let mut changes = 0_u64;
+        while !firing.is_finished() || changes < 3 {
+            let divisor = changes % 3;
+            let filter = (divisor > 0).then(|| -> Arc<dyn Filter> { Arc::new(Multiples(divisor)) });
+            Subscription::filter_all([(&subscription, filter)]);
+            changes += 1;
+        }
+        changes
+    });
+    Subscription::filter_all([(&subscription, Some(Arc::new(Multiples(2)) as Arc<dyn Filter>))]);
+    (0..10).for_each(trace_sieved);
+    let before = channel.account().events[0].clone();
+    Subscription::filter_all([(&subscription, None)]);
+    (0..10).for_each(trace_sieved);
+    Subscription::end_all(vec![subscription]);
+    let event = channel.account().events[0].clone();
+    assert_eq!(event.fired, EVENTS + 20, "{changes} changes");
+    assert_eq!(event.recorded + event.filtered, event.fired);
+    assert!(event.filtered >= 5 && event.recorded > before.recorded);
+    assert_eq!((event.recorded - before.recorded, event.filtered), (10, before.filtered));
     channel.close();
 }

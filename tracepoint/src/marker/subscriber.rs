@@ -262,6 +262,25 @@ impl Subscription {
         turned.map(|()| subscriptions)
     }
 
+    /// Gives several subscriptions another filter each, or none, at the cost of one grace period. The sites stay on: each event goes by
+    /// the filter of before or by that of after, and none is missed or delivered twice. When this returns the filters of before are not
+    /// in use any more (unless it is called inside a probe).
+    pub fn filter_all<'s>(changes: impl IntoIterator<Item = (&'s Self, Option<Arc<dyn Filter>>)>) {
+        let changes: Vec<_> = changes.into_iter().collect();
+        let locked = control::lock();
+        let mut garbage = Vec::new();
+        for (subscription, filter) in changes {
+            let mut entries = subscription.marker.entries(&locked);
+            // There is one: it is taken out when the subscription ends.
+            for entry in entries.iter_mut().filter(|entry| entry.ticket == subscription.ticket) {
+                entry.subscriber.filter.clone_from(&filter);
+            }
+            garbage.extend(subscription.marker.publish(entries, &locked));
+        }
+        drop(locked);
+        control::retire(garbage);
+    }
+
     /// Ends several subscriptions, whose sites are switched together, at the cost of one grace period.
     pub fn end_all(subscriptions: Vec<Self>) {
         Self::end(&subscriptions);
