@@ -5,7 +5,7 @@ mod live;
 mod report;
 
 use crate::failure::{self, Failure};
-use crate::session::{Reach, RuleArguments, add, insist, tell_silent};
+use crate::session::{Reach, RuleArguments, add, complaints, insist, tell_notices, tell_silent};
 use crate::{Ended, output, units};
 use clap::Args;
 use end::End;
@@ -15,7 +15,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use tracepoint_control::{ControlError, Controller, Counters, NamedSession, SessionSpec, SinkSpec, State};
+use tracepoint_control::{
+    Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, SinkSpec, State,
+};
 
 /// How often the processes are asked how far they are.
 const LOOK: Duration = Duration::from_millis(500);
@@ -35,6 +37,7 @@ const END: Duration = Duration::from_secs(10);
 Examples:
   tracectl record -e 'sched:*' -p 4242 --duration 10s -o /tmp/trace
   tracectl record -e 'net:*' -e '!net:idle' --level '<=info'
+  tracectl record -e 'net:received' --filter 'size > 4096 && peer == \"10.*\"' --limit 1000/s
   tracectl record -e '*' -o /tmp/trace -- ./server --port 80
 
 {}", failure::EXIT_CODES))]
@@ -137,7 +140,7 @@ impl Record {
         spec: &SessionSpec,
         end: &mut End,
     ) -> Result<Option<Child>, Failure> {
-        tell_silent(&session.wait(spec.generation, self.reach.timeout)?.silent);
+        self.insist_on_one(&session.wait(spec.generation, self.reach.timeout)?)?;
         let mut child = self.start(controller, spec)?;
         let mut line = LiveLine::new();
         let mut looked: Option<Instant> = None;
@@ -154,6 +157,18 @@ impl Record {
         }
         line.clear();
         Ok(child)
+    }
+
+    /// Fails if none of the processes can do anything with the rules. What some cannot is told at the end.
+    fn insist_on_one(&self, waited: &Acknowledged) -> Result<(), Failure> {
+        tell_silent(&waited.silent);
+        waited.acks.iter().for_each(tell_notices);
+        let told: Vec<_> = waited.acks.iter().flat_map(complaints).collect();
+        let is_hopeless = waited.silent.is_empty() && waited.acks.iter().all(|ack| ack.events == 0);
+        if told.is_empty() || !is_hopeless || self.wait || !self.command.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Senseless(told.join("\n")))
     }
 
     fn start(&self, controller: &Controller, spec: &SessionSpec) -> Result<Option<Child>, Failure> {

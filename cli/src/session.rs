@@ -14,8 +14,9 @@ use crate::failure::{Failure, Outcome};
 use crate::{output, units};
 use clap::Args;
 use std::time::Duration;
+use tracepoint_control::filter::{Expression, FilterError};
 use tracepoint_control::{
-    Ack, AckState, Application, ControlError, Controller, NamedSession, Rule, RuleAck, SessionSpec,
+    Ack, AckState, Application, ControlError, Controller, Limit, NamedSession, Rule, RuleAck, SessionSpec,
 };
 
 /// Where the run directory is, and how long processes are waited for.
@@ -41,6 +42,17 @@ pub(crate) struct RuleArguments {
     /// Only in this process; its run directory is used, as it sees it
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
+    /// Only events whose fields are like this, for example `size > 4096 && path == "*.rs"` (docs/filters.md)
+    #[arg(long, value_name = "EXPR", value_parser = expression)]
+    pub(crate) filter: Option<String>,
+    /// No more than so many of them, in each process: `1000/s`, `5/15min`, `1000/s burst 20`
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) limit: Option<Limit>,
+}
+
+/// A filter that reads as one; what fields there are is known to the processes.
+fn expression(text: &str) -> Result<String, FilterError> {
+    Ok(Expression::parse(text)?.text().to_owned())
 }
 
 impl RuleArguments {
@@ -56,7 +68,12 @@ impl RuleArguments {
         let default = default.iter().copied().filter(|_| self.events.is_empty());
         let rule = |event: &str| {
             let mut rule = Rule::new(event);
-            rule.level = self.level.clone().filter(|_| !event.starts_with('!'));
+            // What is left out is left out whatever its fields are.
+            if !event.starts_with('!') {
+                rule.level.clone_from(&self.level);
+                rule.filter.clone_from(&self.filter);
+                rule.limit = self.limit.map(|limit| limit.to_string());
+            }
             (rule.exe, rule.process) = (self.exe.clone(), process);
             rule
         };
@@ -108,16 +125,33 @@ pub(crate) fn tell_silent(silent: &[Application]) {
 
 /// Tells what a process could not do; whether there was anything.
 fn complain(ack: &Ack) -> bool {
-    let who = format!("process {} ({})", ack.process.pid, ack.name);
     if let Some(error) = &ack.error {
-        output::note(&format!("{who}: {error}"));
+        output::note(&format!("process {} ({}): {error}", ack.process.pid, ack.name));
     }
-    let mut unsupported = false;
-    for (index, rule) in ack.rules.iter().enumerate() {
-        if let Some(RuleAck::Unsupported(reason)) = rule {
-            output::note(&format!("{who} does not support rule {}: {reason}", index + 1));
-            unsupported = true;
+    let complaints = complaints(ack);
+    for text in &complaints {
+        output::note(text);
+    }
+    tell_notices(ack);
+    !complaints.is_empty() || ack.state == AckState::Refused
+}
+
+/// Tells which events a process leaves out, although rules match them.
+pub(crate) fn tell_notices(ack: &Ack) {
+    if let [first, others @ ..] = &ack.notices[..] {
+        let more = if others.is_empty() { String::new() } else { format!("; {} others are, too", others.len()) };
+        output::note(&format!("process {} ({}): {first}{more}", ack.process.pid, ack.name));
+    }
+}
+
+/// The rules with which a process can do nothing.
+pub(crate) fn complaints(ack: &Ack) -> Vec<String> {
+    let told = |(index, rule): (usize, &Option<RuleAck>)| match rule {
+        Some(RuleAck::Unsupported(reason)) => {
+            let number = index + 1;
+            Some(format!("process {} ({}) does not support rule {number}: {reason}", ack.process.pid, ack.name))
         }
-    }
-    unsupported || ack.state == AckState::Refused
+        _ => None,
+    };
+    ack.rules.iter().enumerate().filter_map(told).collect()
 }

@@ -298,6 +298,43 @@ fn sessions_are_made_changed_saved_and_destroyed() -> Outcome {
 }
 
 #[test]
+fn filters_and_limits_of_a_command_are_applied() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("filters_and_limits_of_a_command_are_applied");
+    let record = ["record", "-e", "shop:*", "-e", "!*:looked", "--duration", "200ms", "--json"];
+    let told = place.well(&[&record[..], &["-o", "odd", "--filter", "cents & 1"]].concat());
+    let told: serde_json::Value = serde_json::from_str(&told)?;
+    let count = |name: &str| told["counters"][name].as_u64().unwrap_or_default();
+    assert!(count("recorded") > 10 && count("recorded").abs_diff(count("filtered")) <= 1, "{told}");
+    assert_eq!(viewed(&place.path("odd"), " shop:paid: ") as u64, count("recorded"));
+    let told = place.well(&[&record[..], &["-o", "few", "--limit", "3/min burst 2"]].concat());
+    let told: serde_json::Value = serde_json::from_str(&told)?;
+    assert_eq!(told["counters"]["recorded"], 2, "{told}");
+    for out in ["odd", "few"] {
+        assert_eq!(place.tracectl(&["verify", out]).0, Some(0));
+    }
+
+    place.well(&["create", "s", "-e", "shop:paid", "--filter", "cents & 1", "--start"]);
+    place.well(&["enable", "s", "-e", "shop:looked", "--limit", "5/s burst 5"]);
+    let shown = place.well(&["status", "s"]);
+    for part in ["`shop:paid` --filter 'cents & 1'", "`shop:looked` --limit '5/s'", " filtered", " suppressed"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    let (code, _, err) = place.tracectl(&["enable", "s", "-e", "shop:*", "--filter", "n > 1"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let (code, _, err) = place.tracectl(&["disable", "s", "-e", "shop:paid", "--filter", "cents & 1"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("shop:paid is left out"), "no rule takes it in: {err}");
+    let (code, _, err) = place.tracectl(&["enable", "s", "-e", "shop:paid", "--filter", "cents > \"much\""]);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("does not support rule 3") && err.contains("\n  cents > \"much\"\n        ^\n"), "{err}");
+    Ok(())
+}
+
+#[test]
 fn what_cannot_be_is_told_with_the_mend() -> Outcome {
     if is_traced() {
         return Ok(());
@@ -315,6 +352,10 @@ fn what_cannot_be_is_told_with_the_mend() -> Outcome {
         ),
         (&["record", "-e", "shop", "-o", "o"], &["`shop:*` for a provider"]),
         (&["record", "-e", "shop:*", "--level", "<=loud", "-o", "o"], &["no level"]),
+        (
+            &["record", "-e", "shop:paid", "--filter", "cent > 3", "-o", "o"],
+            &["no field is called `cent`; did you mean cents?", "\n  cent > 3\n  ^^^^"],
+        ),
         (&["record", "-p", "4194303", "-o", "o"], &["there is no process 4194303", "tracectl list"]),
         (&["record", "-p", &me, "-o", "o"], &["is not traced", "Agent::start"]),
         (&["record", "-e", "shop:*", "-o", "run"], &["is not empty", "`-o`"]),
@@ -333,6 +374,14 @@ fn what_cannot_be_is_told_with_the_mend() -> Outcome {
         }
     }
     assert_eq!(place.tracectl(&["record", "--duration", "soon"]).0, Some(2));
+    for verb in [&["record", "-o", "o"][..], &["create", "t"], &["enable", "s"]] {
+        let (code, _, err) = place.tracectl(&[verb, &["-e", "shop:paid", "--filter", "cents >"]].concat());
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("\n  cents >\n         ^"), "{err}");
+        let (code, _, err) = place.tracectl(&[verb, &["-e", "shop:paid", "--limit", "many"]].concat());
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("the limit `many` will not do"), "{err}");
+    }
     // Half of it, and a key that nobody knows.
     let file = place.path("run/sessions/s/session.toml");
     let text = fs::read_to_string(&file)?;

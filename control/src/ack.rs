@@ -29,7 +29,7 @@ pub enum AckState {
 pub enum RuleAck {
     /// How many events of the process it speaks of.
     Events(usize),
-    /// It is not known there, and why.
+    /// It is not known there, or its filter or limit cannot be kept, and why.
     Unsupported(String),
 }
 
@@ -114,6 +114,9 @@ pub struct Ack {
     pub rules: Vec<Option<RuleAck>>,
     /// How many events are on.
     pub events: usize,
+    /// Events that are off, although rules match them: because their filters do not fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// What was recorded.
     pub counters: Counters,
     /// The traces that it wrote, or writes.

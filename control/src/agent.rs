@@ -5,6 +5,7 @@
 
 mod applied;
 mod bell;
+mod chosen;
 mod context;
 mod entry;
 mod environment;

@@ -26,6 +26,12 @@ pub(crate) type ConditionsByRule = BTreeMap<usize, Conditions>;
 struct Rule<'r> {
     /// `None`: all events.
     name: Option<&'r NameRule>,
+    door: Door,
+}
+
+/// What a rule asks, ready to be held against events.
+#[derive(Debug)]
+pub(crate) struct Door {
     filter: Option<Expression>,
     bucket: Option<Arc<Bucket>>,
     /// Whether the filter fits an event, and why it did not fit another one.
@@ -41,20 +47,18 @@ impl<'r> Rule<'r> {
     ) -> Result<Self, SessionError> {
         let filter = own.and_then(|own| own.filter.as_deref()).or(all.and_then(|all| all.filter.as_deref()));
         let limit = own.and_then(|own| own.limit).or(all.and_then(|all| all.limit));
-        if limit.is_some() && matches!(clock::selected(), Clock::None) {
-            return Err(SessionError::LimitWithoutClock);
-        }
-        Ok(Self {
-            name,
-            filter: filter.map(Expression::parse).transpose()?,
-            bucket: limit.map(Limit::check).transpose()?.map(|limit| Arc::new(Bucket::new(limit))),
-            fits: false,
-            misfit: None,
-        })
+        let bucket = limit.map(bucket).transpose()?;
+        Ok(Self { name, door: Door::new(filter.map(Expression::parse).transpose()?, bucket) })
+    }
+}
+
+impl Door {
+    pub(crate) const fn new(filter: Option<Expression>, bucket: Option<Arc<Bucket>>) -> Self {
+        Self { filter, bucket, fits: false, misfit: None }
     }
 
-    /// The rule's way for an event, if its filter fits.
-    fn way(&mut self, event: &PlannedEvent) -> Result<Way, FilterError> {
+    /// The way for an event, if the filter fits it.
+    pub(crate) fn way(&mut self, event: &PlannedEvent) -> Result<Way, FilterError> {
         let program = self.filter.as_ref().map(|filter| filter.compile(event.markers[0].fields())).transpose();
         let program = program.inspect_err(|error| {
             // One that knows a name that would do says more.
@@ -65,6 +69,19 @@ impl<'r> Rule<'r> {
         self.fits = true;
         Ok(Way { program, bucket: self.bucket.clone() })
     }
+
+    /// Why the filter fits none of the events that it was held against, if that is so.
+    pub(crate) fn misfit(self) -> Option<FilterError> {
+        self.misfit.filter(|_| !self.fits)
+    }
+}
+
+/// A full bucket for the events of a rule.
+pub(crate) fn bucket(limit: Limit) -> Result<Arc<Bucket>, SessionError> {
+    if matches!(clock::selected(), Clock::None) {
+        return Err(SessionError::LimitWithoutClock);
+    }
+    Ok(Arc::new(Bucket::new(limit.check()?)))
 }
 
 /// Gives each event its gate. Events that no rule's filter fits are left out, which is told; a filter that fits none of the events that its
@@ -96,7 +113,7 @@ pub(crate) fn set_gates(
         let (mut ways, mut misfit) = (Vec::new(), None);
         let declared = event.markers[0].full_name();
         for rule in rules.iter_mut().filter(|rule| rule.name.is_none_or(|name| name.matches(&declared))) {
-            match rule.way(&event) {
+            match rule.door.way(&event) {
                 Ok(way) => ways.push(way),
                 Err(error) => misfit = misfit.or(Some(error)),
             }
@@ -112,7 +129,7 @@ pub(crate) fn set_gates(
         }
     }
     *events = kept;
-    match rules.into_iter().find(|rule| !rule.fits).and_then(|rule| rule.misfit) {
+    match rules.into_iter().find_map(|rule| rule.door.misfit()) {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
@@ -120,15 +137,14 @@ pub(crate) fn set_gates(
 
 /// One rule's way in.
 #[derive(Debug)]
-struct Way {
+pub(crate) struct Way {
     program: Option<Program>,
     bucket: Option<Arc<Bucket>>,
 }
 
 /// The gate with these ways; `None` if it is open.
-fn gate(ways: Vec<Way>) -> Option<Arc<Gate>> {
-    let is_open = |way: &Way| way.program.is_none() && way.bucket.is_none();
-    if ways.iter().any(is_open) {
+pub(crate) fn gate(ways: Vec<Way>) -> Option<Arc<Gate>> {
+    if ways.iter().any(Way::is_open) {
         return None;
     }
     Some(Arc::new(Gate(ways.into())))
@@ -157,6 +173,20 @@ impl Filter for Gate {
 }
 
 impl Way {
+    /// Adds it to those of an event. Beside an open one there is no other, however many rules there are.
+    pub(crate) fn add_to(self, ways: &mut Vec<Self>) {
+        if self.is_open() {
+            ways.clear();
+        }
+        if !ways.iter().any(Self::is_open) {
+            ways.push(self);
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.program.is_none() && self.bucket.is_none()
+    }
+
     #[inline]
     fn wants(&self, event: FieldView<'_>) -> bool {
         self.program.as_ref().is_none_or(|program| program.accept(event))

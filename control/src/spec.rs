@@ -13,9 +13,9 @@ mod tests;
 pub use channel::{ChannelSpec, Limits};
 pub use error::SpecError;
 pub(crate) use owner::Owner;
-pub(crate) use rule::RuleEntry;
+pub(crate) use rule::{Compiled, RuleEntry};
 pub use rule::{Rule, RuleError};
-pub(crate) use select::{Candidate, select};
+pub(crate) use select::{Candidate, select, select_with};
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

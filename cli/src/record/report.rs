@@ -1,7 +1,7 @@
 //! The end of a recording, and what there is to tell of it.
 
 use crate::failure::{Failure, Outcome};
-use crate::session::tell_silent;
+use crate::session::{complaints, tell_silent};
 use crate::{output, units};
 use serde_json::json;
 use std::fs;
@@ -40,6 +40,7 @@ pub(super) fn finish(session: &NamedSession<'_>, out: &Path, timeout: Duration) 
         let error = ack.error.as_ref()?;
         Some(format!("process {} ({}): {error}", ack.process.pid, ack.name))
     }));
+    report.failures.extend(report.acks.iter().flat_map(complaints));
     Ok(report)
 }
 

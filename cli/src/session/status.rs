@@ -106,7 +106,13 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
     if ack.generation < generation && ack.state != AckState::Ended {
         write!(out, " generation {}, not acknowledged since", ack.generation)?;
     }
-    write!(out, ", {} events on, {} recorded, {} lost", ack.events, counters.recorded, counters.total_lost())?;
+    write!(out, ", {} events on, {} recorded", ack.events, counters.recorded)?;
+    for (count, what) in [(counters.filtered, "filtered"), (counters.suppressed, "suppressed")] {
+        if count > 0 {
+            write!(out, ", {count} {what}")?;
+        }
+    }
+    write!(out, ", {} lost", counters.total_lost())?;
     let reasons: Vec<_> = counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     if !reasons.is_empty() {
         write!(out, " ({})", reasons.join(", "))?;
@@ -117,6 +123,7 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
             writeln!(out, "           a rule is not supported there: {reason}")?;
         }
     }
+    ack.notices.iter().try_for_each(|notice| writeln!(out, "           {notice}"))?;
     if let Some(error) = &ack.error {
         writeln!(out, "           {error}")?;
     }

@@ -1,13 +1,14 @@
 //! A session as it is applied in this process.
 
+use super::chosen::{Buckets, Chosen};
 use super::context::Context;
 use super::sinks::{self, Nowhere};
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, AckState, Counters, RuleAck};
+use crate::ack::{Ack, AckState, Counters};
 use crate::app::{self, ACKS, SESSION};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session::{PlannedEvent, Session, SessionError};
-use crate::spec::{MAX_SIZE, SessionSpec, State, select};
+use crate::spec::{MAX_SIZE, SessionSpec, State};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,6 +25,7 @@ pub(super) struct Applied {
     stamp: Option<Stamp>,
     spec: Option<SessionSpec>,
     recording: Option<Session>,
+    buckets: Buckets,
     /// Of recordings that ended.
     before: Counters,
     /// While the session goes on, and if its end is bound to a process's.
@@ -44,12 +46,13 @@ impl Applied {
             error: None,
             rules: Vec::new(),
             events: 0,
+            notices: Vec::new(),
             counters: Counters::default(),
             outputs: Vec::new(),
             rings: None,
         };
-        let before = Counters::default();
-        Self { name, stamp: None, spec: None, recording: None, before, owner: None, owner_ended: false, ack }
+        let (buckets, before) = (Buckets::default(), Counters::default());
+        Self { name, stamp: None, spec: None, recording: None, buckets, before, owner: None, owner_ended: false, ack }
     }
 
     /// Looks at the session's file, and does what it says if that is something new. `false` if there is no such session any more, or it
@@ -93,7 +96,7 @@ impl Applied {
     fn apply(&mut self, spec: SessionSpec, context: &Context) {
         if self.ack.id != spec.id {
             self.end();
-            self.before = Counters::default();
+            (self.before, self.buckets) = (Counters::default(), Buckets::default());
             self.ack.outputs.clear();
             self.owner_ended = false;
         }
@@ -101,13 +104,11 @@ impl Applied {
         self.ack.id.clone_from(&spec.id);
         self.ack.generation = spec.generation;
         self.ack.error = None;
-        let selected = select(&spec.rules, context.key(), &context.info.executable, &context.candidates);
-        let told =
-            |rule: Option<Result<usize, _>>| rule.map(|rule| rule.map_or_else(RuleAck::unsupported, RuleAck::Events));
-        self.ack.rules = selected.rules.into_iter().map(told).collect();
-        let is_on = spec.state == State::Active && !is_over;
-        let chosen = context.events.iter().zip(&selected.chosen).filter(|(_, chosen)| **chosen && is_on);
-        let events: Vec<PlannedEvent> = chosen.map(|(event, _)| event.clone()).collect();
+        let Chosen { mut events, rules, notices } = self.buckets.choose(&spec, context);
+        (self.ack.rules, self.ack.notices) = (rules, notices);
+        if spec.state != State::Active || is_over {
+            events.clear();
+        }
         self.ack.events = events.len();
         if is_over || (spec.state == State::Stopped && !spec.sinks.is_empty()) {
             self.end();
@@ -218,12 +219,6 @@ impl Ack {
     fn refuse(&mut self, error: &str) {
         self.state = AckState::Refused;
         self.error = Some(error.to_owned());
-    }
-}
-
-impl RuleAck {
-    fn unsupported(error: crate::spec::RuleError) -> Self {
-        Self::Unsupported(error.reason)
     }
 }
 

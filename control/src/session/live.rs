@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint::Marker;
 use tracepoint::channel::{EventId, OpenChannel};
-use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint::marker::{Filter, Subscriber, Subscription};
 use tracepoint_sinks::{ChannelDescription, Drain, EventDescription, TraceInfo, ctf};
 
 /// An event that the trace knows.
@@ -97,16 +97,46 @@ impl LiveEvents {
         self.switch_off(&BTreeSet::new());
     }
 
-    /// Switches on those of `events` that are off, and off those that are on and not among them. They are known.
+    /// Switches on those of `events` that are off, and off those that are on and not among them, and gives those that stay on the gates
+    /// that they have there. They are known.
     pub(super) fn switch_to(
         &mut self,
         events: &[PlannedEvent],
         channel: &Arc<OpenChannel>,
     ) -> Result<(), SessionError> {
         let wanted: BTreeSet<String> = events.iter().map(|event| event.name.clone()).collect();
-        self.switch_on(&wanted, channel)?;
+        let before = self.set_gates(events);
+        if let Err(error) = self.switch_on(&wanted, channel) {
+            for (name, gate) in before {
+                self.known.entry(name).and_modify(|known| known.gate = gate);
+            }
+            return Err(error);
+        }
+        self.change_gates(&before);
         self.switch_off(&wanted);
         Ok(())
+    }
+
+    /// Notes the gates of `events`; of those that are on, and have a gate or had one, which they had.
+    fn set_gates(&mut self, events: &[PlannedEvent]) -> BTreeMap<String, Option<Arc<Gate>>> {
+        let mut before = BTreeMap::new();
+        for PlannedEvent { name, gate, .. } in events {
+            let Some(known) = self.known.get_mut(name) else { continue };
+            let old = std::mem::replace(&mut known.gate, gate.clone());
+            if !known.subscriptions.is_empty() && (old.is_some() || gate.is_some()) {
+                before.insert(name.clone(), old);
+            }
+        }
+        before
+    }
+
+    /// Puts the gates in place that were noted for these: events that were on before stay on all the while.
+    fn change_gates(&self, noted: &BTreeMap<String, Option<Arc<Gate>>>) {
+        let changed = noted.keys().filter_map(|name| self.known.get(name));
+        Subscription::filter_all(changed.flat_map(|known| {
+            let filter = known.gate.clone().map(|gate| -> Arc<dyn Filter> { gate });
+            known.subscriptions.iter().map(move |subscription| (subscription, filter.clone()))
+        }));
     }
 
     /// All of them, or none if it fails.

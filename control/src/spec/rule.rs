@@ -1,5 +1,7 @@
 //! A rule of a session that is controlled from outside: which events, in which processes.
 
+use crate::filter::Expression;
+use crate::limit::{Limit, LimitError};
 use crate::process::ProcessKey;
 use crate::rule::{BadRule, LevelRule, NameRule};
 use glob::Pattern;
@@ -23,6 +25,12 @@ pub struct Rule {
     /// Only in this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessKey>,
+    /// Only events whose fields are like this: see [`Expression`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// Of those no more than so many, in each process: see [`Limit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
 }
 
 impl Rule {
@@ -42,7 +50,13 @@ impl fmt::Display for Rule {
         if let Some(exe) = &self.exe {
             write!(f, " --exe '{exe}'")?;
         }
-        self.process.map_or(Ok(()), |process| write!(f, " -p {}", process.pid))
+        if let Some(process) = self.process {
+            write!(f, " -p {}", process.pid)?;
+        }
+        if let Some(filter) = &self.filter {
+            write!(f, " --filter '{filter}'")?;
+        }
+        self.limit.as_ref().map_or(Ok(()), |limit| write!(f, " --limit '{limit}'"))
     }
 }
 
@@ -61,7 +75,7 @@ pub struct RuleError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleEntry {
     /// As text: a table that has a number in it which is none is not equal to itself.
-    table: String,
+    pub(crate) table: String,
     pub(crate) rule: Result<Rule, RuleError>,
 }
 
@@ -91,11 +105,13 @@ impl Serialize for RuleEntry {
 
 /// A rule, ready to be asked.
 #[derive(Debug)]
-pub(super) struct Compiled {
+pub(crate) struct Compiled {
     pub(super) name: NameRule,
     pub(super) level: Option<LevelRule>,
     exe: Option<Pattern>,
     process: Option<ProcessKey>,
+    pub(crate) filter: Option<Expression>,
+    pub(crate) limit: Option<Limit>,
 }
 
 impl Compiled {
@@ -106,11 +122,20 @@ impl Compiled {
                 |error: glob::PatternError| format!("`{pattern}` is no pattern for executables: {}", error.msg);
             Pattern::new(pattern).map_err(|error| RuleError { rule: rule.event.clone(), reason: reason(error) })
         };
+        let told = |reason: String| RuleError { rule: rule.event.clone(), reason };
+        let filter = rule.filter.as_deref().map(Expression::parse).transpose();
+        let limit = rule.limit.as_deref().map(str::parse).transpose();
+        let name = NameRule::parse(&rule.event).map_err(bad)?;
+        if name.excludes() && (rule.filter.is_some() || rule.limit.is_some()) {
+            return Err(told("it leaves events out, and has no use for a filter or a limit".to_owned()));
+        }
         Ok(Self {
-            name: NameRule::parse(&rule.event).map_err(bad)?,
+            name,
             level: rule.level.as_deref().map(LevelRule::parse).transpose().map_err(bad)?,
             exe: rule.exe.as_ref().map(exe).transpose()?,
             process: rule.process,
+            filter: filter.map_err(|error| told(format!("the filter cannot be used: {error}")))?,
+            limit: limit.map_err(|error: LimitError| told(error.to_string()))?,
         })
     }
 

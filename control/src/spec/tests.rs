@@ -17,6 +17,8 @@ fn spec() -> Result<SessionSpec, SpecError> {
     rule.level = Some("<=info".to_owned());
     rule.exe = Some("server*".to_owned());
     rule.process = Some(ProcessKey { pid: 7, started: 4711 });
+    rule.filter = Some("prev_comm == \"a\\\"b*\" && n > 1".to_owned());
+    rule.limit = Some("1000/s burst 20".to_owned());
     assert!(spec.add_rule(&rule)?);
     assert!(!spec.add_rule(&rule)?, "it is there already");
     assert!(spec.add_rule(&Rule::new("!sched:idle"))?);
@@ -49,14 +51,15 @@ fn a_half_written_file_is_no_session_or_one_with_fewer_rules() -> Outcome {
 #[test]
 fn a_rule_that_is_not_known_is_one_alone() -> Outcome {
     let text = spec()?.to_toml()
-        + "\n[[rule]]\nevent = \"a:*\"\nsampled = 7\n\n[[rule]]\nevent = \"b:*\"\nlevel = \"<=loud\"\n";
+        + "\n[[rule]]\nevent = \"a:*\"\nsampled = 7\n\n[[rule]]\nevent = \"b:*\"\nlevel = \"<=loud\"\n\n[[rule]]\nevent = \"c:*\"\nfilter = \"n >\"\n";
     let spec = SessionSpec::parse(text.as_bytes())?;
     let told: Vec<_> =
         spec.rules().map(|rule| rule.map(|rule| rule.event.as_str()).map_err(ToString::to_string)).collect();
     assert_eq!(told[..2], [Ok("sched:*"), Ok("!sched:idle")]);
-    let [Err(key), Err(level)] = &told[2..] else { return Err(format!("{told:?}").into()) };
+    let [Err(key), Err(level), Err(filter)] = &told[2..] else { return Err(format!("{told:?}").into()) };
     assert!(key.contains("`a:*`") && key.contains("unknown field `sampled`"), "{key}");
     assert!(level.contains("no level"), "{level}");
+    assert!(filter.contains("`c:*`") && filter.ends_with("\n  n >\n     ^"), "{filter}");
     assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
     // Whoever does not know it does not lose it.
     assert_eq!(SessionSpec::parse(spec.to_toml().as_bytes())?, spec);

@@ -8,6 +8,7 @@ mod common;
 
 mod chaos;
 mod environment;
+mod filters;
 mod listing;
 mod sessions;
 mod traced;
