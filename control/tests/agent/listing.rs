@@ -152,14 +152,15 @@ fn processes_that_are_gone_are_not_listed() -> Outcome {
     let (mut killed, stays) = (place.start(test), place.start(test));
     assert_eq!(place.controller.processes()?.len(), 2);
     killed.kill();
-    // One of an id that was given again, and one that was never finished.
+    // One of an id that was given again, one that was never finished, and what is no entry.
     let apps = place.run_dir().join("apps");
     let entry = |name: &str| fs::create_dir(apps.join(name));
     entry(&format!("{}-1", stays.id()))?;
-    entry("half")?;
+    entry(&format!("{}-2", stays.id()))?;
+    entry("other")?;
     let ids: Vec<u32> = place.controller.processes()?.iter().map(|process| process.info().pid).collect();
     assert_eq!(ids, [stays.id()]);
-    assert_eq!(fs::read_dir(&apps)?.count(), 1);
+    assert_eq!(fs::read_dir(&apps)?.count(), 2);
     let error = place.controller.process(killed.id()).expect_err("it is gone");
     assert!(matches!(error, ControlError::NoProcess { .. }), "{error}");
     let error = place.controller.process(std::process::id()).expect_err("it has no agent");
