@@ -33,12 +33,13 @@ const FAREWELL: Duration = Duration::from_secs(10);
 #[command(after_help = format!("\
 Examples:
   tracectl serve /tmp/trace
+  tracectl serve /var/tmp/shop.dt
   tracectl serve /tmp/trace --address 0.0.0.0 --allow 192.0.2.7 --rate 4M
   tracectl serve /tmp/trace --events-from /tmp/events     (then: echo hello | socat - UNIX-SENDTO:/tmp/events)
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct Serve {
-    /// A directory with a CTF trace
+    /// A directory with a CTF trace, or a dt file of a session
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// The address of this machine to listen on; 0.0.0.0 or :: for all
@@ -92,12 +93,14 @@ impl Serve {
         if !replay.has_batches() && !self.no_batches {
             output::note("this trace is laid out by another tracer: it is served event by event");
         }
+        // A slot stands for itself, and a stream file ends where it is damaged.
+        let unserved = if self.path.is_file() { "not served" } else { "what follows in this stream is not served" };
         let damaged = AtomicBool::new(false);
         thread::scope(|scope| {
             let feed = scope.spawn(|| {
                 replay.run(&server, |damage| {
                     damaged.store(true, Ordering::Relaxed);
-                    failure::say_error(&format!("{damage}; what follows in this stream is not served"));
+                    failure::say_error(&format!("{damage}; {unserved}"));
                 })
             });
             while !feed.is_finished() && !interrupted.load(Ordering::Relaxed) {

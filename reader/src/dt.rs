@@ -10,10 +10,12 @@
 //! `docs/format-dt.md` has the bytes. This is the one definition of them: whoever writes such a file does so by [`DtTraceWriter`].
 
 mod index;
+mod packet;
 mod trace;
 mod window;
 mod writer;
 
+pub use packet::DtPacket;
 pub use trace::{DtSummary, DtTrace};
 pub(crate) use window::SlotsWindow;
 pub use writer::DtTraceWriter;

@@ -91,6 +91,20 @@ impl Trace {
         })
     }
 
+    /// The dt file that was opened; if it was a directory, the trace as it is.
+    ///
+    /// # Errors
+    /// The trace, if it was a directory.
+    pub fn into_dt(mut self) -> Result<DtTrace, Self> {
+        match self.parts.pop() {
+            Some(Part::Dt(trace)) => Ok(trace),
+            other => {
+                self.parts.extend(other);
+                Err(self)
+            }
+        }
+    }
+
     /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace, class and
     /// instance, and each stream its own order. Files that cannot be read at all are told first.
     pub fn items(&self) -> Items {

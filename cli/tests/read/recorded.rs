@@ -2,12 +2,13 @@
 
 use crate::{read, told};
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
-use tracepoint_control::sinks::CtfSink;
+use tracepoint_control::sinks::{CtfSink, DtSink, Sink};
 use tracepoint_control::{Channel, Session};
 
 tracepoint::define_trace! {
@@ -21,10 +22,13 @@ tracepoint::define_trace! {
 static RECORDING: Mutex<()> = Mutex::new(());
 
 fn record(path: &Path) {
+    record_into(CtfSink::create(path).unwrap());
+}
+
+fn record_into(sink: impl Sink + 'static) {
     let _alone = RECORDING.lock().unwrap();
-    let sink = CtfSink::create(path).unwrap();
-    let session =
-        Session::builder("ledger").events("ledger:*").channel(Channel::discard(8 << 20)).sink(sink).start().unwrap();
+    let channel = Channel::discard(8 << 20).packets(512);
+    let session = Session::builder("ledger").events("ledger:*").channel(channel).sink(sink).start().unwrap();
     thread::scope(|scope| {
         for thread in 0..3 {
             scope.spawn(move || (0..1000).for_each(|n| tracepoint::trace!(booked(thread, &"x".repeat(n % 200)))));
@@ -45,13 +49,28 @@ fn serve(path: &Path, arguments: &[&str]) -> (Child, u16) {
     (child, port)
 }
 
-/// Times and fields of all events; what their packets say differs, as packets are cut to the size of messages.
-fn view(path: &Path) -> Vec<(Value, Value)> {
+/// What is in a trace, and what it tells to be missing.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    /// Times and fields of all events; what their packets say differs, as packets are cut to the size of messages.
+    events: Vec<(Value, Value)>,
+    /// How many events are lost, and in which stream.
+    lost: Vec<(Value, Value)>,
+}
+
+fn view(path: &Path) -> Seen {
     let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["view", "--json"]).arg(path).output().unwrap();
     let (code, out, err) = told(&output);
-    assert_eq!((code, err.as_str()), (Some(0), ""));
-    let object = |line| serde_json::from_str::<Value>(line).unwrap();
-    out.lines().map(object).map(|mut event| (event["time_ns"].take(), event["fields"].take())).collect()
+    assert!(code == Some(0) && err.lines().all(|line| line.starts_with("note: ")), "{err}");
+    let mut seen = Seen { events: Vec::new(), lost: Vec::new() };
+    for line in out.lines() {
+        let mut object: Value = serde_json::from_str(line).unwrap();
+        match object["type"].as_str() {
+            Some("loss") => seen.lost.push((object["stream"]["instance"].take(), object["events"].take())),
+            _ => seen.events.push((object["time_ns"].take(), object["fields"].take())),
+        }
+    }
+    seen
 }
 
 #[test]
@@ -62,12 +81,58 @@ fn a_recorded_trace_comes_out_as_it_went_in() {
     let (server, port) = serve(&from, &[]);
     let (code, out, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
-    assert_eq!(view(&from).len(), 3000);
-    assert!(view(&from) == view(&to), "the same events");
-    let verify = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--failures"]).arg(&to).output().unwrap();
+    let recorded = view(&from);
+    assert_eq!((recorded.events.len(), recorded.lost.len()), (3000, 0));
+    assert!(recorded == view(&to), "the same events");
+    verify(&to);
+    assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0), "the server ends with its trace");
+}
+
+/// The books of it balance.
+fn verify(path: &Path) {
+    let verify =
+        Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--failures"]).arg(path).output().unwrap();
     let (code, out, err) = told(&verify);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
-    assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0), "the server ends with its trace");
+}
+
+#[test]
+fn a_dt_file_is_served_like_a_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to] = ["from.dt", "to"].map(|name| place.path().join(name));
+    record_into(DtSink::create(&from, 8).unwrap());
+    let (server, port) = serve(&from, &[]);
+    let (code, out, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    let recorded = view(&from);
+    assert!(!recorded.events.is_empty() && !recorded.lost.is_empty());
+    assert!(recorded == view(&to), "the same events, and the same ones overwritten");
+    verify(&to);
+    assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0));
+
+    let (server, port) = serve(&from, &[]);
+    let (code, out, err) = told(&read(port, &["--stock"]).output().unwrap());
+    assert_eq!((code, out.lines().count()), (Some(0), recorded.events.len() + 4), "{err}");
+    server.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_torn_slot_is_told_and_the_others_are_served() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to] = ["from.dt", "to"].map(|name| place.path().join(name));
+    record_into(DtSink::create(&from, 8).unwrap());
+    let whole = view(&from).events.len();
+    let mut bytes = fs::read(&from).unwrap();
+    let slot = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    bytes[20 + 2 * slot + 400] ^= 1;
+    fs::write(&from, &bytes).unwrap();
+    let (server, port) = serve(&from, &[]);
+    let (code, _, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    assert_eq!(code, Some(0), "{err}");
+    let left = view(&to).events.len();
+    assert!(0 < left && left < whole, "{left} events of {whole}");
+    let (code, _, err) = told(&server.wait_with_output().unwrap());
+    assert!(code == Some(1) && err.contains("slot 2: ") && err.contains("; not served"), "{err}");
 }
 
 #[test]

@@ -30,11 +30,32 @@ pub(crate) struct Part {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) bytes: PacketBytes,
+    /// Time at which it begins, in cycles.
+    pub(crate) begin: u64,
     pub(crate) sequence: Option<u64>,
     pub(crate) before: Option<u64>,
 }
 
 impl Part {
+    fn new(packet: &Packet, offset: u64, bytes: PacketBytes) -> Self {
+        Self {
+            offset,
+            length: packet.size(),
+            bytes,
+            begin: packet.begin.unwrap_or(0),
+            sequence: packet.sequence,
+            before: packet.events_before,
+        }
+    }
+
+    /// Brings it into memory; `None` if it was overwritten since the file was opened, or cannot be read.
+    pub(super) fn read(&self, reader: &DtReader) -> Option<Vec<u8>> {
+        match &self.bytes {
+            PacketBytes::Held(bytes) => Some(bytes.to_vec()),
+            PacketBytes::Slot(place) => reader.bytes_at(place).ok().flatten(),
+        }
+    }
+
     /// Whether it is in a slot.
     pub(super) fn is_slot(&self) -> bool {
         matches!(self.bytes, PacketBytes::Slot(_))
@@ -129,8 +150,7 @@ impl Indexing<'_> {
     }
 
     fn add(&mut self, packet: Packet, offset: u64, bytes: PacketBytes) {
-        let (length, sequence, before) = (packet.size(), packet.sequence, packet.events_before);
-        let part = Part { offset, length, bytes, sequence, before };
+        let part = Part::new(&packet, offset, bytes);
         self.streams.entry((packet.class.id, packet.instance)).or_default().push((packet, part));
     }
 
@@ -167,8 +187,7 @@ impl Indexing<'_> {
     fn held(&mut self, packet: &Packet, bytes: &[u8]) -> Part {
         let offset = self.behind;
         self.behind = offset.saturating_add(bytes.len() as u64);
-        let (length, sequence, before) = (packet.size(), packet.sequence, packet.events_before);
-        Part { offset, length, bytes: PacketBytes::Held(bytes.into()), sequence, before }
+        Part::new(packet, offset, PacketBytes::Held(bytes.into()))
     }
 
     /// A stream of ours begins with a packet of the number 0: what is missing behind it was overwritten. Where the process was killed

@@ -8,6 +8,7 @@ use datatrace::DtReader;
 use serde::Serialize;
 
 use super::index::{DtStream, Index, Part, stream_name};
+use super::packet::DtPacket;
 use super::window::SlotsWindow;
 use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
@@ -151,8 +152,23 @@ impl DtTrace {
         Ok(self.reader.has_changed()?)
     }
 
+    /// All packets, by the times at which they begin; those of a stream in their order. Costs a few words for each; their bytes stay in
+    /// the file.
+    pub fn packets(&self) -> impl Iterator<Item = DtPacket<'_>> {
+        let mut packets = Vec::new();
+        for stream in &self.streams {
+            let mut latest = 0;
+            packets.extend(stream.parts.iter().map(|part| {
+                latest = part.begin.max(latest);
+                (latest, DtPacket { reader: &self.reader, stream, part })
+            }));
+        }
+        packets.sort_by_key(|(begin, _)| *begin);
+        packets.into_iter().map(|(_, packet)| packet)
+    }
+
     /// Slots that are torn, or hold no packet of this trace.
-    pub(crate) fn damage(&self) -> &[Damage] {
+    pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datatrace::DtReader;
 
-use super::index::{PacketBytes, Part};
+use super::index::Part;
 use crate::source::Source;
 
 /// Packets that lie anywhere in the file. Each is checked when it is brought into memory: one that somebody has overwritten since the
@@ -30,11 +30,7 @@ impl SlotsWindow {
     fn hold(&mut self, from: usize) -> u64 {
         self.held = Vec::new();
         for (index, part) in self.parts.iter().enumerate().skip(from) {
-            let bytes = match &part.bytes {
-                PacketBytes::Held(bytes) => Some(bytes.to_vec()),
-                PacketBytes::Slot(place) => self.reader.bytes_at(place).ok().flatten(),
-            };
-            if let Some(bytes) = bytes {
+            if let Some(bytes) = part.read(&self.reader) {
                 (self.at, self.held) = (index, bytes);
                 return part.offset;
             }

@@ -1,0 +1,89 @@
+//! Packets of stream files, merged by time.
+
+use super::Description;
+use crate::udp::server::Packet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use tracepoint_reader::{Damage, Packets};
+
+/// The longest packet that is served, in bytes.
+const LONGEST_PACKET: u64 = 64 << 20;
+
+/// One stream file.
+struct Lane {
+    path: PathBuf,
+    file: File,
+    packets: Packets,
+    next: tracepoint_reader::Packet,
+}
+
+/// Pushes all packets; `false` if `push` takes no more.
+pub(super) fn run(
+    files: &[PathBuf],
+    description: &Description,
+    push: &mut dyn FnMut(Packet) -> bool,
+    damaged: &mut dyn FnMut(Damage),
+) -> bool {
+    let mut lanes = Vec::new();
+    let mut order = BinaryHeap::new();
+    for path in files {
+        match Lane::open(description, path) {
+            Ok(Some(lane)) => {
+                order.push(Reverse((lane.next.begin, lanes.len())));
+                lanes.push(lane);
+            }
+            Ok(None) => {}
+            Err(damage) => damaged(damage),
+        }
+    }
+    while let Some(Reverse((_, index))) = order.pop() {
+        let Some(lane) = lanes.get_mut(index) else { break };
+        let packet = match lane.packet(description) {
+            Ok(packet) => packet,
+            Err(damage) => {
+                damaged(damage);
+                continue;
+            }
+        };
+        if !push(packet) {
+            return false;
+        }
+        match lane.packets.next() {
+            Some(Ok(next)) => {
+                lane.next = next;
+                order.push(Reverse((lane.next.begin, index)));
+            }
+            Some(Err(damage)) => damaged(damage),
+            None => {}
+        }
+    }
+    true
+}
+
+impl Lane {
+    /// `None`: there is no packet in it.
+    fn open(description: &Description, path: &Path) -> Result<Option<Self>, Damage> {
+        let damage = |reason| Damage { file: path.to_owned(), offset: 0, reason };
+        let file = File::open(path).map_err(|error| damage(format!("cannot be opened: {error}")))?;
+        let mut packets = Packets::open(&description.metadata, path).map_err(|error| damage(error.to_string()))?;
+        let next = packets.next().transpose()?;
+        Ok(next.map(|next| Self { path: path.to_owned(), file, packets, next }))
+    }
+
+    /// Reads the next packet.
+    fn packet(&self, description: &Description) -> Result<Packet, Damage> {
+        let offset = self.next.offset;
+        let damage = |reason| Damage { file: self.path.clone(), offset, reason };
+        let content = self.next.content_bits.div_ceil(8);
+        let size = if description.sizes.is_some() { content } else { self.next.size() };
+        if size > LONGEST_PACKET {
+            return Err(damage(format!("a packet of {size} bytes is not served")));
+        }
+        let mut bytes = vec![0; size as usize];
+        self.file.read_exact_at(&mut bytes, offset).map_err(|error| damage(format!("cannot be read: {error}")))?;
+        description.packet(self.next.class.id, self.next.instance, bytes).map_err(damage)
+    }
+}

@@ -1,0 +1,37 @@
+//! Packets of a dt file, by the times at which they begin.
+
+use super::Description;
+use crate::udp::server::Packet;
+use tracepoint_reader::dt::{DtPacket, DtTrace};
+use tracepoint_reader::{Damage, PacketDecoder};
+
+/// Pushes all packets; `false` if `push` takes no more.
+pub(super) fn run(
+    trace: &DtTrace,
+    description: &Description,
+    push: &mut dyn FnMut(Packet) -> bool,
+    damaged: &mut dyn FnMut(Damage),
+) -> bool {
+    trace.damage().iter().cloned().for_each(&mut *damaged);
+    for packet in trace.packets() {
+        match read(packet, description) {
+            Ok(packet) => {
+                if !push(packet) {
+                    return false;
+                }
+            }
+            Err(reason) => damaged(Damage { file: trace.path().to_owned(), offset: packet.offset(), reason }),
+        }
+    }
+    true
+}
+
+fn read(packet: DtPacket<'_>, description: &Description) -> Result<Packet, String> {
+    let bytes = packet.bytes();
+    let mut bytes = bytes.ok_or("a packet cannot be read, or was overwritten since the file was opened")?;
+    if description.sizes.is_some() {
+        let content = PacketDecoder::new(&description.metadata, &bytes).map(|decoder| decoder.packet().content_bits);
+        bytes.truncate(content.map_err(|damage| damage.reason)?.div_ceil(8) as usize);
+    }
+    description.packet(packet.class(), packet.instance(), bytes)
+}
