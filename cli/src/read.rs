@@ -1,6 +1,7 @@
 //! `tracectl read`: reads from a UDP trace server.
 
 mod directory;
+mod dt_file;
 mod ending;
 mod lines;
 mod objects;
@@ -9,6 +10,8 @@ mod status;
 use crate::Ended;
 use crate::failure::{self, Failure, Outcome};
 use clap::Args;
+use clap::error::ErrorKind;
+use dt_file::DtFile;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use status::Status;
@@ -47,6 +50,7 @@ Examples:
   tracectl read
   tracectl read --server-address 10.0.0.7 --events-limit 1000
   tracectl read -o /tmp/trace && tracectl view /tmp/trace
+  tracectl read -o /tmp/newest.dt --dt-slots 1000
   tracectl read --json | jq 'select(.type == \"loss\")'
 
 {EXIT_CODES}"))]
@@ -77,9 +81,13 @@ pub(crate) struct Read {
     /// Write one JSON object per line: events, losses, marks, and at last `end`; told apart by `type`
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Make a CTF trace in this directory instead, losses included; it is empty, or does not exist
-    #[arg(short, long, value_name = "DIR")]
+    /// Make a CTF trace in this directory instead, losses included; it is empty, or does not exist. Where it is called *.dt, make a
+    /// dt file, when the session is over; until then what comes is in a directory next to it
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// How many slots the dt file has: it keeps the newest N packets [default: as many as there are packets]
+    #[arg(long, value_name = "N", requires = "output", value_parser = clap::value_parser!(u32).range(1..=0x7fff_ffff))]
+    dt_slots: Option<u32>,
 }
 
 fn events_limit(text: &str) -> Result<NonZeroU64, String> {
@@ -97,8 +105,8 @@ trait Out {
     /// What was taken so far can be seen.
     fn flush(&mut self) -> Result<(), Failure>;
 
-    /// The session is over.
-    fn finish(self: Box<Self>, ending: Ending, counts: &Counts) -> Result<(), Failure>;
+    /// The session is over. `false`: not all that came is in the output, which was said.
+    fn finish(self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure>;
 }
 
 impl Read {
@@ -148,7 +156,7 @@ impl Read {
         if let Some(failure) = ending::no_server(ending, server, &counts) {
             return Err(failure);
         }
-        out.finish(ending, &counts)?;
+        decoded &= out.finish(ending, &counts)?;
         let outcome = ending::tell(ending, &counts);
         Ok(if decoded { outcome } else { Outcome::Wanting })
     }
@@ -162,6 +170,11 @@ impl Read {
 
     fn out(&self) -> Result<Box<dyn Out>, Failure> {
         Ok(match &self.output {
+            Some(path) if DtFile::is_one(path) => Box::new(DtFile::create(path, self.dt_slots)?),
+            Some(_) if self.dt_slots.is_some() => {
+                let reason = "--dt-slots is for dt files; name one: --output FILE.dt\n";
+                clap::Error::raw(ErrorKind::ArgumentConflict, reason).exit()
+            }
             Some(path) => Box::new(directory::Directory::create(path)?),
             None if self.json => Box::new(objects::Objects::new()),
             None => Box::new(lines::Lines::new(self.events_limit)?),

@@ -17,6 +17,23 @@ impl Directory {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         Ok(Self { trace: udp::Directory::create(path)?, account: None, described: false, ended: false })
     }
+
+    /// Whether what came can be read.
+    pub(super) fn is_trace(&self) -> bool {
+        self.described
+    }
+
+    /// Writes the last of it; says of `shown`, where users find it, what it does not tell.
+    pub(super) fn close(self, shown: &Path) -> Result<(), Failure> {
+        if self.described && self.account.is_none() {
+            let why = if self.ended { "the trace has no account" } else { "the trace goes on" };
+            output::note(&format!(
+                "{why}: what was lost at the end of this session is told here, and not in {}",
+                shown.display()
+            ));
+        }
+        Ok(self.trace.finish(self.account.as_deref())?)
+    }
 }
 
 impl Out for Directory {
@@ -51,18 +68,12 @@ impl Out for Directory {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _: Ending, _: &Counts) -> Result<(), Failure> {
-        if !self.described {
-            output::note(&format!(
-                "nothing came that a trace could be made of; {} is empty",
-                self.trace.path().display()
-            ));
-        } else if self.account.is_none() {
-            let why = if self.ended { "the trace has no account" } else { "the trace goes on" };
-            output::note(&format!(
-                "{why}: what was lost at the end of this session is told here, and not in the directory"
-            ));
+    fn finish(self: Box<Self>, _: Ending, _: &Counts) -> Result<bool, Failure> {
+        let path = self.trace.path().to_owned();
+        if !self.is_trace() {
+            output::note(&format!("nothing came that a trace could be made of; {} is empty", path.display()));
         }
-        Ok(self.trace.finish(self.account.as_deref())?)
+        self.close(&path)?;
+        Ok(true)
     }
 }

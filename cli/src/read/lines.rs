@@ -88,8 +88,9 @@ impl Out for Lines {
         Ok(self.out.flush()?)
     }
 
-    fn finish(mut self: Box<Self>, _: Ending, _: &Counts) -> Result<(), Failure> {
-        self.flush()
+    fn finish(mut self: Box<Self>, _: Ending, _: &Counts) -> Result<bool, Failure> {
+        self.flush()?;
+        Ok(true)
     }
 }
 

@@ -81,7 +81,7 @@ impl Out for Objects {
         Ok(self.out.flush()?)
     }
 
-    fn finish(mut self: Box<Self>, ending: Ending, counts: &Counts) -> Result<(), Failure> {
+    fn finish(mut self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure> {
         self.write(&json!({
             "type": "end",
             "ending": ending::name(ending),
@@ -99,7 +99,8 @@ impl Out for Objects {
             "corrupted": counts.corrupted,
             "foreign": counts.foreign,
         }))?;
-        self.flush()
+        self.flush()?;
+        Ok(true)
     }
 }
 

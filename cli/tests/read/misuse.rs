@@ -26,6 +26,9 @@ fn command_lines_that_mean_nothing_are_told_so() {
         (&["--idle", "0"], "0 is not in 1..=86400"),
         (&["--json", "-o", "x"], "cannot be used with"),
         (&["--stock", "-o", "x"], "cannot be used with"),
+        (&["--dt-slots", "4"], "--output <OUT>"),
+        (&["--dt-slots", "4", "-o", "x"], "--dt-slots is for dt files"),
+        (&["--dt-slots", "0", "-o", "x.dt"], "0 is not in 1..=2147483647"),
         (&["--no-such"], "unexpected argument"),
         (&["localhost"], "unexpected argument"),
     ] {

@@ -136,6 +136,29 @@ fn a_torn_slot_is_told_and_the_others_are_served() {
 }
 
 #[test]
+fn what_is_read_goes_into_a_dt_file() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to, newest] = ["from", "to.dt", "newest.dt"].map(|name| place.path().join(name));
+    record(&from);
+    for (file, slots) in [(&to, &[][..]), (&newest, &["--dt-slots", "40"])] {
+        let (server, port) = serve(&from, &[]);
+        let arguments = [&["-o", file.to_str().unwrap()], slots].concat();
+        let (code, out, err) = told(&read(port, &arguments).output().unwrap());
+        assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+        assert_eq!(err.contains("found no slot, the oldest"), !slots.is_empty(), "{err}");
+        server.wait_with_output().unwrap();
+        verify(file);
+    }
+    let (recorded, all, newest) = (view(&from), view(&to), view(&newest));
+    assert!(recorded == all, "the same events");
+    let (kept, gone) =
+        (newest.events.len(), newest.lost.iter().map(|(_, events)| events.as_u64().unwrap()).sum::<u64>());
+    assert!(kept > 0 && gone > 0);
+    assert_eq!(kept as u64 + gone, 3000);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3, "nothing stays next to them");
+}
+
+#[test]
 fn both_layouts_have_the_same_lines() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");

@@ -6,6 +6,7 @@ use crate::serving::Serving;
 use crate::{read, told};
 use serde_json::Value;
 use std::fmt::Write;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
@@ -118,6 +119,48 @@ fn a_directory_is_a_trace_with_its_losses() {
     let events = view.lines().filter(|line| line.contains("test:numbered")).count();
     assert_eq!(String::from_utf8(peer.stdout).unwrap().lines().count(), events);
     assert!(String::from_utf8(peer.stderr).unwrap().contains("WARNING: Tracer discarded"));
+}
+
+#[test]
+fn a_dt_file_is_a_trace_with_its_losses() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace.dt");
+    let server = Serving::start(5, PLAN, BAD);
+    let (code, out, err) = told(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
+    server.end();
+    assert_eq!((code, out.as_str()), (Some(4), ""), "{err}");
+    let verb = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(arguments).arg(&path).output().unwrap();
+        told(&output)
+    };
+    assert_eq!(verb(&["verify"]).0, Some(0));
+    let (code, view, _) = verb(&["view", "--json"]);
+    assert_eq!(code, Some(0));
+    let (mut events, mut lost) = (0, 0);
+    for line in view.lines() {
+        let object: Value = serde_json::from_str(line).unwrap();
+        match object["type"].as_str() {
+            Some("loss") => lost += object["events"].as_u64().unwrap(),
+            _ => events += 1,
+        }
+    }
+    assert!(err.starts_with(&format!("{events} events in ")), "{events}: {err}");
+    assert!(lost > 0 && events + lost == 300, "{events} came, and {lost} are told as lost");
+}
+
+#[test]
+fn nothing_is_made_of_a_session_in_which_nothing_came() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace.dt");
+    let server = Serving::start(12, Plan { offers: false, ..PLAN }, GOOD);
+    let (code, _, err) = told(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
+    server.end();
+    assert!(code == Some(5) && err.contains("one by one"), "{err}");
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    fs::write(&path, "mine").unwrap();
+    let (code, _, err) = told(&read(1, &["-o", path.to_str().unwrap()]).output().unwrap());
+    assert!(code == Some(3) && err.contains("trace.dt"), "{err}");
+    assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
 
 #[test]

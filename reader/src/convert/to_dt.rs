@@ -7,7 +7,7 @@ use datatrace::{FileStorage, MAX_LOGSIZE};
 
 use super::{ConvertError, ConvertOptions, Converted, Progress};
 use crate::account::Account;
-use crate::dt::DtTraceWriter;
+use crate::dt::{DtTraceWriter, stream_name};
 use crate::error::ReadError;
 use crate::merge::stream_files;
 use crate::metadata::{MAX_METADATA, Metadata};
@@ -74,6 +74,7 @@ pub(super) fn convert(
     let converted = listing.write(&mut writer, dropped, report)?;
     match account {
         Some(mut account) => {
+            rename(&mut account);
             writer.settle(&mut account);
             writer.finish(&account)?;
         }
@@ -81,6 +82,15 @@ pub(super) fn convert(
     }
     writer.publish(false)?;
     Ok(converted)
+}
+
+/// Calls streams as they are called in a dt file, whatever their files were called.
+fn rename(account: &mut Account) {
+    for channel in &mut account.channels {
+        for stream in channel.streams.iter_mut().filter(|stream| !stream.file.is_empty()) {
+            stream.file = stream_name(&channel.name, Some(stream.instance));
+        }
+    }
 }
 
 impl Listing {

@@ -241,7 +241,7 @@ fn declared_size(bytes: &[u8], metadata: &Metadata) -> u64 {
 }
 
 /// What the file of a stream of a channel is called.
-pub(super) fn stream_name(channel: &str, instance: Option<u64>) -> String {
+pub(crate) fn stream_name(channel: &str, instance: Option<u64>) -> String {
     // The channel's name comes out of a file, and becomes a part of a path.
     let channel = channel.replace(['/', '\0'], "_");
     instance.map_or_else(|| channel.clone(), |instance| format!("{channel}_{instance}"))
