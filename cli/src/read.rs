@@ -9,18 +9,15 @@ mod status;
 
 use crate::Ended;
 use crate::failure::{self, Failure, Outcome};
+use crate::interrupt::Interrupt;
 use clap::Args;
 use clap::error::ErrorKind;
 use dt_file::DtFile;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 use status::Status;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracepoint_reader::udp::wire::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
 use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
@@ -130,7 +127,7 @@ impl Read {
                 )),
                 _ => unreachable(error),
             })?;
-        let stop = stop_flag()?;
+        let stop = Interrupt::once()?;
         let mut status = Status::new();
         let mut decoded = true;
         let ending = loop {
@@ -147,7 +144,7 @@ impl Read {
                 break ending;
             }
             status.show(&client.counts());
-            if stop.load(Ordering::Relaxed) {
+            if stop.is_asked() {
                 client.stop();
             }
         };
@@ -194,16 +191,6 @@ fn take_all(connection: &mut Connection, out: &mut dyn Out) -> Result<bool, Fail
         out.flush()?;
     }
     Ok(decoded)
-}
-
-/// Set by the first signal that asks to end; the second one ends.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_default(signal, Arc::clone(&stop)).map_err(Failure::Signal)?;
-        flag::register(signal, Arc::clone(&stop)).map_err(Failure::Signal)?;
-    }
-    Ok(stop)
 }
 
 /// Says that a part of what the server sent cannot be decoded.

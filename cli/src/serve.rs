@@ -2,15 +2,14 @@
 
 use crate::Ended;
 use crate::failure::{self, Failure, Outcome};
+use crate::interrupt::Interrupt;
 use crate::output;
-use crate::quantity;
+use crate::units;
 use clap::Args;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,16 +51,16 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     allow: Vec<IpAddr>,
     /// How many bytes per second are sent at most [default: 4M for single events, 1M to other machines; no limit for batches]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
     rate: Option<u64>,
     /// How many bytes of events wait for a client
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value_t = DEFAULT_LIMIT as u64)]
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value_t = DEFAULT_LIMIT as u64)]
     limit: u64,
     /// End a session of single events when there was nothing to send for so long
-    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
     idle: Option<Duration>,
     /// End a session of single events when it has lasted so long
-    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
     max_session: Option<Duration>,
     /// Send single events as the bytes of their records, not as text
     #[arg(long)]
@@ -83,12 +82,7 @@ impl Serve {
         let replay = Replay::open(&self.path)?;
         let mut server = UdpServer::bind(self.options()?)?;
         replay.begin(&mut server)?;
-        let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            // The second time, it ends as a program does that knows no signals.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))?;
-            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-        }
+        let interrupt = Interrupt::once()?;
         self.say_where(&server)?;
         if !replay.has_batches() && !self.no_batches {
             output::note("this trace is laid out by another tracer: it is served event by event");
@@ -103,14 +97,14 @@ impl Serve {
                     failure::say_error(&format!("{damage}; {unserved}"));
                 })
             });
-            while !feed.is_finished() && !interrupted.load(Ordering::Relaxed) {
+            while !feed.is_finished() && !interrupt.is_asked() {
                 thread::sleep(LOOK);
             }
-            while self.events_from.is_some() && !interrupted.load(Ordering::Relaxed) {
+            while self.events_from.is_some() && !interrupt.is_asked() {
                 thread::sleep(LOOK);
             }
             server.end(replay.account().cloned());
-            wait(&server, &interrupted);
+            wait(&server, &interrupt);
             server.quit();
         });
         server.wait();
@@ -193,10 +187,10 @@ impl Serve {
 }
 
 /// Waits until the server has ended; after Ctrl-C, not for long, and not for a client.
-fn wait(server: &UdpServer, interrupted: &AtomicBool) {
+fn wait(server: &UdpServer, interrupt: &Interrupt) {
     let mut since = None;
     while !server.has_ended() {
-        if interrupted.load(Ordering::Relaxed) {
+        if interrupt.is_asked() {
             let since = since.get_or_insert_with(Instant::now);
             if !server.stats().serving || since.elapsed() >= FAREWELL {
                 return;

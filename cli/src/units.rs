@@ -34,16 +34,19 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_read() {
-        for (text, expected) in
-            [("1", Some(1)), ("64K", Some(65_536)), ("2G", Some(2 << 30)), ("", None), ("0", None), ("1T", None)]
-        {
-            assert_eq!(size(text).ok(), expected, "{text}");
+        for (text, expected) in [("1", 1), ("64K", 65_536), ("3M", 3 << 20), ("2G", 2 << 30)] {
+            assert_eq!(size(text), Ok(expected), "{text}");
         }
-        assert!(size("99999999999999999G").is_err());
+        for wrong in ["", "0", "K", "-1", "1.5", "7x", "1T", "99999999999999999999", "99999999999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
         for (text, expected) in
-            [("10s", Some(10_000)), ("500ms", Some(500)), ("2m", Some(120_000)), ("3", Some(3000)), ("x", None)]
+            [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("3", 3000), ("0", 0)]
         {
-            assert_eq!(duration(text).ok(), expected.map(Duration::from_millis), "{text}");
+            assert_eq!(duration(text), Ok(Duration::from_millis(expected)), "{text}");
+        }
+        for wrong in ["", "x", "s", "7d", "-1s", "99999999999999999h"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
         }
     }
 }
