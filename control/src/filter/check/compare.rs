@@ -1,0 +1,82 @@
+//! Comparisons: what may be compared with what, and the operation for it.
+
+use super::{Check, Kind, Operand};
+use crate::filter::error::FilterError;
+use crate::filter::number::Comparison;
+use crate::filter::pattern::{Pattern, Text};
+use crate::filter::program::Op;
+use std::ops::Range;
+use tracepoint::field::EnumLabel;
+use tracepoint::nearest_names;
+
+impl Check<'_> {
+    /// Compares the two operands on top: numbers, texts, or an enumeration with a label.
+    pub(super) fn compare(&mut self, comparison: Comparison, operator: Range<usize>) -> Result<(), FilterError> {
+        let (right, left) = (self.pop(operator.clone())?, self.pop(operator.clone())?);
+        let place = left.place.start..right.place.end;
+        let wanted = comparison == Comparison::Equal;
+        let is_equality = wanted || comparison == Comparison::NotEqual;
+        let is_text = |operand: &Operand<'_>| matches!(operand.kind, Kind::TextField(_) | Kind::Literal(_));
+        if (is_text(&left) || is_text(&right)) && !is_equality {
+            return Err(self.error(operator, "texts have no order here: compare them with `==` or `!=`"));
+        }
+        match (left.kind, right.kind) {
+            (Kind::Integer(_) | Kind::Float, Kind::Integer(_) | Kind::Float) => self.numbers(comparison, &place)?,
+            (Kind::TextField(field), Kind::Literal(pattern)) | (Kind::Literal(pattern), Kind::TextField(field)) => {
+                let index = self.index(self.patterns.len(), &place)?;
+                self.patterns.push(pattern.clone());
+                self.op(Op::Matches(wanted, field, index), 0, &place)?;
+            }
+            (Kind::TextField(one), Kind::TextField(other)) => self.op(Op::Same(wanted, one, other), 0, &place)?,
+            (Kind::Integer(labels @ [_, ..]), Kind::Literal(pattern)) => {
+                self.labels(wanted, labels, pattern, &right.place, &place)?;
+            }
+            (Kind::Literal(pattern), Kind::Integer(labels @ [_, ..])) => {
+                self.labels(wanted, labels, pattern, &left.place, &place)?;
+            }
+            (Kind::Literal(_), Kind::Literal(_)) => {
+                return Err(self.error(place, "both are constants; one side has to be a field"));
+            }
+            _ => {
+                let reason = format!("{} and {}: they cannot be compared", self.what(&left), self.what(&right));
+                return Err(self.error(place, reason));
+            }
+        }
+        self.push(Kind::TRUTH, place);
+        Ok(())
+    }
+
+    /// Compares two numbers, in one operation if one is a field and the other a constant.
+    fn numbers(&mut self, comparison: Comparison, place: &Range<usize>) -> Result<(), FilterError> {
+        let fused = match self.ops[..] {
+            [.., Op::Load(field), Op::Push(constant)] => Op::CompareField(comparison, field, constant),
+            [.., Op::Push(constant), Op::Load(field)] => Op::CompareField(comparison.turned(), field, constant),
+            _ => return self.op(Op::Compare(comparison), 2, place),
+        };
+        self.ops.truncate(self.ops.len() - 2);
+        self.op(fused, 2, place)
+    }
+
+    /// Compares an enumeration with the values whose labels match.
+    fn labels(
+        &mut self,
+        wanted: bool,
+        labels: &'static [EnumLabel],
+        pattern: &Pattern,
+        literal: &Range<usize>,
+        place: &Range<usize>,
+    ) -> Result<(), FilterError> {
+        let matching = labels.iter().filter(|label| pattern.matches(Text::Bytes(label.name.as_bytes())));
+        let mut set: Vec<i128> = matching.map(|label| label.value).collect();
+        if set.is_empty() {
+            let word = self.word(literal);
+            let nearest = nearest_names(word.trim_matches('"'), labels.iter().map(|label| label.name));
+            let reason = format!("no value is called {}", self.quoted(literal));
+            return Err(self.error(literal.clone(), reason).suggesting(&nearest));
+        }
+        set.sort_unstable();
+        let index = self.index(self.sets.len(), place)?;
+        self.sets.push(set.into());
+        self.op(Op::OneOf(wanted, index), 1, place)
+    }
+}
