@@ -121,7 +121,11 @@ impl Controller {
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
             let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
             match read_spec(&dir) {
-                Ok(spec) if spec.is_left_behind() => drop(self.remove(&name, false)),
+                Ok(spec) if spec.is_left_behind() => {
+                    // Others may have removed it, and made another one, before it is locked.
+                    let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind());
+                    drop(self.remove(&name, false, is_left));
+                }
                 Err(ControlError::Dir(error)) if error.is_missing() => self.remove_if_empty(&name, &dir),
                 _ => found.push(name),
             }

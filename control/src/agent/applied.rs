@@ -59,13 +59,20 @@ impl Applied {
     /// is not for this process. `dir` is its directory.
     pub(super) fn look(&mut self, dir: &PrivateDir, context: &Context, events_changed: bool) -> bool {
         self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
-        let over = self.owner_ended && self.owner.is_some();
+        // The second for one that cannot be watched.
+        let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
+        let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
         match read(dir, self.stamp) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.end();
                 return false;
             }
-            Err(error) => self.ack.refuse(&format!("session.toml cannot be read: {error}")),
+            Err(error) => {
+                if over {
+                    self.end();
+                }
+                self.ack.refuse(&format!("session.toml cannot be read: {error}"));
+            }
             // What could not be done may be possible now.
             Ok(None) if over || events_changed || self.ack.state == AckState::Refused => {
                 if let Some(spec) = self.spec.take() {
@@ -100,6 +107,8 @@ impl Applied {
             self.ack.outputs.clear();
             self.owner_ended = false;
         }
+        // Watched before it is asked for: one that ends from here on wakes the agent.
+        let owner = spec.owner.filter(|_| !self.owner_ended).and_then(watch);
         let is_over = self.owner_ended || spec.is_over();
         self.ack.id.clone_from(&spec.id);
         self.ack.generation = spec.generation;
@@ -115,7 +124,7 @@ impl Applied {
         } else if let Err(error) = self.record(&spec, &events, context) {
             self.ack.refuse(&error);
         }
-        self.owner = spec.owner.filter(|_| !is_over).and_then(watch);
+        self.owner = owner.filter(|_| !is_over);
         self.spec = Some(spec);
     }
 

@@ -123,11 +123,14 @@ impl Worker {
         if let Some(tracepoints) = &tracepoints {
             let _ = self.entry.publish_tracepoints(tracepoints);
         }
-        let names = self.sessions.names().unwrap_or_default();
+        // Where the program may not open another file, nobody knows what is there: all stays as it is.
+        let Ok(names) = self.sessions.names() else { return };
         let mut found = BTreeMap::new();
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
-            if let Ok(dir) = self.sessions.open_subdir(&name) {
-                found.insert(name, dir);
+            match self.sessions.open_subdir(&name) {
+                Ok(dir) => drop(found.insert(name, Some(dir))),
+                Err(error) if error.is_missing() => {}
+                Err(_) => drop(found.insert(name, None)),
             }
         }
         // What is gone first: others may wait for the memory.
@@ -138,7 +141,7 @@ impl Worker {
             }
             stays
         });
-        for (name, dir) in found {
+        for (name, dir) in found.into_iter().filter_map(|(name, dir)| Some((name, dir?))) {
             let context = &self.context;
             let applied = self.applied.entry(name.clone());
             let applied = applied.or_insert_with(|| Applied::new(name.clone(), context));

@@ -1,8 +1,9 @@
 //! The end of a session.
 
-use super::{Application, ControlError, Controller, NamedSession};
+use super::{Application, ControlError, Controller, NamedSession, read_spec};
 use crate::ack::Ack;
 use crate::app::{ACKS, LOG, SESSION};
+use crate::private_dir::PrivateDir;
 use crate::session_dir::KeepDead;
 use crate::spec::State;
 use std::path::PathBuf;
@@ -44,17 +45,27 @@ impl NamedSession<'_> {
             Err(ControlError::Damaged { .. }) => {}
             Err(error) => return Err(error),
         }
-        removed.dead = self.controller.remove(self.name(), rings_of_dead)?;
+        // Somebody may have made another one of that name by now, which stays.
+        let is_ended = |dir: &PrivateDir| !matches!(read_spec(dir), Ok(spec) if spec.state != State::Destroyed);
+        removed.dead = self.controller.remove(self.name(), rings_of_dead, is_ended)?;
         self.controller.ring_all("");
         Ok(removed)
     }
 }
 
 impl Controller {
-    /// Removes the files of a session; the directories that stay.
-    pub(super) fn remove(&self, name: &str, rings_of_dead: bool) -> Result<Vec<PathBuf>, ControlError> {
+    /// Removes the files of a session, if `is_ended` says so of what is there once it is locked; the directories that stay.
+    pub(super) fn remove(
+        &self,
+        name: &str,
+        rings_of_dead: bool,
+        is_ended: impl Fn(&PrivateDir) -> bool,
+    ) -> Result<Vec<PathBuf>, ControlError> {
         let _lock = self.lock()?;
         let dir = self.sessions.open_subdir(name)?;
+        if !is_ended(&dir) {
+            return Ok(Vec::new());
+        }
         // It is no session from here on, and whoever makes one of that name begins anew.
         for file in [SESSION, LOG] {
             dir.remove_file(file);

@@ -47,13 +47,13 @@ impl LiveEvents {
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let first = self.descriptions.len();
-        for PlannedEvent { name, markers, gate } in events {
-            if !self.known.contains_key(name) {
-                let id = channel.add_event()?;
-                self.descriptions.push(EventDescription::of(markers[0], channel.class(), id, name.clone()));
-                let (markers, gate, subscriptions) = (markers.clone(), gate.clone(), Vec::new());
-                self.known.insert(name.clone(), Known { id, markers, gate, subscriptions });
-            }
+        let new: Vec<&PlannedEvent> = events.iter().filter(|event| !self.known.contains_key(&event.name)).collect();
+        // All of their ids, or none is known.
+        let ids = new.iter().map(|_| channel.add_event()).collect::<Result<Vec<_>, _>>()?;
+        for (PlannedEvent { name, markers, gate }, id) in new.into_iter().zip(ids) {
+            self.descriptions.push(EventDescription::of(markers[0], channel.class(), id, name.clone()));
+            let (markers, gate, subscriptions) = (markers.clone(), gate.clone(), Vec::new());
+            self.known.insert(name.clone(), Known { id, markers, gate, subscriptions });
         }
         let told = self.tell(first, channel, drain, dir);
         if told.is_err() {
