@@ -52,7 +52,9 @@ fn recover(dir: &Path, out: &Path) -> Result<tracepoint_reader::recover::Recover
     let growing = out.join(format!(".{}.recovered", name.to_string_lossy()));
     let recovered = tracepoint_reader::recover(dir, &growing)?;
     let mut process = recovered.processes.into_iter().next().unwrap_or_default();
-    process.output = part.filter(|part| part.starts_with(out)).unwrap_or_else(|| out.join(name));
+    // What stands in a file of the process's is no leave to replace anything but an entry of the output.
+    let is_entry = |part: &PathBuf| part.parent() == Some(out) && part.file_name().is_some();
+    process.output = part.filter(is_entry).unwrap_or_else(|| out.join(name));
     if process.output.exists() {
         fs::remove_dir_all(&process.output)?;
     }
