@@ -3,11 +3,11 @@
 #
 #   scripts/fuzz.sh [--long] [SECONDS] [TARGET...]
 #
-# Each target runs for 10 seconds, over the same inputs each time, as far as it gets; with --long, for 10 minutes, over others
+# Each target runs for 5 seconds, over the same inputs each time, as far as it gets; with --long, for 10 minutes, over others
 # each time. The exit status is not 0 if one crashes, hangs or takes too much memory. What a run finds stays in a temporary directory, whose name is told; the tree is left as it is.
 set -eu
 
-seconds=10
+seconds=5
 seed=1
 targets=
 for argument; do
