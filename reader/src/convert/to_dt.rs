@@ -57,11 +57,11 @@ pub(super) fn convert(
     };
     let mut listing = Listing::of(directory, metadata)?;
     let largest = listing.packets.iter().filter(|packet| !packet.edge).map(|packet| packet.size).max().unwrap_or(0);
-    let needed = DtTraceWriter::slot_size(largest as usize);
+    let needed = DtTraceWriter::slot_size(largest as usize).max(DtTraceWriter::SLOT_LEAST);
     let size = match options.slot_size {
         Some(size) if u64::from(size) < needed => return Err(ConvertError::SlotSize { size, largest, needed }),
         Some(size) => size,
-        None => needed.max(DtTraceWriter::slot_size(1)) as u32,
+        None => needed as u32,
     };
     let used = listing.packets.iter().filter(|packet| !packet.edge).count();
     let slots = options.slots.unwrap_or(u32::try_from(used).unwrap_or(u32::MAX).max(1));

@@ -14,6 +14,10 @@ use crate::ring::head::{self, Head};
 
 /// How much of a packet is looked at for its header.
 const HEAD: u64 = 64 << 10;
+/// How many damaged places are told one by one; of the others, how many there are.
+const MOST_DAMAGE: usize = 1000;
+/// How many packets without records a stream has besides those in slots: its first, and its last.
+const MOST_EDGES: u8 = 2;
 
 /// Where the bytes of a packet are.
 #[derive(Clone, Debug)]
@@ -88,14 +92,20 @@ struct Indexing<'a> {
     /// The number that the next packet in memory gets.
     behind: u64,
     streams: BTreeMap<Key, Vec<(Packet, Part)>>,
+    /// How many packets each stream has got from outside the slots.
+    edges: BTreeMap<Key, u8>,
     damage: Vec<Damage>,
+    /// How many damaged places there are besides those that are told.
+    untold: u64,
 }
 
 impl Index {
     /// Looks at all slots, and at the packets without records in `edges`.
     pub(super) fn of(reader: &DtReader, metadata: &Metadata, edges: &[u8]) -> Self {
         let behind = reader.file_size().max(reader.header().postamble_location());
-        let mut indexing = Indexing { reader, metadata, behind, streams: BTreeMap::new(), damage: Vec::new() };
+        let (streams, edges_of) = (BTreeMap::new(), BTreeMap::new());
+        let mut indexing =
+            Indexing { reader, metadata, behind, streams, edges: edges_of, damage: Vec::new(), untold: 0 };
         for slot in reader.slots() {
             match slot {
                 Ok(slot) => indexing.slot(&slot),
@@ -105,13 +115,27 @@ impl Index {
         indexing.edges(edges);
         let streams = std::mem::take(&mut indexing.streams);
         let streams = streams.into_values().map(|packets| indexing.stream(packets)).collect();
-        Self { streams, damage: indexing.damage }
+        Self { streams, damage: indexing.told() }
     }
 }
 
 impl Indexing<'_> {
     fn damaged(&mut self, offset: u64, reason: String) {
-        self.damage.push(Damage { file: self.reader.path().to_owned(), offset, reason });
+        if self.damage.len() < MOST_DAMAGE {
+            self.damage.push(Damage { file: self.reader.path().to_owned(), offset, reason });
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// The damage, and how much more there was.
+    fn told(self) -> Vec<Damage> {
+        let mut damage = self.damage;
+        if let Some(last) = damage.last().filter(|_| self.untold > 0) {
+            let reason = format!("and {} more places are damaged, which are not told one by one", self.untold);
+            damage.push(Damage { reason, ..last.clone() });
+        }
+        damage
     }
 
     fn slot_error(&mut self, error: &datatrace::ReadError) {
@@ -156,11 +180,12 @@ impl Indexing<'_> {
 
     /// Packets one after the other. Of each stream there may be one that stands in front of those in slots, and one behind.
     fn edges(&mut self, mut bytes: &[u8]) {
+        let mut too_many = false;
         while !bytes.is_empty() {
             let size = declared_size(bytes, self.metadata);
             let (packet, rest) = bytes.split_at(size.min(bytes.len() as u64) as usize);
             match self.packet(packet, packet.len() as u64) {
-                Ok(found) if !packet.is_empty() => self.edge(found, packet),
+                Ok(found) if !packet.is_empty() => too_many |= !self.edge(found, packet),
                 Ok(_) => return,
                 Err(reason) => {
                     let offset = self.behind;
@@ -169,10 +194,19 @@ impl Indexing<'_> {
             }
             bytes = rest;
         }
+        if too_many {
+            self.damaged(self.behind, format!("a stream has more than {MOST_EDGES} packets outside the slots"));
+        }
     }
 
-    fn edge(&mut self, packet: Packet, bytes: &[u8]) {
+    /// Whether its stream takes it.
+    fn edge(&mut self, packet: Packet, bytes: &[u8]) -> bool {
         let key = (packet.class.id, packet.instance);
+        let edges = self.edges.entry(key).or_default();
+        if *edges == MOST_EDGES {
+            return false;
+        }
+        *edges += 1;
         let part = self.held(&packet, bytes);
         let packets = self.streams.entry(key).or_default();
         let in_front = packets.first().is_some_and(|(first, _)| packet.sequence < first.sequence);
@@ -182,6 +216,7 @@ impl Indexing<'_> {
         } else if behind {
             packets.push((packet, part));
         }
+        true
     }
 
     fn held(&mut self, packet: &Packet, bytes: &[u8]) -> Part {

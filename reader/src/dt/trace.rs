@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use datatrace::DtReader;
+use datatrace::{DtReader, Version};
 use serde::Serialize;
 
 use super::index::{DtStream, Index, Part, stream_name};
 use super::packet::DtPacket;
 use super::window::SlotsWindow;
-use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
+use super::{ACCOUNT_TAG, DtTraceWriter, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
 use crate::error::ReadError;
 use crate::event::Stream;
@@ -56,7 +56,7 @@ impl DtTrace {
     ///
     /// # Errors
     /// [`ReadError::Dt`] if it is no dt file, or its description is damaged; [`ReadError::PlainDt`] if it does not say what is in
-    /// it; [`ReadError::Metadata`].
+    /// it, or has slots that take no packet; [`ReadError::Metadata`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::new(DtReader::open(path)?)
     }
@@ -70,6 +70,11 @@ impl DtTrace {
     }
 
     fn new(reader: DtReader) -> Result<Self, ReadError> {
+        // Slots that take no packet, or have no checksum, are not of a trace: there may be 2^31 of them, and each would be damaged.
+        let size = u64::from(reader.header().buffer_size());
+        if reader.header().version() != Version::Framed || size < DtTraceWriter::SLOT_LEAST {
+            return Err(ReadError::PlainDt { path: reader.path().to_owned() });
+        }
         let contents = |tag| Ok::<_, ReadError>(reader.tagged_postamble(tag)?.map(|tagged| tagged.contents));
         let Some(text) = contents(METADATA_TAG)? else {
             return Err(ReadError::PlainDt { path: reader.path().to_owned() });

@@ -6,6 +6,7 @@ use datatrace::{DtWriter, Error, FRAME_SIZE, FileStorage, Layout, Version};
 
 use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
+use crate::ring::head;
 
 /// How much room is kept for packets without records, in bytes.
 const EDGES_SIZE: usize = 16 << 10;
@@ -42,7 +43,10 @@ pub struct DtTraceWriter {
 }
 
 impl DtTraceWriter {
-    /// Bytes that a slot needs for packets of up to `packet` bytes.
+    /// Bytes that a slot has at least: a packet's header fits in.
+    pub const SLOT_LEAST: u64 = Self::slot_size(head::SIZE);
+
+    /// Bytes that a slot needs for packets of up to `packet` bytes. One of less than [`SLOT_LEAST`](Self::SLOT_LEAST) is not read.
     pub const fn slot_size(packet: usize) -> u64 {
         (packet as u64 + FRAME_SIZE as u64).next_multiple_of(4)
     }
@@ -138,13 +142,14 @@ impl DtTraceWriter {
         }
     }
 
-    /// Writes the settled account, and what streams begin and end with.
+    /// Writes the settled account, and what streams begin and end with. If one of them cannot be written, the other is.
     ///
     /// # Errors
-    /// Those of [`DtWriter::put_postamble`]: the file then has what it had.
+    /// Those of [`DtWriter::put_postamble`]: the file then has what it had of what could not be written.
     pub fn save(&mut self, account: &Account) -> Result<(), Error> {
-        self.save_edges()?;
-        self.file.put_postamble(ACCOUNT_TAG, &account.to_json())
+        let edges = self.save_edges();
+        let account = self.file.put_postamble(ACCOUNT_TAG, &account.to_json());
+        edges.and(account)
     }
 
     /// Writes what streams begin and end with, of a trace that has no account.
@@ -162,7 +167,8 @@ impl DtTraceWriter {
     /// # Errors
     /// As [`save`](Self::save).
     pub fn finish(&mut self, account: &Account) -> Result<(), Error> {
-        self.save(account)?;
-        self.save(account)
+        let first = self.save(account);
+        let second = self.save(account);
+        first.and(second)
     }
 }
