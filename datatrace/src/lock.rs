@@ -41,6 +41,11 @@ impl<T> Lock<T> {
         }
     }
 
+    /// Does not wait.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.value.try_lock()
+    }
+
     /// Sleeps in between, whatever the priorities of threads are, so that the holder comes to its end.
     #[cold]
     fn wait(&self) -> Guard<'_, T> {

@@ -13,6 +13,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 use std::thread;
 
@@ -21,12 +22,18 @@ use std::thread;
 /// Threads may share it: each call holds its lock for as long as it copies, and [`lock`](Self::lock) holds it for many calls. A thread
 /// that waits while another one holds the lock for long, or writes a buffer, goes on up to 1 ms after it was released. It is
 /// closed by [`close`](Self::close), by [`close_all`](crate::close_all), or when its last `Arc` is dropped; an object that is to
-/// stay open without one is [kept](Self::keep) by the list. A process that forks must trace from one side of the fork only.
+/// stay open without one is [kept](Self::keep) by the list.
+///
+/// A process that forks must trace from one side of the fork only. In the child, closing and dropping an object of the parent's writes
+/// nothing and calls no close function: what is in the buffer is the parent's. A signal handler must not use an object that its
+/// thread may be using or [holding](Self::lock): it would wait for the thread that it interrupts, for ever.
 pub struct TraceObject {
     id: u64,
     name: Option<String>,
     instance: Option<String>,
     path: PathBuf,
+    /// The process that made it.
+    process: u32,
     writer: Lock<Option<DtWriter<FileStorage>>>,
     closing: Mutex<Closing>,
 }
@@ -179,9 +186,18 @@ impl TraceObject {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] if it has been, or is being closed by another thread or by its own close function; [`Error::Io`] if not
-    /// all could be written: it is closed all the same, and what had been written before is in the file.
+    /// [`Error::Closed`] if it has been, or is being closed by another thread or by its own close function, or is one of a process
+    /// from which this one was forked: it is freed here, and the file left alone; [`Error::Io`] if not all could be written: it is
+    /// closed all the same, and what had been written before is in the file.
     pub fn close(&self) -> Result<(), Error> {
+        if self.process != process::id() {
+            list::remove(self.id);
+            // Held by a thread that does not exist here: it stays.
+            if let Some(mut writer) = self.writer.try_lock() {
+                *writer = None;
+            }
+            return Err(self.closed());
+        }
         let function = {
             let mut closing = self.closing.lock();
             if closing.begun {
@@ -208,7 +224,15 @@ impl TraceObject {
         path: PathBuf,
         writer: DtWriter<FileStorage>,
     ) -> Self {
-        Self { id, name, instance, path, writer: Lock::new(Some(writer)), closing: Mutex::default() }
+        Self {
+            id,
+            name,
+            instance,
+            path,
+            process: process::id(),
+            writer: Lock::new(Some(writer)),
+            closing: Mutex::default(),
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {

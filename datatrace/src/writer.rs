@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::header::{Header, Version};
 use crate::slots::Slots;
 use crate::storage::{FileStorage, Storage};
+use std::process;
 
 /// The largest buffer, in bytes: it is in memory, and readers may want it there too.
 pub const MAX_LOGSIZE: u32 = 256 << 20;
@@ -64,12 +65,15 @@ impl Layout {
 ///
 /// This is a [`TraceObject`](crate::TraceObject) without its name, its lock and its place in the list: for a program that has both,
 /// or writes to a [`Storage`] of its own. Dropping it flushes, and says nothing of failures; [`flush`](Self::flush) tells them.
+/// In a forked child dropping it does not flush: the file is the parent's.
 ///
 /// Every call that fails has changed nothing: an entry is taken whole, or not at all.
 #[derive(Debug)]
 pub struct DtWriter<S: Storage> {
     slots: Slots<S>,
     buffer: Buffer,
+    /// The process that made it. A forked child has a copy of its buffer, and the same file.
+    process: u32,
 }
 
 impl<S: Storage> DtWriter<S> {
@@ -85,7 +89,7 @@ impl<S: Storage> DtWriter<S> {
         let header = Header { version, buffer_size: logsize, number_buffers, last: None };
         let slots = Slots::create(storage, header, filesize)?;
         let buffer = Buffer::new(logsize as usize, version.frame_size(), slots.slot_offset());
-        Ok(Self { slots, buffer })
+        Ok(Self { slots, buffer, process: process::id() })
     }
 
     /// Traces the scalars that [`pack!`](crate::pack) made an entry of. The original's `dtTrace`*n*.
@@ -297,6 +301,8 @@ impl DtWriter<FileStorage> {
 
 impl<S: Storage> Drop for DtWriter<S> {
     fn drop(&mut self) {
-        let _ = self.flush(true);
+        if self.process == process::id() {
+            let _ = self.flush(true);
+        }
     }
 }

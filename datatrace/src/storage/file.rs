@@ -14,7 +14,11 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process;
 use tempfile::TempPath;
+
+/// How often room is asked for that signals interrupt, before the file gets its length without room.
+const ATTEMPTS: u32 = 16;
 
 /// A dt file on disk, written at positions.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub struct FileStorage {
     file: File,
     path: PathBuf,
     unnamed: Option<TempPath>,
+    /// The process that made it.
+    process: u32,
 }
 
 impl FileStorage {
@@ -43,7 +49,7 @@ impl FileStorage {
         let (file, unnamed) = made.map_err(|error| Error::io(directory, "create a trace file", error))?.into_parts();
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| Error::io(path, "lock the trace file", error.into()))?;
-        Ok(Self { file, path: path.to_owned(), unnamed: Some(unnamed) })
+        Ok(Self { file, path: path.to_owned(), unnamed: Some(unnamed), process: process::id() })
     }
 
     /// Gives the file its name. A file of that name that nobody is writing is replaced if `replace` says so; otherwise it is
@@ -116,6 +122,26 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
+impl Drop for FileStorage {
+    fn drop(&mut self) {
+        if self.process != process::id() {
+            // A file without a name vanishes with its owner, and that is the process from which this one was forked.
+            std::mem::forget(self.unnamed.take());
+        }
+    }
+}
+
+/// Calls again what a signal interrupted: some file systems begin anew then, and never end where signals come often.
+fn repeated<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 1..ATTEMPTS {
+        match call() {
+            Err(Errno::INTR) => {}
+            outcome => return outcome,
+        }
+    }
+    call()
+}
+
 impl Storage for FileStorage {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, offset)
@@ -140,14 +166,36 @@ impl Storage for FileStorage {
         if more == 0 {
             return self.set_length(length);
         }
-        match fallocate(&self.file, FallocateFlags::empty(), there, more) {
+        match repeated(|| fallocate(&self.file, FallocateFlags::empty(), there, more)) {
             Ok(()) => Ok(()),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.set_length(length),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => self.set_length(length),
             Err(error) => Err(error.into()),
         }
     }
 
     fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_signal_interrupts_is_called_again_but_not_for_ever() {
+        let mut calls = 0;
+        let mut interrupted = |times, then| {
+            calls = 0;
+            let outcome = repeated(|| {
+                calls += 1;
+                if calls > times { then } else { Err(Errno::INTR) }
+            });
+            (outcome, calls)
+        };
+        assert_eq!(interrupted(0, Ok(())), (Ok(()), 1));
+        assert_eq!(interrupted(3, Ok(())), (Ok(()), 4));
+        assert_eq!(interrupted(3, Err(Errno::NOSPC)), (Err(Errno::NOSPC), 4));
+        assert_eq!(interrupted(u32::MAX, Ok(())), (Err(Errno::INTR), ATTEMPTS));
     }
 }
