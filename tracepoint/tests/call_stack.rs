@@ -10,7 +10,10 @@ use fixture::{Build, run};
 fn callers_are_recorded() {
     let output = run(&Build::profile("release").frame_pointers().binary("call-stack"), &[]);
     let lines: Vec<_> = output.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
-    let [main, deep, thread] = &lines[..] else { panic!("three records: {output}") };
+    let [main_aside, main, deep, thread_aside, thread] = &lines[..] else { panic!("five records: {output}") };
+    for callers in [main_aside, thread_aside] {
+        assert_eq!(callers[..], ["0"], "on a stack of its own: {output}");
+    }
     for callers in [main, thread] {
         // What comes behind is the beginning of the thread.
         assert_eq!(callers[1..4], ["inner", "middle", "outer"], "{output}");
@@ -23,5 +26,5 @@ fn callers_are_recorded() {
 #[test]
 fn without_frame_pointers_nothing_happens() {
     let output = run(&Build::profile("release").binary("call-stack"), &[]);
-    assert_eq!(output.lines().count(), 3, "{output}");
+    assert_eq!(output.lines().count(), 5, "{output}");
 }

@@ -2,8 +2,8 @@
 //!
 //! Each function that keeps a frame pointer begins with two words on the stack, to which the register points: the caller's frame pointer,
 //! and where the caller goes on. In a program that was built without (`-C force-frame-pointers=yes` is with) the register holds anything. So nothing is
-//! read that is not inside the stack on which the thread runs, whose end is looked up once for each thread; on another one (a signal
-//! handler's, a coroutine's) the call stack is empty.
+//! read that is not inside the stack that the thread was born with, which is looked up once; while it runs on another one (a
+//! signal handler's, a coroutine's) the call stack is empty.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(super) const MAX_DEPTH: usize = 64;
 #[inline(always)]
 pub(super) fn walk(callers: &mut [u64]) -> usize {
     let (here, frame) = registers();
-    let stack = bounds::of_this_thread(here);
+    let stack = bounds::of_this_thread();
     if !stack.contains(&here) {
         return 0;
     }
@@ -80,6 +80,9 @@ mod bounds {
     /// How far below its end the main thread's stack may be: the kernel keeps at least so much free of other things.
     const MAIN: usize = 128 << 20;
 
+    /// How much of the list of mappings is read at a time: the kernel gives no more than a page of 4 KiB at once.
+    const BUFFER: usize = 4 << 10;
+
     /// Stands for "not looked up yet".
     const UNKNOWN: usize = 0;
 
@@ -89,11 +92,11 @@ mod bounds {
         static END: AtomicUsize = const { AtomicUsize::new(UNKNOWN) };
     }
 
-    /// Where the calling thread's stack is; looked up at the first call, which is made with the stack pointer at `here`.
-    pub(super) fn of_this_thread(here: usize) -> Range<usize> {
+    /// Where the calling thread's own stack is, whichever it runs on; looked up at the first call. Empty if it cannot be found out.
+    pub(super) fn of_this_thread() -> Range<usize> {
         if END.with(|end| end.load(Ordering::Relaxed)) == UNKNOWN {
-            // Empty, and known, if it cannot be found.
-            let found = find(here).unwrap_or(1..1);
+            // Empty, and known: it depends on nothing but the thread, and would not be found the next time either.
+            let found = keeping_errno(find).unwrap_or(1..1);
             START.with(|start| start.store(found.start, Ordering::Relaxed));
             // X1: a handler that comes in between looks for itself.
             compiler_fence(Ordering::Release);
@@ -102,31 +105,64 @@ mod bounds {
         START.with(|start| start.load(Ordering::Relaxed))..END.with(|end| end.load(Ordering::Relaxed))
     }
 
-    /// Looks through the process's mappings.
-    fn find(here: usize) -> Option<Range<usize>> {
+    /// The program finds its `errno` behind a site as it was in front of it.
+    fn keeping_errno<T>(act: impl FnOnce() -> T) -> T {
+        // SAFETY: takes nothing; the address is this thread's, and valid as long as it runs.
+        #[cfg(target_os = "linux")]
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        #[cfg(target_os = "android")]
+        let errno = unsafe { libc::__errno() };
+        // SAFETY: nobody else has it in the hand: it is this thread's, and a handler that changes it puts it back.
+        let before = unsafe { errno.read() };
+        let done = act();
+        // SAFETY: as above.
+        unsafe { errno.write(before) };
+        done
+    }
+
+    /// Looks through the process's mappings for the one that is the thread's stack: the kernel names the main thread's, that of another one
+    /// holds what the C library keeps of the thread.
+    fn find() -> Option<Range<usize>> {
         // SAFETY: takes nothing. With the C libraries that there are, the value is the address of what they keep of the thread, which is at the
         // end of the thread's own stack, but for the main thread.
         let thread = unsafe { libc::pthread_self() } as usize;
-        // SAFETY: a path that ends with a NUL, and flags.
-        let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-        if file < 0 {
+        // SAFETY: both take nothing.
+        let is_main = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
+        let (mapping, _) =
+            look_up(|mapping, named_stack| if is_main { named_stack } else { mapping.contains(&thread) })?;
+        Some(if is_main { mapping.end.saturating_sub(MAIN)..mapping.end } else { mapping.start..thread })
+    }
+
+    /// The first mapping that is `wanted`.
+    fn look_up(wanted: impl Fn(&Range<usize>, bool) -> bool) -> Option<(Range<usize>, bool)> {
+        // SAFETY: new memory, where the kernel likes. It is not on the stack: that may be a small one, of a signal handler.
+        let page = unsafe {
+            let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            libc::mmap(std::ptr::null_mut(), BUFFER, rights, kind, -1, 0)
+        };
+        if page == libc::MAP_FAILED {
             return None;
         }
-        let (mut lines, mut found, mut buffer) = (Lines::default(), None, [0_u8; 1024]);
-        while found.is_none() {
+        // SAFETY: a path that ends with a NUL, and flags.
+        let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        let (mut lines, mut found) = (Lines::default(), None);
+        while file >= 0 && found.is_none() {
             // SAFETY: a file of ours, and a buffer of that size.
-            let read = unsafe { libc::read(file, buffer.as_mut_ptr().cast(), buffer.len()) };
+            let read = unsafe { libc::read(file, page, BUFFER) };
             let Some(read) = usize::try_from(read).ok().filter(|read| *read > 0) else { break };
-            found = buffer[..read].iter().find_map(|byte| lines.take(*byte, here));
+            // SAFETY: so many bytes of the buffer were read, and nobody else has it.
+            let text = unsafe { std::slice::from_raw_parts(page.cast::<u8>(), read) };
+            let mut mappings = text.iter().filter_map(|byte| lines.take(*byte));
+            found = mappings.find(|(mapping, named_stack)| wanted(mapping, *named_stack));
         }
-        // SAFETY: a file of ours, which is not used any further.
-        unsafe { libc::close(file) };
-        let (mapping, is_main) = found?;
-        if is_main {
-            return Some(mapping.end.saturating_sub(MAIN)..mapping.end);
+        if file >= 0 {
+            // SAFETY: a file of ours, which is not used any further.
+            unsafe { libc::close(file) };
         }
-        // Nothing else is known to be a stack of this thread's.
-        (here < thread && mapping.contains(&thread)).then_some(mapping.start..thread)
+        // SAFETY: the mapping that was made above, to which nothing points any more.
+        unsafe { libc::munmap(page, BUFFER) };
+        found
     }
 
     /// Reads the list of mappings byte by byte.
@@ -141,14 +177,14 @@ mod bounds {
     }
 
     impl Lines {
-        /// The mapping that holds `here`, and whether it is the main thread's stack, once the end of its line is there.
-        fn take(&mut self, byte: u8, here: usize) -> Option<(Range<usize>, bool)> {
+        /// The mapping, and whether it is the main thread's stack, once the end of its line is there.
+        fn take(&mut self, byte: u8) -> Option<(Range<usize>, bool)> {
             let digit = char::from(byte).to_digit(16).unwrap_or(0) as usize;
             match (self.part, byte) {
                 (_, b'\n') => {
                     let line = std::mem::take(self);
                     let is_main = line.last.to_be_bytes()[1..] == *b"[stack]";
-                    return (line.start..line.end).contains(&here).then_some((line.start..line.end, is_main));
+                    return Some((line.start..line.end, is_main));
                 }
                 (0, b'-') => self.part = 1,
                 (1, b' ') => self.part = 2,
@@ -169,9 +205,9 @@ mod bounds {
             let here = || {
                 let local = 0_u8;
                 let at = std::hint::black_box(&raw const local) as usize;
-                let found = of_this_thread(at);
+                let found = of_this_thread();
                 assert!(found.contains(&at), "{at:x} in {found:x?}");
-                assert_eq!(of_this_thread(0), found, "looked up once");
+                assert_eq!(of_this_thread(), found);
             };
             std::thread::spawn(here).join().expect("found");
             here();
@@ -181,13 +217,20 @@ mod bounds {
         fn lines_are_read() {
             let text =
                 b"1000-2000 rw-p 00000000 00:00 0 \n7ffc0-7ffd0 rw-p 00000000 00:00 0                    [stack]\n";
-            let find = |here| {
-                let mut lines = Lines::default();
-                text.iter().find_map(|byte| lines.take(*byte, here))
-            };
-            assert_eq!(find(0x1fff), Some((0x1000..0x2000, false)));
-            assert_eq!(find(0x7ffc8), Some((0x7ffc0..0x7ffd0, true)));
-            assert_eq!(find(0x2000), None);
+            let mut lines = Lines::default();
+            let found: Vec<_> = text.iter().filter_map(|byte| lines.take(*byte)).collect();
+            assert_eq!(found, [(0x1000..0x2000, false), (0x7ffc0..0x7ffd0, true)]);
+        }
+
+        #[test]
+        fn errno_stays_as_it_was() {
+            let kept = keeping_errno(|| {
+                // SAFETY: no such file; it fails, and sets `errno`.
+                assert_eq!(unsafe { libc::close(-1) }, -1);
+                std::io::Error::last_os_error().raw_os_error()
+            });
+            assert_eq!(kept, Some(libc::EBADF));
+            assert_ne!(std::io::Error::last_os_error().raw_os_error(), kept);
         }
     }
 }
@@ -196,7 +239,7 @@ mod bounds {
 mod bounds {
     use std::ops::Range;
 
-    pub(super) fn of_this_thread(_: usize) -> Range<usize> {
+    pub(super) fn of_this_thread() -> Range<usize> {
         0..0
     }
 }
