@@ -18,19 +18,30 @@ pub(super) fn convert(
     converted.damage = trace.damage().iter().map(ToString::to_string).collect();
     let total = trace.streams().iter().flat_map(|stream| stream.parts.iter()).map(|part| part.length).sum();
     target.describe(trace.metadata_text())?;
+    let mut readable = true;
     for stream in trace.streams() {
         let path = out.join(&stream.name);
         let mut file = target.create_file(&stream.name)?;
-        let mut window = trace.window(stream);
-        while let Some(packet) = window.next_packet() {
+        let (mut window, mut next) = (trace.window(stream), 0);
+        loop {
+            let packet = match window.next_packet(&mut next) {
+                Ok(Some(packet)) => packet,
+                Ok(None) => break,
+                Err(damage) => {
+                    readable = false;
+                    converted.damage.push(damage.to_string());
+                    continue;
+                }
+            };
             file.write_all(packet).map_err(RecoverError::write(&path))?;
             converted.packets += 1;
             converted.bytes += packet.len() as u64;
             report(Progress { done: converted.bytes, total });
         }
     }
-    // One of another moment than the packets would balance with nothing: without any it is told as missing.
-    if let Some(account) = account.filter(|account| account.complete) {
+    // One of another moment than the packets would balance with nothing, and so would one of packets that cannot be read: without any it is
+    // told as missing.
+    if let Some(account) = account.filter(|account| account.complete && readable) {
         target.finish(&account)?;
     }
     converted.changed = trace.has_changed()?;

@@ -3,13 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use datatrace::DtReader;
+use datatrace::{DtReader, SlotPlace};
 
-use super::index::Part;
+use super::index::{PacketBytes, Part};
+use crate::loss::Damage;
 use crate::source::Source;
 
 /// Packets that lie anywhere in the file. Each is checked when it is brought into memory: one that somebody has overwritten since the
-/// file was opened is passed over.
+/// file was opened is passed over. At one that cannot be read, reading ends.
 #[derive(Debug)]
 pub(crate) struct SlotsWindow {
     reader: Arc<DtReader>,
@@ -17,33 +18,70 @@ pub(crate) struct SlotsWindow {
     /// The packet that is in memory.
     at: usize,
     held: Vec<u8>,
+    /// Why the packet is not in memory, if the system refused it.
+    failed: Option<(io::ErrorKind, String)>,
     length: u64,
 }
 
 impl SlotsWindow {
     pub(crate) fn new(reader: Arc<DtReader>, parts: Arc<[Part]>) -> Self {
         let length = parts.iter().map(|part| part.offset.saturating_add(part.length)).max().unwrap_or(0);
-        Self { reader, parts, at: 0, held: Vec::new(), length }
+        Self { reader, parts, at: 0, held: Vec::new(), failed: None, length }
     }
 
-    /// Brings the next packet into memory that is there still, from number `from` on; where it begins.
+    /// Brings the next packet into memory that is there still, from number `from` on; where it begins. The same for one that cannot be read.
     fn hold(&mut self, from: usize) -> u64 {
-        self.held = Vec::new();
+        self.hold_by(from, DtReader::bytes_at)
+    }
+
+    fn hold_by(
+        &mut self,
+        from: usize,
+        read: impl Fn(&DtReader, &SlotPlace) -> Result<Option<Vec<u8>>, datatrace::ReadError>,
+    ) -> u64 {
+        (self.held, self.failed) = (Vec::new(), None);
         for (index, part) in self.parts.iter().enumerate().skip(from) {
-            if let Some(bytes) = part.read(&self.reader) {
-                (self.at, self.held) = (index, bytes);
-                return part.offset;
+            self.at = index;
+            let bytes = match &part.bytes {
+                PacketBytes::Held(bytes) => Ok(Some(bytes.to_vec())),
+                PacketBytes::Slot(place) => read(&self.reader, place),
+            };
+            match bytes {
+                Ok(None) => {}
+                Ok(Some(bytes)) => {
+                    self.held = bytes;
+                    return part.offset;
+                }
+                Err(error) => {
+                    let kind = match &error {
+                        datatrace::ReadError::Io { source, .. } => source.kind(),
+                        _ => io::ErrorKind::Other,
+                    };
+                    self.failed = Some((kind, error.to_string()));
+                    return part.offset;
+                }
             }
         }
         self.at = self.parts.len();
         self.length
     }
 
-    /// The bytes of the next packet that is there still; `None` behind the last one. For whoever wants them as they are.
-    pub(crate) fn next_packet(&mut self) -> Option<&[u8]> {
-        let from = if self.held.is_empty() { 0 } else { self.at + 1 };
-        let there = self.at < self.parts.len() && self.hold(from) < self.length;
-        there.then_some(self.held.as_slice())
+    /// The bytes of packet number `next`, or of the next one behind it that is there still; `next` is then the number of the one that
+    /// follows. `None` behind the last one. For whoever wants them as they are.
+    ///
+    /// # Errors
+    /// What the system answered; the packet is passed over by the next call.
+    pub(crate) fn next_packet(&mut self, next: &mut usize) -> Result<Option<&[u8]>, Damage> {
+        let offset = self.hold(*next);
+        *next = self.at + 1;
+        match &self.failed {
+            Some((_, reason)) => {
+                let file = self.reader.path().to_owned();
+                Err(Damage { file, offset, reason: format!("a packet cannot be read: {reason}") })
+            }
+            None if self.at < self.parts.len() => Ok(Some(&self.held)),
+            None => Ok(None),
+        }
     }
 }
 
@@ -53,6 +91,9 @@ impl Source for SlotsWindow {
     }
 
     fn bytes(&mut self, offset: u64, _least: usize) -> io::Result<&[u8]> {
+        if let Some((kind, reason)) = &self.failed {
+            return Err(io::Error::new(*kind, reason.as_str()));
+        }
         let start = self.parts.get(self.at).map_or(u64::MAX, |part| part.offset);
         let skip = offset.checked_sub(start).and_then(|skip| usize::try_from(skip).ok());
         // What lies behind the packet is not its own.
@@ -65,5 +106,50 @@ impl Source for SlotsWindow {
 
     fn following(&mut self, _offset: u64, _size: u64) -> u64 {
         self.hold(self.at + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The packets of a file of two slots.
+    fn window() -> Result<SlotsWindow, datatrace::ReadError> {
+        let header = [1, 4, 2, 1, 4_u32].into_iter().flat_map(u32::to_le_bytes);
+        let reader = DtReader::from_bytes(header.chain(*b"1st.2nd.").collect())?;
+        let place = |slot: datatrace::Slot<'_>| Part {
+            offset: slot.offset(),
+            length: 4,
+            bytes: PacketBytes::Slot(slot.place()),
+            sequence: None,
+            before: None,
+        };
+        let parts = reader.slots().map(|slot| slot.map(place)).collect::<Result<_, _>>()?;
+        Ok(SlotsWindow::new(Arc::new(reader), parts))
+    }
+
+    fn refused(reader: &DtReader, _: &SlotPlace) -> Result<Option<Vec<u8>>, datatrace::ReadError> {
+        let source = io::Error::from(io::ErrorKind::StaleNetworkFileHandle);
+        Err(datatrace::ReadError::Io { path: reader.path().to_owned(), source })
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_overwritten() -> Result<(), Box<dyn std::error::Error>> {
+        let mut window = window()?;
+        assert_eq!((window.hold_by(1, |_, _| Ok(None)), window.bytes(28, 1)?), (28, [].as_slice()), "overwritten");
+        assert_eq!(window.hold_by(1, refused), 24, "it has its place");
+        let error = window.bytes(24, 1).err().ok_or("it was read")?;
+        assert_eq!(error.kind(), io::ErrorKind::StaleNetworkFileHandle);
+        assert_eq!((window.hold(0), window.bytes(20, 1)?), (20, b"1st.".as_slice()), "nothing is left of it");
+        Ok(())
+    }
+
+    #[test]
+    fn packets_come_as_they_are() -> Result<(), Box<dyn std::error::Error>> {
+        let (mut window, mut next) = (window()?, 0);
+        for packet in [Some(b"1st.".as_slice()), Some(b"2nd."), None, None] {
+            assert_eq!(window.next_packet(&mut next)?, packet);
+        }
+        Ok(())
     }
 }
