@@ -33,6 +33,21 @@ impl Postamble {
             Self::Room(room) => room.bytes(),
         }
     }
+
+    /// How many bytes it takes in the file.
+    fn length(&self) -> usize {
+        match self {
+            Self::Fixed(bytes) => bytes.len(),
+            Self::Room(room) => room.length(),
+        }
+    }
+
+    fn room(&self, tag: [u8; 4]) -> Option<&Room> {
+        match self {
+            Self::Room(room) if room.tag() == tag => Some(room),
+            _ => None,
+        }
+    }
 }
 
 impl Postambles {
@@ -59,12 +74,11 @@ impl Postambles {
     pub(crate) fn write<S: Storage>(&mut self, storage: &mut S, location: u64) -> Result<(), Error> {
         self.wanted |= !self.list.is_empty();
         for postamble in self.list.iter().skip(self.written) {
-            let bytes = postamble.bytes();
-            if let Err(error) = storage.write_at(location + self.written_bytes, bytes) {
+            if let Err(error) = storage.write_at(location + self.written_bytes, postamble.bytes()) {
                 return Err(Error::io(storage.path(), "write a postamble", error));
             }
             self.written += 1;
-            self.written_bytes += bytes.len() as u64;
+            self.written_bytes += postamble.length() as u64;
         }
         Ok(())
     }
@@ -83,14 +97,22 @@ impl Postambles {
             None => self.make_room(storage, location, Room::growing(tag, contents.len())?)?,
         };
         self.write(storage, location)?;
-        let before: usize = self.list.iter().take(place).map(|postamble| postamble.bytes().len()).sum();
+        let before: usize = self.list.iter().take(place).map(Postamble::length).sum();
         match &mut self.list[place] {
-            Postamble::Room(room) => room.put(storage, location + before as u64, contents),
+            Postamble::Room(room) => room.put(storage, location + before as u64, contents)?,
             Postamble::Fixed(_) => unreachable!("the place is a room's"),
         }
+        for earlier in self.list.iter_mut().take(place) {
+            match earlier {
+                Postamble::Room(room) if room.tag() == tag => room.retire(),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
-    /// Where the room is that takes `most` bytes for this tag, which is made if there is none.
+    /// Where the room is that takes `most` bytes for this tag, which is made if there is none: of at least twice the size of the one
+    /// before, so that all of them together are not much larger than the last.
     pub(crate) fn reserve<S: Storage>(
         &mut self,
         storage: &mut S,
@@ -98,27 +120,27 @@ impl Postambles {
         tag: [u8; 4],
         most: usize,
     ) -> Result<usize, Error> {
-        match self.room_for(tag, most) {
-            Some(place) => Ok(place),
-            None => self.make_room(storage, location, Room::new(tag, most)?),
+        match (self.room_for(tag, most), self.last_room(tag)) {
+            (Some(place), _) => Ok(place),
+            (None, Some((_, room))) => self.make_room(storage, location, room.larger(most)?),
+            (None, None) => self.make_room(storage, location, Room::new(tag, most)?),
         }
     }
 
     /// The last room for this tag, if it takes so many bytes.
     fn room_for(&self, tag: [u8; 4], most: usize) -> Option<usize> {
-        let room = |place: &usize| match &self.list[*place] {
-            Postamble::Room(room) => Some(room).filter(|room| room.tag() == tag),
-            Postamble::Fixed(_) => None,
-        };
-        let last = (0..self.list.len()).rev().find(|place| room(place).is_some());
-        last.filter(|place| room(place).is_some_and(|room| room.takes(most)))
+        self.last_room(tag).filter(|(_, room)| room.takes(most)).map(|(place, _)| place)
+    }
+
+    fn last_room(&self, tag: [u8; 4]) -> Option<(usize, &Room)> {
+        self.list.iter().enumerate().rev().find_map(|(place, postamble)| Some((place, postamble.room(tag)?)))
     }
 
     /// Appends a room, in the file too; where it is in the list.
     fn make_room<S: Storage>(&mut self, storage: &mut S, location: u64, room: Room) -> Result<usize, Error> {
         let place = self.list.len();
         self.list.push_back(Postamble::Room(room));
-        let bytes: usize = self.list.iter().map(|postamble| postamble.bytes().len()).sum();
+        let bytes: usize = self.list.iter().map(Postamble::length).sum();
         let made = match storage.allocate(location + bytes as u64) {
             Ok(()) => self.write(storage, location),
             Err(error) => Err(Error::io(storage.path(), "make room for a postamble", error)),

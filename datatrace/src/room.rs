@@ -50,9 +50,10 @@ impl Room {
         let most = most.max(LEAST);
         let mut contents = tag.to_vec();
         contents.extend_from_slice(&(most as u32).to_le_bytes());
-        let mut bytes = tagged(ROOM_TAG, &contents);
-        bytes.resize(ROOM_HEAD + 2 * (COPY_HEAD + most), 0);
-        Ok(Self { tag, most, number: 0, bytes })
+        let bytes = tagged(ROOM_TAG, &contents);
+        let mut room = Self { tag, most, number: 0, bytes };
+        room.bytes.resize(room.length(), 0);
+        Ok(room)
     }
 
     pub(crate) fn tag(&self) -> [u8; 4] {
@@ -63,8 +64,25 @@ impl Room {
         length <= self.most
     }
 
+    /// Its bytes in the file; of one that does not count any more the head alone.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// How many bytes it takes in the file.
+    pub(crate) fn length(&self) -> usize {
+        ROOM_HEAD + 2 * (COPY_HEAD + self.most)
+    }
+
+    /// A larger one has taken its place: a reader takes the copy in that, whatever stands in this one.
+    pub(crate) fn retire(&mut self) {
+        self.bytes.truncate(ROOM_HEAD);
+        self.bytes.shrink_to_fit();
+    }
+
+    /// Room for contents of `most` bytes, and for twice as many as there are in this one, if there may be so many.
+    pub(crate) fn larger(&self, most: usize) -> Result<Self, Error> {
+        Self::new(self.tag, most.max(self.most.saturating_mul(2).min(LIMIT)))
     }
 
     /// Overwrites the older copy, here and in the file, where the room begins at `location`. If that fails, the same copy is tried the next

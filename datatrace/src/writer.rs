@@ -191,7 +191,8 @@ impl<S: Storage> DtWriter<S> {
     }
 
     /// Makes room in the file for a postamble with this tag of up to `most` bytes, so that [`put_postamble`](Self::put_postamble)
-    /// needs none of a disk that is full then. What was put before is there still.
+    /// needs none of a disk that is full then. What was put before is there still. Where there was room that is too small, there is at
+    /// least twice as much then; the file keeps the smaller one, too.
     ///
     /// # Errors
     ///

@@ -107,6 +107,34 @@ fn inserted_postambles_move_it_and_keep_it() {
 }
 
 #[test]
+fn rooms_that_were_outgrown_stand_aside() {
+    let (mut writer, file) = writer();
+    for note in notes() {
+        writer.put_postamble(TAG, &note).unwrap();
+    }
+    for inserted in [b"in front".as_slice(), b"further in front"] {
+        writer.insert_postamble(datatrace::tagged(*b"else", inserted));
+        writer.flush(true).unwrap();
+        let bytes = file.0.borrow().bytes.clone();
+        assert_eq!(found(&bytes), notes().pop());
+    }
+    writer.put_postamble(TAG, b"goes on").unwrap();
+    assert_eq!(found(&file.0.borrow().bytes).unwrap(), b"goes on");
+}
+
+#[test]
+fn room_that_grows_by_little_is_not_made_each_time() {
+    let (mut writer, file) = writer();
+    for most in 1..200 {
+        writer.reserve_postamble(TAG, most * 384).unwrap();
+    }
+    let length = file.0.borrow().bytes.len();
+    assert!(length < 10 * 200 * 384, "{length} bytes");
+    writer.put_postamble(TAG, &[7; 199 * 384]).unwrap();
+    assert_eq!(file.0.borrow().bytes.len(), length);
+}
+
+#[test]
 fn a_slot_of_one_entry_is_there_or_not() {
     let (mut writer, file) = writer();
     let slots = |file: &Memory| -> Vec<Vec<u8>> {
