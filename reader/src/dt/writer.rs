@@ -157,8 +157,8 @@ impl DtTraceWriter {
     /// # Errors
     /// As [`save`](Self::save).
     pub fn save_edges(&mut self) -> Result<(), Error> {
-        let edges = self.edges.values().flat_map(|edges| [&edges.first, &edges.last]);
-        let edges: Vec<u8> = edges.flat_map(|packet| packet.iter().copied()).collect();
+        let edges = self.edges.values().flat_map(|edges| [edges.first.as_slice(), &edges.last]);
+        let edges = edges.collect::<Vec<_>>().concat();
         self.file.put_postamble(EDGES_TAG, &edges)
     }
 
@@ -170,5 +170,27 @@ impl DtTraceWriter {
         let first = self.save(account);
         let second = self.save(account);
         first.and(second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datatrace::{DtReader, MAX_TAGGED};
+
+    #[test]
+    fn the_account_is_written_though_the_edges_are_not() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
+        let path = place.path().join("edges.dt");
+        let mut writer = DtTraceWriter::create(FileStorage::begin(&path)?, 1, 104)?;
+        writer.publish(false)?;
+        writer.packet(0, 0, &vec![0; MAX_TAGGED as usize], 0)?;
+        let account = Account::new([7; 16], "told", 1);
+        assert!(matches!(writer.finish(&account), Err(Error::Limit { .. })));
+        let reader = DtReader::open(&path)?;
+        let found = reader.tagged_postamble(ACCOUNT_TAG)?.ok_or("no account")?;
+        assert_eq!(Account::parse(&found.contents)?, account);
+        assert_eq!(reader.tagged_postamble(EDGES_TAG)?, None);
+        Ok(())
     }
 }
