@@ -130,7 +130,7 @@ fn room_that_grows_by_little_is_not_made_each_time() {
     }
     let length = file.0.borrow().bytes.len();
     assert!(length < 10 * 200 * 384, "{length} bytes");
-    writer.put_postamble(TAG, &[7; 199 * 384]).unwrap();
+    writer.put_postamble(TAG, &vec![7; 199 * 384]).unwrap();
     assert_eq!(file.0.borrow().bytes.len(), length);
 }
 
