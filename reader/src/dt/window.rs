@@ -121,6 +121,7 @@ mod tests {
             offset: slot.offset(),
             length: 4,
             bytes: PacketBytes::Slot(slot.place()),
+            begin: 0,
             sequence: None,
             before: None,
         };
