@@ -5,19 +5,18 @@
 //!                                  └── trace at its end ─▶ account until its ACK ─▶ END …
 //! ```
 
-mod ending;
-
 use super::texts::{REPEAT, TextFlow};
 use super::{Context, Next, earlier};
 use crate::udp::cut::Room;
 use crate::udp::outbox::{Flushed, Outbox};
 use crate::udp::pace::Pace;
-use ending::Ending;
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::batch::{PING_SIZE, TEXT_HEADER, WELCOME_SIZE, seal_batch};
-use tracepoint_reader::udp::wire::{Accept, Ack, Batch, Ping, Text, TextKind, Welcome};
+use tracepoint_reader::udp::wire::batch::{END_SIZE, PING_SIZE, TEXT_HEADER, WELCOME_SIZE, seal_batch};
+use tracepoint_reader::udp::wire::{Accept, Ack, Batch, End, Ping, Text, TextKind, Welcome};
 
+/// How long totals are repeated.
+const ENDING: Duration = Duration::from_secs(3);
 /// After how much silence the client is told where we are.
 const SILENCE: Duration = Duration::from_millis(500);
 /// How long a closed window is respected.
@@ -59,6 +58,15 @@ pub(in crate::udp) struct Batches {
     events: u64,
     number: u32,
     ending: Option<Ending>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    trace: bool,
+    /// When END was sent for the first time.
+    since: Option<Instant>,
+    next: Instant,
+    acknowledged: bool,
 }
 
 impl Batches {
@@ -125,8 +133,18 @@ impl Batches {
         }
         context.counters.acknowledged(ack.events);
         if let Some(ending) = &mut self.ending {
-            ending.acknowledge(ack.ended);
+            ending.acknowledged |= ack.ended && ending.since.is_some();
         }
+    }
+
+    /// The client has had enough.
+    pub(in crate::udp) fn leave(&mut self, now: Instant) {
+        self.heard = now;
+        self.end(false, now);
+    }
+
+    fn end(&mut self, trace: bool, now: Instant) {
+        self.ending.get_or_insert(Ending { trace, since: None, next: now, acknowledged: false });
     }
 
     /// Sends what can be sent now.
@@ -221,6 +239,44 @@ impl Batches {
         self.seen = context.seq.wrapping_sub(1);
         self.moved = context.now;
         true
+    }
+
+    /// The account and the totals; `Some` if the session is over.
+    fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
+        let (metadata, account, lost) = {
+            let inside = context.store.lock();
+            let account = inside.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
+            (inside.metadata.len() as u32, account as u32, inside.losses())
+        };
+        let mut flow = self.account;
+        if flow.acknowledged() < account {
+            self.text(TextKind::Account, &mut flow, account, context);
+            self.account = flow;
+            ending.next = flow.deadline().unwrap_or(context.now + REPEAT);
+            self.ending = Some(ending);
+            return None;
+        }
+        let first = ending.since.is_none();
+        let since = *ending.since.get_or_insert(context.now);
+        if ending.acknowledged || context.now >= since + ENDING {
+            return Some(Next::Over { trace: ending.trace });
+        }
+        if first || context.now >= ending.next {
+            let end = End {
+                trace: ending.trace,
+                batches: self.number,
+                events: self.events,
+                stock: self.stock,
+                metadata,
+                account,
+                lost,
+            };
+            let session = self.session;
+            self.say(&end.encode(context.number(END_SIZE), session));
+            ending.next = context.now + REPEAT;
+        }
+        self.ending = Some(ending);
+        None
     }
 
     /// Sends as many pieces as the flow and the outbox have room for.
