@@ -60,6 +60,7 @@ fn summary(counts: &Counts) -> String {
     };
     part(counts.lost_events, "events lost on the way");
     part(counts.lost_messages, "messages lost on the way");
+    part(counts.lost_metadata, "bytes of metadata lost on the way");
     part(counts.late_messages, "messages late, and counted as lost");
     part(counts.unsent_events, "events lost by the server before they were sent");
     part(counts.duplicates, "duplicates");

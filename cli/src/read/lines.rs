@@ -52,6 +52,7 @@ impl Lines {
             Lost::BeforeOffer(count) => {
                 writeln!(out, "[lost: {count} events, sent one by one before the server knew this client]")
             }
+            Lost::Metadata(bytes) => writeln!(out, "[lost: {bytes} bytes of the metadata]"),
             Lost::Unsent(losses) => {
                 let (limit, rate, large, failed) = (losses.limit, losses.rate, losses.too_large, losses.failed);
                 writeln!(

@@ -90,6 +90,7 @@ impl Out for Objects {
             "events": counts.events,
             "lost_events": counts.lost_events,
             "lost_messages": counts.lost_messages,
+            "lost_metadata": counts.lost_metadata,
             "unsent_events": counts.unsent_events,
             "late_messages": counts.late_messages,
             "late_events": counts.late_events,
@@ -119,6 +120,7 @@ fn loss(lost: Lost) -> Value {
         }
         Lost::Events(count) => json!({ "type": "loss", "kind": "events", "events": count }),
         Lost::BeforeOffer(count) => json!({ "type": "loss", "kind": "before_offer", "events": count }),
+        Lost::Metadata(bytes) => json!({ "type": "loss", "kind": "metadata", "bytes": bytes }),
         Lost::Unsent(losses) => json!({
             "type": "loss",
             "kind": "unsent",

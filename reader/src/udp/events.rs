@@ -13,7 +13,9 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct BatchDecoder {
     text: Vec<u8>,
+    /// What the text says, or said when it was last well formed; and how long it was when it was last looked at.
     metadata: Option<Metadata>,
+    seen: usize,
 }
 
 /// A packet of a batch, and the events in it.
@@ -29,20 +31,22 @@ pub struct BatchPacket<'a> {
 }
 
 impl BatchDecoder {
-    /// Adds what the metadata has grown by.
+    /// Adds what the metadata has grown by. As long as it ends in the middle of a declaration, what was there before holds.
     pub fn grow(&mut self, metadata: &[u8]) {
         self.text.extend_from_slice(metadata);
-        self.metadata = None;
     }
 
     /// The metadata so far.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Metadata`] if it is not well formed.
+    /// [`ReadError::Metadata`] if it is not well formed, and was not when it was last asked for either.
     pub fn metadata(&mut self) -> Result<&Metadata, ReadError> {
-        let parsed = match self.metadata.take() {
-            Some(metadata) => metadata,
+        let known = self.metadata.take();
+        let grown = std::mem::replace(&mut self.seen, self.text.len()) < self.text.len();
+        let parsed = match known {
+            Some(known) if grown => Metadata::parse(&self.text).unwrap_or(known),
+            Some(known) => known,
             None => Metadata::parse(&self.text)?,
         };
         Ok(self.metadata.insert(parsed))
@@ -105,4 +109,26 @@ impl BatchDecoder {
 fn damage(offset: u64, malformed: Malformed) -> Damage {
     let reason = format!("there is no packet where one should be: {malformed}");
     Damage { file: PathBuf::from("batch"), offset, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_described_stays_described_while_the_metadata_grows() {
+        let mut decoder = BatchDecoder::default();
+        let class = |id| format!("stream {{ id = {id}; }};\n");
+        decoder.grow(
+            format!("/* CTF 1.8 */\ntrace {{ major = 1; minor = 8; byte_order = le; }};\n{}", class(0)).as_bytes(),
+        );
+        let classes = |decoder: &mut BatchDecoder| decoder.metadata().expect("metadata").streams().count();
+        assert_eq!(classes(&mut decoder), 1);
+        let more = class(1);
+        let (half, rest) = more.as_bytes().split_at(9);
+        decoder.grow(half);
+        assert_eq!([classes(&mut decoder), classes(&mut decoder)], [1, 1]);
+        decoder.grow(rest);
+        assert_eq!(classes(&mut decoder), 2);
+    }
 }

@@ -19,7 +19,7 @@ pub enum Report {
     SessionBegin(Layout),
     /// Nobody has read this trace before.
     TraceBegin,
-    /// The metadata has grown by this.
+    /// The metadata has grown by this, which ends where a declaration does.
     Metadata(Vec<u8>),
     /// An event, in the stock layout.
     Event(StockEvent),
@@ -86,6 +86,8 @@ pub enum Lost {
     Events(u64),
     /// So many events were sent in the stock layout, before the server knew that the batch layout was wanted, and are not taken.
     BeforeOffer(u64),
+    /// Batch layout: so many bytes at the end of the metadata: what they describe cannot be decoded.
+    Metadata(u32),
     /// Events that the server itself could not send, since the trace began.
     Unsent(Losses),
 }
@@ -104,6 +106,8 @@ pub struct Counts {
     pub lost_events: u64,
     /// Messages that were reported as lost (stock layout), those that came too late included.
     pub lost_messages: u64,
+    /// Bytes of metadata that did not arrive (batch layout).
+    pub lost_metadata: u64,
     /// Events that the server could not send.
     pub unsent_events: u64,
     /// Messages that came after they had been reported as lost.
@@ -125,7 +129,7 @@ pub struct Counts {
 impl Counts {
     /// Whether anything is known to be missing.
     pub fn any_lost(&self) -> bool {
-        self.lost_events > 0 || self.lost_messages > 0 || self.unsent_events > 0
+        self.lost_events > 0 || self.lost_messages > 0 || self.lost_metadata > 0 || self.unsent_events > 0
     }
 }
 

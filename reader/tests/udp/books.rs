@@ -4,7 +4,7 @@ use super::server::Server;
 use super::trace;
 use std::collections::BTreeSet;
 use tracepoint_reader::udp::wire::PacketHeader;
-use tracepoint_reader::udp::{Layout, Lost, Report};
+use tracepoint_reader::udp::{BatchDecoder, Layout, Lost, Report};
 
 /// What a client told of sessions in the batch layout. Panics where it is not what was sent, in order.
 #[derive(Debug, Default)]
@@ -20,13 +20,18 @@ impl BatchBooks {
         // The number of the next event; not known before the first one of a session.
         let mut next: Option<u64> = None;
         let (mut lost_first, mut earlier) = (0, 0);
+        let mut decoder = BatchDecoder::default();
         for report in reports {
             match report {
                 Report::SessionBegin(Layout::Batch(welcome)) => {
                     assert_eq!(books.delivered + books.lost, welcome.earlier, "what earlier sessions were sent");
                     (next, lost_first, earlier) = (None, 0, welcome.earlier);
+                    decoder = BatchDecoder::default();
                 }
+                Report::Metadata(text) => decoder.grow(text),
                 Report::Batch(batch) => {
+                    let decoded = decoder.events(batch, |_| (), |damage| panic!("{damage}"));
+                    assert_eq!(decoded.expect("metadata"), u64::from(batch.events), "what came describes what comes");
                     let mut events = 0;
                     let mut rest = &batch.packets[..];
                     while !rest.is_empty() {

@@ -10,7 +10,7 @@ use tracepoint_reader::account::Account;
 use tracepoint_reader::udp::{Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report};
 use tracepoint_reader::{Item, LossKind, Trace, Value, verify};
 
-const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true };
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: false };
 
 /// Writes all of a session.
 fn write(path: &Path, reports: &[Report]) -> u64 {
@@ -117,7 +117,7 @@ fn packets_that_contradict_each_other_are_left_out_and_told() {
         |packets: Vec<u8>| directory.batch(&batch(packets), |damage| told.push(damage.reason.clone())).unwrap();
     let packet = |number, before, events| {
         let mut out = Vec::new();
-        trace::packet(&mut out, 0, number, before, events);
+        trace::packet(&mut out, 0, number, before, 0, events);
         out
     };
     assert_eq!(take(packet(1, 0, 0..10)), 10);

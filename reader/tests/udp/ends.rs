@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracepoint_reader::udp::wire::{Batch, End, Mark, MarkKind, StockPacket, ToServer, Welcome};
 use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
 
-const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false };
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: false };
 const GOOD: [Weather; 2] = [Weather::GOOD; 2];
 const NOTHING: Weather = Weather { loss: 1000, ..Weather::GOOD };
 

@@ -29,6 +29,8 @@ pub struct Plan {
     pub rate: u64,
     /// Whether the trace ends with the last one.
     pub ends: bool,
+    /// Whether the metadata grows with every 100 events, by more than a piece, and what follows needs it.
+    pub grows: bool,
 }
 
 #[derive(Debug)]
@@ -68,6 +70,8 @@ pub struct Server {
     nonce: u16,
     token: [u8; 16],
     metadata: Vec<u8>,
+    /// How often it has grown.
+    grown: u16,
     account: Vec<u8>,
     out: VecDeque<Vec<u8>>,
     /// Events that were sent.
@@ -94,6 +98,7 @@ impl Server {
             nonce: random.next() as u16,
             token: [random.next() as u8 | 1; 16],
             metadata: trace::METADATA.as_bytes().to_vec(),
+            grown: 0,
             account: Vec::new(),
             random,
             out: VecDeque::new(),
@@ -237,6 +242,10 @@ impl Server {
     }
 
     pub fn wake(&mut self, now: Duration) {
+        while self.plan.grows && u64::from(self.grown) < self.sent / 100 {
+            self.grown += 1;
+            self.metadata.extend_from_slice(trace::declaration(self.grown).as_bytes());
+        }
         match &self.state {
             State::Offered(since) if now >= *since + HOLD && self.plan.trusted => {
                 if !self.read_before {
@@ -344,7 +353,8 @@ impl Server {
                 let stream = self.random.below(2) as usize;
                 if count > 0 {
                     let (number, before) = &mut self.streams[stream];
-                    trace::packet(&mut packets, stream as u64, *number, *before, self.sent..self.sent + count);
+                    let events = self.sent..self.sent + count;
+                    trace::packet(&mut packets, stream as u64, *number, *before, self.grown, events);
                     *number += 1;
                     *before += count;
                     self.sent += count;

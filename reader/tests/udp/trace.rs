@@ -5,6 +5,9 @@ use tracepoint_reader::account::{Account, ChannelAccount, EventAccount, StreamAc
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::packet::HEADER;
 
+/// The id of the first kind of event.
+const FIRST_ID: u16 = 5;
+
 pub const UUID: [u8; 16] = [7; 16];
 
 /// One stream class, one kind of event, one field.
@@ -41,8 +44,17 @@ pub fn time_of(number: u64) -> u64 {
     1_000_000_000 + number * 1000
 }
 
-/// Appends a packet with these events.
-pub fn packet(out: &mut Vec<u8>, instance: u64, number: u64, before: u64, events: Range<u64>) {
+/// What the metadata grows by: the `number`th further event with the same field, in more bytes than a message has.
+pub fn declaration(number: u16) -> String {
+    let long = "x".repeat(1500);
+    let id = FIRST_ID + number;
+    format!(
+        "event {{ name = \"test:numbered{number}\"; /* {long} */ id = {id}; stream_id = 3; fields := struct {{ uint64_t _n; }}; }};\n"
+    )
+}
+
+/// Appends a packet with these events, of a kind that the metadata has after it has grown `kind` times.
+pub fn packet(out: &mut Vec<u8>, instance: u64, number: u64, before: u64, kind: u16, events: Range<u64>) {
     let header = PacketHeader {
         uuid: UUID,
         class: 3,
@@ -57,7 +69,7 @@ pub fn packet(out: &mut Vec<u8>, instance: u64, number: u64, before: u64, events
     };
     out.extend_from_slice(&header.encode());
     for event in events {
-        out.extend_from_slice(&(time_of(event) << 16 | 5).to_le_bytes());
+        out.extend_from_slice(&(time_of(event) << 16 | u64::from(FIRST_ID + kind)).to_le_bytes());
         out.extend_from_slice(&event.to_le_bytes());
     }
 }

@@ -154,6 +154,51 @@ fn events_that_are_added_later_are_described_before_they_come() -> Outcome {
 }
 
 #[test]
+fn no_event_overtakes_metadata_that_is_lost_and_sent_again() -> Outcome {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::that_loses(served.address(), 3);
+    client.begin(Accept { window: 8, ..usual() });
+    let text = metadata();
+    let event = &text[text.rfind("event {").ok_or("an event")?..];
+    // No event needs what is added.
+    for id in 2..12 {
+        let long = format!("/* {} */ id = {id};", "x".repeat(3000));
+        served.server.describe(&event.replace("id = 1;", &long).replace("test:text", &format!("test:more{id}")))?;
+        served.numbers(0, id * 100..id * 100 + 50);
+        client.take();
+    }
+    served.server.end(None);
+    let end = client.rest();
+    assert_eq!((end.events, end.metadata as usize), (500, client.kept.metadata.len()));
+    Ok(())
+}
+
+#[test]
+fn a_client_that_leaves_gets_the_rest_of_the_metadata_and_is_not_waited_for() -> Outcome {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    served.numbers(0, [1]);
+    client.until(|kept| kept.events == 1);
+    let text = metadata();
+    let event = &text[text.rfind("event {").ok_or("an event")?..];
+    served.server.describe(&event.replace("id = 1;", "id = 2;").replace("test:text", "test:more"))?;
+    client.say(ToServer::Leave(client.session));
+    let end = client.rest();
+    assert_eq!(end.metadata as usize, client.kept.metadata.len());
+    // One that acknowledges nothing of it learns the totals all the same.
+    let mut client = client.anew();
+    client.begin(usual());
+    served.numbers(0, [2]);
+    client.until(|kept| kept.events == 1);
+    served.server.describe(&event.replace("id = 1;", "id = 3;").replace("test:text", "test:most"))?;
+    client.say(ToServer::Leave(client.session));
+    let ended = |from: &tracepoint_reader::udp::wire::FromServer<'_>| matches!(from.message, ToClient::End(_));
+    while !client.next(ended) {}
+    Ok(())
+}
+
+#[test]
 fn a_client_that_vanishes_frees_the_server() {
     let mut served = Served::start(options().patience(Duration::from_millis(300)));
     let mut client = BatchClient::new(served.address());

@@ -26,6 +26,8 @@ pub(crate) struct BatchClient {
     pub(crate) session: u32,
     pub(crate) kept: Kept,
     seq: u32,
+    /// How long the metadata is, as far as it was told.
+    described: u32,
     /// Of how many messages one is taken for lost.
     loses: Option<u32>,
     received: u32,
@@ -36,7 +38,7 @@ impl BatchClient {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.connect(server).expect("loopback");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        Self { socket, session: 0, kept: Kept::default(), seq: 0, loses: None, received: 0 }
+        Self { socket, session: 0, kept: Kept::default(), seq: 0, described: 0, loses: None, received: 0 }
     }
 
     /// A client that does not see every `n`th message of the batch layout.
@@ -46,7 +48,7 @@ impl BatchClient {
 
     /// The same client, which has forgotten everything.
     pub(crate) fn anew(self) -> Self {
-        Self { session: 0, kept: Kept::default(), seq: 0, loses: None, received: 0, socket: self.socket }
+        Self { session: 0, kept: Kept::default(), seq: 0, described: 0, loses: None, received: 0, socket: self.socket }
     }
 
     pub(crate) fn say(&self, message: ToServer) {
@@ -109,12 +111,20 @@ impl BatchClient {
         match from.message {
             ToClient::Welcome(welcome) => kept.welcome = Some(welcome),
             ToClient::Text(text) => {
+                if text.kind == TextKind::Metadata {
+                    self.described = text.total;
+                }
                 let whole = if text.kind == TextKind::Metadata { &mut kept.metadata } else { &mut kept.account };
                 if text.offset as usize == whole.len() {
                     whole.extend_from_slice(text.bytes);
                 }
             }
             ToClient::Batch(batch) => {
+                assert_eq!(
+                    kept.metadata.len(),
+                    self.described as usize,
+                    "no events while a part of the metadata is missing"
+                );
                 if self.loses.is_none() {
                     assert_eq!((batch.events_before, u64::from(batch.number)), (kept.events, kept.batches));
                 }

@@ -241,21 +241,26 @@ impl BatchSession {
             // What came behind END does not make it wait.
             self.settle(desk);
         }
-        let whole = self.account.length() >= end.account;
+        let described = self.metadata.length() >= end.metadata;
+        let whole = described && self.account.length() >= end.account;
         if !self.told && self.order.is_empty() && !self.lacks_tail() && (whole || over) {
             self.told = true;
-            self.conclude(desk, &end, whole);
+            self.conclude(desk, &end);
         }
         over && self.told && !self.urgent
     }
 
-    fn conclude(&mut self, desk: &mut Desk, end: &End, whole: bool) {
+    fn conclude(&mut self, desk: &mut Desk, end: &End) {
         if end.stock > 0 {
             desk.lose(Lost::BeforeOffer(end.stock));
         }
         if end.lost.total() > 0 {
             desk.lose(Lost::Unsent(end.lost));
         }
+        if self.metadata.length() < end.metadata {
+            desk.lose(Lost::Metadata(end.metadata - self.metadata.length()));
+        }
+        let whole = self.account.length() >= end.account;
         if let Some(account) = self.account.take().filter(|_| whole) {
             desk.tell(Report::Account(account));
         }

@@ -46,6 +46,7 @@ impl Desk {
             Lost::Events(count) | Lost::BeforeOffer(count) => {
                 counts.lost_events = counts.lost_events.saturating_add(count);
             }
+            Lost::Metadata(bytes) => counts.lost_metadata = u64::from(bytes),
             Lost::Unsent(losses) => counts.unsent_events = losses.total(),
         }
         self.tell(Report::Lost(lost));

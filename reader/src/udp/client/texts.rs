@@ -11,6 +11,8 @@ const APART: usize = 1 << 20;
 pub(super) struct Joined {
     /// How much there is without a gap, and what of it was not given out yet.
     length: u32,
+    /// How long the text is, as far as a piece told.
+    total: u32,
     fresh: Vec<u8>,
     apart: BTreeMap<u32, Vec<u8>>,
     apart_bytes: usize,
@@ -23,6 +25,10 @@ impl Joined {
     }
 
     pub(super) fn add(&mut self, piece: &Text<'_>) {
+        if piece.bytes.is_empty() {
+            return;
+        }
+        self.total = self.total.max(piece.total);
         if piece.offset > self.length {
             let known = self.apart.get(&piece.offset).is_some_and(|other| other.len() >= piece.bytes.len());
             if !known && self.apart_bytes + piece.bytes.len() <= APART {
@@ -49,9 +55,9 @@ impl Joined {
         }
     }
 
-    /// What was added since it was last asked.
+    /// What was added since it was last asked; only when nothing is missing of the text, which has no meaning where it is cut off.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
-        (!self.fresh.is_empty()).then(|| std::mem::take(&mut self.fresh))
+        (!self.fresh.is_empty() && self.length >= self.total).then(|| std::mem::take(&mut self.fresh))
     }
 }
 
@@ -61,7 +67,7 @@ mod tests {
     use crate::udp::wire::TextKind;
 
     fn add(joined: &mut Joined, offset: u32, bytes: &[u8]) {
-        joined.add(&Text { kind: TextKind::Metadata, offset, total: 100, bytes });
+        joined.add(&Text { kind: TextKind::Metadata, offset, total: 8, bytes });
     }
 
     #[test]
@@ -71,11 +77,23 @@ mod tests {
         add(&mut joined, 2, b"cde");
         assert_eq!((joined.length(), joined.take()), (0, None));
         add(&mut joined, 0, b"abc");
-        assert_eq!((joined.length(), joined.take()), (5, Some(b"abcde".to_vec())));
+        assert_eq!((joined.length(), joined.take()), (5, None), "cut off");
         add(&mut joined, 0, b"abc");
         add(&mut joined, 4, b"efg");
-        assert_eq!((joined.length(), joined.take()), (8, Some(b"fgh".to_vec())));
+        assert_eq!((joined.length(), joined.take()), (8, Some(b"abcdefgh".to_vec())));
         assert_eq!(joined.apart_bytes, 0);
+    }
+
+    #[test]
+    fn pieces_without_a_byte_are_left_alone() {
+        let mut joined = Joined::default();
+        (1..1000).for_each(|offset| add(&mut joined, offset, b""));
+        assert!(joined.apart.is_empty());
+        add(&mut joined, 0, b"abcdefgh");
+        assert_eq!(joined.take(), Some(b"abcdefgh".to_vec()));
+        joined.add(&Text { kind: TextKind::Metadata, offset: 10, total: 12, bytes: b"kl" });
+        joined.add(&Text { kind: TextKind::Metadata, offset: 8, total: 10, bytes: b"ij" });
+        assert_eq!(joined.take(), Some(b"ijkl".to_vec()), "it has grown");
     }
 
     #[test]

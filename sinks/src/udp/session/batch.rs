@@ -63,6 +63,8 @@ pub(in crate::udp) struct Batches {
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     trace: bool,
+    /// How much of the texts the client had when that was last more than before, and when that was.
+    texts: (u64, Instant),
     /// When END was sent for the first time.
     since: Option<Instant>,
     next: Instant,
@@ -144,7 +146,13 @@ impl Batches {
     }
 
     fn end(&mut self, trace: bool, now: Instant) {
-        self.ending.get_or_insert(Ending { trace, since: None, next: now, acknowledged: false });
+        let texts = (self.texts(), now);
+        self.ending.get_or_insert(Ending { trace, texts, since: None, next: now, acknowledged: false });
+    }
+
+    /// How much of the texts the client has.
+    fn texts(&self) -> u64 {
+        u64::from(self.metadata.acknowledged()) + u64::from(self.account.acknowledged())
     }
 
     /// Sends what can be sent now.
@@ -168,9 +176,8 @@ impl Batches {
                 None => self.data(context),
             };
             if *context.seq == before {
-                let pieces = earlier(self.metadata.deadline(), self.account.deadline());
                 let ping = self.ending.is_none().then_some(self.spoken + SILENCE);
-                return Next::At(earlier(earlier(next, ping), earlier(pieces, Some(silent))));
+                return Next::At(earlier(earlier(next, ping), Some(silent)));
             }
             self.spoken = context.now;
         }
@@ -193,6 +200,14 @@ impl Batches {
         let mut flow = self.metadata;
         self.text(TextKind::Metadata, &mut flow, metadata, context);
         self.metadata = flow;
+        if self.metadata.acknowledged() < metadata {
+            // A text that is cut off in the middle of a declaration describes nothing.
+            if ended && context.cutter.is_idle() {
+                self.end(true, context.now);
+                return Some(context.now);
+            }
+            return self.metadata.deadline();
+        }
         let sizes = layout.as_ref().and_then(|layout| layout.sizes.as_ref())?;
         while self.outbox.room().is_some() {
             if !self.window_is_open(context) {
@@ -248,13 +263,28 @@ impl Batches {
             let account = inside.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
             (inside.metadata.len() as u32, account as u32, inside.losses())
         };
-        let mut flow = self.account;
-        if flow.acknowledged() < account {
-            self.text(TextKind::Account, &mut flow, account, context);
-            self.account = flow;
-            ending.next = flow.deadline().unwrap_or(context.now + REPEAT);
-            self.ending = Some(ending);
-            return None;
+        if self.texts() > ending.texts.0 {
+            ending.texts = (self.texts(), context.now);
+        }
+        let given_up = ending.texts.1 + ENDING;
+        if ending.since.is_none() && context.now < given_up {
+            let (mut described, mut told) = (self.metadata, self.account);
+            let flow = if described.acknowledged() < metadata {
+                self.text(TextKind::Metadata, &mut described, metadata, context);
+                Some(described)
+            } else if told.acknowledged() < account {
+                self.text(TextKind::Account, &mut told, account, context);
+                Some(told)
+            } else {
+                None
+            };
+            if let Some(flow) = flow {
+                (self.metadata, self.account) = (described, told);
+                let again = flow.deadline().unwrap_or(context.now + REPEAT);
+                ending.next = again.min(given_up);
+                self.ending = Some(ending);
+                return None;
+            }
         }
         let first = ending.since.is_none();
         let since = *ending.since.get_or_insert(context.now);
