@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use tracepoint::Level;
@@ -25,6 +25,8 @@ pub(super) const CHANNEL: &str = "outside";
 pub(super) const EVENT: &str = "outside:message";
 /// How many bytes of messages are taken in one go.
 const AT_ONCE: usize = 64 << 10;
+/// How often is read in one go, whatever of it is too long to be taken.
+const READS: usize = 256;
 /// No packet is larger: what was there, and as many empty lines as one go has bytes, each with its header word and length.
 const LARGEST_PACKET: usize = HEADER + AT_ONCE + AT_ONCE * 12;
 
@@ -64,7 +66,7 @@ pub(super) fn metadata(class: u32, clock: &str) -> String {
 #[derive(Debug)]
 pub(super) struct Outside {
     input: Input,
-    path: PathBuf,
+    made: Option<Made>,
     uuid: [u8; 16],
     stream: StreamId,
     /// Of a FIFO: what came of a line whose end is still to come.
@@ -76,6 +78,14 @@ pub(super) struct Outside {
     last: u64,
     too_long: u64,
     told: u64,
+}
+
+/// The socket that was made, and is removed again.
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    /// Device and inode.
+    file: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -111,10 +121,14 @@ impl Outside {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Input::socket(path).map_err(failed)?,
             Err(error) => return Err(failed(error)),
         };
+        let made = match input {
+            Input::Socket(_) => Made::of(path),
+            Input::Fifo(_) => None,
+        };
         let stream = StreamId { class, instance: 0 };
         Ok(Self {
             input,
-            path: path.to_owned(),
+            made,
             uuid,
             stream,
             line: Vec::new(),
@@ -144,7 +158,10 @@ impl Outside {
         let mut records = Vec::new();
         let mut events = 0;
         let mut buffer = std::mem::take(&mut self.buffer);
-        while records.len() < AT_ONCE {
+        for _ in 0..READS {
+            if records.len() >= AT_ONCE {
+                break;
+            }
             let Ok(size) = self.input.read(&mut buffer) else { break };
             let bytes = buffer.get(..size).unwrap_or_default();
             match self.input {
@@ -210,10 +227,25 @@ impl Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        if let Input::Socket(_) = self.input {
-            let _ = fs::remove_file(&self.path);
+        // Another file may have been put there since.
+        let made = self.made.take().filter(|made| file_at(&made.path) == Some(made.file));
+        if let Some(made) = made {
+            let _ = fs::remove_file(&made.path);
         }
     }
+}
+
+impl Made {
+    /// The path is kept from the root on: the program may change its directory.
+    fn of(path: &Path) -> Option<Self> {
+        let path = std::path::absolute(path).ok()?;
+        let file = file_at(&path)?;
+        Some(Self { path, file })
+    }
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 impl Input {

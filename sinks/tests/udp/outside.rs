@@ -90,6 +90,39 @@ fn messages_travel_in_batches_as_a_channel_of_their_own() -> Outcome {
 }
 
 #[test]
+fn input_without_an_end_does_not_keep_the_server_from_anything() -> Outcome {
+    let place = tempfile::tempdir()?;
+    let path = place.path().join("fifo");
+    assert!(Command::new("mkfifo").arg(&path).status()?.success());
+    let mut served = Served::start(options().events_from(&path));
+    let mut endless = fs::OpenOptions::new().write(true).open(&path)?;
+    let writer = std::thread::spawn(move || while endless.write_all(&[0; 4096]).is_ok() {});
+    let mut client = StockClient::new(served.address());
+    client.start();
+    assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
+    served.numbers(0, [1]);
+    assert_eq!(client.event(), number(1));
+    served.end();
+    drop(served);
+    // Nobody has it open any more.
+    writer.join().map_err(|_| "the writer failed")?;
+    Ok(())
+}
+
+#[test]
+fn what_took_the_place_of_the_socket_is_left_alone() -> Outcome {
+    let place = tempfile::tempdir()?;
+    let path = place.path().join("events");
+    let mut served = Served::start(options().events_from(&path));
+    fs::remove_file(&path)?;
+    let other = UnixDatagram::bind(&path)?;
+    served.end();
+    UnixDatagram::unbound()?.send_to(b"hello", &path)?;
+    assert_eq!(other.recv(&mut [0; 16])?, 5);
+    Ok(())
+}
+
+#[test]
 fn places_that_give_no_events_are_refused() -> Outcome {
     let place = tempfile::tempdir()?;
     let file = place.path().join("file");
