@@ -154,13 +154,31 @@ impl Desk {
         next
     }
 
-    /// Ends the session without a word.
-    fn close(&mut self, now: Instant) {
+    /// What the session has taken and not sent waits again.
+    pub(super) fn give_back(&mut self, now: Instant) {
         let (session, context) = self.parts(now);
         if let Some(Session::Stock(stock)) = session {
             stock.give_back(&context);
         }
         self.cutter.give_back(&self.store);
+    }
+
+    /// Ends everything: what was not sent is lost, and the client is told, once.
+    pub(super) fn end(&mut self, now: Instant) {
+        self.give_back(now);
+        self.store.quit();
+        let (session, mut context) = self.parts(now);
+        match session {
+            Some(Session::Stock(stock)) => stock.farewell(&mut context),
+            Some(Session::Batch(batches)) => batches.farewell(&mut context),
+            None => {}
+        }
+        self.close(now);
+    }
+
+    /// Ends the session without a word.
+    fn close(&mut self, now: Instant) {
+        self.give_back(now);
         self.store.lock().serving = Serving::Nobody;
         let Some(session) = self.session.take() else { return };
         self.earlier += match &session {

@@ -3,7 +3,7 @@
 use super::options::StockContent;
 use super::store::{Held, Layout, Reason, Store};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Metadata, PacketDecoder, text};
@@ -18,8 +18,12 @@ const OUTSIDE: usize = 12;
 /// The packets that are being sent.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    loaded: Vec<Option<Loaded>>,
-    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    /// By the order in which they came.
+    loaded: BTreeMap<u64, Loaded>,
+    /// How many came.
+    came: u64,
+    /// The time of the next event of each.
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
     bytes: usize,
 }
 
@@ -43,7 +47,7 @@ impl Events {
             }
         }
         let Reverse((time, place)) = self.heap.peek()?;
-        let loaded = self.loaded.get(*place)?.as_ref()?;
+        let loaded = self.loaded.get(place)?;
         let (_, range) = loaded.events.get(loaded.next)?;
         Some((*time, loaded.contents.get(range.clone())?))
     }
@@ -53,19 +57,16 @@ impl Events {
             store.finished(&loaded.held);
             return;
         };
-        if self.heap.is_empty() {
-            self.loaded.clear();
-        }
         self.bytes += loaded.cost();
-        self.heap.push(Reverse((*time, self.loaded.len())));
-        self.loaded.push(Some(loaded));
+        self.heap.push(Reverse((*time, self.came)));
+        self.loaded.insert(self.came, loaded);
+        self.came += 1;
     }
 
     /// The event that [`Events::peek`] showed is behind us: sent, or lost for this reason.
     pub(super) fn pass(&mut self, store: &Store, lost: Option<Reason>) {
         let Some(Reverse((_, place))) = self.heap.pop() else { return };
-        let Some(slot) = self.loaded.get_mut(place) else { return };
-        let Some(loaded) = slot else { return };
+        let Some(loaded) = self.loaded.get_mut(&place) else { return };
         if let Some(reason) = lost {
             store.lose(loaded.held.stream, reason, 1);
         }
@@ -76,13 +77,13 @@ impl Events {
         } else {
             self.bytes -= loaded.cost();
             store.finished(&loaded.held);
-            *slot = None;
+            self.loaded.remove(&place);
         }
     }
 
     /// Whatever is not sent yet waits for the next session.
     pub(super) fn give_back(&mut self, store: &Store) {
-        store.put_back(std::mem::take(self).loaded.into_iter().flatten().map(|loaded| loaded.held));
+        store.put_back(std::mem::take(self).loaded.into_values().map(|loaded| loaded.held));
     }
 }
 
@@ -144,4 +145,68 @@ fn texts(held: &Held, metadata: &Metadata, contents: &mut Vec<u8>, events: &mut 
         events.push((u64::try_from(event.time_ns).unwrap_or(0), from..contents.len()));
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ctf;
+    use crate::description::{ChannelDescription, EventDescription};
+    use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
+    use crate::udp::options::DropPolicy;
+    use crate::udp::sizes::Sizes;
+    use std::sync::Arc;
+    use tracepoint::Level;
+    use tracepoint::channel::{Policy, StreamId};
+    use tracepoint_reader::udp::wire::PacketHeader;
+
+    /// A store that knows one event, without fields.
+    fn store() -> Store {
+        let clock = ClockInfo { uuid: None, offset: 0 };
+        let trace = TraceInfo { uuid: [1; 16], name: "t".to_owned(), clock, process: ProcessInfo::default() };
+        let name = "channel0".to_owned();
+        let channel =
+            ChannelDescription { class: 0, name, policy: Policy::Discard, packet_size: 4096, context: vec![] };
+        let (name, format) = ("a:b".to_owned(), "");
+        let event = EventDescription { class: 0, id: 0, name, level: Level::Info, fields: &[], doc: "", format };
+        let metadata = Metadata::parse(ctf::metadata(&trace, &[channel], &[event]).as_bytes()).expect("metadata");
+        let store = Store::new(1 << 20, DropPolicy::Oldest).expect("an event fd");
+        let sizes = Sizes::of(&metadata);
+        store.lock().layout = Some(Arc::new(Layout { metadata, sizes }));
+        store
+    }
+
+    /// A packet with events at these times.
+    fn packet(instance: u64, times: &[u64]) -> Held {
+        let records: Vec<u8> = times.iter().flat_map(|time| (time << 16).to_le_bytes()).collect();
+        let (begin, end) = (times[0], times[times.len() - 1]);
+        let size = HEADER + records.len();
+        let header = PacketHeader { uuid: [1; 16], instance, begin, end, size, ..PacketHeader::default() };
+        let bytes = [&header.encode()[..], &records].concat();
+        let stream = StreamId { class: 0, instance };
+        Held { stream, bytes, events: times.len() as u64, done: 0, needs: 0, outside: false }
+    }
+
+    #[test]
+    fn packets_that_are_done_are_forgotten_though_others_wait() {
+        let store = store();
+        let mut events = Events::default();
+        // One that waits for long, and one always that follows.
+        store.push(packet(1, &[1, 1_000_000]));
+        store.push(packet(0, &[2]));
+        let mut times = Vec::new();
+        for round in 0..1000 {
+            store.push(packet(0, &[3 + round]));
+            let (time, _) = events.peek(&store, StockContent::Text).expect("an event");
+            times.push(time);
+            events.pass(&store, None);
+            assert!(events.loaded.len() <= 3, "{}", events.loaded.len());
+        }
+        assert_eq!(times, (1..=1000).collect::<Vec<_>>());
+        // What is left waits in the order in which it came.
+        events.give_back(&store);
+        let left = [(); 3].map(|()| store.take().map(|held| (held.stream.instance, held.left())));
+        assert_eq!(left, [Some((1, 1)), Some((0, 1)), Some((0, 1))]);
+        assert!(store.take().is_none() && store.waiting() > 0);
+    }
 }

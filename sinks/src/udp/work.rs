@@ -28,10 +28,21 @@ pub(super) struct Work {
     pub(super) linger: Duration,
 }
 
+/// Whoever waits for room learns that there is nobody who would make it, even if the thread fails.
+struct Quit<'a>(&'a Store);
+
+impl Drop for Quit<'_> {
+    fn drop(&mut self) {
+        self.0.quit();
+    }
+}
+
 impl Work {
     pub(super) fn run(mut self) {
         tracepoint::private::never_trace_this_thread();
         super::signals::block();
+        let store = Arc::clone(&self.store);
+        let _quit = Quit(&store);
         let mut buffer = [0; LONGEST + 1];
         let mut ended_at = None;
         let mut cut_off = false;
@@ -55,6 +66,7 @@ impl Work {
             if late {
                 // The client learns of it, if that does not take long.
                 cut_off = true;
+                self.desk.give_back(now);
                 self.store.abandon();
                 continue;
             }
@@ -66,7 +78,7 @@ impl Work {
             let wait = earlier(wait, deadline);
             self.sleep(wait.map(|time| time.saturating_duration_since(now)), matches!(next, Next::Blocked(_)));
         }
-        self.store.quit();
+        self.desk.end(Instant::now());
     }
 
     /// How long it goes on when the trace has ended.

@@ -277,3 +277,26 @@ fn idle_and_long_sessions_end() {
         assert_eq!((client.message(), client.event()), (SESSION_BEGIN, number(1)));
     }
 }
+
+#[test]
+fn what_a_session_had_taken_when_it_was_cut_off_is_counted() {
+    for quit in [false, true] {
+        let mut served = Served::start(options().stock_rate(50_000).flush(Duration::from_millis(100)));
+        let mut client = StockClient::new(served.address());
+        client.start();
+        assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
+        for n in 0..100 {
+            served.numbers(0, n * 100..n * 100 + 100);
+        }
+        assert_eq!(client.event(), number(0));
+        if quit {
+            served.server.quit();
+        }
+        served.end();
+        let stats = served.stats();
+        assert!(stats.lost > 0 && stats.stock_events > 0);
+        assert_eq!(stats.stock_events + stats.lost, served.server.given());
+        let rest = client.rest();
+        assert_eq!(rest.last(), Some(&SESSION_END), "and the client is told");
+    }
+}

@@ -258,10 +258,10 @@ impl Batches {
 
     /// The account and the totals; `Some` if the session is over.
     fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
-        let (metadata, account, lost) = {
+        let (metadata, account) = {
             let inside = context.store.lock();
             let account = inside.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
-            (inside.metadata.len() as u32, account as u32, inside.losses())
+            (inside.metadata.len() as u32, account as u32)
         };
         if self.texts() > ending.texts.0 {
             ending.texts = (self.texts(), context.now);
@@ -292,21 +292,31 @@ impl Batches {
             return Some(Next::Over { trace: ending.trace });
         }
         if first || context.now >= ending.next {
-            let end = End {
-                trace: ending.trace,
-                batches: self.number,
-                events: self.events,
-                stock: self.stock,
-                metadata,
-                account,
-                lost,
-            };
-            let session = self.session;
-            self.say(&end.encode(context.number(END_SIZE), session));
+            self.say_end(ending.trace, account, context);
             ending.next = context.now + REPEAT;
         }
         self.ending = Some(ending);
         None
+    }
+
+    fn say_end(&mut self, trace: bool, account: u32, context: &mut Context<'_>) {
+        let (metadata, lost) = {
+            let inside = context.store.lock();
+            (inside.metadata.len() as u32, inside.losses())
+        };
+        let (batches, events, stock) = (self.number, self.events, self.stock);
+        let end = End { trace, batches, events, stock, metadata, account, lost };
+        let session = self.session;
+        self.say(&end.encode(context.number(END_SIZE), session));
+    }
+
+    /// The server ends: the totals, once.
+    pub(in crate::udp) fn farewell(&mut self, context: &mut Context<'_>) {
+        // Room, if the socket gives some.
+        if self.acknowledged && self.outbox.flush() != Flushed::Blocked {
+            self.say_end(false, 0, context);
+            self.outbox.flush();
+        }
     }
 
     /// Sends as many pieces as the flow and the outbox have room for.

@@ -78,6 +78,13 @@ impl Stock {
         }
     }
 
+    /// The server ends, whether the client has had enough or not.
+    pub(in crate::udp) fn farewell(&mut self, context: &mut Context<'_>) {
+        self.stop(context);
+        // What the socket does not take now is lost on its way.
+        self.outbox.flush();
+    }
+
     fn mark(&mut self, mark: Mark, context: &mut Context<'_>) {
         if self.outbox.room().is_none() && self.outbox.flush() != Flushed::All {
             // The socket takes nothing: this mark is lost, as it may be on its way.
