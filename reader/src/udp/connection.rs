@@ -62,7 +62,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// What the system says, but that nobody listens, and but for datagrams that it could not take: these are sent again.
+    /// What the system says before anything came from the server, but that nobody listens, and but for datagrams that it could not
+    /// take: these are sent again. Later on a datagram that fails is lost on its way, and a server that is not heard is given up.
     pub fn step(&mut self, at_most: Duration) -> io::Result<()> {
         self.client.wake(self.began.elapsed());
         self.send()?;
@@ -98,6 +99,7 @@ impl Connection {
             ErrorKind::ConnectionRefused => self.client.refused(self.began.elapsed()),
             ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::OutOfMemory => {}
             _ if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {}
+            _ if self.client.counts().datagrams > 0 => {}
             _ => return Err(error),
         }
         Ok(())

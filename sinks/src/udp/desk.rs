@@ -116,10 +116,14 @@ impl Desk {
         }
         for _ in 0..most {
             let Some(outbox) = self.outbox() else { break };
-            let from = outbox.client();
-            match outbox.socket().recv(buffer) {
-                Ok(size) => self.datagram(buffer.get(..size).unwrap_or_default(), from, now),
+            // What came before the socket was connected may be from anybody.
+            match outbox.socket().recv_from(buffer) {
+                Ok((size, from)) => self.datagram(buffer.get(..size).unwrap_or_default(), from, now),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                    if let Some(Session::Batch(batches)) = &mut self.session {
+                        batches.refused();
+                        continue;
+                    }
                     self.close(now);
                     self.parked = None;
                     break;

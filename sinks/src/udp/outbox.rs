@@ -32,7 +32,7 @@ pub(super) enum Flushed {
     All,
     /// The socket takes no more just now.
     Blocked,
-    /// Nobody listens at the client's address.
+    /// Somebody says that nobody listens at the client's address; a datagram is lost, and others may wait.
     Gone,
 }
 
@@ -97,7 +97,7 @@ impl Outbox {
                 Err(rustix::io::Errno::AGAIN) => return Flushed::Blocked,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::CONNREFUSED) => {
-                    self.sent = self.filled;
+                    self.sent += 1;
                     return Flushed::Gone;
                 }
                 // This datagram is lost on its way, as others are: too long for the network, no route, no memory.

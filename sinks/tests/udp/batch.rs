@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::batch_client::BatchClient;
 use crate::served::{Served, UUID, metadata, options};
 use crate::stock_client::{SESSION_BEGIN, StockClient, number};
+use std::net::UdpSocket;
 use std::time::Duration;
 use tracepoint::channel::StreamId;
 use tracepoint_reader::udp::wire::{Accept, Losses, MarkKind, ToClient, ToServer};
@@ -215,6 +216,30 @@ fn a_client_that_vanishes_frees_the_server() {
     served.numbers(0, [2]);
     next.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     assert_eq!(next.event(), number(2), "and no TRACE_BEGIN");
+}
+
+#[test]
+fn one_word_that_nobody_listens_does_not_end_a_session() {
+    let mut served = Served::start(options());
+    // It sees every message, and may miss some while it is away.
+    let mut client = BatchClient::that_loses(served.address(), u32::MAX);
+    client.begin(usual());
+    served.numbers(0, [1]);
+    client.until(|kept| kept.events == 1);
+    let ours = client.socket.local_addr().expect("an address");
+    client.socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    served.numbers(0, [2]);
+    served.until(|stats| stats.batch_events == 2);
+    client.socket = UdpSocket::bind(ours).expect("its port again");
+    client.socket.connect(served.address()).expect("loopback");
+    client.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    client.ack();
+    served.numbers(0, [3]);
+    client.until(|kept| kept.events == 2);
+    assert_eq!(client.kept.numbers(), [1, 3]);
+    served.server.end(None);
+    assert_eq!(client.rest().events, 3);
+    assert_eq!(served.stats().sessions, 1);
 }
 
 #[test]

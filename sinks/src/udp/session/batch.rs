@@ -49,6 +49,8 @@ pub(in crate::udp) struct Batches {
     heard: Instant,
     spoken: Instant,
     acknowledged: bool,
+    /// Nothing came since it was said that nobody listens there. Anybody can say so: events wait for the client or for its end.
+    refused: bool,
     welcome_at: Instant,
     /// The highest number that was acknowledged, and when the window last moved.
     seen: u32,
@@ -89,6 +91,7 @@ impl Batches {
             heard: now,
             spoken: now,
             acknowledged: false,
+            refused: false,
             welcome_at: now,
             seen: context.seq.wrapping_sub(1),
             moved: now,
@@ -124,6 +127,7 @@ impl Batches {
     pub(in crate::udp) fn acknowledge(&mut self, ack: Ack, context: &Context<'_>) {
         let now = context.now;
         self.heard = now;
+        self.refused = false;
         self.acknowledged = true;
         self.metadata.acknowledge(ack.metadata, now);
         self.account.acknowledge(ack.account, now);
@@ -137,6 +141,11 @@ impl Batches {
         if let Some(ending) = &mut self.ending {
             ending.acknowledged |= ack.ended && ending.since.is_some();
         }
+    }
+
+    /// Somebody says that nobody listens at the client's address.
+    pub(in crate::udp) fn refused(&mut self) {
+        self.refused = true;
     }
 
     /// The client has had enough.
@@ -157,15 +166,18 @@ impl Batches {
 
     /// Sends what can be sent now.
     pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
+        let silent = self.heard.checked_add(context.options.patience);
+        if silent.is_some_and(|silent| context.now >= silent) {
+            return Next::Over { trace: false };
+        }
         loop {
             match self.outbox.flush() {
                 Flushed::All => {}
-                Flushed::Blocked => return Next::Blocked(Some(context.now + STALL)),
-                Flushed::Gone => return Next::Over { trace: false },
-            }
-            let silent = self.heard + context.options.patience;
-            if context.now >= silent {
-                return Next::Over { trace: false };
+                Flushed::Blocked => return Next::Blocked(earlier(Some(context.now + STALL), silent)),
+                Flushed::Gone => {
+                    self.refused = true;
+                    continue;
+                }
             }
             let before = *context.seq;
             let next = match self.ending {
@@ -177,7 +189,7 @@ impl Batches {
             };
             if *context.seq == before {
                 let ping = self.ending.is_none().then_some(self.spoken + SILENCE);
-                return Next::At(earlier(earlier(next, ping), Some(silent)));
+                return Next::At(earlier(earlier(next, ping), silent));
             }
             self.spoken = context.now;
         }
@@ -218,7 +230,11 @@ impl Batches {
             }
             let Some(room) = self.outbox.room() else { break };
             let held = self.metadata.acknowledged();
-            let Some(events) = context.cutter.fill(context.store, sizes, held, self.room, room) else {
+            let filled = match self.refused {
+                true => None,
+                false => context.cutter.fill(context.store, sizes, held, self.room, room),
+            };
+            let Some(events) = filled else {
                 if ended && context.cutter.is_idle() {
                     self.end(true, context.now);
                     return Some(context.now);

@@ -101,7 +101,14 @@ impl Stock {
         loop {
             match self.outbox.flush() {
                 Flushed::All => {}
-                Flushed::Blocked => return Next::Blocked(self.deadline(context)),
+                Flushed::Blocked => {
+                    let deadline = self.deadline(context);
+                    return match deadline.is_some_and(|deadline| context.now >= deadline) {
+                        // SESSION_END is lost, as it may be on its way.
+                        true => Next::Over { trace: false },
+                        false => Next::Blocked(deadline),
+                    };
+                }
                 Flushed::Gone => return Next::Over { trace: false },
             }
             if let Some(trace) = self.over {
