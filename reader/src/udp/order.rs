@@ -138,7 +138,7 @@ impl<T> Order<T> {
     pub(super) fn turn(&mut self, now: Duration) -> Option<Turn<T>> {
         let (&number, held) = self.held.first_key_value().filter(|_| self.open)?;
         if number > self.next {
-            if !self.is_full() && !self.closing && now < held.since + self.limits.patience {
+            if !self.is_full() && !self.closing && now < held.since.saturating_add(self.limits.patience) {
                 return None;
             }
             return Some(self.skip_to(number));
@@ -152,7 +152,7 @@ impl<T> Order<T> {
     /// When a message that is held gets its turn, though one is missing.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let (number, held) = self.held.first_key_value().filter(|_| self.open)?;
-        Some(if *number == self.next { held.since } else { held.since + self.limits.patience })
+        Some(if *number == self.next { held.since } else { held.since.saturating_add(self.limits.patience) })
     }
 
     /// From here on no message waits for one that is missing.

@@ -115,7 +115,7 @@ impl Cutter {
             size: HEADER + records.len(),
             number: sent.packets,
             discarded: if last { whole.discarded } else { sent.discarded },
-            events_before: whole.events_before + cutting.held.done,
+            events_before: whole.events_before.saturating_add(cutting.held.done),
             ..*whole
         };
         sent.packets += 1;

@@ -187,6 +187,7 @@ fn a_client_that_leaves_gets_the_rest_of_the_metadata_and_is_not_waited_for() ->
     client.say(ToServer::Leave(client.session));
     let end = client.rest();
     assert_eq!(end.metadata as usize, client.kept.metadata.len());
+    served.until(|stats| !stats.serving);
     // One that acknowledges nothing of it learns the totals all the same.
     let mut client = client.anew();
     client.begin(usual());

@@ -152,7 +152,7 @@ impl BatchSession {
             desk.deliver(u64::from(batch.events));
             desk.tell(Report::Batch(batch));
         }
-        if self.lacks_tail() && now >= self.totals.since + desk.options.patience {
+        if self.lacks_tail() && now >= self.totals.since.saturating_add(desk.options.patience) {
             self.lose_tail(desk);
         }
     }
@@ -236,7 +236,7 @@ impl BatchSession {
     /// After END: tells what there is to tell, and waits for a while. Whether that is over.
     fn finish(&mut self, desk: &mut Desk, now: Duration) -> bool {
         let Some((end, since)) = self.end else { return false };
-        let over = now >= since + LINGER.max(desk.options.patience * 2);
+        let over = now >= since.saturating_add(LINGER.max(desk.options.patience.saturating_mul(2)));
         if over && !self.told {
             // What came behind END does not make it wait.
             self.settle(desk);
@@ -298,10 +298,10 @@ impl BatchSession {
             next = next.min(turn);
         }
         if self.lacks_tail() {
-            next = next.min(self.totals.since + desk.options.patience);
+            next = next.min(self.totals.since.saturating_add(desk.options.patience));
         }
         if let Some((_, since)) = self.end {
-            next = next.min(since + LINGER.max(desk.options.patience * 2));
+            next = next.min(since.saturating_add(LINGER.max(desk.options.patience.saturating_mul(2))));
         } else if desk.stop_wanted {
             next = next.min(self.leave.map_or(Duration::ZERO, |leave| leave.next()));
         }

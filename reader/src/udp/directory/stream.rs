@@ -89,7 +89,7 @@ impl StreamFile {
             return Ok(());
         }
         // The number leaves out one where packets were lost, which the server does not tell the number of.
-        let number = last.number + if recorded > events { 2 } else { 1 };
+        let number = last.number.saturating_add(if recorded > events { 2 } else { 1 });
         let header = PacketHeader {
             begin: last.end,
             end: last.end,
