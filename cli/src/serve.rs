@@ -90,6 +90,7 @@ impl Serve {
         // A slot stands for itself, and a stream file ends where it is damaged.
         let unserved = if self.path.is_file() { "not served" } else { "what follows in this stream is not served" };
         let damaged = AtomicBool::new(false);
+        let incomplete = AtomicBool::new(false);
         thread::scope(|scope| {
             let feed = scope.spawn(|| {
                 replay.run(&server, |damage| {
@@ -100,6 +101,12 @@ impl Serve {
             while !feed.is_finished() && !interrupt.is_asked() {
                 thread::sleep(LOOK);
             }
+            if !feed.is_finished() {
+                // What is not read yet is counted, before the client is told what is lost.
+                server.take_no_more();
+            }
+            let all = feed.join().unwrap_or(false);
+            incomplete.store(!all, Ordering::Relaxed);
             while self.events_from.is_some() && !interrupt.is_asked() {
                 thread::sleep(LOOK);
             }
@@ -109,7 +116,11 @@ impl Serve {
         });
         server.wait();
         self.say_what(&server.stats())?;
-        Ok(if damaged.into_inner() || server.stats().lost > 0 { Outcome::Wanting } else { Outcome::Well })
+        Ok(if damaged.into_inner() || incomplete.into_inner() || server.stats().lost > 0 {
+            Outcome::Wanting
+        } else {
+            Outcome::Well
+        })
     }
 
     fn options(&self) -> Result<UdpOptions, Failure> {

@@ -26,8 +26,12 @@ fn trace() -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");
     let sink = CtfSink::create(&directory).unwrap();
-    let session =
-        Session::builder("shop").events("shop:*").channel(Channel::discard(8 << 20)).sink(sink).start().unwrap();
+    let session = Session::builder("shop")
+        .events("shop:*")
+        .channel(Channel::discard(2 << 20).packets(256))
+        .sink(sink)
+        .start()
+        .unwrap();
     (0..1000).for_each(|n| tracepoint::trace!(paid(n, "Ada")));
     session.stop().unwrap();
     (place, directory)
@@ -134,6 +138,18 @@ fn events_are_added_from_outside_until_it_is_interrupted() {
     assert_eq!((marks, events.len()), (vec![MarkKind::TraceEnd, MarkKind::SessionEnd], 0));
     let (code, told) = server.end();
     assert_eq!((code, &told["stock_events"]), (Some(0), &1001.into()));
+}
+
+#[test]
+fn what_is_not_read_when_it_is_interrupted_is_counted() {
+    let (_place, directory) = trace();
+    // Room for one packet of several.
+    let server = serve(&directory, &["--limit", "1000"]);
+    let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let (code, told) = server.end();
+    assert_eq!((&told["stock_events"], &told["lost"]), (&0.into(), &1000.into()));
+    assert_eq!(code, Some(1));
 }
 
 fn refused(output: &Output) -> String {

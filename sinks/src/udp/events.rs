@@ -184,7 +184,7 @@ mod tests {
         let header = PacketHeader { uuid: [1; 16], instance, begin, end, size, ..PacketHeader::default() };
         let bytes = [&header.encode()[..], &records].concat();
         let stream = StreamId { class: 0, instance };
-        Held { stream, bytes, events: times.len() as u64, done: 0, needs: 0, outside: false }
+        Held { stream, bytes, events: times.len() as u64, done: 0, needs: 0, outside: false, kept: false }
     }
 
     #[test]

@@ -101,13 +101,18 @@ impl Replay {
     }
 
     /// Gives `server` all packets, by the times at which they begin, as fast as it has room for them. What cannot be read is told
-    /// to `damaged`. `false` if the server was ended meanwhile.
+    /// to `damaged`. `false` if the server was ended meanwhile, or took no more: the rest is read all the same, and counted as lost.
     pub fn run(&self, server: &UdpServer, mut damaged: impl FnMut(Damage)) -> bool {
-        let mut push = |packet| server.push_when_there_is_room(packet);
+        let mut all = true;
+        let mut push = |packet| {
+            all &= server.push_when_there_is_room(packet);
+            true
+        };
         match &self.recorded {
             Recorded::Files(files) => directory::run(files, &self.description, &mut push, &mut damaged),
             Recorded::Dt(trace) => dt::run(trace, &self.description, &mut push, &mut damaged),
-        }
+        };
+        all
     }
 
     /// The account of the trace, if it has one.

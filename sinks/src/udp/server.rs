@@ -173,9 +173,15 @@ impl UdpServer {
         self.store.push(held(packet, &self.store));
     }
 
-    /// Gives it a packet as soon as there is room for it. `false` if the trace or the server was ended meanwhile.
+    /// Gives it a packet as soon as there is room for it. It is not dropped for others. `false` if the trace or the server was ended
+    /// meanwhile, or takes no more: its events are counted as lost.
     pub fn push_when_there_is_room(&self, packet: Packet) -> bool {
         self.store.push_when_there_is_room(held(packet, &self.store))
+    }
+
+    /// What [`UdpServer::push_when_there_is_room`] waits with, and is given from here on, is lost, for nobody came for it in time.
+    pub fn take_no_more(&self) {
+        self.store.close();
     }
 
     /// The trace has ended: nothing will be added to it but this account. The server ends its session when all is sent, and
@@ -247,5 +253,13 @@ impl Drop for UdpServer {
 
 fn held(packet: Packet, store: &Store) -> Held {
     let needs = store.lock().metadata.len() as u32;
-    Held { stream: packet.stream, bytes: packet.bytes, events: packet.events, done: 0, needs, outside: false }
+    Held {
+        stream: packet.stream,
+        bytes: packet.bytes,
+        events: packet.events,
+        done: 0,
+        needs,
+        outside: false,
+        kept: false,
+    }
 }

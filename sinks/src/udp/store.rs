@@ -26,6 +26,8 @@ pub(super) struct Held {
     pub(super) needs: u32,
     /// Whether its events are from outside: their bytes are their text.
     pub(super) outside: bool,
+    /// Whether it was held back until there was room: it is not dropped.
+    pub(super) kept: bool,
 }
 
 impl Held {
@@ -94,6 +96,8 @@ pub(super) struct Inside {
     pub(super) account: Option<Vec<u8>>,
     /// Nothing will be added any more.
     pub(super) ended: bool,
+    /// No packet that is held back is taken any more.
+    pub(super) closed: bool,
     /// The thread is to end at once.
     pub(super) quit: bool,
     pub(super) serving: Serving,
@@ -144,36 +148,50 @@ impl Store {
     }
 
     fn add(&self, inside: &mut Inside, held: Held) {
-        inside.given += held.events;
-        inside.bytes += held.cost();
-        inside.queue.push_back(held);
+        Self::insert(inside, held);
         while inside.bytes > self.limit {
             // A packet without events is small, and says what the stream lost: it goes last.
-            let full = |held: &Held| held.left() > 0;
+            let full = |held: &Held| !held.kept && held.left() > 0;
             let place = match self.drops {
                 DropPolicy::Oldest => inside.queue.iter().position(full),
                 DropPolicy::Newest => inside.queue.iter().rposition(full),
             };
-            let Some(dropped) = inside.queue.remove(place.unwrap_or(0)) else { break };
+            let place = place.or_else(|| inside.queue.iter().position(|held| !held.kept));
+            let Some(dropped) = place.and_then(|place| inside.queue.remove(place)) else { break };
             inside.bytes = inside.bytes.saturating_sub(dropped.cost());
             let reason = if inside.serving == Serving::Paced { Reason::Rate } else { Reason::Limit };
             inside.lose(dropped.stream, reason, dropped.left());
         }
     }
 
-    /// Adds a packet when there is room for it. `false` if the server ends.
+    fn insert(inside: &mut Inside, held: Held) {
+        inside.given += held.events;
+        inside.bytes += held.cost();
+        inside.queue.push_back(held);
+    }
+
+    /// Adds a packet when there is room for it, and keeps it whatever comes later. `false` if the server takes no more: it is lost.
     pub(super) fn push_when_there_is_room(&self, held: Held) -> bool {
         let mut inside = self.lock();
-        while !inside.quit && !inside.ended && inside.bytes > 0 && inside.bytes + held.cost() > self.limit {
+        while inside.takes_more() && inside.bytes > 0 && inside.bytes + held.cost() > self.limit {
             inside = self.room.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
-        let goes_on = !inside.quit && !inside.ended;
+        let goes_on = inside.takes_more();
         if goes_on {
-            self.add(&mut inside, held);
+            Self::insert(&mut inside, Held { kept: true, ..held });
+        } else {
+            inside.given += held.events;
+            inside.lose(held.stream, Reason::Unread, held.left());
         }
         drop(inside);
         self.wake();
         goes_on
+    }
+
+    /// What is held back is lost from here on, for nobody came for it in time.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.room.notify_all();
     }
 
     /// Takes the next packet. It counts as waiting until it is [`Store::finished`] or put back.
@@ -240,6 +258,10 @@ impl Store {
 }
 
 impl Inside {
+    const fn takes_more(&self) -> bool {
+        !self.quit && !self.ended && !self.closed
+    }
+
     /// Packets that wait.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
@@ -263,5 +285,48 @@ impl Inside {
             } += events;
         }
         losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(instance: u64, bytes: usize) -> Held {
+        let stream = StreamId { class: 0, instance };
+        Held { stream, bytes: vec![0; bytes], events: 1, done: 0, needs: 0, outside: false, kept: false }
+    }
+
+    #[test]
+    fn what_was_held_back_is_not_dropped_for_what_comes_by_itself() {
+        for drops in [DropPolicy::Oldest, DropPolicy::Newest] {
+            let store = Store::new(4000, drops).expect("an event fd");
+            // The first one is larger than the limit, and nothing else waits.
+            assert!(store.push_when_there_is_room(held(0, 5000)));
+            store.push(held(1, 10));
+            assert_eq!(store.lost_of(StreamId { class: 0, instance: 1 })["udp_limit"], 1);
+            let first = store.take().expect("the first one");
+            assert_eq!(first.stream.instance, 0);
+            store.finished(&first);
+            assert!(store.push_when_there_is_room(held(0, 1000)));
+            (0..100).for_each(|_| store.push(held(1, 100)));
+            assert!(store.waiting() <= 4000);
+            assert_eq!(store.take().map(|held| held.stream.instance), Some(0));
+            assert!(store.lost_of(StreamId { class: 0, instance: 0 }).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_comes_when_no_more_is_taken_is_given_and_lost() {
+        let store = Store::new(4000, DropPolicy::Oldest).expect("an event fd");
+        assert!(store.push_when_there_is_room(held(0, 3900)));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| store.push_when_there_is_room(held(0, 3900)));
+            store.close();
+            assert!(!waits.join().expect("no panic"));
+        });
+        assert!(!store.push_when_there_is_room(held(0, 1)));
+        let inside = store.lock();
+        assert_eq!((inside.given, inside.losses().total(), inside.queued()), (3, 2, 1));
     }
 }

@@ -103,7 +103,7 @@ impl Work {
         let needs = inside.metadata.len() as u32;
         drop(inside);
         let (bytes, events) = (messages.packet, messages.events);
-        self.store.push(Held { stream: messages.stream, bytes, events, done: 0, needs, outside: true });
+        self.store.push(Held { stream: messages.stream, bytes, events, done: 0, needs, outside: true, kept: false });
     }
 
     /// Sleeps until something comes, or the time has passed.
