@@ -7,6 +7,7 @@ use super::options::UdpOptions;
 use super::outbox::Outbox;
 use super::proof::Proof;
 use super::session::batch::{Batches, Opening};
+use super::session::offer::Offer;
 use super::session::stock::Stock;
 use super::session::{Context, Next};
 use super::stats::Counters;
@@ -242,9 +243,11 @@ impl Desk {
         let nonce = (self.proof.draw() & 0xffff) as u16;
         let (session, mut context) = self.parts(now);
         if let Some(Session::Batch(batches)) = session {
-            let nonce = *batches.offered_again.get_or_insert(nonce);
-            let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(nonce) };
-            batches.say(&mark.encode(context.number(MARK_SIZE)));
+            // As long as one is good, there is no other: guesses at one are counted.
+            let offer = batches.offered_again.filter(|offer| !offer.is_over(now));
+            let offer = *batches.offered_again.insert(offer.unwrap_or(Offer::new(nonce, now)));
+            let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
+            batches.say(&mut context, |seq| mark.encode(seq));
         } else {
             self.restart(from, now);
         }
@@ -284,23 +287,28 @@ impl Desk {
     fn accept_again(&mut self, accept: Accept, from: SocketAddr, now: Instant) {
         let proven = self.proof.is_trusted(from) || self.proof.is_token(from, accept.token, now);
         let challenge = Challenge { token: self.proof.token(from, now) };
+        let taken = match &mut self.session {
+            Some(Session::Stock(stock)) => stock.is_left_by(accept, now),
+            Some(Session::Batch(batches)) => batches.is_left_by(accept, now),
+            None => false,
+        };
         let (session, mut context) = self.parts(now);
         match session {
-            Some(Session::Stock(stock)) if stock.has_offered(accept.nonce) => {
+            Some(Session::Stock(stock)) if taken => {
                 stock.give_back(&context);
                 if let Some(Session::Stock(stock)) = self.session.take() {
                     self.open_batches(stock.outbox, accept, stock.sent, stock.first, now);
                 }
             }
-            Some(Session::Batch(batches)) if batches.offered_again == Some(accept.nonce) && proven => {
+            Some(Session::Batch(batches)) if taken && proven => {
                 self.close(now);
                 if let Some(outbox) = self.open(from) {
                     self.counters.session();
                     self.open_batches(outbox, accept, 0, false, now);
                 }
             }
-            Some(Session::Batch(batches)) if batches.offered_again == Some(accept.nonce) => {
-                batches.say(&challenge.encode(context.number(CHALLENGE_SIZE)));
+            Some(Session::Batch(batches)) if taken => {
+                batches.say(&mut context, |seq| challenge.encode(seq));
             }
             Some(Session::Batch(batches)) => batches.accepted_again(accept, now),
             _ => self.counters.ignored(),

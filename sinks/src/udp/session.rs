@@ -1,6 +1,7 @@
 //! A session with one client, in one of the two layouts.
 
 pub(super) mod batch;
+pub(super) mod offer;
 pub(super) mod stock;
 mod texts;
 

@@ -5,6 +5,7 @@
 //!                                  └── trace at its end ─▶ account until its ACK ─▶ END …
 //! ```
 
+use super::offer::Offer;
 use super::texts::{REPEAT, TextFlow};
 use super::{Context, Next, earlier};
 use crate::udp::cut::Room;
@@ -12,7 +13,7 @@ use crate::udp::outbox::{Flushed, Outbox};
 use crate::udp::pace::Pace;
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::batch::{END_SIZE, PING_SIZE, TEXT_HEADER, WELCOME_SIZE, seal_batch};
+use tracepoint_reader::udp::wire::batch::{TEXT_HEADER, seal_batch};
 use tracepoint_reader::udp::wire::{Accept, Ack, Batch, End, Ping, Text, TextKind, Welcome};
 
 /// How long totals are repeated.
@@ -38,8 +39,8 @@ pub(in crate::udp) struct Opening {
 #[derive(Debug)]
 pub(in crate::udp) struct Batches {
     pub(in crate::udp) outbox: Outbox,
-    /// A nonce that was offered since: whoever takes it begins another session.
-    pub(in crate::udp) offered_again: Option<u16>,
+    /// What was offered since: whoever takes it begins another session.
+    pub(in crate::udp) offered_again: Option<Offer>,
     accept: Accept,
     session: u32,
     welcome: Welcome,
@@ -114,6 +115,13 @@ impl Batches {
 
     pub(in crate::udp) const fn id(&self) -> u32 {
         self.session
+    }
+
+    /// Whether this takes what was offered since the session opened.
+    pub(in crate::udp) fn is_left_by(&mut self, accept: Accept, now: Instant) -> bool {
+        // What comes again is no guess.
+        let other = accept != self.accept;
+        other && self.offered_again.as_mut().is_some_and(|offer| offer.is_taken_by(accept.nonce, now))
     }
 
     /// The ACCEPT that opened this session came again, for its answer may be lost.
@@ -200,7 +208,7 @@ impl Batches {
         if !self.acknowledged {
             if context.now >= self.welcome_at {
                 let (welcome, session) = (self.welcome, self.session);
-                self.say(&welcome.encode(context.number(WELCOME_SIZE), session));
+                self.say(context, |seq| welcome.encode(seq, session));
                 self.welcome_at = context.now + REPEAT;
             }
             return Some(self.welcome_at);
@@ -230,10 +238,8 @@ impl Batches {
             }
             let Some(room) = self.outbox.room() else { break };
             let held = self.metadata.acknowledged();
-            let filled = match self.refused {
-                true => None,
-                false => context.cutter.fill(context.store, sizes, held, self.room, room),
-            };
+            let filled =
+                if self.refused { None } else { context.cutter.fill(context.store, sizes, held, self.room, room) };
             let Some(events) = filled else {
                 if ended && context.cutter.is_idle() {
                     self.end(true, context.now);
@@ -242,7 +248,7 @@ impl Batches {
                 if context.now >= self.spoken + SILENCE {
                     let ping = Ping { events: self.events, batches: self.number };
                     let session = self.session;
-                    self.say(&ping.encode(context.number(PING_SIZE), session));
+                    self.say(context, |seq| ping.encode(seq, session));
                 }
                 return None;
             };
@@ -323,7 +329,7 @@ impl Batches {
         let (batches, events, stock) = (self.number, self.events, self.stock);
         let end = End { trace, batches, events, stock, metadata, account, lost };
         let session = self.session;
-        self.say(&end.encode(context.number(END_SIZE), session));
+        self.say(context, |seq| end.encode(seq, session));
     }
 
     /// The server ends: the totals, once.
@@ -351,10 +357,14 @@ impl Batches {
         }
     }
 
-    /// Puts a message into the outbox. One that finds no room is lost, as it may be on its way.
-    pub(in crate::udp) fn say(&mut self, message: &[u8]) {
+    /// Puts a message into the outbox. One that finds no room is not sent, and takes no number.
+    pub(in crate::udp) fn say<const SIZE: usize>(
+        &mut self,
+        context: &mut Context<'_>,
+        encode: impl FnOnce(u32) -> [u8; SIZE],
+    ) {
         if let Some(room) = self.outbox.room() {
-            room.extend_from_slice(message);
+            room.extend_from_slice(&encode(context.number(SIZE)));
             self.pace.spend(self.outbox.add());
         }
     }

@@ -5,6 +5,7 @@
 //!                          └────── trace at its end ────▶ over
 //! ```
 
+use super::offer::Offer;
 use super::{Context, Next, earlier};
 use crate::udp::events::Events;
 use crate::udp::outbox::{Flushed, Outbox};
@@ -12,7 +13,7 @@ use crate::udp::pace::Pace;
 use crate::udp::store::Reason;
 use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::stock::{LONGEST_CONTENT, MARK_SIZE};
-use tracepoint_reader::udp::wire::{Mark, MarkKind, StockPacket};
+use tracepoint_reader::udp::wire::{Accept, Mark, MarkKind, StockPacket};
 
 /// How long events wait for a client that takes the offer.
 const OFFER: Duration = Duration::from_millis(100);
@@ -23,7 +24,7 @@ pub(in crate::udp) struct Stock {
     pub(in crate::udp) sent: u64,
     /// Whether it has said that the trace begins.
     pub(in crate::udp) first: bool,
-    nonce: Option<u16>,
+    offer: Option<Offer>,
     serves_from: Option<Instant>,
     events: Events,
     pace: Pace,
@@ -45,7 +46,7 @@ impl Stock {
             outbox,
             sent: 0,
             first: false,
-            nonce,
+            offer: nonce.map(|nonce| Offer::new(nonce, now)),
             serves_from: Some(if nonce.is_some() { now + OFFER } else { now }),
             events: Events::default(),
             pace: Pace::new(rate, now),
@@ -57,8 +58,9 @@ impl Stock {
         session
     }
 
-    pub(in crate::udp) fn has_offered(&self, nonce: u16) -> bool {
-        self.nonce == Some(nonce)
+    /// Whether this takes the offer with which the session began.
+    pub(in crate::udp) fn is_left_by(&mut self, accept: Accept, now: Instant) -> bool {
+        self.offer.as_mut().is_some_and(|offer| offer.is_taken_by(accept.nonce, now))
     }
 
     pub(in crate::udp) const fn is_limited(&self) -> bool {
@@ -103,11 +105,11 @@ impl Stock {
                 Flushed::All => {}
                 Flushed::Blocked => {
                     let deadline = self.deadline(context);
-                    return match deadline.is_some_and(|deadline| context.now >= deadline) {
+                    if deadline.is_some_and(|deadline| context.now >= deadline) {
                         // SESSION_END is lost, as it may be on its way.
-                        true => Next::Over { trace: false },
-                        false => Next::Blocked(deadline),
-                    };
+                        return Next::Over { trace: false };
+                    }
+                    return Next::Blocked(deadline);
                 }
                 Flushed::Gone => return Next::Over { trace: false },
             }
