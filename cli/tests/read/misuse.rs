@@ -94,7 +94,7 @@ fn a_place_that_cannot_be_written_to_is_told_before_the_server_hears_of_us() {
 fn a_server_of_old_gives_no_directory() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
-    let plan = Plan { trusted: true, offers: false, events: 300, rate: 1, ends: false, grows: false };
+    let plan = Plan { trusted: true, offers: false, events: 300, rate: 1, ends: false, grows: 0 };
     let server = Serving::start(8, plan, [Weather::GOOD; 2]);
     let (code, _, err) = told(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
     assert!(code == Some(5) && err.contains("without --output"), "{err}");

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-const PLAN: Plan = Plan { trusted: true, offers: true, events: 300, rate: 1, ends: true, grows: false };
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 300, rate: 1, ends: true, grows: 0 };
 const GOOD: [Weather; 2] = [Weather::GOOD; 2];
 const BAD: [Weather; 2] = [
     Weather::GOOD,

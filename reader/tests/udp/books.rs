@@ -30,8 +30,8 @@ impl BatchBooks {
                 }
                 Report::Metadata(text) => decoder.grow(text),
                 Report::Batch(batch) => {
-                    let decoded = decoder.events(batch, |_| (), |damage| panic!("{damage}"));
-                    assert_eq!(decoded.expect("metadata"), u64::from(batch.events), "what came describes what comes");
+                    let count = decoder.events(batch, |_| (), |damage| panic!("{damage}"));
+                    assert_eq!(count.expect("metadata"), u64::from(batch.events), "what came describes what comes");
                     let mut events = 0;
                     let mut rest = &batch.packets[..];
                     while !rest.is_empty() {

@@ -27,14 +27,14 @@ fn hold(name: &str, options: Options, plan: Plan, weather: [Weather; 2]) {
 
 #[test]
 fn stock() {
-    let plan = Plan { trusted: true, offers: true, events: 6, rate: 1, ends: false, grows: false };
+    let plan = Plan { trusted: true, offers: true, events: 6, rate: 1, ends: false, grows: 0 };
     let options = Options { stock: true, events_limit: NonZeroU64::new(5), ..Options::default() };
     hold("stock.txt", options, plan, [Weather::default(); 2]);
 }
 
 #[test]
 fn batch_from_an_address_that_is_not_trusted_with_losses() {
-    let plan = Plan { trusted: false, offers: true, events: 150, rate: 1, ends: true, grows: false };
+    let plan = Plan { trusted: false, offers: true, events: 150, rate: 1, ends: true, grows: 0 };
     let back = Weather { loss: 300, duplicates: 100, reordering: 2, ..Weather::default() };
     hold("batch.txt", Options::default(), plan, [Weather::default(), back]);
 }

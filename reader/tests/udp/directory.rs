@@ -10,7 +10,7 @@ use tracepoint_reader::account::Account;
 use tracepoint_reader::udp::{Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report};
 use tracepoint_reader::{Item, LossKind, Trace, Value, verify};
 
-const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: false };
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: 0 };
 
 /// Writes all of a session.
 fn write(path: &Path, reports: &[Report]) -> u64 {

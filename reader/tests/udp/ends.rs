@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracepoint_reader::udp::wire::{Batch, End, Mark, MarkKind, StockPacket, ToServer, Welcome};
 use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
 
-const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: false };
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: 0 };
 const GOOD: [Weather; 2] = [Weather::GOOD; 2];
 const NOTHING: Weather = Weather { loss: 1000, ..Weather::GOOD };
 
@@ -123,6 +123,20 @@ fn a_server_that_falls_silent_is_given_up_and_what_it_told_is_not_forgotten() {
     assert_eq!(world.run(), Ending::Silent);
     let books = BatchBooks::of(&world.server, &world.reports);
     assert_eq!(books.delivered + books.lost, 400);
+}
+
+#[test]
+fn patience_without_a_bound_comes_to_an_end_in_order() {
+    for stock in [true, false] {
+        let (idle, patience) = (Duration::MAX, Duration::MAX);
+        // In the stock layout a message that is missing is waited for, as long as was asked.
+        let loss = if stock { 0 } else { 100 };
+        let weather = [Weather::GOOD, Weather { loss, ..Weather::GOOD }];
+        let options = Options { stock, idle, patience, ..Options::default() };
+        let mut world = World::new(8, options, Plan { ends: true, ..PLAN }, weather);
+        assert_eq!(world.run(), Ending::Ended);
+        assert_eq!(world.client.counts().any_lost(), !stock);
+    }
 }
 
 #[test]

@@ -29,8 +29,8 @@ pub struct Plan {
     pub rate: u64,
     /// Whether the trace ends with the last one.
     pub ends: bool,
-    /// Whether the metadata grows with every 100 events, by more than a piece, and what follows needs it.
-    pub grows: bool,
+    /// With how many events the metadata grows, by more than a piece that the events behind it need; 0: never.
+    pub grows: u64,
 }
 
 #[derive(Debug)]
@@ -242,7 +242,7 @@ impl Server {
     }
 
     pub fn wake(&mut self, now: Duration) {
-        while self.plan.grows && u64::from(self.grown) < self.sent / 100 {
+        while self.sent.checked_div(self.plan.grows).is_some_and(|times| u64::from(self.grown) < times) {
             self.grown += 1;
             self.metadata.extend_from_slice(trace::declaration(self.grown).as_bytes());
         }

@@ -7,7 +7,7 @@ use crate::world::World;
 use std::time::Duration;
 use tracepoint_reader::udp::{Ending, Layout, Options, Report};
 
-const PLAN: Plan = Plan { trusted: true, offers: true, events: 2000, rate: 4, ends: true, grows: true };
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 2000, rate: 4, ends: true, grows: 100 };
 /// How many seeds each campaign runs over.
 fn seeds() -> u64 {
     std::env::var("TRACEPOINT_UDP_SEEDS").map_or(100, |seeds| seeds.parse().expect("TRACEPOINT_UDP_SEEDS is a number"))

@@ -220,6 +220,21 @@ fn a_client_that_vanishes_frees_the_server() {
 }
 
 #[test]
+fn times_without_a_bound_are_no_times_at_all() {
+    let ever = Duration::MAX;
+    let options = options().patience(ever).flush(ever).linger(ever).idle(ever).max_session(ever).rate(u64::MAX);
+    let mut served = Served::start(options);
+    served.numbers(0, [1]);
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    client.until(|kept| kept.events == 1);
+    assert_eq!(client.kept.welcome.map(|welcome| welcome.patience_ms), Some(u32::MAX));
+    served.server.end(None);
+    assert_eq!(client.rest().events, 1);
+    served.server.wait();
+}
+
+#[test]
 fn one_word_that_nobody_listens_does_not_end_a_session() {
     let mut served = Served::start(options());
     // It sees every message, and may miss some while it is away.

@@ -21,6 +21,12 @@ const LEAVE_EVERY: Duration = Duration::from_millis(100);
 const LEAVE_FOR: Duration = Duration::from_secs(10);
 /// For how long END is acknowledged again, should it come again.
 const LINGER: Duration = Duration::from_millis(500);
+/// For how long what was sent before END is waited for, however patient the user is: less than SILENCE, which would end it first.
+const LONGEST_LINGER: Duration = Duration::from_secs(4);
+
+fn linger(desk: &Desk) -> Duration {
+    desk.options.patience.saturating_mul(2).clamp(LINGER, LONGEST_LINGER)
+}
 
 #[derive(Debug)]
 pub(super) struct BatchSession {
@@ -236,7 +242,7 @@ impl BatchSession {
     /// After END: tells what there is to tell, and waits for a while. Whether that is over.
     fn finish(&mut self, desk: &mut Desk, now: Duration) -> bool {
         let Some((end, since)) = self.end else { return false };
-        let over = now >= since.saturating_add(LINGER.max(desk.options.patience.saturating_mul(2)));
+        let over = now >= since + linger(desk);
         if over && !self.told {
             // What came behind END does not make it wait.
             self.settle(desk);
@@ -301,7 +307,7 @@ impl BatchSession {
             next = next.min(self.totals.since.saturating_add(desk.options.patience));
         }
         if let Some((_, since)) = self.end {
-            next = next.min(since.saturating_add(LINGER.max(desk.options.patience.saturating_mul(2))));
+            next = next.min(since + linger(desk));
         } else if desk.stop_wanted {
             next = next.min(self.leave.map_or(Duration::ZERO, |leave| leave.next()));
         }

@@ -113,7 +113,7 @@ impl StockSession {
         if let Some(next) = self.advance(desk, now) {
             return Some(next);
         }
-        if now >= self.heard + desk.options.idle {
+        if now >= self.heard.saturating_add(desk.options.idle) {
             desk.stop_wanted = true;
         }
         if !desk.stop_wanted {
@@ -152,7 +152,7 @@ impl StockSession {
         let stop = match &self.stop {
             Some(stop) => stop.next().min(stop.since() + STOP_FOR),
             None if desk.stop_wanted => Duration::ZERO,
-            None => self.heard + desk.options.idle,
+            None => self.heard.saturating_add(desk.options.idle),
         };
         self.order.deadline().map_or(stop, |turn| turn.min(stop))
     }
