@@ -46,7 +46,7 @@ impl FileStorage {
             // What the umask leaves of it, as with any file that a program makes.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory);
-        let (file, unnamed) = made.map_err(|error| Error::io(directory, "create a trace file", error))?.into_parts();
+        let (file, unnamed) = made.map_err(|error| not_created(directory, error))?.into_parts();
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| Error::io(path, "lock the trace file", error.into()))?;
         Ok(Self { file, path: path.to_owned(), unnamed: Some(unnamed), process: process::id() })
@@ -178,6 +178,20 @@ impl Storage for FileStorage {
     }
 }
 
+/// Why there is no file in `directory`, without the name that the file has until it is published.
+fn not_created(directory: &Path, error: io::Error) -> Error {
+    let source = match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), "there is no such directory; make it, or name a file in another one")
+        }
+        kind @ (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotADirectory) => {
+            io::Error::new(kind, format!("{kind}; name a file in another directory"))
+        }
+        _ => error,
+    };
+    Error::io(directory, "create a trace file", source)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,5 +211,16 @@ mod tests {
         assert_eq!(interrupted(3, Ok(())), (Ok(()), 4));
         assert_eq!(interrupted(3, Err(Errno::NOSPC)), (Err(Errno::NOSPC), 4));
         assert_eq!(interrupted(u32::MAX, Ok(())), (Err(Errno::INTR), ATTEMPTS));
+    }
+
+    #[test]
+    fn a_directory_that_takes_no_file_is_told_with_what_to_do() {
+        let temp = tempfile::tempdir().expect("a directory");
+        for (place, told) in [("none/x.dt", "there is no such directory; make it"), ("file/x.dt", "another directory")]
+        {
+            std::fs::write(temp.path().join("file"), "").expect("writes");
+            let error = FileStorage::begin(&temp.path().join(place)).expect_err("no directory").to_string();
+            assert!(error.contains(told) && !error.contains(".new"), "{error}");
+        }
     }
 }
