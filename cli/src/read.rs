@@ -19,9 +19,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
+use tracepoint_reader::Event;
 use tracepoint_reader::udp::wire::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
 use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
-use tracepoint_reader::udp::{Connection, Counts, Ending, Options, Report};
+use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, Ending, EventBatch, Options, Report};
 
 /// Told at the end of `--help`.
 const EXIT_CODES: &str = "\
@@ -191,6 +192,27 @@ fn take_all(connection: &mut Connection, out: &mut dyn Out) -> Result<bool, Fail
         out.flush()?;
     }
     Ok(decoded)
+}
+
+/// Has `write` write the events of a batch, up to the first that it cannot. Whether all of them could be decoded.
+fn each_event(
+    decoder: &mut BatchDecoder,
+    batch: &EventBatch,
+    mut write: impl FnMut(Event) -> io::Result<()>,
+) -> Result<bool, Failure> {
+    let mut whole = true;
+    let mut written = Ok(());
+    let event = |event| {
+        if written.is_ok() {
+            written = write(event);
+        }
+    };
+    let count = decoder.events(batch, event, |damage| {
+        complain(&damage.reason);
+        whole = false;
+    })?;
+    written?;
+    Ok(whole && count == u64::from(batch.events))
 }
 
 /// Says that a part of what the server sent cannot be decoded.

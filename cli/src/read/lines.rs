@@ -1,6 +1,6 @@
 //! Reports as lines, those of clients of old.
 
-use super::{Out, complain};
+use super::{Out, each_event};
 use crate::failure::Failure;
 use crate::output;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -23,24 +23,13 @@ impl Lines {
     }
 
     fn batch(&mut self, batch: &EventBatch) -> Result<bool, Failure> {
-        let mut whole = true;
-        let mut written = Ok(());
         let mut content = Vec::new();
         let out = &mut self.out;
-        let event = |event: tracepoint_reader::Event| {
+        each_event(&mut self.decoder, batch, |event| {
             content.clear();
             text::write_event(&mut content, &event);
-            let line = event_line(out, i128::from(event.time_ns), &content);
-            if written.is_ok() {
-                written = line;
-            }
-        };
-        let count = self.decoder.events(batch, event, |damage| {
-            complain(&damage.reason);
-            whole = false;
-        })?;
-        written?;
-        Ok(whole && count == u64::from(batch.events))
+            event_line(out, i128::from(event.time_ns), &content)
+        })
     }
 
     fn lost(&mut self, lost: Lost) -> io::Result<()> {

@@ -4,7 +4,7 @@
 //! events of batches as `tracectl view --json` has them; of the stock layout, `{"type":"event","seq":N,"time_ns":N,"content":…}`; losses
 //! `{"type":"loss","kind":…}` with their numbers, `{"type":"late","events":N}` for what was told as lost and came after all; at last `{"type":"end","ending":…}` with all counts.
 
-use super::{Out, complain, ending};
+use super::{Out, each_event, ending};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
@@ -28,21 +28,8 @@ impl Objects {
     }
 
     fn batch(&mut self, batch: &EventBatch) -> Result<bool, Failure> {
-        let mut whole = true;
-        let mut written = Ok(());
         let out = &mut self.out;
-        let event = |event| {
-            let line = tracepoint_reader::json::write_item(out, &Item::Event(event));
-            if written.is_ok() {
-                written = line;
-            }
-        };
-        let count = self.decoder.events(batch, event, |damage| {
-            complain(&damage.reason);
-            whole = false;
-        })?;
-        written?;
-        Ok(whole && count == u64::from(batch.events))
+        each_event(&mut self.decoder, batch, |event| tracepoint_reader::json::write_item(out, &Item::Event(event)))
     }
 }
 

@@ -163,16 +163,22 @@ fn nothing_is_made_of_a_session_in_which_nothing_came() {
     assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
 
-#[test]
-fn a_signal_stops_the_server_and_reads_what_is_on_its_way() {
-    let server = Serving::start(6, Plan { ends: false, ..PLAN }, GOOD);
-    let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
+/// Reads up to the first event; its line.
+fn first_event(out: &mut impl BufRead) -> String {
     let mut line = String::new();
     while !line.contains("content=") {
         line.clear();
         assert!(out.read_line(&mut line).unwrap() > 0, "the end came before an event");
     }
+    line
+}
+
+#[test]
+fn a_signal_stops_the_server_and_reads_what_is_on_its_way() {
+    let server = Serving::start(6, Plan { ends: false, ..PLAN }, GOOD);
+    let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = first_event(&mut out);
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     out.read_to_string(&mut line).unwrap();
@@ -198,11 +204,7 @@ fn a_server_that_dies_is_told() {
     let server = Serving::start(9, Plan { ends: false, ..PLAN }, GOOD);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("content=") {
-        line.clear();
-        assert!(out.read_line(&mut line).unwrap() > 0, "the end came before an event");
-    }
+    let mut line = first_event(&mut out);
     server.end();
     out.read_to_string(&mut line).unwrap();
     let mut err = String::new();
