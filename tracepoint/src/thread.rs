@@ -19,7 +19,9 @@ mod table;
 pub use table::ThreadSlot;
 #[cfg(posix)]
 pub(crate) use table::reset_others_after_fork;
-pub(crate) use table::{claimed, current, in_section, note_sections, noted_have_passed, wait_for_all};
+pub(crate) use table::{
+    claimed, current, in_section, keep_current_for, note_sections, noted_have_passed, wait_for_all,
+};
 
 use crate::counter::LocalCounter;
 

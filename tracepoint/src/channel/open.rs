@@ -17,11 +17,11 @@ use crate::control::{self, Locked};
 use crate::field::{Both, Fields};
 use crate::marker::FieldView;
 use crate::published::Published;
-use crate::thread::ThreadSlot;
+use crate::thread::{self, ThreadSlot};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The id of an event in a channel. Never given twice.
@@ -62,6 +62,8 @@ impl std::error::Error for TooManyEvents {}
 
 /// A channel that records.
 pub struct OpenChannel {
+    /// Its own in the process, and never given again: from 1 on.
+    number: u64,
     pub(super) config: Channel,
     pub(super) uuid: [u8; 16],
     pub(super) class: u32,
@@ -129,6 +131,7 @@ impl OpenChannel {
         max_events: usize,
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<Self>, ConfigError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
         config.check()?;
         let max_events = max_events.clamp(1, MAX_EVENTS);
         let no_memory =
@@ -144,6 +147,7 @@ impl OpenChannel {
             .map_err(|error| no_memory(layout, error))?;
         let attachment = Attachment::new().ok_or_else(|| no_memory(layout, std::io::ErrorKind::OutOfMemory.into()))?;
         let channel = Arc::new(Self {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             attachment,
             pool: Pool::new(config.spares.clamp(1, config.max_rings)),
             uuid,
@@ -199,6 +203,14 @@ impl OpenChannel {
         drop(locked);
         control::retire(old.map(|old| Box::new(old) as control::Garbage).into_iter().collect());
         true
+    }
+
+    /// From here on, until it ends, the calling thread's events go into this channel and no other: others neither record nor count them. For
+    /// threads that tell one recording what it has missed. Probes and aggregates see the events as ever.
+    ///
+    /// `false`, and nothing has changed, inside a probe, and where the thread cannot be served ([`crate::unserved_events`]).
+    pub fn keep_this_thread(&self) -> bool {
+        thread::keep_current_for(self.number)
     }
 
     /// The description that the channel was opened with.
@@ -346,7 +358,7 @@ impl OpenChannel {
     #[cold]
     #[inline(never)]
     fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        if !self.attachment.is_attached() {
+        if !self.attachment.is_attached() || !slot.serves(self.number) {
             return None;
         }
         let taken = self.pool.take()?;
@@ -375,7 +387,13 @@ impl OpenChannel {
         values: &V,
         judge: impl FnOnce() -> Verdict,
     ) {
-        let Some(ring) = self.ring(slot) else { return self.orphaned(id, judge()) };
+        let Some(ring) = self.ring(slot) else {
+            // Before anything is judged: a brake would count it.
+            if slot.serves(self.number) {
+                self.orphaned(id, judge());
+            }
+            return;
+        };
         let event = ring.event(id.0);
         event.fired.increment();
         match judge() {

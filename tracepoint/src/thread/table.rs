@@ -3,7 +3,7 @@
 use super::{MAX_THREADS, exit};
 use crate::grace::{OpenSection, Section, grace_period_begins};
 use std::ptr::{null_mut, without_provenance_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
@@ -22,7 +22,9 @@ pub struct ThreadSlot {
     pub(crate) probe_depth: AtomicU32,
     /// The section that was open when sections were noted; 0 if none was.
     noted: AtomicUsize,
-    _to_section: [u64; 4],
+    /// The number of the channel that the thread's events are for; 0: all are served. Written by the owner.
+    only: AtomicU64,
+    _to_section: [u64; 3],
     pub(crate) section: Section,
 }
 
@@ -37,7 +39,8 @@ impl ThreadSlot {
             tid: AtomicU32::new(0),
             probe_depth: AtomicU32::new(0),
             noted: AtomicUsize::new(0),
-            _to_section: [0; 4],
+            only: AtomicU64::new(0),
+            _to_section: [0; 3],
             section: Section::new(),
         }
     }
@@ -50,6 +53,12 @@ impl ThreadSlot {
 
     pub(crate) fn tid(&self) -> u32 {
         self.tid.load(Ordering::Relaxed)
+    }
+
+    /// Whether the channel with this number gets the thread's events.
+    pub(crate) fn serves(&self, channel: u64) -> bool {
+        let only = self.only.load(Ordering::Relaxed);
+        only == 0 || only == channel
     }
 }
 
@@ -163,6 +172,21 @@ pub(crate) fn never_trace_current() {
     }
 }
 
+/// From here on, until it ends, the calling thread's events are for the channel with this number alone. `false`, with nothing done, inside an
+/// event, and where the thread has no slot.
+pub(crate) fn keep_current_for(channel: u64) -> bool {
+    if in_section() {
+        return false;
+    }
+    let Some(slot) = current() else { return false };
+    // Before the rings are given back, so that no handler of a signal takes another one meanwhile. Relaxed: the thread's own.
+    slot.only.store(channel, Ordering::Relaxed);
+    slot.section.enter();
+    crate::channel::thread_exits(slot);
+    slot.section.exit();
+    true
+}
+
 fn claim() -> Option<&'static ThreadSlot> {
     if CLAIMED_SLOTS.load(Ordering::Relaxed) >= MAX_THREADS {
         super::count_unserved();
@@ -182,6 +206,7 @@ fn claim() -> Option<&'static ThreadSlot> {
             HIGH_WATER.fetch_max(index + 1, Ordering::Relaxed);
             slot.index.store(index as u32, Ordering::Relaxed);
             slot.probe_depth.store(0, Ordering::Relaxed);
+            slot.only.store(0, Ordering::Relaxed);
             return Some(slot);
         }
     }
