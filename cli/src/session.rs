@@ -136,8 +136,11 @@ fn complain(ack: &Ack) -> bool {
     !complaints.is_empty() || ack.state == AckState::Refused
 }
 
-/// Tells which events a process leaves out, although rules match them.
+/// Tells which events a process leaves out, although rules match them, and of what state it has not told all.
 pub(crate) fn tell_notices(ack: &Ack) {
+    for dump in ack.state_dumps.iter().filter(|dump| dump.is_wanting()) {
+        output::note(&format!("process {} ({}): {dump}", ack.process.pid, ack.name));
+    }
     if let [first, others @ ..] = &ack.notices[..] {
         let more = if others.is_empty() { String::new() } else { format!("; {} others are, too", others.len()) };
         output::note(&format!("process {} ({}): {first}{more}", ack.process.pid, ack.name));

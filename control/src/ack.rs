@@ -1,6 +1,7 @@
 //! What a process did for a session: `acks/PID-START.json`, which its agent writes.
 
 use crate::process::ProcessKey;
+use crate::state::StateDumpStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -60,13 +61,13 @@ impl Counters {
 
     /// Adds what an account says, of a session whose sinks took so many bytes.
     pub(crate) fn add_account(&mut self, account: &Account, bytes: u64) {
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
         for channel in &account.channels {
             for event in &channel.events {
-                self.fired += event.fired;
-                self.recorded += event.recorded;
-                self.filtered += event.filtered;
-                self.suppressed += event.suppressed;
+                self.fired = self.fired.saturating_add(event.fired);
+                self.recorded = self.recorded.saturating_add(event.recorded);
+                self.filtered = self.filtered.saturating_add(event.filtered);
+                self.suppressed = self.suppressed.saturating_add(event.suppressed);
                 event.lost.iter().for_each(|(reason, count)| self.add_lost(reason, *count));
             }
             for stream in &channel.streams {
@@ -78,17 +79,18 @@ impl Counters {
 
     /// Adds the sums of another process, or of another recording.
     pub fn add(&mut self, other: &Self) {
-        self.fired += other.fired;
-        self.recorded += other.recorded;
-        self.filtered += other.filtered;
-        self.suppressed += other.suppressed;
-        self.bytes += other.bytes;
+        self.fired = self.fired.saturating_add(other.fired);
+        self.recorded = self.recorded.saturating_add(other.recorded);
+        self.filtered = self.filtered.saturating_add(other.filtered);
+        self.suppressed = self.suppressed.saturating_add(other.suppressed);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         other.lost.iter().for_each(|(reason, count)| self.add_lost(reason, *count));
     }
 
     fn add_lost(&mut self, reason: &str, count: u64) {
         if count > 0 {
-            *self.lost.entry(reason.to_owned()).or_default() += count;
+            let sum = self.lost.entry(reason.to_owned()).or_default();
+            *sum = sum.saturating_add(count);
         }
     }
 }
@@ -117,6 +119,9 @@ pub struct Ack {
     /// Events that are off, although rules match them: because their filters do not fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// How the state dumps of the process fared in the last recording.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub state_dumps: Vec<StateDumpStatus>,
     /// What was recorded.
     pub counters: Counters,
     /// The traces that it wrote, or writes.
@@ -124,4 +129,25 @@ pub struct Ack {
     /// Where its rings are, while it records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What others write into an acknowledgement is no reason to panic.
+    #[test]
+    fn sums_end_at_the_largest_number() {
+        let most = Counters {
+            fired: u64::MAX,
+            recorded: u64::MAX,
+            filtered: u64::MAX,
+            suppressed: u64::MAX,
+            lost: [("sink".to_owned(), u64::MAX)].into(),
+            bytes: u64::MAX,
+        };
+        let mut sum = most.clone();
+        sum.add(&most);
+        assert_eq!(sum, most);
+    }
 }

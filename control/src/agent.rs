@@ -18,6 +18,7 @@ pub(crate) use bell::ring;
 pub use error::AgentError;
 
 use crate::rundir::RunDir;
+use crate::state::{Dump, StateDump, state_dump};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -129,6 +130,11 @@ impl Agent {
         // Whoever waits longer than that goes on without.
         let _ = looked.recv_timeout(START);
         Ok(Self { process, path, notices, stop, ended, thread: Some(thread) })
+    }
+
+    /// Registers a function that tells what there is, to sessions that begin later: [`state_dump`].
+    pub fn state_dump(&self, name: impl Into<String>, tell: impl Fn(&Dump) + Send + Sync + 'static) -> StateDump {
+        state_dump(name, tell)
     }
 
     /// Its entry in the run directory: `apps/PID-START`.

@@ -2,8 +2,8 @@
 
 mod pace;
 
+use crate::own_thread::leave_signals_to_the_program;
 use crate::tsc;
-use nix::sys::signal::{SigSet, Signal};
 use pace::Pace;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -49,13 +49,7 @@ impl DrainThread {
 
 fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
     tracepoint::private::never_trace_this_thread();
-    // The program's signals are for the program's threads, but for those that this thread makes itself, which end the program where
-    // they are blocked. Should this fail, a handler runs here, as it may on any thread.
-    let mut theirs = SigSet::all();
-    for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
-        theirs.remove(own);
-    }
-    let _ = theirs.thread_block();
+    leave_signals_to_the_program();
     let (_attending, mut pace) = {
         let drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
         (drain.attend(), Pace::new(drain.patience()))

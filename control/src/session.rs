@@ -18,6 +18,7 @@ pub use status::{Status, Summary};
 
 use crate::drain_thread::DrainThread;
 use crate::session_dir::ProcessDir;
+use crate::state::{Round, Runs, StateDumpStatus};
 use live::LiveEvents;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -63,6 +64,8 @@ struct Running {
     dir: Option<Arc<ProcessDir>>,
     /// Counts pages of rings that were cut off.
     cut_off: Option<Arc<AtomicU64>>,
+    /// The state dumps that ran for it.
+    dumps: Runs,
 }
 
 impl Session {
@@ -93,6 +96,11 @@ impl Session {
         }
     }
 
+    /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
+    pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
+        self.running.as_ref().filter(|_| self.is_ours()).map(|running| running.dumps.status()).unwrap_or_default()
+    }
+
     /// Ends the recording: switches the events off, waits for those that are being written, moves what is in the rings to the
     /// sinks, and closes these.
     ///
@@ -117,11 +125,22 @@ impl Session {
     /// Records these events from here on, and no others. Those that are new to it are described first; at most as many different ones
     /// as it was started for are ever recorded.
     ///
-    /// Where the new ones cannot be switched on, those of before go on, and the session is as it was.
-    pub(crate) fn switch(&mut self, events: &[PlannedEvent]) -> Result<(), SessionError> {
+    /// Where the new ones cannot be switched on, those of before go on, and the session is as it was. Whether events are on now that were not.
+    pub(crate) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
         match &mut self.running {
             Some(running) => running.switch(events),
-            None => Ok(()),
+            None => Ok(false),
+        }
+    }
+
+    /// Has the program tell its state to this session. What cannot be done is no reason not to record.
+    pub(crate) fn dump_state(&mut self, round: Round) {
+        let due = self.running.as_ref().map(|running| running.dumps.due(round)).unwrap_or_default();
+        if let Some(running) = self.running.as_mut().filter(|_| !due.is_empty()) {
+            // Without the events around it, state could be taken for news.
+            if running.live.switch_state_on(&running.channel, &running.drain, running.dir.as_deref()).is_ok() {
+                running.dumps.run(&due, &self.name, &running.channel);
+            }
         }
     }
 
@@ -155,13 +174,15 @@ impl Drop for Session {
 }
 
 impl Running {
-    fn switch(&mut self, events: &[PlannedEvent]) -> Result<(), SessionError> {
+    fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
         self.live.describe(events, &self.channel, &self.drain, self.dir.as_deref())?;
         self.live.switch_to(events, &self.channel)
     }
 
     fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
-        let Self { mut live, thread, drain, channel, dir, .. } = self;
+        let Self { mut live, thread, drain, channel, dir, dumps, .. } = self;
+        // Dumps that still run have nobody to tell it to.
+        drop(dumps);
         // Waits for a grace period: from here on nothing is written into the rings.
         live.switch_all_off();
         thread.stop();

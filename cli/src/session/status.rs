@@ -124,6 +124,7 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
         }
     }
     ack.notices.iter().try_for_each(|notice| writeln!(out, "           {notice}"))?;
+    ack.state_dumps.iter().try_for_each(|dump| writeln!(out, "           {dump}"))?;
     if let Some(error) = &ack.error {
         writeln!(out, "           {error}")?;
     }

@@ -9,6 +9,7 @@ use crate::app::{self, ACKS, SESSION};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session::{PlannedEvent, Session, SessionError};
 use crate::spec::{MAX_SIZE, SessionSpec, State};
+use crate::state::{self, Round};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -47,6 +48,7 @@ impl Applied {
             rules: Vec::new(),
             events: 0,
             notices: Vec::new(),
+            state_dumps: Vec::new(),
             counters: Counters::default(),
             outputs: Vec::new(),
             rings: None,
@@ -79,7 +81,11 @@ impl Applied {
                     self.apply(spec, context);
                 }
             }
-            Ok(None) => {}
+            Ok(None) => {
+                if let Some(recording) = &mut self.recording {
+                    recording.dump_state(Round::New);
+                }
+            }
             Ok(Some((stamp, bytes))) => {
                 self.stamp = Some(stamp);
                 match SessionSpec::parse(&bytes) {
@@ -131,7 +137,9 @@ impl Applied {
     /// Records these events; the error is why it does not.
     fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), String> {
         if let Some(recording) = &mut self.recording {
-            return recording.switch(events).map_err(|error| error.to_string());
+            let more = recording.switch(events).map_err(|error| error.to_string())?;
+            recording.dump_state(if more { Round::All } else { Round::New });
+            return Ok(());
         }
         if events.is_empty() {
             return Ok(());
@@ -152,8 +160,9 @@ impl Applied {
             builder = builder.sink(sink);
             self.ack.outputs.push(path);
         }
-        match builder.record(events, context.events.len(), Vec::new()) {
-            Ok(recording) => {
+        match builder.record(events, context.events.len() + state::EVENTS, Vec::new()) {
+            Ok(mut recording) => {
+                recording.dump_state(Round::All);
                 self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
                 self.recording = Some(recording);
                 Ok(())
@@ -174,6 +183,7 @@ impl Applied {
         self.ack.events = 0;
         let Some(recording) = self.recording.take() else { return };
         self.ack.rings = None;
+        self.ack.state_dumps = recording.state_dumps();
         let summary = match recording.stop() {
             Ok(summary) => Some(summary),
             Err(error) => {
@@ -191,6 +201,9 @@ impl Applied {
         self.ack.counters = self.before.clone();
         if let Some((account, bytes)) = self.account() {
             self.ack.counters.add_account(&account, bytes);
+        }
+        if let Some(recording) = &self.recording {
+            self.ack.state_dumps = recording.state_dumps();
         }
         self.ack.state = match self.ack.state {
             _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,

@@ -5,6 +5,7 @@ use super::sinks;
 use crate::rundir::secure;
 use crate::session::{Session, SessionBuilder};
 use crate::spec::{Rule, RuleError, SessionSpec, SpecError, select};
+use crate::state;
 use std::env;
 use std::fs::File;
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Sess
     if events.is_empty() {
         return None;
     }
-    let most = events.len();
+    let most = events.len() + state::EVENTS;
     let builder = add_sink(Session::builder(NAME).dir(context.sessions.join(NAME)), target, context);
     let started =
         builder.and_then(|builder| builder.record(&events, most, Vec::new()).map_err(|error| error.to_string()));

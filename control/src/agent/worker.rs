@@ -7,14 +7,16 @@ use super::context::Context;
 use super::entry::Entry;
 use super::environment;
 use crate::app::{AppStatus, ApplicationInfo, SESSIONS, describe_tracepoints};
+use crate::catalog;
+use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::{Session, check_name};
-use nix::sys::signal::{SigSet, Signal};
+use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::Sender;
@@ -34,12 +36,15 @@ pub(super) struct Worker {
     /// What the environment asked for.
     environment: Option<Session>,
     answered: VecDeque<String>,
+    /// Wakes the thread when the program registers a state dump.
+    dumps: Wake,
 }
 
 impl Worker {
     /// Publishes the process. From here on its bell can be rung.
     pub(super) fn new(run_dir: &RunDir) -> Result<Self, AgentError> {
         let sessions = run_dir.subdir(SESSIONS)?;
+        let dumps = wake_for_dumps().map_err(|errno| AgentError::Thread(errno.into()))?;
         let (entry, bell) = Entry::make(run_dir)?;
         let path = std::path::absolute(sessions.path()).map_err(|error| sessions.failed("find", "", error))?;
         let info = ApplicationInfo::of_this_process(environment::tag());
@@ -52,6 +57,7 @@ impl Worker {
             applied: BTreeMap::new(),
             environment: None,
             answered: VecDeque::new(),
+            dumps,
         };
         worker.publish().inspect_err(|_| worker.entry.remove())?;
         Ok(worker)
@@ -77,12 +83,7 @@ impl Worker {
     /// Runs until `stopped` is written to. Tells `ready` when it has looked at what was there at the start.
     pub(super) fn run(mut self, stopped: &OwnedFd, ready: &Sender<()>) {
         tracepoint::private::never_trace_this_thread();
-        // The program's signals are for the program's threads, but for those that this thread makes itself.
-        let mut theirs = SigSet::all();
-        for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
-            theirs.remove(own);
-        }
-        let _ = theirs.thread_block();
+        leave_signals_to_the_program();
         self.look_safely();
         let _ = ready.send(());
         while self.wait(stopped) {
@@ -95,7 +96,8 @@ impl Worker {
     /// Blocks until the bell was rung, or a process has ended with which a session ends; `false` when it is time to end.
     fn wait(&self, stopped: &OwnedFd) -> bool {
         let owners = self.applied.values().filter_map(Applied::owner);
-        let mut fds: Vec<_> = [PollFd::new(stopped, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)].into();
+        let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
+        let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
         loop {
             match poll(&mut fds, None) {
@@ -116,9 +118,13 @@ impl Worker {
     /// Does what the sessions say.
     fn look(&mut self) {
         // Before the sessions are looked at: what is rung from here on is about something newer.
+        self.dumps.reset();
         self.answered.extend(self.bell.take());
         let excess = self.answered.len().saturating_sub(ANSWERS);
         self.answered.drain(..excess);
+        if let Some(session) = &mut self.environment {
+            session.dump_state(Round::New);
+        }
         let tracepoints = self.context.look_again();
         if let Some(tracepoints) = &tracepoints {
             let _ = self.entry.publish_tracepoints(tracepoints);
@@ -159,8 +165,8 @@ impl Worker {
         let mut fired = BTreeMap::new();
         self.applied.values().for_each(|applied| applied.count_fired(&mut fired));
         let mut on: Vec<_> =
-            tracepoint::tracepoints().filter(|t| t.is_on()).map(tracepoint::Tracepoint::full_name).collect();
-        let markers = tracepoint::markers().filter(|marker| marker.tracepoint().is_none() && marker.is_on());
+            catalog::tracepoints().filter(|t| t.is_on()).map(tracepoint::Tracepoint::full_name).collect();
+        let markers = catalog::markers().filter(|marker| marker.tracepoint().is_none() && marker.is_on());
         on.extend(markers.map(tracepoint::Marker::full_name));
         on.sort();
         AppStatus {

@@ -12,6 +12,7 @@ use crate::process::this_process;
 use crate::rule::{BadRule, LevelRule, NameRule};
 use crate::rundir::RunDir;
 use crate::session_dir::ProcessDir;
+use crate::state::{self, Round, Runs};
 use std::fmt;
 use std::path::PathBuf;
 use std::process;
@@ -191,7 +192,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Starts recording: when it returns, the events are on. Unless told otherwise, all events are recorded, through a
+    /// Starts recording: when it returns, the events are on, and the program has told its [state](crate::state_dump), unless that takes
+    /// longer than 500 ms. Unless told otherwise, all events are recorded, through a
     /// [`Channel::default`].
     ///
     /// # Errors
@@ -210,8 +212,11 @@ impl SessionBuilder {
         let mut events = plan(&rules, level, &mut notices)?;
         clock::choose(self.clock)?;
         set_gates(&mut events, &rules, &self.conditions, &mut notices)?;
-        let most = events.len();
-        self.record(&events, most, notices)
+        // Those around state dumps stand beside them, where there are any.
+        let most = events.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
+        let mut session = self.record(&events, most, notices)?;
+        session.dump_state(Round::All);
+        Ok(session)
     }
 
     /// Starts recording these events. At most `most` different ones are ever recorded: see [`Session::switch`].
@@ -243,8 +248,8 @@ impl SessionBuilder {
         live.describe(events, &channel, &drain, unfinished.dir.as_deref())?;
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
         live.switch_all_on(&channel)?;
-        let running =
-            Running { live, thread, drain, channel, dir: unfinished.started(), cut_off: self.rings.cut_off() };
+        let (dir, cut_off, dumps) = (unfinished.started(), self.rings.cut_off(), Runs::default());
+        let running = Running { live, thread, drain, channel, dir, cut_off, dumps };
         Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
     }
 }

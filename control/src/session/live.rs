@@ -5,6 +5,7 @@
 use super::{PlannedEvent, SessionError};
 use crate::gate::Gate;
 use crate::session_dir::ProcessDir;
+use crate::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint::Marker;
@@ -30,12 +31,14 @@ pub(super) struct LiveEvents {
     outputs: Vec<u8>,
     known: BTreeMap<String, Known>,
     descriptions: Vec<EventDescription>,
+    /// Whether those around state dumps are on.
+    has_state: bool,
 }
 
 impl LiveEvents {
     /// None, of a trace whose outputs are listed like this.
     pub(super) const fn new(trace: TraceInfo, outputs: Vec<u8>) -> Self {
-        Self { trace, outputs, known: BTreeMap::new(), descriptions: Vec::new() }
+        Self { trace, outputs, known: BTreeMap::new(), descriptions: Vec::new(), has_state: false }
     }
 
     /// Makes events known that are not yet: to the sinks, and to whoever reads the rings.
@@ -89,7 +92,23 @@ impl LiveEvents {
     /// Switches on all that are known.
     pub(super) fn switch_all_on(&mut self, channel: &Arc<OpenChannel>) -> Result<(), SessionError> {
         let names = self.known.keys().cloned().collect();
-        self.switch_on(&names, channel)
+        self.switch_on(&names, channel).map(drop)
+    }
+
+    /// Switches on the events around state dumps, for as long as the session runs.
+    pub(super) fn switch_state_on(
+        &mut self,
+        channel: &Arc<OpenChannel>,
+        drain: &Mutex<Drain>,
+        dir: Option<&ProcessDir>,
+    ) -> Result<(), SessionError> {
+        if !self.has_state {
+            let events = state::planned();
+            self.describe(&events, channel, drain, dir)?;
+            self.switch_on(&events.into_iter().map(|event| event.name).collect(), channel)?;
+            self.has_state = true;
+        }
+        Ok(())
     }
 
     /// Switches all off, and waits until none of them is written any more.
@@ -98,23 +117,29 @@ impl LiveEvents {
     }
 
     /// Switches on those of `events` that are off, and off those that are on and not among them, and gives those that stay on the gates
-    /// that they have there. They are known.
+    /// that they have there. They are known. Whether there were any that were off.
     pub(super) fn switch_to(
         &mut self,
         events: &[PlannedEvent],
         channel: &Arc<OpenChannel>,
-    ) -> Result<(), SessionError> {
-        let wanted: BTreeSet<String> = events.iter().map(|event| event.name.clone()).collect();
-        let before = self.set_gates(events);
-        if let Err(error) = self.switch_on(&wanted, channel) {
-            for (name, gate) in before {
-                self.known.entry(name).and_modify(|known| known.gate = gate);
-            }
-            return Err(error);
+    ) -> Result<bool, SessionError> {
+        let mut wanted: BTreeSet<String> = events.iter().map(|event| event.name.clone()).collect();
+        if self.has_state {
+            wanted.extend(state::planned().into_iter().map(|event| event.name));
         }
+        let before = self.set_gates(events);
+        let more = match self.switch_on(&wanted, channel) {
+            Ok(more) => more,
+            Err(error) => {
+                for (name, gate) in before {
+                    self.known.entry(name).and_modify(|known| known.gate = gate);
+                }
+                return Err(error);
+            }
+        };
         self.change_gates(&before);
         self.switch_off(&wanted);
-        Ok(())
+        Ok(more)
     }
 
     /// Notes the gates of `events`; of those that are on, and have a gate or had one, which they had.
@@ -139,8 +164,8 @@ impl LiveEvents {
         }));
     }
 
-    /// All of them, or none if it fails.
-    fn switch_on(&mut self, wanted: &BTreeSet<String>, channel: &Arc<OpenChannel>) -> Result<(), SessionError> {
+    /// All of them, or none if it fails. Whether there were any that were off.
+    fn switch_on(&mut self, wanted: &BTreeSet<String>, channel: &Arc<OpenChannel>) -> Result<bool, SessionError> {
         let is_off = |(name, known): &(&String, &mut Known)| known.subscriptions.is_empty() && wanted.contains(*name);
         let mut off: Vec<&mut Known> = self.known.iter_mut().filter(is_off).map(|(_, known)| known).collect();
         let subscribers = off.iter().flat_map(|known| {
@@ -155,7 +180,7 @@ impl LiveEvents {
         for known in &mut off {
             known.subscriptions = subscriptions.by_ref().take(known.markers.len()).collect();
         }
-        Ok(())
+        Ok(!off.is_empty())
     }
 
     fn switch_off(&mut self, wanted: &BTreeSet<String>) {

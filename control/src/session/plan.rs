@@ -1,6 +1,7 @@
 //! The plan of a session: which markers are recorded as which event.
 
 use super::{Notice, SessionError};
+use crate::catalog;
 use crate::gate::Gate;
 use crate::rule::{LevelRule, NameRule};
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ impl PlannedEvent {
 
 /// All events of the program, and nothing is an error.
 pub(crate) fn all_events(notices: &mut Vec<Notice>) -> Vec<PlannedEvent> {
-    group(tracepoint::markers().map(|marker| (marker.full_name(), marker)).collect(), notices)
+    group(catalog::markers().map(|marker| (marker.full_name(), marker)).collect(), notices)
 }
 
 /// What has to be equal for two markers to be one event.
@@ -45,7 +46,7 @@ pub(super) fn plan(
     level: Option<(&str, LevelRule)>,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<PlannedEvent>, SessionError> {
-    let mut all: Vec<(String, &'static Marker)> = tracepoint::markers().map(|m| (m.full_name(), m)).collect();
+    let mut all: Vec<(String, &'static Marker)> = catalog::markers().map(|m| (m.full_name(), m)).collect();
     if all.is_empty() {
         return Err(SessionError::NoEvents);
     }

@@ -11,6 +11,7 @@ mod environment;
 mod filters;
 mod listing;
 mod sessions;
+mod state;
 mod traced;
 mod trouble;
 mod trust;

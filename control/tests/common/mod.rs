@@ -154,6 +154,11 @@ impl Other {
         self.child.id()
     }
 
+    /// Writes a line into its input.
+    pub(crate) fn say(&mut self, line: &str) -> std::io::Result<()> {
+        self.child.stdin.as_mut().map_or(Ok(()), |input| writeln!(input, "{line}"))
+    }
+
     /// Kills it, and waits until it is gone. The input is left: whoever inherited it waits on.
     pub(crate) fn kill(&mut self) -> Option<ChildStdin> {
         let input = self.child.stdin.take();

@@ -1,0 +1,13 @@
+//! The threads that this crate starts in the program.
+
+use nix::sys::signal::{SigSet, Signal};
+
+/// The program's signals are for the program's threads, but for those that this thread makes itself, which end the program where they are
+/// blocked. Should this fail, a handler runs here, as it may on any thread.
+pub(crate) fn leave_signals_to_the_program() {
+    let mut theirs = SigSet::all();
+    for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
+        theirs.remove(own);
+    }
+    let _ = theirs.thread_block();
+}

@@ -1,0 +1,87 @@
+//! A server whose recording may begin long after its clients came, and knows their names all the same: a state dump tells them.
+//!
+//! `cargo run --example connections`, or with `--serve` and, from another terminal, `tracectl record -e 'server:*' -o /tmp/late`.
+
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tracepoint_control::{Agent, Session, sinks::CtfSink, state_dump};
+
+tracepoint::define_trace! {
+    provider = "server";
+
+    /// A client came.
+    #[level(Info)]
+    pub connected(id: u64, peer: &str) { id: u64 = id, peer: str = peer }
+
+    /// There is a client that came before the recording began.
+    #[level(Info)]
+    pub connection(id: u64, peer: &str, requests: u64) { id: u64 = id, peer: str = peer, requests: u64 = requests }
+
+    /// A client asked for something. Its name is not told each time.
+    #[level(Debug)]
+    pub request(id: u64, n: u64) { id: u64 = id, n: u64 = n }
+}
+
+/// Who is there: the name of each client, and how often it has asked.
+#[derive(Clone, Default)]
+struct Connections(Arc<Mutex<BTreeMap<u64, (String, u64)>>>);
+
+impl Connections {
+    fn connect(&self, id: u64, peer: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, (peer.to_owned(), 0));
+        tracepoint::trace!(connected(id, peer));
+    }
+
+    fn request(&self, id: u64) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, requests)) = all.get_mut(&id) {
+            *requests += 1;
+            tracepoint::trace!(request(id, *requests));
+        }
+    }
+
+    /// Tells of all that there are. The lock makes it a picture of one moment.
+    fn tell(&self) {
+        for (id, (peer, requests)) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            tracepoint::trace!(connection(*id, peer, *requests));
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let _agent = Agent::start().inspect_err(|error| eprintln!("{error}")).ok();
+    let connections = Connections::default();
+
+    // Runs for each recording that begins, and for that one alone.
+    let told = connections.clone();
+    let _dump = state_dump("connections", move |_| told.tell());
+
+    // Nobody records these.
+    for (id, peer) in (1..).zip(["anna", "bert", "cleo"]) {
+        connections.connect(id, peer);
+    }
+    if std::env::args().any(|argument| argument == "--serve") {
+        println!("serving, as process {}", std::process::id());
+        loop {
+            (1..=3).for_each(|id| connections.request(id));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    let directory = std::env::args()
+        .nth(1)
+        .map_or_else(|| std::env::temp_dir().join(format!("late-{}", std::process::id())), Into::into);
+    let session = Session::builder("late").events("server:*").sink(CtfSink::create(&directory)?).start()?;
+    connections.request(2);
+    connections.connect(4, "dora");
+    for dump in session.state_dumps() {
+        println!("{dump}");
+    }
+    session.stop()?;
+    println!("look at it by: babeltrace2 {}", directory.display());
+    Ok(())
+}
