@@ -5,16 +5,19 @@
 
 mod applied;
 mod bell;
+mod builder;
 mod chosen;
 mod context;
 mod entry;
 mod environment;
 mod error;
+mod fork;
 mod sinks;
 mod watch;
 mod worker;
 
 pub(crate) use bell::ring;
+pub use builder::AgentBuilder;
 pub use error::AgentError;
 
 use crate::rundir::RunDir;
@@ -70,7 +73,7 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// # Forked children
 ///
 /// The agent stays with the process that started it. A child that goes on without `exec` is not controllable unless it starts one of
-/// its own.
+/// its own, or the parent's was started to [follow forks](AgentBuilder::follow_fork).
 #[derive(Debug)]
 pub struct Agent {
     process: u32,
@@ -80,6 +83,7 @@ pub struct Agent {
     stop: Arc<OwnedFd>,
     ended: Receiver<()>,
     thread: Option<JoinHandle<()>>,
+    follows_fork: bool,
 }
 
 impl Agent {
@@ -91,7 +95,12 @@ impl Agent {
     /// If the run directory or a file in it cannot be made or trusted, if there is no thread to be had, or if one is running. The
     /// program is none the worse for it.
     pub fn start() -> Result<Self, AgentError> {
-        Self::start_in(&RunDir::find()?)
+        Self::builder().start()
+    }
+
+    /// Says how it is to be before it is started.
+    pub const fn builder() -> AgentBuilder {
+        AgentBuilder::new()
     }
 
     /// The same in this run directory.
@@ -100,16 +109,18 @@ impl Agent {
     ///
     /// As [`Agent::start`].
     pub fn start_in(run_dir: &RunDir) -> Result<Self, AgentError> {
-        let process = process::id();
-        let before = RUNNING.load(Ordering::Relaxed);
-        if before == process || RUNNING.compare_exchange(before, process, Ordering::Relaxed, Ordering::Relaxed).is_err()
-        {
-            return Err(AgentError::Running);
-        }
-        Self::start_only(run_dir, process).inspect_err(|_| RUNNING.store(0, Ordering::Relaxed))
+        Self::builder().start_in(run_dir)
     }
 
-    fn start_only(run_dir: &RunDir, process: u32) -> Result<Self, AgentError> {
+    fn start_as(run_dir: &RunDir, follows_fork: bool) -> Result<Self, AgentError> {
+        let process = process::id();
+        if !claim(process) {
+            return Err(AgentError::Running);
+        }
+        Self::start_only(run_dir, process, follows_fork).inspect_err(|_| RUNNING.store(0, Ordering::Relaxed))
+    }
+
+    fn start_only(run_dir: &RunDir, process: u32, follows_fork: bool) -> Result<Self, AgentError> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
         let stop = Arc::new(stop);
         let stopped = Arc::clone(&stop);
@@ -129,7 +140,12 @@ impl Agent {
         let thread = builder.spawn(run).map_err(AgentError::Thread)?;
         // Whoever waits longer than that goes on without.
         let _ = looked.recv_timeout(START);
-        Ok(Self { process, path, notices, stop, ended, thread: Some(thread) })
+        let agent = Self { process, path, notices, stop, ended, thread: Some(thread), follows_fork };
+        // Dropped if it cannot be as it is wanted.
+        if follows_fork {
+            fork::follow(run_dir)?;
+        }
+        Ok(agent)
     }
 
     /// Registers a function that tells what there is, to sessions that begin later: [`state_dump`].
@@ -154,7 +170,13 @@ impl Drop for Agent {
         if self.process != process::id() {
             // The thread is the parent's.
             std::mem::forget(thread);
+            if self.follows_fork {
+                fork::end_child();
+            }
             return;
+        }
+        if self.follows_fork {
+            fork::follow_no_more();
         }
         // Any number that is not 0 is as good as another.
         if rustix::io::write(&*self.stop, &[1; 8]).is_ok() && self.ended.recv_timeout(END).is_ok() {
@@ -162,6 +184,12 @@ impl Drop for Agent {
         }
         RUNNING.store(0, Ordering::Relaxed);
     }
+}
+
+/// Makes `process`, which is this one, the one whose agent runs; `false` if that is so already.
+fn claim(process: u32) -> bool {
+    let before = RUNNING.load(Ordering::Relaxed);
+    before != process && RUNNING.compare_exchange(before, process, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
 /// Says something on the standard error, if anybody is there.

@@ -34,7 +34,7 @@
 //!
 //! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
 
-// Allowed in two modules: the one that maps the files of rings, and the one that guards the mappings.
+// Allowed in three modules: the one that maps the files of rings, the one that guards the mappings, and the one that follows forks.
 #![deny(unsafe_code)]
 
 mod ack;
@@ -63,7 +63,7 @@ pub mod testing;
 mod tsc;
 
 pub use ack::{Ack, AckState, Counters, RuleAck};
-pub use agent::{Agent, AgentError};
+pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use controller::{Acknowledged, Application, ControlError, Controller, NamedSession, Removed, Unmatched};
 pub use limit::{Limit, LimitError};

@@ -33,7 +33,12 @@ pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clo
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    gathered(&MARKERS, Object::markers, &control::lock_alone()).into_iter()
+    all_markers(&control::lock_alone()).into_iter()
+}
+
+/// All markers, while objects stay loaded.
+pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
+    gathered(&MARKERS, Object::markers, locked)
 }
 
 /// The slice of this linked object, and those of the other objects of the process that share this copy of the core.

@@ -11,6 +11,7 @@ tracepoint::define_trace! {
     provider = "fork";
     mapped(n: u64) { n: u64 = n }
     busy(n: u64) { n: u64 = n }
+    inherited(n: u64) { n: u64 = n }
     splitting(pid: &AtomicI32) { child: bool = splits(pid) }
 }
 
@@ -117,6 +118,46 @@ fn a_child_does_not_write_into_its_parents_rings() {
     let event = &channel.account().events[id.get() as usize];
     assert_eq!(event.lost(Loss::NotAttached), 0, "the parent lost nothing");
     assert_eq!(event.fired, event.recorded);
+    channel.close();
+}
+
+/// A child that goes on ends what it has of its parent's recordings, has some of its own, and drops what it has in its hands.
+#[test]
+fn a_child_begins_anew() {
+    let open = || {
+        let channel = Channel::discard(1 << 16).spares(1);
+        OpenChannel::open(channel, [3; 16], 0, 1, Box::new(AnonymousMemory)).expect("opens")
+    };
+    let marker = tracepoint::find("fork:inherited").expect("listed").marker().expect("has fields");
+    let record = |channel: &Arc<OpenChannel>| {
+        let id = channel.add_event().expect("an id");
+        marker.subscribe(Subscriber::record(Arc::clone(channel), id)).expect("switches")
+    };
+    let channel = open();
+    let mut parents = Some(record(&channel));
+    trace_inherited(1);
+    let code = in_child(|| {
+        Subscription::end_parents();
+        if marker.is_on() || marker.subscriber_count() > 0 {
+            return 1;
+        }
+        // More than there would be room for beside the parent's.
+        let own: Vec<_> = (0..32).map(|_| open()).collect();
+        let subscription = record(&own[0]);
+        // Of what is not there any more nothing is switched off.
+        drop(parents.take());
+        Subscription::end_parents();
+        trace_inherited(2);
+        drop(subscription);
+        trace_inherited(3);
+        let event = own[0].account().events[0].clone();
+        2 * i32::from((event.fired, event.recorded) != (1, 1)) + 4 * i32::from(marker.is_on())
+    });
+    assert_eq!(code, 0);
+    trace_inherited(4);
+    drop(parents);
+    assert_eq!(channel.account().events[0].recorded, 2);
+    assert!(!marker.is_on());
     channel.close();
 }
 

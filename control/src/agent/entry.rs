@@ -18,6 +18,8 @@ pub(super) struct Entry {
     apps: PrivateDir,
     name: String,
     dir: PrivateDir,
+    /// Whether it is there: another agent of this process may have one of that name later.
+    is_there: bool,
 }
 
 impl Entry {
@@ -31,8 +33,9 @@ impl Entry {
         flock(&dir, FlockOperation::NonBlockingLockExclusive)
             .map_err(|errno| apps.failed("lock", &name, errno.into()))?;
         drop(lock);
-        let bell = Bell::make(&dir).map_err(|error| dir.failed("make", app::BELL, error))?;
-        Ok((Self { apps, name, dir }, bell))
+        let entry = Self { apps, name, dir, is_there: true };
+        let bell = Bell::make(&entry.dir).map_err(|error| entry.dir.failed("make", app::BELL, error))?;
+        Ok((entry, bell))
     }
 
     /// What it is called.
@@ -65,8 +68,17 @@ impl Entry {
     }
 
     /// Removes it.
-    pub(super) fn remove(&self) {
-        app::remove(&self.apps, &self.name, &self.dir);
+    pub(super) fn remove(&mut self) {
+        if std::mem::take(&mut self.is_there) {
+            app::remove(&self.apps, &self.name, &self.dir);
+        }
+    }
+}
+
+impl Drop for Entry {
+    /// However the agent ends, or if it does not come to begin.
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 

@@ -65,6 +65,11 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Sess
     started.inspect_err(|error| notices.push(format!("TRACEPOINT: {error}"))).ok()
 }
 
+/// Whether what it asks for is written into one file, whose name is no process's own.
+pub(super) fn names_a_file() -> bool {
+    env::var("TRACEPOINT").is_ok_and(|text| matches!(parse(&text), Ok((_, Target::Text(Some(_))))))
+}
+
 fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Result<SessionBuilder, String> {
     match target {
         Target::Ctf(place) => {

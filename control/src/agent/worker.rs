@@ -59,7 +59,7 @@ impl Worker {
             answered: VecDeque::new(),
             dumps,
         };
-        worker.publish().inspect_err(|_| worker.entry.remove())?;
+        worker.publish()?;
         Ok(worker)
     }
 
@@ -73,6 +73,14 @@ impl Worker {
         let mut notices = Vec::new();
         self.environment = environment::start(&self.context, &mut notices);
         notices
+    }
+
+    /// The same in a forked child. A file of text that the environment names is the parent's.
+    pub(super) fn follow_environment_as_a_child(&mut self) {
+        if !environment::names_a_file() {
+            // The parent has told.
+            self.follow_environment();
+        }
     }
 
     /// The process's entry.
@@ -202,5 +210,23 @@ fn wait_for_end(stopped: &OwnedFd) -> bool {
             // Nothing can be waited for at all: once a second is no harm.
             Err(_) => std::thread::sleep(Duration::from_secs(1)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As where there is no thread for it.
+    #[test]
+    fn an_agent_that_does_not_come_to_run_leaves_no_entry() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let run_dir = RunDir::at(temp.path())?;
+        let worker = Worker::new(&run_dir)?;
+        let path = worker.path().to_owned();
+        assert!(path.join("bell").exists());
+        drop(worker);
+        assert!(!path.exists());
+        Ok(())
     }
 }

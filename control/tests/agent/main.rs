@@ -9,6 +9,7 @@ mod common;
 mod chaos;
 mod environment;
 mod filters;
+mod forks;
 mod listing;
 mod sessions;
 mod state;

@@ -89,8 +89,8 @@ fn who_comes_late_is_told_what_there_is() -> Outcome {
     assert_eq!(until_told(&place, &two, 2).counters.recorded, 3 + 3);
     child.say("panic")?;
     let ack = until_told(&place, &one, 4);
-    let told: Vec<_> = ack.state_dumps.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["state dump first: ran 2", "state dump more: ran 1", "state dump more: ran 0, panicked 1"]);
+    let told: Vec<_> = ack.state_dumps.iter().map(|dump| (dump.name.as_str(), dump.ran, dump.panicked)).collect();
+    assert_eq!(told, [("first", 2, 0), ("more", 1, 0), ("more", 0, 1)]);
 
     // Another start is another trace, with all of the state.
     for state in [State::Stopped, State::Active] {

@@ -146,12 +146,18 @@ pub(crate) fn fill_up(dir: &Path) -> std::io::Result<PathBuf> {
 pub(crate) struct Other {
     child: Child,
     /// Kept open: it has more to say.
-    _output: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
 }
 
 impl Other {
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits for its next line; whether that ends so.
+    pub(crate) fn says(&mut self, end: &str) -> bool {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line") > 0 && line.trim_end().ends_with(end)
     }
 
     /// Writes a line into its input.
@@ -185,7 +191,7 @@ pub(crate) fn until_ready(command: &mut Command) -> Other {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the test's own program");
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
     let ready = output.by_ref().lines().any(|line| line.is_ok_and(|line| line.ends_with("ready")));
-    let other = Other { child, _output: output };
+    let other = Other { child, output };
     assert!(ready, "the process ended too soon");
     other
 }

@@ -191,6 +191,19 @@ impl OpenChannel {
         self.clock.end();
     }
 
+    /// Whether this is the process that opened it.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.attachment.is_attached()
+    }
+
+    /// In a forked child: takes the parent's channels out of the list of open ones.
+    pub(crate) fn forget_parents() {
+        Self::publish(|open| {
+            open.retain(|channel| channel.is_attached());
+            true
+        });
+    }
+
     /// Changes the list of open channels. `false` if `change` says that it has changed nothing.
     fn publish(change: impl FnOnce(&mut Vec<Arc<Self>>) -> bool) -> bool {
         let locked = control::lock();

@@ -296,14 +296,45 @@ impl Subscription {
     fn end(subscriptions: &[Self]) {
         let locked = control::lock();
         let mut turn = Turn::off(&locked);
-        for subscription in subscriptions {
+        // All are there, but in a child that has ended its parent's.
+        let there: Vec<_> = subscriptions.iter().filter(|subscription| subscription.is_there(&locked)).collect();
+        for subscription in &there {
             subscription.marker.add_keys(&mut turn);
         }
         // Switching off does not fail.
         let _ = turn.apply();
-        let garbage = subscriptions.iter().filter_map(|subscription| subscription.take_out(&locked)).collect();
+        let garbage = there.iter().filter_map(|subscription| subscription.take_out(&locked)).collect();
         drop(locked);
         control::retire(garbage);
+    }
+
+    fn is_there(&self, locked: &Locked<'_>) -> bool {
+        self.marker.entries(locked).iter().any(|entry| entry.ticket == self.ticket)
+    }
+
+    /// In a forked child: ends the subscriptions of the parent's channels, whose rings are not here, so that events go by the short way
+    /// again. Whoever holds them may drop them later, or never.
+    pub fn end_parents() {
+        let locked = control::lock();
+        let mut turn = Turn::off(&locked);
+        let mut garbage = Vec::new();
+        for marker in crate::registry::all_markers(&locked) {
+            let entries = marker.entries(&locked);
+            let is_here = |entry: &Entry| entry.subscriber.channel().is_none_or(|channel| channel.is_attached());
+            let (kept, parents): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_here);
+            for entry in &parents {
+                marker.add_keys(&mut turn);
+                entry.subscriber.channel().inspect(|channel| channel.unsubscribed(&locked));
+            }
+            if !parents.is_empty() {
+                garbage.extend(marker.publish(kept, &locked));
+            }
+        }
+        // Switching off does not fail.
+        let _ = turn.apply();
+        drop(locked);
+        control::retire(garbage);
+        OpenChannel::forget_parents();
     }
 
     fn take_out(&self, locked: &Locked<'_>) -> Option<Garbage> {
