@@ -5,6 +5,7 @@ mod live;
 mod report;
 
 use crate::failure::{self, Failure};
+use crate::session::budget::BudgetArguments;
 use crate::session::{Reach, RuleArguments, add, complaints, insist, tell_notices, tell_silent};
 use crate::{Ended, output, units};
 use clap::Args;
@@ -15,9 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use tracepoint_control::{
-    Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, SinkSpec, State,
-};
+use tracepoint_control::{Ack, Acknowledged, Controller, Counters, NamedSession, SessionSpec, SinkSpec, State};
 
 /// How often the processes are asked how far they are.
 const LOOK: Duration = Duration::from_millis(500);
@@ -56,6 +55,8 @@ pub(crate) struct Record {
     /// The size of a thread's ring
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
     ring_size: u64,
+    #[command(flatten)]
+    budget: BudgetArguments,
     /// Rules may match nothing that is there now
     #[arg(long)]
     wait: bool,
@@ -122,6 +123,7 @@ impl Record {
         spec.end_with_this_process();
         spec.limits.keep_dead = KEEP_DEAD;
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        spec.budget = self.budget.spec();
         let mut sink = SinkSpec::ctf(out);
         sink.max_size = self.max_size;
         spec.sinks.push(sink);
@@ -148,8 +150,9 @@ impl Record {
             if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
                 controller.refresh(self.reach.timeout)?;
-                let counters = sum(session)?;
-                line.show(&counters);
+                let acks = session.acks()?;
+                let counters = sum(&acks);
+                line.show(&counters, acks.iter().map(|ack| ack.over_budget.len()).sum());
                 if counters.bytes >= self.max_size {
                     break;
                 }
@@ -199,8 +202,10 @@ fn make_output(out: &Path) -> Result<(), Failure> {
 }
 
 /// What all processes recorded so far.
-fn sum(session: &NamedSession<'_>) -> Result<Counters, ControlError> {
+fn sum(acks: &[Ack]) -> Counters {
     let mut sum = Counters::default();
-    session.acks()?.iter().for_each(|ack| sum.add(&ack.counters));
-    Ok(sum)
+    for ack in acks {
+        sum.add(&ack.counters);
+    }
+    sum
 }

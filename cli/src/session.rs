@@ -1,5 +1,6 @@
 //! The verbs of named sessions, and what they share.
 
+pub(crate) mod budget;
 pub(crate) mod create;
 pub(crate) mod destroy;
 pub(crate) mod disable;
@@ -136,8 +137,12 @@ fn complain(ack: &Ack) -> bool {
     !complaints.is_empty() || ack.state == AckState::Refused
 }
 
-/// Tells which events a process leaves out, although rules match them, and of what state it has not told all.
+/// Tells which events a process leaves out, although rules match them, which the budget has switched off, and of what state it has not
+/// told all.
 pub(crate) fn tell_notices(ack: &Ack) {
+    for over in &ack.over_budget {
+        output::note(&format!("process {} ({}): {over}", ack.process.pid, ack.name));
+    }
     for dump in ack.state_dumps.iter().filter(|dump| dump.is_wanting()) {
         output::note(&format!("process {} ({}): {dump}", ack.process.pid, ack.name));
     }

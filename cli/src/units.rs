@@ -9,6 +9,12 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "expected a size, for example `64K`, `100M` or `2G`".to_owned())
 }
 
+/// Reads `10M/s`, or `10M`: bytes in a second, by powers of 1024.
+pub(crate) fn rate(text: &str) -> Result<u64, String> {
+    size(text.strip_suffix("/s").unwrap_or(text))
+        .map_err(|_| "expected a rate, for example `64K/s` or `10M/s`".to_owned())
+}
+
 /// Reads `10s`, `500ms`, `5m`, `2h`; a number alone is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, milliseconds) = split(text, &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("", 1000)]);
@@ -38,8 +44,9 @@ mod tests {
             assert_eq!(size(text), Ok(expected), "{text}");
         }
         for wrong in ["", "0", "K", "-1", "1.5", "7x", "1T", "99999999999999999999", "99999999999999999G"] {
-            assert!(size(wrong).is_err(), "{wrong}");
+            assert!(size(wrong).is_err() && rate(wrong).is_err(), "{wrong}");
         }
+        assert_eq!((rate("10M/s"), rate("64K")), (Ok(10 << 20), Ok(64 << 10)));
         for (text, expected) in
             [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("3", 3000), ("0", 0)]
         {

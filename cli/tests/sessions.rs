@@ -414,3 +414,35 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
     while place.on() != ["shop:paid"] {}
     Ok(())
 }
+
+/// What costs more than it may is switched off, which is told wherever one looks.
+#[test]
+fn a_budget_is_kept() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("a_budget_is_kept");
+    let out = place.path("out");
+    let out = out.to_str().ok_or("no text")?;
+    let record = ["record", "-e", "shop:*", "--budget-bytes", "1K/s", "--duration", "2s", "-o", out];
+    let told = place.well(&record);
+    assert!(told.contains(" is off: ") && told.contains("the budget has 1024"), "{told}");
+    assert_eq!(place.on(), [""; 0]);
+
+    place.well(&["create", "kept", "-e", "shop:*", "--budget-cpu", "0.5%", "--budget-bytes", "1K/s", "--start"]);
+    let over = loop {
+        let told = place.well(&["status", "kept"]);
+        if told.contains(" is off: ") {
+            break told;
+        }
+    };
+    assert!(over.contains("budget of each process: 0.5 % of a core, 1.00 KiB a second"), "{over}");
+    assert!(place.well(&["status", "kept", "--log"]).contains(": budget: shop:"));
+    let (code, _, told) = place.tracectl(&["enable", "kept", "-e", "shop:*"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(place.well(&["status", "kept"]).contains("generation 2"));
+    place.well(&["destroy", "kept"]);
+    assert!(place.tracectl(&["create", "none", "-e", "*", "--budget-cpu", "0"]).2.contains("no budget"));
+    Ok(())
+}

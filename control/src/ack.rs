@@ -95,6 +95,33 @@ impl Counters {
     }
 }
 
+/// An event that was switched off because its session was over its budget.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OverBudget {
+    /// The event: the one that came most often.
+    pub event: String,
+    /// What the session took, and what it may.
+    pub reason: String,
+}
+
+impl OverBudget {
+    pub(crate) const fn new(event: String, reason: String) -> Self {
+        Self { event, reason }
+    }
+}
+
+impl std::fmt::Display for OverBudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is off: {}", self.event, self.reason)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// What a process did for a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -119,6 +146,12 @@ pub struct Ack {
     /// Events that are off, although rules match them: because their filters do not fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// Events that are off because the session was over its budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_budget: Vec<OverBudget>,
+    /// How often an event was switched off for that, in the whole session.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub times_over_budget: u64,
     /// How the state dumps of the process fared in the last recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state_dumps: Vec<StateDumpStatus>,

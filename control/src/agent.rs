@@ -5,9 +5,11 @@
 
 mod applied;
 mod bell;
+mod budget;
 mod builder;
 mod chosen;
 mod context;
+mod cost;
 mod entry;
 mod environment;
 mod error;

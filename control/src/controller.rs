@@ -15,6 +15,7 @@ pub use application::Application;
 pub use error::ControlError;
 pub use matching::Unmatched;
 pub use named::NamedSession;
+pub(crate) use named::log_line;
 pub use remove::Removed;
 pub use wait::Acknowledged;
 

@@ -2,11 +2,12 @@
 
 mod pace;
 
-use crate::own_thread::leave_signals_to_the_program;
+use crate::own_thread::{self, leave_signals_to_the_program};
 use crate::tsc;
 use pace::Pace;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -29,14 +30,23 @@ pub(crate) struct DrainThread {
     /// Dropping it wakes the thread, and ends it.
     stop: Sender<()>,
     thread: JoinHandle<()>,
+    /// The processor time that it has taken, in ns: as of the end of its last round.
+    taken: Arc<AtomicU64>,
 }
 
 impl DrainThread {
     /// Starts the thread.
     pub(crate) fn start(drain: Arc<Mutex<Drain>>) -> io::Result<Self> {
         let (stop, stopped) = channel();
-        let thread = Builder::new().name(NAME.to_owned()).spawn(move || run(&drain, &stopped))?;
-        Ok(Self { stop, thread })
+        let taken = Arc::<AtomicU64>::default();
+        let own = Arc::clone(&taken);
+        let thread = Builder::new().name(NAME.to_owned()).spawn(move || run(&drain, &stopped, &own))?;
+        Ok(Self { stop, thread, taken })
+    }
+
+    /// The processor time that it has taken, but for the round that it is in.
+    pub(crate) fn taken(&self) -> Duration {
+        Duration::from_nanos(self.taken.load(Ordering::Relaxed))
     }
 
     /// Ends the thread, and waits until it has ended.
@@ -47,7 +57,7 @@ impl DrainThread {
     }
 }
 
-fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
+fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>, taken: &AtomicU64) {
     tracepoint::private::never_trace_this_thread();
     leave_signals_to_the_program();
     let (_attending, mut pace) = {
@@ -77,6 +87,7 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>) {
             Err(_) => pace.pause(),
         };
         clock::steer();
+        taken.store(own_thread::taken().as_nanos() as u64, Ordering::Relaxed);
         if looked.elapsed() >= CLOCK {
             tsc::look_after();
             looked = Instant::now();

@@ -62,7 +62,7 @@ mod state;
 pub mod testing;
 mod tsc;
 
-pub use ack::{Ack, AckState, Counters, RuleAck};
+pub use ack::{Ack, AckState, Counters, OverBudget, RuleAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use controller::{Acknowledged, Application, ControlError, Controller, NamedSession, Removed, Unmatched};
@@ -72,7 +72,7 @@ pub use process::ProcessKey;
 pub use rundir::{RunDir, RunDirError};
 pub use session::{Notice, Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
 pub use session_dir::RingDirError;
-pub use spec::{ChannelSpec, Limits, Rule, RuleError, SessionSpec, SinkSpec, SpecError, State};
+pub use spec::{BudgetSpec, ChannelSpec, CpuPercent, Limits, Rule, RuleError, SessionSpec, SinkSpec, SpecError, State};
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint::channel::Channel;
 pub use tracepoint::clock::Clock;

@@ -223,6 +223,12 @@ impl PrivateDir {
         }
     }
 
+    /// Appends to the file `name`, if it is there; all of it at once.
+    pub(crate) fn append_if_there(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
+        File::from(openat(&self.fd, name, flags, Mode::empty())?).write_all(bytes)
+    }
+
     /// The same as [`PrivateDir::put_whole`] by the only one who writes this file: what a process left that was killed while it did
     /// so is in nobody's way.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {

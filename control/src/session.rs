@@ -8,6 +8,7 @@ mod outputs;
 mod plan;
 mod rings;
 mod status;
+mod usage;
 
 pub use builder::SessionBuilder;
 pub(crate) use builder::check_name;
@@ -15,6 +16,7 @@ pub use error::{SessionError, SinkFailure};
 pub use notice::Notice;
 pub(crate) use plan::{PlannedEvent, all_events};
 pub use status::{Status, Summary};
+pub(crate) use usage::{EventUsage, Usage};
 
 use crate::drain_thread::DrainThread;
 use crate::session_dir::ProcessDir;
@@ -142,6 +144,21 @@ impl Session {
                 running.dumps.run(&due, &self.name, &running.channel);
             }
         }
+    }
+
+    /// What it has cost so far; `None` once it has stopped. Waits for no sink.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let running = self.running.as_ref()?;
+        let account = running.channel.account();
+        let events = running.live.names().filter_map(|(name, id)| {
+            let event = account.events.get(usize::from(id.get()))?;
+            Some((name.to_owned(), EventUsage { fired: event.fired, recorded: event.recorded }))
+        });
+        Some(Usage {
+            bytes: account.streams.iter().map(|stream| stream.bytes).sum(),
+            drain: running.thread.taken(),
+            events: events.collect(),
+        })
     }
 
     /// Where its rings are; `None` if they are in memory.

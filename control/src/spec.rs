@@ -2,6 +2,7 @@
 //!
 //! `docs/sessions.md` describes the file.
 
+mod budget;
 mod channel;
 mod error;
 mod owner;
@@ -10,6 +11,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
+pub use budget::{BudgetSpec, CpuPercent};
 pub use channel::{ChannelSpec, Limits};
 pub use error::SpecError;
 pub(crate) use owner::Owner;
@@ -88,6 +90,9 @@ pub struct SessionSpec {
     pub channel: ChannelSpec,
     /// Bounds on what it takes.
     pub limits: Limits,
+    /// What it may cost each process; `None` is no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSpec>,
     /// Where the packets go. Without a sink they stay in the rings.
     #[serde(rename = "sink", skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<SinkSpec>,
@@ -109,6 +114,7 @@ struct Raw {
     channel: ChannelSpec,
     #[serde(default)]
     limits: Limits,
+    budget: Option<BudgetSpec>,
     #[serde(default, rename = "sink")]
     sinks: Vec<SinkSpec>,
     #[serde(default, rename = "rule")]
@@ -148,6 +154,13 @@ impl SessionSpec {
         let before = self.rules.len();
         self.rules.retain(|entry| entry.rule.as_ref() != Ok(rule));
         before - self.rules.len()
+    }
+
+    /// Events that the budget had switched off, in whichever process, are on again.
+    pub fn renew_budget(&mut self) {
+        if let Some(budget) = &mut self.budget {
+            budget.round += 1;
+        }
     }
 
     /// A session that is as this one, and another one.
@@ -214,9 +227,9 @@ impl SessionSpec {
         if raw.rules.len() > MAX_RULES {
             return Err(SpecError::TooManyRules { most: MAX_RULES });
         }
-        let Raw { id, generation, state, owner, tag, channel, limits, sinks, rules } = raw;
+        let Raw { id, generation, state, owner, tag, channel, limits, budget, sinks, rules } = raw;
         let rules = rules.into_iter().map(RuleEntry::read).collect();
-        let spec = Self { id, generation, state, tag, owner, channel, limits, sinks, rules };
+        let spec = Self { id, generation, state, tag, owner, channel, limits, budget, sinks, rules };
         spec.check()?;
         Ok(spec)
     }
@@ -266,6 +279,7 @@ impl SessionSpec {
         {
             return Err(SpecError::malformed("a size is beyond 63 bits"));
         }
+        self.budget.as_ref().map_or(Ok(()), BudgetSpec::check).map_err(SpecError::malformed)?;
         self.channel.check().map_err(SpecError::malformed)
     }
 }

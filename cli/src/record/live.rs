@@ -19,15 +19,17 @@ impl LiveLine {
         Self { bar, before: None }
     }
 
-    pub(super) fn show(&mut self, counters: &Counters) {
+    /// What was recorded, and how many events the budget has switched off.
+    pub(super) fn show(&mut self, counters: &Counters, off: usize) {
         let now = Instant::now();
         let rate = self.before.map_or(0, |(then, recorded)| {
             let more = u128::from(counters.recorded.saturating_sub(recorded));
             more * 1_000_000 / (now - then).as_micros().max(1)
         });
         self.before = Some((now, counters.recorded));
+        let off = if off > 0 { format!(", {off} off by the budget") } else { String::new() };
         self.bar.set_message(format!(
-            "{rate} events/s, {} events, {}, lost {}; Ctrl-C ends it",
+            "{rate} events/s, {} events, {}, lost {}{off}; Ctrl-C ends it",
             counters.recorded,
             units::bytes(counters.bytes),
             counters.total_lost()

@@ -101,6 +101,11 @@ impl Report {
         for (reason, count) in &counters.lost {
             writeln!(text, "  lost {count}: {reason}")?;
         }
+        for ack in &self.acks {
+            for over in &ack.over_budget {
+                writeln!(text, "  process {}: {over}", ack.process.pid)?;
+            }
+        }
         for process in &self.recovered {
             writeln!(text, "  process {} died; {} events of it were recovered", process.pid, process.records)?;
         }

@@ -1,5 +1,6 @@
 //! `tracectl create`: makes a session that has a name.
 
+use super::budget::BudgetArguments;
 use super::{Reach, RuleArguments, add, insist, settle};
 use crate::failure::{self, Outcome};
 use crate::{Ended, units};
@@ -26,6 +27,7 @@ enum Policy {
 #[command(after_help = format!("\
 Examples:
   tracectl create flight -e 'sched:*' --start && sleep 10 && tracectl snapshot flight -o /tmp/flight
+  tracectl create watch -e 'net:*' -o /var/tmp/watch --budget-cpu 1% --budget-bytes 10M/s --start
   tracectl create errors -e '*' --level '<=err' -o /var/tmp/errors --wait
 
 {}", failure::EXIT_CODES))]
@@ -47,6 +49,8 @@ pub(crate) struct Create {
     /// The size of a thread's ring
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
     ring_size: u64,
+    #[command(flatten)]
+    budget: BudgetArguments,
     /// Start it at once
     #[arg(long)]
     start: bool,
@@ -75,6 +79,7 @@ impl Create {
         };
         policy.clone_into(&mut spec.channel.policy);
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        spec.budget = self.budget.spec();
         add(&mut spec, &self.name, &rules)?;
         if !self.wait {
             insist(&controller, &spec, &rules)?;

@@ -6,7 +6,8 @@ use clap::Args;
 
 /// Adds rules to a session: the events that they match are recorded, too
 ///
-/// A rule that matches nothing that is there is an error, unless `--wait` is given.
+/// A rule that matches nothing that is there is an error, unless `--wait` is given. Events that the session's budget has switched off are
+/// on again, those of other rules as well.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -39,7 +40,10 @@ impl Enable {
         }
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
         let what = format!("enable {}", names.join(" "));
-        let generation = session.change(&what, |spec| add(spec, &self.name, &rules))?;
+        let generation = session.change(&what, |spec| {
+            spec.renew_budget();
+            add(spec, &self.name, &rules)
+        })?;
         settle(&session, generation, self.reach.timeout)
     }
 }

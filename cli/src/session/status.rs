@@ -78,6 +78,12 @@ impl Status {
         for sink in &spec.sinks {
             writeln!(out, "  {} in {}, {} at most", sink.kind, sink.path.display(), units::bytes(sink.max_size))?;
         }
+        if let Some(budget) = &spec.budget {
+            let cpu = budget.cpu_percent.map(|percent| format!("{percent} of a core"));
+            let bytes = budget.bytes_per_second.map(|bytes| format!("{} a second", units::bytes(bytes)));
+            let bounds: Vec<_> = cpu.into_iter().chain(bytes).collect();
+            writeln!(out, "  budget of each process: {}", bounds.join(", "))?;
+        }
         for rule in spec.rules() {
             match rule {
                 Ok(rule) => writeln!(out, "  {rule}")?,
@@ -124,6 +130,7 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
         }
     }
     ack.notices.iter().try_for_each(|notice| writeln!(out, "           {notice}"))?;
+    ack.over_budget.iter().try_for_each(|over| writeln!(out, "           {over}"))?;
     ack.state_dumps.iter().try_for_each(|dump| writeln!(out, "           {dump}"))?;
     if let Some(error) = &ack.error {
         writeln!(out, "           {error}")?;
@@ -144,6 +151,7 @@ fn as_json(session: &NamedSession<'_>) -> Result<Value, failure::Failure> {
         "generation": spec.generation,
         "channel": spec.channel,
         "sinks": spec.sinks,
+        "budget": spec.budget,
         "rules": rules,
         "processes": session.acks()?,
     }))

@@ -1,5 +1,6 @@
 //! A session as it is applied in this process.
 
+use super::budget::Watch;
 use super::chosen::{Buckets, Chosen};
 use super::context::Context;
 use super::sinks::{self, Nowhere};
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
 use tracepoint_sinks::account::Account;
 
 /// Tells a `session.toml` from the one that was there before.
@@ -27,6 +29,7 @@ pub(super) struct Applied {
     spec: Option<SessionSpec>,
     recording: Option<Session>,
     buckets: Buckets,
+    budget: Watch,
     /// Of recordings that ended.
     before: Counters,
     /// While the session goes on, and if its end is bound to a process's.
@@ -48,13 +51,26 @@ impl Applied {
             rules: Vec::new(),
             events: 0,
             notices: Vec::new(),
+            over_budget: Vec::new(),
+            times_over_budget: 0,
             state_dumps: Vec::new(),
             counters: Counters::default(),
             outputs: Vec::new(),
             rings: None,
         };
         let (buckets, before) = (Buckets::default(), Counters::default());
-        Self { name, stamp: None, spec: None, recording: None, buckets, before, owner: None, owner_ended: false, ack }
+        Self {
+            name,
+            stamp: None,
+            spec: None,
+            recording: None,
+            buckets,
+            budget: Watch::default(),
+            before,
+            owner: None,
+            owner_ended: false,
+            ack,
+        }
     }
 
     /// Looks at the session's file, and does what it says if that is something new. `false` if there is no such session any more, or it
@@ -110,6 +126,7 @@ impl Applied {
         if self.ack.id != spec.id {
             self.end();
             (self.before, self.buckets) = (Counters::default(), Buckets::default());
+            self.budget = Watch::default();
             self.ack.outputs.clear();
             self.owner_ended = false;
         }
@@ -121,6 +138,9 @@ impl Applied {
         self.ack.error = None;
         let Chosen { mut events, rules, notices } = self.buckets.choose(&spec, context);
         (self.ack.rules, self.ack.notices) = (rules, notices);
+        self.budget.follow(spec.budget.as_ref());
+        events.retain(|event| !self.budget.bars(&event.name));
+        (self.ack.over_budget, self.ack.times_over_budget) = self.budget.told();
         if spec.state != State::Active || is_over {
             events.clear();
         }
@@ -181,6 +201,7 @@ impl Applied {
     pub(super) fn end(&mut self) {
         self.owner = None;
         self.ack.events = 0;
+        self.budget.begin_anew();
         let Some(recording) = self.recording.take() else { return };
         self.ack.rings = None;
         self.ack.state_dumps = recording.state_dumps();
@@ -214,6 +235,27 @@ impl Applied {
         let acks = dir.subdir(ACKS)?;
         let name = app::ack_name(entry);
         app::replace_json(&acks, &name, &self.ack).map_err(|error| acks.failed("write", &name, error))
+    }
+
+    /// Whether somebody has to look at what it costs.
+    pub(super) fn has_budget(&self) -> bool {
+        self.recording.is_some() && self.spec.as_ref().is_some_and(|spec| spec.budget.is_some())
+    }
+
+    /// Looks at what it costs, and switches an event off if that is too much; what is to be told of it, and in which generation.
+    pub(super) fn look_at_budget(&mut self, context: &Context) -> Option<(u64, String)> {
+        let spec = self.spec.take()?;
+        let usage = self.recording.as_ref().and_then(Session::usage);
+        let over = spec.budget.as_ref().zip(usage).and_then(|(budget, usage)| {
+            let over = self.budget.look(budget, Instant::now(), usage)?;
+            Some((spec.generation, format!("budget: {over}")))
+        });
+        if over.is_some() {
+            self.apply(spec, context);
+        } else {
+            self.spec = Some(spec);
+        }
+        over
     }
 
     /// Adds how often each of its events fired in the recording that goes on.

@@ -3,17 +3,19 @@
 use super::AgentError;
 use super::applied::Applied;
 use super::bell::Bell;
+use super::budget;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
-use crate::app::{AppStatus, ApplicationInfo, SESSIONS, describe_tracepoints};
+use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
 use crate::catalog;
+use crate::controller::log_line;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::{Session, check_name};
 use crate::state::{Round, Wake, wake_for_dumps};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -94,22 +96,32 @@ impl Worker {
         leave_signals_to_the_program();
         self.look_safely();
         let _ = ready.send(());
-        while self.wait(stopped) {
-            self.look_safely();
+        loop {
+            match self.wait(stopped) {
+                Woken::Rung => self.look_safely(),
+                Woken::Tick => {}
+                Woken::Stopped => break,
+            }
+            // What a panic left half done is done at the next look.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.look_at_budgets()));
         }
         // Whatever happens, the program is not kept from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| self.finish()));
     }
 
-    /// Blocks until the bell was rung, or a process has ended with which a session ends; `false` when it is time to end.
-    fn wait(&self, stopped: &OwnedFd) -> bool {
+    /// Blocks until the bell was rung, or a process has ended with which a session ends, or it is time to look at a budget, or to end.
+    fn wait(&self, stopped: &OwnedFd) -> Woken {
+        let tick = Timespec { tv_sec: 0, tv_nsec: budget::TICK.subsec_nanos().into() };
+        let tick = self.applied.values().any(Applied::has_budget).then_some(&tick);
         let owners = self.applied.values().filter_map(Applied::owner);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
         loop {
-            match poll(&mut fds, None) {
-                Ok(_) => return fds[0].revents().is_empty(),
+            match poll(&mut fds, tick) {
+                Ok(0) => return Woken::Tick,
+                Ok(_) if fds[0].revents().is_empty() => return Woken::Rung,
+                Ok(_) => return Woken::Stopped,
                 Err(Errno::INTR) => {}
                 // More files than the program may have open by now: all that can be waited for is the end.
                 Err(_) if fds.len() > 1 => fds.truncate(1),
@@ -121,6 +133,23 @@ impl Worker {
     fn look_safely(&mut self) {
         // What a panic left half done is done when somebody rings again.
         let _ = catch_unwind(AssertUnwindSafe(|| self.look()));
+    }
+
+    /// Switches off what costs too much, and says so.
+    fn look_at_budgets(&mut self) {
+        let mut any = false;
+        for (name, applied) in self.applied.iter_mut().filter(|(_, applied)| applied.has_budget()) {
+            let Some((generation, what)) = applied.look_at_budget(&self.context) else { continue };
+            any = true;
+            if let Ok(dir) = self.sessions.open_subdir(name) {
+                // Where it cannot be written, the acknowledgement says it still; and where that cannot, nobody is told.
+                let _ = dir.append_if_there(LOG, log_line(generation, &what).as_bytes());
+                let _ = applied.acknowledge(&dir, self.entry.name());
+            }
+        }
+        if any {
+            let _ = self.entry.tell(&self.status());
+        }
     }
 
     /// Does what the sessions say.
@@ -200,12 +229,20 @@ impl Worker {
     }
 }
 
-/// Blocks until `stopped` is written to, where the kernel lets nothing be polled: `false`, as it is time to end.
-fn wait_for_end(stopped: &OwnedFd) -> bool {
+/// Why the thread goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Woken {
+    Rung,
+    Tick,
+    Stopped,
+}
+
+/// Blocks until `stopped` is written to, where the kernel lets nothing be polled.
+fn wait_for_end(stopped: &OwnedFd) -> Woken {
     let mut word = [0; 8];
     loop {
         match rustix::io::read(stopped, &mut word) {
-            Ok(_) => return false,
+            Ok(_) => return Woken::Stopped,
             Err(Errno::INTR) => {}
             // Nothing can be waited for at all: once a second is no harm.
             Err(_) => std::thread::sleep(Duration::from_secs(1)),

@@ -138,7 +138,7 @@ pub(super) fn put(dir: &PrivateDir, spec: &SessionSpec, what: &str) -> Result<()
 }
 
 /// Seconds since 1970, generation, user, process, and what was done.
-fn log_line(generation: u64, what: &str) -> String {
+pub(crate) fn log_line(generation: u64, what: &str) -> String {
     let time = clock_gettime(ClockId::Realtime);
     let user = rustix::process::geteuid().as_raw();
     let process = ProcessKey::of_this_process();

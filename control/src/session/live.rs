@@ -41,6 +41,11 @@ impl LiveEvents {
         Self { trace, outputs, known: BTreeMap::new(), descriptions: Vec::new(), has_state: false }
     }
 
+    /// The events that are known, and their ids.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, EventId)> {
+        self.known.iter().map(|(name, known)| (name.as_str(), known.id))
+    }
+
     /// Makes events known that are not yet: to the sinks, and to whoever reads the rings.
     pub(super) fn describe(
         &mut self,

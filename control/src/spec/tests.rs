@@ -12,6 +12,7 @@ fn spec() -> Result<SessionSpec, SpecError> {
     spec.owner = Some(Owner::this_process());
     spec.tag = Some("t".to_owned());
     spec.channel.max_rings = Some(3);
+    spec.budget = Some(BudgetSpec::new("1.5%".parse().ok(), Some(10 << 20)));
     spec.sinks.push(SinkSpec::ctf("/tmp/out"));
     let mut rule = Rule::new("sched:*");
     rule.level = Some("<=info".to_owned());
@@ -76,6 +77,9 @@ fn what_is_not_known_is_told() -> Outcome {
         ("state = \"stopped\"", "state = \"asleep\"", "asleep"),
         ("state = \"stopped\"", "mood = 7\nstate = \"stopped\"", "unknown field `mood`"),
         ("policy = \"discard\"", "policy = \"forget\"", "there are discard, overwrite, wait"),
+        ("cpu_percent = 1.5", "cpu_percent = 0", "no budget"),
+        ("bytes_per_second = 10485760", "bytes_per_second = -1", "-1"),
+        ("bytes_per_second = 10485760", "bytes_per_hour = 1", "unknown field"),
         ("kind = \"ctf\"", "kind = \"tape\"", "there is `ctf`"),
         ("path = \"/tmp/out\"", "path = \"out\"", "not absolute"),
     ] {

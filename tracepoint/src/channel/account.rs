@@ -105,6 +105,8 @@ pub struct StreamAccount {
     pub instance: u64,
     /// Records committed to it.
     pub recorded: u64,
+    /// Bytes of its packets, headers and the open one included.
+    pub bytes: u64,
     /// Events lost on their way to it.
     pub discarded: u64,
     /// Records whose time was set to that of the record before, because the clock stood behind it.

@@ -74,6 +74,8 @@ pub(super) struct Buffer {
     stream: Stream,
     /// For each slot, the records of the stream up to the end of the closed packet in it. Published by `closed`.
     records_at_end: Box<[AtomicU64]>,
+    /// The bytes of all closed packets. Changed by whoever closes one.
+    closed_bytes: AtomicU64,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -141,6 +143,7 @@ impl Buffer {
             patience: None,
             released: NonNull::from(released),
             records_at_end: (0..places.packets).map(|_| AtomicU64::new(0)).collect(),
+            closed_bytes: AtomicU64::new(0),
         }
     }
 
@@ -361,6 +364,8 @@ impl Buffer {
         unsafe { packet.close(closing) };
         self.packet.store(null_mut(), Ordering::Relaxed);
         self.used.store(0, Ordering::Relaxed);
+        let closed_bytes = self.closed_bytes.load(Ordering::Relaxed) + closing.content as u64;
+        self.closed_bytes.store(closed_bytes, Ordering::Relaxed);
         self.gate.no_packet();
         let number = self.counters().closed.load(Ordering::Relaxed);
         self.records_at_end[self.slot(number)].store(self.records(), Ordering::Relaxed);
@@ -477,6 +482,7 @@ impl Buffer {
         super::StreamAccount {
             instance: self.stream.instance,
             recorded: self.records(),
+            bytes: self.closed_bytes.load(Ordering::Relaxed) + self.used.load(Ordering::Relaxed) as u64,
             discarded: counters.discarded.get(),
             clamped: counters.clamped.get(),
             altered: counters.altered.get(),

@@ -1,0 +1,117 @@
+//! What a session may cost a process.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a session may cost each process, in a second or so. Over it, the hottest event is switched off there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct BudgetSpec {
+    /// Processor time, of one core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<CpuPercent>,
+    /// Bytes of packets, as they stand in the rings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<u64>,
+    /// Another number than before: what was switched off is to be on again.
+    pub round: u64,
+}
+
+impl BudgetSpec {
+    /// A budget of so much; `None` is no bound.
+    pub fn new(cpu_percent: Option<CpuPercent>, bytes_per_second: Option<u64>) -> Self {
+        Self { cpu_percent, bytes_per_second, round: 0 }
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.cpu_percent.is_none() && self.bytes_per_second.is_none() {
+            return Err("the budget bounds nothing: there are `cpu_percent` and `bytes_per_second`".to_owned());
+        }
+        if self.bytes_per_second == Some(0) {
+            return Err("a budget of no byte records nothing".to_owned());
+        }
+        if self.bytes_per_second.is_some_and(|bytes| i64::try_from(bytes).is_err())
+            || i64::try_from(self.round).is_err()
+        {
+            return Err("a number of the budget is beyond 63 bits".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A part of one core's time, in percent: 0.001 at least, 100,000 at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct CpuPercent {
+    thousandths: u32,
+}
+
+impl CpuPercent {
+    const MOST: f64 = 100_000.0;
+
+    /// How many ns that is in a second.
+    pub(crate) fn ns_per_second(self) -> u64 {
+        u64::from(self.thousandths) * 10_000
+    }
+}
+
+impl TryFrom<f64> for CpuPercent {
+    type Error = String;
+
+    fn try_from(percent: f64) -> Result<Self, String> {
+        let thousandths = (percent * 1000.0).round();
+        if !(1.0..=Self::MOST * 1000.0).contains(&thousandths) {
+            return Err(format!("{percent} percent of a core are no budget; there are 0.001 to 100000"));
+        }
+        // Between 1 and 10^8, and whole.
+        #[expect(clippy::cast_sign_loss, reason = "it has none")]
+        Ok(Self { thousandths: thousandths as u32 })
+    }
+}
+
+impl From<CpuPercent> for f64 {
+    fn from(percent: CpuPercent) -> Self {
+        Self::from(percent.thousandths) / 1000.0
+    }
+}
+
+impl FromStr for CpuPercent {
+    type Err = String;
+
+    /// Reads `1%`, `0.5%` or `150%`; the sign may be left out.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+        number.map_err(|_| "expected a part of one core, for example `1%` or `0.5%`".to_owned())?.try_into()
+    }
+}
+
+impl fmt::Display for CpuPercent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} %", f64::from(*self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percents_are_read() {
+        for (text, ns) in [("1%", 10_000_000), ("0.5", 5_000_000), ("0.001 %", 10_000), ("150%", 1_500_000_000)] {
+            assert_eq!(text.parse::<CpuPercent>().map(CpuPercent::ns_per_second), Ok(ns), "{text}");
+        }
+        for text in ["", "%", "x", "-1%", "0", "0.0001%", "NaN", "inf", "1e9%"] {
+            assert!(text.parse::<CpuPercent>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_budget_bounds_something() {
+        assert!(BudgetSpec::default().check().is_err());
+        assert!(BudgetSpec::new(None, Some(0)).check().is_err());
+        assert!(BudgetSpec::new(None, Some(u64::MAX)).check().is_err());
+        assert!(BudgetSpec::new("1%".parse().ok(), None).check().is_ok());
+    }
+}
