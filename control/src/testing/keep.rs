@@ -56,17 +56,20 @@ impl Keep {
 
 /// Runs `body` unless the calling thread is inside one already.
 fn while_keeping<R>(body: impl FnOnce() -> R) -> Option<R> {
-    KEEPING
-        .try_with(|keeping| {
-            if keeping.replace(true) {
-                return None;
-            }
-            let result = body();
-            keeping.set(false);
-            Some(result)
-        })
-        .ok()
-        .flatten()
+    /// Says that the thread is done, however that comes.
+    struct Done;
+
+    impl Drop for Done {
+        fn drop(&mut self) {
+            let _ = KEEPING.try_with(|keeping| keeping.set(false));
+        }
+    }
+
+    if KEEPING.try_with(|keeping| keeping.replace(true)).unwrap_or(true) {
+        return None;
+    }
+    let _done = Done;
+    Some(body())
 }
 
 impl Aggregate for Keep {
@@ -108,5 +111,18 @@ impl Drop for Here {
                 entered.remove(last);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_while_keeping_is_the_end_of_it() {
+        assert_eq!(while_keeping(|| while_keeping(|| 1)), Some(None));
+        let panicked = std::panic::catch_unwind(|| while_keeping(|| panic!("as the test wants it")));
+        assert!(panicked.is_err());
+        assert_eq!(while_keeping(|| 2), Some(2));
     }
 }
