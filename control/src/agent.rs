@@ -18,7 +18,7 @@ mod sinks;
 mod watch;
 mod worker;
 
-pub(crate) use bell::ring;
+pub(crate) use bell::{Rung, ring};
 pub use builder::AgentBuilder;
 pub use error::AgentError;
 

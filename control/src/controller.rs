@@ -19,7 +19,7 @@ pub(crate) use named::log_line;
 pub use remove::Removed;
 pub use wait::Acknowledged;
 
-use crate::agent::ring;
+use crate::agent::{Rung, ring};
 use crate::app::{self, APPS, SESSION, SESSIONS};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
@@ -185,14 +185,19 @@ impl Controller {
         Ok(Lock::take_within(&self.sessions, PATIENCE).map_err(|error| self.sessions.failed("lock", "", error))?)
     }
 
-    /// Says to all processes that there is something to look at.
-    fn ring_all(&self, token: &str) {
-        for name in self.apps.names().unwrap_or_default() {
-            if let Ok(dir) = self.apps.open_subdir(&name) {
-                // Who does not hear it does not acknowledge.
-                let _ = ring(&dir, token);
-            }
-        }
+    /// Says to all processes that there is something to look at; the entries of those that have so much to read that the token was not
+    /// taken.
+    fn ring_all(&self, token: &str) -> Vec<String> {
+        let mut names = self.apps.names().unwrap_or_default();
+        names.retain(|name| self.ring_one(name, token) == Rung::Full);
+        names
+    }
+
+    /// The same to one of them.
+    fn ring_one(&self, name: &str, token: &str) -> Rung {
+        let rung = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
+        // Who cannot be reached does not acknowledge.
+        rung.unwrap_or(Rung::Nobody)
     }
 }
 

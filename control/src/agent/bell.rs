@@ -53,15 +53,27 @@ impl AsFd for Bell {
     }
 }
 
-/// Rings the bell of another process. `false` if nobody holds it any more.
-pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<bool> {
+/// What became of ringing a bell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    /// It will be read.
+    Heard,
+    /// The queue was full: what is in it will be read, and later than what this is about was done; the token will not.
+    Full,
+    /// Nobody holds it any more.
+    Nobody,
+}
+
+/// Rings the bell of another process.
+pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<Rung> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     match socket.send_to(token.as_bytes(), address(dir)) {
-        Ok(_) => Ok(true),
-        // What is in its queue is read later than what this is about was done.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
-        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => Ok(false),
+        Ok(_) => Ok(Rung::Heard),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Rung::Full),
+        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+            Ok(Rung::Nobody)
+        }
         Err(error) => Err(error),
     }
 }

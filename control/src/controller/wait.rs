@@ -2,6 +2,7 @@
 
 use super::{Application, ControlError, Controller, NamedSession};
 use crate::ack::Ack;
+use crate::agent::Rung;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -57,8 +58,10 @@ impl Controller {
     pub fn refresh(&self, timeout: Duration) -> Result<Vec<Application>, ControlError> {
         let mut silent = self.processes()?;
         let token = Uuid::new_v4().simple().to_string();
-        self.ring_all(&token);
+        let mut deaf: Vec<_> = self.ring_all(&token);
         within(timeout, || {
+            // Where the queue was full, the token was not in it.
+            deaf.retain(|name| self.ring_one(name, &token) == Rung::Full);
             let has = |process: &Application| process.status().is_ok_and(|status| status.answered.contains(&token));
             silent.retain(|process| !has(process) && process.is_alive());
             Ok(silent.is_empty())

@@ -2,10 +2,14 @@
 
 use crate::common::{Outcome, again, assert_balances, memory_place, part, process_dirs, until_ready};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::thread::sleep;
+use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 use tracepoint_control::{AckState, ControlError, Controller, Rule, RuleAck, RunDir, SessionSpec, SinkSpec};
 
@@ -243,7 +247,7 @@ fn changes_follow_one_another() -> Outcome {
     let mut spec = SessionSpec::new();
     spec.sinks.push(SinkSpec::ctf("/nowhere"));
     controller().create("s", &spec)?;
-    std::thread::scope(|scope| {
+    scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || {
                 let controller = controller();
@@ -261,5 +265,37 @@ fn changes_follow_one_another() -> Outcome {
     let controller = controller();
     let session = controller.session("s")?;
     assert_eq!((session.spec()?.generation, session.spec()?.rules().count()), (101, 100));
+    Ok(())
+}
+
+/// Somebody has rung so often that a bell takes no more: what is asked then is asked again, and answered.
+#[test]
+fn a_full_bell_is_rung_again() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = place.start("trouble::a_full_bell_is_rung_again");
+    let process = place.controller.process(child.id())?;
+    let pid = Pid::from_raw(i32::try_from(child.id())?);
+    kill(pid, Signal::SIGSTOP)?;
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.connect(place.run_dir().join("apps").join(process.name()).join("bell"))?;
+    let full = loop {
+        if let Err(error) = socket.send(b"") {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    assert_eq!(place.controller.refresh(Duration::from_millis(20))?.len(), 1);
+    let silent = scope(|scope| {
+        let asks = scope.spawn(|| place.controller.refresh(PATIENCE));
+        sleep(Duration::from_millis(20));
+        kill(pid, Signal::SIGCONT).expect("goes on");
+        asks.join().expect("no panic")
+    })?;
+    assert!(silent.is_empty(), "{silent:?}");
+    assert!(child.end());
     Ok(())
 }
