@@ -2,6 +2,7 @@
 
 mod end;
 mod live;
+mod recovery;
 mod report;
 
 use crate::failure::{self, Failure};
@@ -11,6 +12,7 @@ use crate::{Ended, output, units};
 use clap::Args;
 use end::End;
 use live::LiveLine;
+use recovery::Recovery;
 use report::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ use tracepoint_control::{Ack, Acknowledged, Controller, Counters, NamedSession, 
 const LOOK: Duration = Duration::from_millis(500);
 /// How often it is looked whether it is enough.
 const TICK: Duration = Duration::from_millis(20);
-/// Of how many processes that die what they recorded is recovered.
+/// Of how many processes that die between two looks what they recorded is kept until it is recovered.
 const KEEP_DEAD: usize = 64;
 /// How long the processes are waited for at the end, at least.
 const END: Duration = Duration::from_secs(10);
@@ -86,9 +88,10 @@ impl Record {
         let mut end = End::new(self.duration, process)?;
         make_output(&out)?;
         let session = controller.create(&name, &spec)?;
-        let recorded = self.record(&controller, &session, &spec, &mut end);
+        let mut recovery = Recovery::default();
+        let recorded = self.record(&controller, &session, &spec, &mut end, (&mut recovery, &out));
         let report = recorded.and_then(|child| {
-            let report = report::finish(&session, &out, self.reach.timeout.max(END))?;
+            let report = report::finish(&session, recovery, &out, self.reach.timeout.max(END))?;
             Ok((report, child))
         });
         // Whatever happened, nothing stays on; and what is empty need not stay.
@@ -141,6 +144,7 @@ impl Record {
         session: &NamedSession<'_>,
         spec: &SessionSpec,
         end: &mut End,
+        (recovery, out): (&mut Recovery, &Path),
     ) -> Result<Option<Child>, Failure> {
         self.insist_on_one(&session.wait(spec.generation, self.reach.timeout)?)?;
         let mut child = self.start(controller, spec)?;
@@ -150,6 +154,7 @@ impl Record {
             if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
                 controller.refresh(self.reach.timeout)?;
+                recovery.go_on(session, out)?;
                 let acks = session.acks()?;
                 let counters = sum(&acks);
                 line.show(&counters, acks.iter().map(|ack| ack.over_budget.len()).sum());

@@ -25,6 +25,9 @@ tracepoint::define_trace! {
 /// Tells a process that a test starts that it is the one that is traced; how many events it fires, or 0 for as long as it lives.
 const TRACED: &str = "TEST_TRACED";
 
+/// Tells it to die then.
+const DIES: &str = "TEST_DIES";
+
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// In the process that is traced: fires until its input ends, or so often. `false` in the test itself.
@@ -42,6 +45,9 @@ fn is_traced() -> bool {
         let _ = std::io::stdin().lines().count();
     } else {
         (0..times).for_each(fire);
+        if env::var_os(DIES).is_some() {
+            std::process::abort();
+        }
     }
     true
 }
@@ -444,5 +450,33 @@ fn a_budget_is_kept() -> Outcome {
     assert!(place.well(&["status", "kept"]).contains("generation 2"));
     place.well(&["destroy", "kept"]);
     assert!(place.tracectl(&["create", "none", "-e", "*", "--budget-cpu", "0"]).2.contains("no budget"));
+    Ok(())
+}
+
+/// More than are kept at a time: each is recovered soon after it has died.
+#[test]
+fn many_processes_die() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    const PROCESSES: usize = 80;
+    let place = Place::new();
+    let script = format!("for n in $(seq {PROCESSES}); do \"$@\"; done 2>/dev/null >/dev/null; true");
+    let arguments =
+        ["record", "-e", "shop:paid", "--ring-size", "64K", "-o", "out", "--json", "--", "sh", "-c", &script, "sh"];
+    let output = place
+        .command(&arguments)
+        .arg(env::current_exe()?)
+        .args(["--exact", "many_processes_die", "--quiet", "--nocapture"])
+        .env(TRACED, "10")
+        .env(DIES, "1")
+        .output()?;
+    assert!(output.status.success(), "{output:?}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(told["failures"], serde_json::json!([]));
+    assert_eq!(told["recovered"].as_array().map(Vec::len), Some(PROCESSES));
+    assert_eq!(told["counters"]["recorded"], 10 * PROCESSES, "{}", told["counters"]);
+    assert_eq!(viewed(&place.path("out"), " shop:paid: "), 10 * PROCESSES);
+    assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
     Ok(())
 }

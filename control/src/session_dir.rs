@@ -21,6 +21,7 @@ use crate::process;
 use crate::rundir::RunDir;
 use lock::Lock;
 use rustix::fs::{FlockOperation, flock};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -182,6 +183,14 @@ pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> 
     };
     session.remove_empty(RINGS);
     kept
+}
+
+/// Removes what one dead process left, if it is dead; `path` is what `remove_dead` has called it.
+pub(crate) fn remove_one_dead(session: &PrivateDir, path: &Path) {
+    let Ok(rings) = session.open_subdir(RINGS) else { return };
+    if let (Some(name), Ok(_lock)) = (path.file_name().and_then(OsStr::to_str), Lock::take(&rings)) {
+        dead::remove_one(&rings, name);
+    }
 }
 
 impl Options {

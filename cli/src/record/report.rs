@@ -1,12 +1,13 @@
 //! The end of a recording, and what there is to tell of it.
 
+use super::recovery::Recovery;
 use crate::failure::{Failure, Outcome};
 use crate::session::{complaints, tell_silent};
 use crate::{output, units};
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use tracepoint_control::{Ack, Application, Counters, NamedSession, State};
 
@@ -21,45 +22,30 @@ pub(super) struct Report {
 }
 
 /// Switches all off, waits until the traces are whole, recovers what dead processes left, and removes the session.
-pub(super) fn finish(session: &NamedSession<'_>, out: &Path, timeout: Duration) -> Result<Report, Failure> {
+/// `recovery` is what was recovered before.
+pub(super) fn finish(
+    session: &NamedSession<'_>,
+    mut recovery: Recovery,
+    out: &Path,
+    timeout: Duration,
+) -> Result<Report, Failure> {
     let generation = session.change("stop", |spec| {
         spec.state = State::Stopped;
         Ok(())
     })?;
     let waited = session.wait(generation, timeout)?;
-    let mut report = Report { acks: waited.acks, silent: waited.silent, ..Report::default() };
-    for dir in session.rings_of_dead()? {
-        match recover(&dir, out) {
-            Ok(process) => report.recovered.push(process),
-            Err(error) => report.failures.push(format!("{}: {error}", dir.display())),
-        }
-    }
+    recovery.go_on(session, out)?;
     // What could not be recovered stays.
-    session.destroy(timeout, report.failures.is_empty() && report.silent.is_empty())?;
+    session.destroy(timeout, !recovery.is_wanting() && waited.silent.is_empty())?;
+    recovery.miss(&waited.acks, &waited.silent, generation);
+    let Recovery { processes: recovered, failures, .. } = recovery;
+    let mut report = Report { acks: waited.acks, silent: waited.silent, recovered, failures };
     report.failures.extend(report.acks.iter().filter_map(|ack| {
         let error = ack.error.as_ref()?;
         Some(format!("process {} ({}): {error}", ack.process.pid, ack.name))
     }));
     report.failures.extend(report.acks.iter().flat_map(complaints));
     Ok(report)
-}
-
-/// Makes one whole trace of what a process that died had written and what was in its rings still, in place of the part.
-fn recover(dir: &Path, out: &Path) -> Result<tracepoint_reader::recover::RecoveredProcess, Failure> {
-    let part = fs::read_to_string(dir.join("outputs")).unwrap_or_default();
-    let part = part.lines().find_map(|line| line.strip_prefix("ctf ")).map(PathBuf::from);
-    let name = dir.file_name().unwrap_or_default();
-    let growing = out.join(format!(".{}.recovered", name.to_string_lossy()));
-    let recovered = tracepoint_reader::recover(dir, &growing)?;
-    let mut process = recovered.processes.into_iter().next().unwrap_or_default();
-    // What stands in a file of the process's is no leave to replace anything but an entry of the output.
-    let is_entry = |part: &PathBuf| part.parent() == Some(out) && part.file_name().is_some();
-    process.output = part.filter(is_entry).unwrap_or_else(|| out.join(name));
-    if process.output.exists() {
-        fs::remove_dir_all(&process.output)?;
-    }
-    fs::rename(&growing, &process.output)?;
-    Ok(process)
 }
 
 impl Report {

@@ -9,7 +9,7 @@ use crate::session_dir::KeepDead;
 use crate::spec::SessionSpec;
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A session, from outside.
 #[derive(Debug)]
@@ -104,6 +104,16 @@ impl<'a> NamedSession<'a> {
     /// As [`NamedSession::spec`].
     pub fn rings_of_dead(&self) -> Result<Vec<PathBuf>, ControlError> {
         Ok(crate::session_dir::remove_dead(&self.dir()?, KeepDead::ALL))
+    }
+
+    /// Removes a directory that [`rings_of_dead`](Self::rings_of_dead) has given, once it is of no more use. One whose process lives stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`NamedSession::spec`].
+    pub fn remove_rings_of_dead(&self, directory: &Path) -> Result<(), ControlError> {
+        crate::session_dir::remove_one_dead(&self.dir()?, directory);
+        Ok(())
     }
 
     /// Who changed what: lines of text.

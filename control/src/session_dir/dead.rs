@@ -53,6 +53,14 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     kept
 }
 
+/// Removes the directory called `name`, unless its process records into it still.
+pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
+    let own = ProcessKey::of_directory(name).and_then(|_| rings.open_subdir(name).ok());
+    if let Some(dir) = own.filter(|dir| !is_alive(dir)) {
+        rings.remove_with_files(name, &dir);
+    }
+}
+
 /// How many bytes the files of the rings in `dir` take. A file that vanishes meanwhile takes nothing.
 fn memory_of(dir: &PrivateDir) -> u64 {
     ring_names(dir).iter().map(|name| dir.file_len(name).unwrap_or(0)).sum()
@@ -86,6 +94,7 @@ fn is_known_to_be_gone(dir: &PrivateDir) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FlockOperation, flock};
 
     #[test]
     fn the_newest_are_kept_by_number_and_bytes() -> Result<(), Box<dyn std::error::Error>> {
@@ -113,6 +122,15 @@ mod tests {
         assert_eq!(left(KeepDead::ALL), ["1-1", "2-2", "3-3", "4-4"]);
         assert_eq!(left(KeepDead { processes: 3, bytes: 1000 }), ["1-1", "2-2", "3-3"]);
         assert_eq!(left(KeepDead { processes: 3, bytes: 250 }), ["1-1", "2-2"]);
+        rings.make_subdir("6-6")?.put_whole(super::super::METADATA, b"")?;
+        remove_one(&rings, "2-2");
+        remove_one(&rings, "metadata");
+        assert_eq!(left(KeepDead::ALL), ["1-1", "6-6"]);
+        let alive = rings.open_subdir("6-6")?;
+        flock(&alive, FlockOperation::NonBlockingLockExclusive)?;
+        remove_one(&rings, "6-6");
+        assert_eq!(rings.names()?.len(), 2, "it lives");
+        drop(alive);
         assert_eq!(left(KeepDead::NONE), [""; 0]);
         Ok(())
     }
