@@ -456,10 +456,10 @@ fn a_budget_is_kept() -> Outcome {
 /// More than are kept at a time: each is recovered soon after it has died.
 #[test]
 fn many_processes_die() -> Outcome {
+    const PROCESSES: usize = 80;
     if is_traced() {
         return Ok(());
     }
-    const PROCESSES: usize = 80;
     let place = Place::new();
     let script = format!("for n in $(seq {PROCESSES}); do \"$@\"; done 2>/dev/null >/dev/null; true");
     let arguments =
