@@ -1,5 +1,6 @@
 //! What of the program can be recorded: all but the events by which recordings speak of themselves.
 
+use tracepoint::private::{self, Kept};
 use tracepoint::{Marker, Tracepoint};
 
 /// The provider of those.
@@ -10,7 +11,31 @@ pub(crate) fn markers() -> impl Iterator<Item = &'static Marker> {
     tracepoint::markers().filter(|marker| marker.provider() != OWN)
 }
 
-/// The tracepoints of the program.
-pub(crate) fn tracepoints() -> impl Iterator<Item = &'static Tracepoint> {
-    tracepoint::tracepoints().filter(|tracepoint| tracepoint.provider() != OWN)
+/// What there is, for whoever keeps it: objects that it is of stay loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalog(Kept);
+
+impl Catalog {
+    /// As of now.
+    pub(crate) fn new() -> Self {
+        let mut kept = private::kept();
+        kept.tracepoints.retain(|tracepoint| tracepoint.provider() != OWN);
+        kept.markers.retain(|marker| marker.provider() != OWN);
+        Self(kept)
+    }
+
+    /// Whether objects were loaded or unloaded since.
+    pub(crate) fn is_old(&self) -> bool {
+        self.0.changes != private::changes()
+    }
+
+    /// The tracepoints of the program.
+    pub(crate) fn tracepoints(&self) -> impl Iterator<Item = &'static Tracepoint> {
+        self.0.tracepoints.iter().copied()
+    }
+
+    /// The markers of the program.
+    pub(crate) fn markers(&self) -> impl Iterator<Item = &'static Marker> {
+        self.0.markers.iter().copied()
+    }
 }

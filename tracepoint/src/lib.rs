@@ -104,7 +104,8 @@
 //!
 //! Rust `dylib`s that share the core are switched together; a `cdylib` has a core of its own. An object may be unloaded (`dlclose`) once
 //! no probe and no session uses its tracepoints, and nobody holds what a listing gave of them; one that has a core of its own stays
-//! loaded once something was switched on in it, because threads that fired report to it when they end.
+//! loaded once something was switched on in it, because threads that fired report to it when they end. An agent (`tracepoint-control`)
+//! keeps what it lists: in a program that has one, objects with tracepoints stay loaded.
 //!
 //! # Feature flags
 //!

@@ -8,7 +8,7 @@ pub use crate::level::Level;
 pub use crate::location::{Location, crate_name};
 pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Served, Stage, derived, mark};
 pub use crate::probe::{DEFAULT_PRIORITY, Probe, inert};
-pub use crate::registry::{MARKERS, TRACEPOINTS};
+pub use crate::registry::{Kept, MARKERS, TRACEPOINTS, changes, kept};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
 pub use crate::thread::{ThreadSlot, never_trace_this_thread};

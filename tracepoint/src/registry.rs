@@ -10,7 +10,7 @@
 use crate::control::{self, Locked};
 use crate::error::{NotFound, nearest_names};
 use crate::marker::Marker;
-use crate::site::{Object, objects};
+use crate::site::{self, Object, objects};
 use crate::tracepoint::Tracepoint;
 use linkme::distributed_slice;
 
@@ -34,6 +34,31 @@ pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clo
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
     all_markers(&control::lock_alone()).into_iter()
+}
+
+/// What there was when somebody listed it, and is there for as long as the process lives.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// As [`changes`] was.
+    pub changes: u64,
+    /// All tracepoints.
+    pub tracepoints: Vec<&'static Tracepoint>,
+    /// All markers.
+    pub markers: Vec<&'static Marker>,
+}
+
+/// Another number than before if linked objects were loaded or unloaded since.
+pub fn changes() -> u64 {
+    site::changes(&control::lock_alone())
+}
+
+/// All tracepoints and markers, whose objects stay loaded from here on: `dlclose` leaves them where they are.
+pub fn kept() -> Kept {
+    site::keep_loaded(|locked| Kept {
+        changes: site::changes(locked),
+        tracepoints: gathered(&TRACEPOINTS, Object::tracepoints, locked),
+        markers: all_markers(locked),
+    })
 }
 
 /// All markers, while objects stay loaded.

@@ -17,9 +17,9 @@ mod flag;
 mod patch;
 
 #[cfg(not(patched_sites))]
-pub(crate) use flag::{Object, objects, report, switch};
+pub(crate) use flag::{Object, changes, keep_loaded, objects, report, switch};
 #[cfg(patched_sites)]
-pub(crate) use patch::{Object, objects, report, switch};
+pub(crate) use patch::{Object, changes, keep_loaded, objects, report, switch};
 #[cfg(patched_sites)]
 pub use patch::{register_object, unregister_object};
 

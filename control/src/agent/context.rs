@@ -1,6 +1,7 @@
 //! What the agent knows of its process.
 
 use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
+use crate::catalog::Catalog;
 use crate::process::ProcessKey;
 use crate::session::{PlannedEvent, all_events};
 use crate::spec::Candidate;
@@ -16,29 +17,28 @@ pub(super) struct Context {
     pub(super) sessions: PathBuf,
     pub(super) events: Vec<PlannedEvent>,
     pub(super) candidates: Vec<Candidate>,
-    markers: usize,
+    /// What of the program is in `events`, and elsewhere: it stays loaded.
+    pub(super) catalog: Catalog,
 }
 
 impl Context {
     /// Looks at the process.
     pub(super) fn new(info: ApplicationInfo, entry: String, sessions: PathBuf) -> Self {
-        let mut context =
-            Self { info, entry, sessions, events: Vec::new(), candidates: Vec::new(), markers: usize::MAX };
-        context.look_again();
-        context
+        let catalog = Catalog::new();
+        let events = events_of(&catalog);
+        let candidates = events.iter().map(candidate).collect();
+        Self { info, entry, sessions, events, candidates, catalog }
     }
 
-    /// Looks whether objects were loaded, or unloaded, since: what can be recorded now, if it is something else.
+    /// Looks whether objects were loaded, or unloaded, since: what can be recorded now, if it may be something else.
     pub(super) fn look_again(&mut self) -> Option<Vec<TracepointInfo>> {
-        let markers = tracepoint::markers().len();
-        if markers == self.markers {
+        if !self.catalog.is_old() {
             return None;
         }
-        self.markers = markers;
-        self.events = all_events(&mut Vec::new());
-        let candidate = |event: &PlannedEvent| Candidate { name: event.declared(), level: event.level() };
+        self.catalog = Catalog::new();
+        self.events = events_of(&self.catalog);
         self.candidates = self.events.iter().map(candidate).collect();
-        Some(describe_tracepoints())
+        Some(describe_tracepoints(&self.catalog))
     }
 
     pub(super) fn key(&self) -> ProcessKey {
@@ -51,4 +51,12 @@ impl Context {
         let name: String = self.info.name.chars().map(plain).collect();
         format!("{}-{}", name.trim_start_matches('.'), self.entry)
     }
+}
+
+fn events_of(catalog: &Catalog) -> Vec<PlannedEvent> {
+    all_events(catalog.markers(), &mut Vec::new())
+}
+
+fn candidate(event: &PlannedEvent) -> Candidate {
+    Candidate { name: event.declared(), level: event.level() }
 }

@@ -8,7 +8,6 @@ use super::context::Context;
 use super::entry::Entry;
 use super::environment;
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
-use crate::catalog;
 use crate::controller::log_line;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
@@ -67,7 +66,7 @@ impl Worker {
 
     fn publish(&mut self) -> Result<(), AgentError> {
         self.entry.tell(&self.status())?;
-        Ok(self.entry.publish(&self.context.info, &describe_tracepoints())?)
+        Ok(self.entry.publish(&self.context.info, &describe_tracepoints(&self.context.catalog))?)
     }
 
     /// Starts what `TRACEPOINT` asks for; what is wrong with it.
@@ -201,9 +200,10 @@ impl Worker {
     fn status(&self) -> AppStatus {
         let mut fired = BTreeMap::new();
         self.applied.values().for_each(|applied| applied.count_fired(&mut fired));
+        let catalog = &self.context.catalog;
         let mut on: Vec<_> =
-            catalog::tracepoints().filter(|t| t.is_on()).map(tracepoint::Tracepoint::full_name).collect();
-        let markers = catalog::markers().filter(|marker| marker.tracepoint().is_none() && marker.is_on());
+            catalog.tracepoints().filter(|t| t.is_on()).map(tracepoint::Tracepoint::full_name).collect();
+        let markers = catalog.markers().filter(|marker| marker.tracepoint().is_none() && marker.is_on());
         on.extend(markers.map(tracepoint::Marker::full_name));
         on.sort();
         AppStatus {

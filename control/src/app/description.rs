@@ -1,6 +1,6 @@
 //! The files of a traced process, in code.
 
-use crate::catalog;
+use crate::catalog::Catalog;
 use crate::clock::boot_id;
 use crate::process::{self, ProcessKey, this_process};
 use serde::{Deserialize, Serialize};
@@ -152,9 +152,9 @@ pub struct AppStatus {
 }
 
 /// All tracepoints and markers of this program.
-pub(crate) fn describe_tracepoints() -> Vec<TracepointInfo> {
-    let mut all: Vec<_> = catalog::tracepoints().map(of_tracepoint).collect();
-    all.extend(catalog::markers().filter(|marker| marker.tracepoint().is_none()).map(of_marker));
+pub(crate) fn describe_tracepoints(catalog: &Catalog) -> Vec<TracepointInfo> {
+    let mut all: Vec<_> = catalog.tracepoints().map(of_tracepoint).collect();
+    all.extend(catalog.markers().filter(|marker| marker.tracepoint().is_none()).map(of_marker));
     all.sort_by(|a, b| (&a.name, &a.declared).cmp(&(&b.name, &b.declared)));
     all
 }

@@ -32,9 +32,12 @@ impl PlannedEvent {
     }
 }
 
-/// All events of the program, and nothing is an error.
-pub(crate) fn all_events(notices: &mut Vec<Notice>) -> Vec<PlannedEvent> {
-    group(catalog::markers().map(|marker| (marker.full_name(), marker)).collect(), notices)
+/// All events with these markers, and nothing is an error.
+pub(crate) fn all_events(
+    markers: impl Iterator<Item = &'static Marker>,
+    notices: &mut Vec<Notice>,
+) -> Vec<PlannedEvent> {
+    group(markers.map(|marker| (marker.full_name(), marker)).collect(), notices)
 }
 
 /// What has to be equal for two markers to be one event.

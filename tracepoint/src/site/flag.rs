@@ -47,6 +47,16 @@ pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object>
     std::iter::empty()
 }
 
+/// They never come, and never go.
+pub(crate) const fn changes(_: &Locked<'_>) -> u64 {
+    0
+}
+
+/// There is none to be kept.
+pub(crate) fn keep_loaded<R>(list: impl FnOnce(&Locked<'_>) -> R) -> R {
+    list(&crate::control::lock_alone())
+}
+
 pub(crate) fn report(_: &Locked<'_>) -> SiteReport {
     SiteReport { form: "flag", ..SiteReport::default() }
 }

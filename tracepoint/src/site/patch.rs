@@ -37,12 +37,14 @@
 //! ```
 
 mod entry;
+mod keep;
 mod object;
 mod segment;
 mod text;
 mod writable;
 
-pub(crate) use object::{Object, objects};
+pub(crate) use keep::keep_loaded;
+pub(crate) use object::{Object, changes, objects};
 pub use object::{register_object, unregister_object};
 
 use super::{SiteReport, SwitchError};

@@ -8,7 +8,7 @@ use crate::marker::Marker;
 use crate::tracepoint::Tracepoint;
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A linked object's description of itself, made by the assembler (`__tracepoint_object!`); writable, for the link.
 #[derive(Debug)]
@@ -28,6 +28,14 @@ const _: () = assert!(size_of::<Object>() == (1 + 3 * 2 + 12) * 8 && align_of::<
 /// The objects, last come first. Read and changed under the control lock, so that all that is done to it is Relaxed; nodes stay linked
 /// while their object is loaded.
 static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(null_mut());
+
+/// How often the list has changed.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// Another number than before: objects have come, or gone.
+pub(crate) fn changes(_: &Locked<'_>) -> u64 {
+    CHANGES.load(Ordering::Relaxed)
+}
 
 /// What stands between a section's start and stop. Both are null where the object has no such section.
 ///
@@ -104,6 +112,7 @@ pub unsafe extern "C" fn register_object(object: *mut Object) {
     unsafe { *node.code.get() = code };
     node.next.store(OBJECTS.load(Ordering::Relaxed), Ordering::Relaxed);
     OBJECTS.store(object, Ordering::Relaxed);
+    CHANGES.fetch_add(1, Ordering::Relaxed);
     super::switch_arrived(node, &locked);
 }
 
@@ -121,6 +130,7 @@ pub unsafe extern "C" fn unregister_object(object: *mut Object) {
         let Some(node) = (unsafe { at.as_ref() }) else { return };
         if at == object {
             link.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            CHANGES.fetch_add(1, Ordering::Relaxed);
             writable::forget(node.code());
             return;
         }
