@@ -1,15 +1,16 @@
 //! Forked children of a process that is controlled from outside.
 
 use crate::common::{Other, Outcome, again, assert_balances, names, part, until_ready, view};
-use crate::traced::{PATIENCE, Place, traces};
+use crate::traced::{PATIENCE, Place, spec, traces};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, execv, fork, getppid};
 use std::env;
 use std::io::stdin;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::{scope, sleep};
 use std::time::Duration;
-use tracepoint_control::{Agent, AgentError, state_dump};
+use tracepoint_control::{Agent, AgentError, SinkSpec, state_dump};
 
 tracepoint::define_trace! {
     provider = "family";
@@ -24,6 +25,8 @@ tracepoint::define_trace! {
 
 /// Tells a process whether its children are followed.
 const FOLLOW: &str = "TEST_FOLLOW";
+/// Tells it to have threads that allocate.
+const BUSY: &str = "TEST_BUSY";
 /// Where a process finds that it is time to end.
 const END: &str = "TEST_END";
 
@@ -33,6 +36,15 @@ fn fire_until(end: &Path) {
     while !end.exists() && getppid() == parent {
         tracepoint::trace!(alive(std::process::id()));
         sleep(Duration::from_micros(500));
+    }
+}
+
+/// Has the allocator's locks taken most of the time.
+fn allocate_until(end: &Path) {
+    while !end.exists() {
+        for size in 1..2000_usize {
+            std::hint::black_box(vec![0_u8; size * 37 % 9001]);
+        }
     }
 }
 
@@ -47,6 +59,10 @@ fn is_parent() -> bool {
     let _dump = state_dump("came", |_| tracepoint::trace!(came("a dump")));
     scope(|scope| {
         scope.spawn(|| fire_until(&end));
+        if env::var(BUSY).is_ok() {
+            scope.spawn(|| allocate_until(&end));
+            scope.spawn(|| allocate_until(&end));
+        }
         println!("ready");
         for line in stdin().lines().map_while(Result::ok) {
             // SAFETY: the child does what C libraries allow after a fork in a program with threads: it allocates, traces, and ends or
@@ -76,12 +92,16 @@ fn is_parent() -> bool {
 }
 
 fn parent(place: &Place, test: &str, follow: bool) -> Other {
+    until_ready(&mut command(place, test, follow))
+}
+
+fn command(place: &Place, test: &str, follow: bool) -> Command {
     let mut command = again(&format!("forks::{test}"), "parent");
     command.env("TRACEPOINT_RUN_DIR", place.run_dir()).env(END, place.temp.path().join("end"));
     if follow {
         command.env(FOLLOW, "1");
     }
-    until_ready(&mut command)
+    command
 }
 
 /// The ids of the processes that are listed, when they are so many.
@@ -174,6 +194,35 @@ fn a_child_that_is_not_followed_has_no_part() -> Outcome {
     session.destroy(PATIENCE, false)?;
     let trace = &traces(&place.out("family"))[0];
     assert_balances(trace);
+    Ok(())
+}
+
+/// Children of a program whose other threads are inside the allocator, and in its sites, when they are forked.
+#[test]
+fn many_children_of_a_busy_parent() -> Outcome {
+    const CHILDREN: usize = 12;
+    if is_parent() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut wanted = spec(&["family:*"], &[SinkSpec::ctf(place.out("family"))]);
+    (wanted.channel.ring_size, wanted.channel.spares) = (64 << 10, 2);
+    let session = place.controller.create("family", &wanted)?;
+    let mut parent = until_ready(command(&place, "many_children_of_a_busy_parent", true).env(BUSY, "1"));
+    for _ in 0..CHILDREN {
+        parent.say("live")?;
+    }
+    listed(&place, CHILDREN + 1);
+    place.until_recorded(&session, 3);
+    std::fs::write(place.temp.path().join("end"), "")?;
+    assert!(parent.end());
+    let removed = session.destroy(PATIENCE, false)?;
+    assert!(removed.silent.is_empty() && removed.dead.is_empty(), "{removed:?}");
+    let traces = traces(&place.out("family"));
+    assert_eq!(traces.len(), CHILDREN + 1);
+    for trace in &traces {
+        assert_balances(trace);
+    }
     Ok(())
 }
 
