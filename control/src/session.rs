@@ -142,6 +142,8 @@ impl Session {
             // Without the events around it, state could be taken for news.
             if running.live.switch_state_on(&running.channel, &running.drain, running.dir.as_deref()).is_ok() {
                 running.dumps.run(&due, &self.name, &running.channel);
+            } else {
+                running.dumps.pass_over(&due);
             }
         }
     }

@@ -28,7 +28,7 @@ impl AgentBuilder {
     /// child's copy of the agent, when it is dropped, ends the child's. A child that ends without that leaves its rings to `tracectl
     /// recover`, as any process.
     ///
-    /// Costs a fork with it the making of a thread, some tens of µs; and without it nothing.
+    /// Costs a fork the making of a thread; and without it nothing.
     pub const fn follow_fork(mut self, follow: bool) -> Self {
         self.follow_fork = follow;
         self

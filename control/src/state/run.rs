@@ -54,8 +54,8 @@ pub struct StateDumpStatus {
     pub panicked: u64,
     /// How often it took longer than it is waited for, 500 ms. It went on, and is counted above as well if it has returned.
     pub late: u64,
-    /// How often it was passed over: because an earlier run had not returned, or there was no thread for it. The state is not in the
-    /// trace.
+    /// How often it was passed over: because an earlier run had not returned, or because there was no thread for it, or no id left for the
+    /// events around it. The state is not in the trace.
     pub skipped: u64,
 }
 
@@ -114,12 +114,23 @@ impl Runs {
     pub(crate) fn run(&mut self, dumps: &[Arc<Registered>], session: &str, channel: &Arc<OpenChannel>) {
         let began = Instant::now();
         for dump in dumps {
-            self.seen = self.seen.max(dump.number);
-            let counts = Arc::clone(self.counts.entry((dump.number, dump.name.clone())).or_default());
+            let counts = self.counts_of(dump);
             let patience = PATIENCE.saturating_sub(began.elapsed());
             let told = Dump { name: dump.name.clone(), session: session.to_owned(), ended: Arc::clone(&self.ended) };
             run_one(dump, told, &counts, channel, patience);
         }
+    }
+
+    /// Counts that these cannot run.
+    pub(crate) fn pass_over(&mut self, dumps: &[Arc<Registered>]) {
+        for dump in dumps {
+            self.counts_of(dump).skipped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn counts_of(&mut self, dump: &Registered) -> Arc<Counts> {
+        self.seen = self.seen.max(dump.number);
+        Arc::clone(self.counts.entry((dump.number, dump.name.clone())).or_default())
     }
 
     /// How they fared, in the order of their registration.
