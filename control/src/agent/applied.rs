@@ -139,6 +139,9 @@ impl Applied {
         let Chosen { mut events, rules, notices } = self.buckets.choose(&spec, context);
         (self.ack.rules, self.ack.notices) = (rules, notices);
         self.budget.follow(spec.budget.as_ref());
+        if spec.state != State::Active {
+            self.budget.begin_anew();
+        }
         events.retain(|event| !self.budget.bars(&event.name));
         (self.ack.over_budget, self.ack.times_over_budget) = self.budget.told();
         if spec.state != State::Active || is_over {
@@ -239,7 +242,7 @@ impl Applied {
 
     /// Whether somebody has to look at what it costs.
     pub(super) fn has_budget(&self) -> bool {
-        self.recording.is_some() && self.spec.as_ref().is_some_and(|spec| spec.budget.is_some())
+        self.recording.is_some() && self.ack.events > 0 && self.spec.as_ref().is_some_and(|spec| spec.budget.is_some())
     }
 
     /// Looks at what it costs, and switches an event off if that is too much; what is to be told of it, and in which generation.

@@ -5,7 +5,7 @@ use crate::traced::{PATIENCE, Place, spec, traces};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
-use tracepoint_control::{Ack, Agent, BudgetSpec, NamedSession, SinkSpec};
+use tracepoint_control::{Ack, Agent, BudgetSpec, NamedSession, SinkSpec, State};
 
 tracepoint::define_trace! {
     provider = "costly";
@@ -136,6 +136,14 @@ fn a_flight_recorder_has_a_budget() -> Outcome {
     wanted.budget = Some(BudgetSpec::new(None, Some(64 << 10)));
     let session = place.controller.create("over", &wanted)?;
     assert_eq!(until_over(&place, &session, 1).over_budget[0].event, "costly:flood");
+    // A session that is started again begins anew, and floods again.
+    for (state, off) in [(State::Stopped, 0), (State::Active, 1)] {
+        session.change("state", |spec| {
+            spec.state = state;
+            Ok(())
+        })?;
+        assert_eq!(until_over(&place, &session, 1 + off).over_budget.len() as u64, off);
+    }
     session.destroy(PATIENCE, true)?;
     assert!(child.end());
     Ok(())
