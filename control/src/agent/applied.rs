@@ -139,11 +139,13 @@ impl Applied {
         let Chosen { mut events, rules, notices } = self.buckets.choose(&spec, context);
         (self.ack.rules, self.ack.notices) = (rules, notices);
         self.budget.follow(spec.budget.as_ref());
-        if spec.state != State::Active {
+        events.retain(|event| !self.budget.bars(&event.name));
+        if spec.state == State::Active {
+            (self.ack.over_budget, self.ack.times_over_budget) = self.budget.told();
+        } else {
+            // What was off while it recorded stands in the acknowledgement until it records again.
             self.budget.begin_anew();
         }
-        events.retain(|event| !self.budget.bars(&event.name));
-        (self.ack.over_budget, self.ack.times_over_budget) = self.budget.told();
         if spec.state != State::Active || is_over {
             events.clear();
         }
