@@ -59,7 +59,7 @@ mod spec;
 pub mod testing;
 mod tsc;
 
-pub use ack::{Ack, AckState, Counters, RuleAck};
+pub use ack::{Ack, AckState, Counters, Rotated, RuleAck};
 pub use agent::{Agent, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use controller::{Acknowledged, Application, ControlError, Controller, NamedSession, Removed, Unmatched};
