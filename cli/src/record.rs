@@ -3,21 +3,22 @@
 mod end;
 mod live;
 mod report;
+mod servers;
 
 use crate::failure::{self, Failure};
+use crate::session::outputs::Outputs;
 use crate::session::{Reach, RuleArguments, add, complaints, insist, tell_notices, tell_silent};
 use crate::{Ended, output, units};
 use clap::Args;
 use end::End;
 use live::LiveLine;
 use report::Report;
+use servers::Servers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use tracepoint_control::{
-    Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, SinkSpec, State,
-};
+use tracepoint_control::{Ack, Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, State};
 
 /// How often the processes are asked how far they are.
 const LOOK: Duration = Duration::from_millis(500);
@@ -28,10 +29,11 @@ const KEEP_DEAD: usize = 64;
 /// How long the processes are waited for at the end, at least.
 const END: Duration = Duration::from_secs(10);
 
-/// Records running processes, or a command, into CTF traces
+/// Records running processes, or a command
 ///
 /// Until Ctrl-C, or until the time is over, the size is reached, or the process or command has ended; then all is switched off again. Each
-/// process writes a trace of its own in the output directory. Of a process that dies meanwhile, what it had recorded is recovered.
+/// process writes a trace of its own: in CTF in the output directory, unless `--dt`, `--text` or `--udp` say otherwise; with `-o` too, both. Of
+/// a process that dies meanwhile, what it had recorded is recovered.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -39,18 +41,23 @@ Examples:
   tracectl record -e 'net:*' -e '!net:idle' --level '<=info'
   tracectl record -e 'net:received' --filter 'size > 4096 && peer == \"10.*\"' --limit 1000/s
   tracectl record -e '*' -o /tmp/trace -- ./server --port 80
+  tracectl record -e '*' -o /var/tmp/trace --rotate-every 1h --keep 24 -p 4242
+  tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
+  tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct Record {
     #[command(flatten)]
     rules: RuleArguments,
-    /// Where the traces go: a directory that is empty, or does not exist [default: tracepoint-PID, in the current one]
+    /// Where CTF traces go: a directory that is empty, or does not exist [default: tracepoint-PID, in the current one]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
     /// For how long [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
-    /// How much is written, by all processes together; looked at twice a second, and a bound for each process
+    /// How much is written, by all processes together; looked at twice a second, and a bound for each process. With `--keep` it is that alone
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
     /// The size of a thread's ring
@@ -76,26 +83,29 @@ impl Record {
         let rules = self.rules.rules(&controller, &["*"])?;
         let name = format!("record-{}", std::process::id());
         let out = self.output()?;
-        let mut spec = self.spec(&out);
+        self.outputs.insist_on_new_files()?;
+        let mut spec = self.spec(out.as_deref())?;
+        let failed = |error| ControlError::Spec { session: name.clone(), error };
+        spec.check().map_err(failed)?;
         add(&mut spec, &name, &rules)?;
         if !self.wait && self.command.is_empty() {
             insist(&controller, &spec, &rules)?;
         }
         // Before anything is switched on, so that Ctrl-C never leaves anything on.
         let mut end = End::new(self.duration, process)?;
-        make_output(&out)?;
+        out.as_deref().map_or(Ok(()), make_output)?;
         let session = controller.create(&name, &spec)?;
         let recorded = self.record(&controller, &session, &spec, &mut end);
         let report = recorded.and_then(|child| {
-            let report = report::finish(&session, &out, self.reach.timeout.max(END))?;
+            let report = report::finish(&session, out.as_deref(), self.reach.timeout.max(END))?;
             Ok((report, child))
         });
         // Whatever happened, nothing stays on; and what is empty need not stay.
         let (report, child) = report.inspect_err(|_| {
             let _ = session.destroy(self.reach.timeout, false);
-            let _ = fs::remove_dir(&out);
+            let _ = out.as_ref().map(fs::remove_dir);
         })?;
-        self.tell(&report, &out)?;
+        self.tell(&report, out.as_deref())?;
         if let Some(mut child) = child {
             if report.processes() == 0 {
                 output::note(
@@ -110,26 +120,27 @@ impl Record {
         Ok(report.outcome())
     }
 
-    /// The directory, as a path that means the same to the processes.
-    fn output(&self) -> Result<PathBuf, Failure> {
-        let default = || PathBuf::from(format!("tracepoint-{}", std::process::id()));
-        Ok(std::path::absolute(self.output.clone().unwrap_or_else(default))?)
+    /// The directory for CTF, as a path that means the same to the processes; `None` if they write something else.
+    fn output(&self) -> Result<Option<PathBuf>, Failure> {
+        match &self.output {
+            Some(output) => Ok(Some(std::path::absolute(output)?)),
+            None if self.outputs.any() => Ok(None),
+            None => Ok(Some(default_output()?)),
+        }
     }
 
-    fn spec(&self, out: &Path) -> SessionSpec {
+    fn spec(&self, out: Option<&Path>) -> Result<SessionSpec, Failure> {
         let mut spec = SessionSpec::new();
         spec.state = State::Active;
         spec.end_with_this_process();
         spec.limits.keep_dead = KEEP_DEAD;
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
-        let mut sink = SinkSpec::ctf(out);
-        sink.max_size = self.max_size;
-        spec.sinks.push(sink);
+        spec.sinks = self.outputs.sinks(out, self.max_size)?;
         if !self.command.is_empty() {
             // Inherited by what it starts, and by nothing else.
             spec.tag = Some(spec.id.clone());
         }
-        spec
+        Ok(spec)
     }
 
     /// Records until it is enough; the command that was started, which has ended or is about to.
@@ -144,13 +155,18 @@ impl Record {
         let mut child = self.start(controller, spec)?;
         let mut line = LiveLine::new();
         let mut looked: Option<Instant> = None;
+        let mut servers = Servers::default();
+        let is_bounded =
+            spec.sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.keeps();
         while !end.is_reached(child.as_mut(), TICK)? {
             if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
                 controller.refresh(self.reach.timeout)?;
-                let counters = sum(session)?;
+                let acks = session.acks()?;
+                servers.tell(&acks);
+                let counters = sum(&acks);
                 line.show(&counters);
-                if counters.bytes >= self.max_size {
+                if is_bounded && counters.bytes >= self.max_size {
                     break;
                 }
             }
@@ -180,7 +196,7 @@ impl Record {
         Ok(Some(command.spawn().map_err(failed)?))
     }
 
-    fn tell(&self, report: &Report, out: &Path) -> std::io::Result<()> {
+    fn tell(&self, report: &Report, out: Option<&Path>) -> std::io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
 }
@@ -199,8 +215,15 @@ fn make_output(out: &Path) -> Result<(), Failure> {
 }
 
 /// What all processes recorded so far.
-fn sum(session: &NamedSession<'_>) -> Result<Counters, ControlError> {
+fn sum(acks: &[Ack]) -> Counters {
     let mut sum = Counters::default();
-    session.acks()?.iter().for_each(|ack| sum.add(&ack.counters));
-    Ok(sum)
+    for ack in acks {
+        sum.add(&ack.counters);
+    }
+    sum
+}
+
+/// Where traces go unless it is said.
+fn default_output() -> std::io::Result<PathBuf> {
+    std::path::absolute(format!("tracepoint-{}", std::process::id()))
 }
