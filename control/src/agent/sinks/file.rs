@@ -82,3 +82,50 @@ impl Write for BoundedFile {
         self.file.flush()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Where a test may write: in memory, where there is room.
+    fn place() -> io::Result<tempfile::TempDir> {
+        tempfile::tempdir_in("/dev/shm")
+    }
+
+    #[test]
+    fn a_file_that_is_shared_is_written_on_and_bounded() -> Result<(), Box<dyn std::error::Error>> {
+        let place = place()?;
+        let path = place.path().join("lines.txt");
+        fs::write(&path, "before\n")?;
+        let mut first = shared_text(&path, "server-7-1", 12)?;
+        // As a child that has inherited the wish.
+        let mut second = shared_text(&path, "server-8-1", 12)?;
+        first.write_all(b"one\n")?;
+        second.write_all(b"two\n")?;
+        assert_eq!(fs::read_to_string(&path)?, "before\none\n");
+        assert_eq!(fs::read_to_string(place.path().join("lines-server-8-1.txt"))?, "two\n");
+        let error = first.write_all(b"three\n").err().ok_or("there was room")?;
+        assert!(error.kind() == io::ErrorKind::QuotaExceeded && error.to_string().contains("12 bytes"), "{error}");
+        drop(first);
+        // Whoever comes after that goes on there, as far as it may.
+        let mut third = shared_text(&path, "server-9-1", 16)?;
+        third.write_all(b"four\n")?;
+        assert!(third.write_all(b"!").is_err());
+        assert_eq!(fs::read_to_string(&path)?, "before\none\nfour\n");
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_of_ones_own_is_new() -> Result<(), Box<dyn std::error::Error>> {
+        let place = place()?;
+        let path = place.path().join("x.txt");
+        let (mut file, first) = text(&path, "server-7-1", 100)?;
+        assert_eq!((&first, text(&path, "server-7-1", 100)?.1), (&path, place.path().join("x-server-7-1.txt")));
+        assert_eq!(text(place.path(), "server-7-1", 100)?.1, place.path().join("server-7-1.txt"));
+        file.write_all(b"all")?;
+        assert_eq!(fs::read(&first)?, b"all");
+        assert!(text(&place.path().join("nowhere/x"), "a", 1).is_err_and(|error| error.contains("nowhere/x")));
+        Ok(())
+    }
+}
