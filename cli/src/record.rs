@@ -18,7 +18,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Ack, Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, State};
+use tracepoint_control::{
+    Ack, AckState, Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, State,
+};
 
 /// How often the processes are asked how far they are.
 const LOOK: Duration = Duration::from_millis(500);
@@ -175,13 +177,20 @@ impl Record {
         Ok(child)
     }
 
-    /// Fails if none of the processes can do anything with the rules. What some cannot is told at the end.
+    /// Fails if none of the processes can do what is wanted. What some cannot is told at the end.
     fn insist_on_one(&self, waited: &Acknowledged) -> Result<(), Failure> {
         tell_silent(&waited.silent);
         waited.acks.iter().for_each(tell_notices);
-        let told: Vec<_> = waited.acks.iter().flat_map(complaints).collect();
-        let is_hopeless = waited.silent.is_empty() && waited.acks.iter().all(|ack| ack.events == 0);
+        let mut told: Vec<_> = waited.acks.iter().flat_map(complaints).collect();
+        let refused = waited.acks.iter().filter(|ack| ack.state == AckState::Refused);
+        let refused: Vec<_> = refused.filter_map(refusal).collect();
+        told.extend(refused.iter().cloned());
+        let does_nothing = |ack: &Ack| ack.events == 0 || ack.state == AckState::Refused;
+        let is_hopeless = waited.silent.is_empty() && waited.acks.iter().all(does_nothing);
         if told.is_empty() || !is_hopeless || self.wait || !self.command.is_empty() {
+            for text in &refused {
+                output::note(text);
+            }
             return Ok(());
         }
         Err(Failure::Senseless(told.join("\n")))
@@ -212,6 +221,11 @@ fn make_output(out: &Path) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// What a process says is wrong.
+fn refusal(ack: &Ack) -> Option<String> {
+    Some(format!("process {} ({}): {}", ack.process.pid, ack.name, ack.error.as_ref()?))
 }
 
 /// What all processes recorded so far.

@@ -99,6 +99,12 @@ impl Account {
         Ok(account)
     }
 
+    /// How many events of a stream were discarded before the chunk of which this is the account; `None` if it is not known.
+    pub(crate) fn discarded_before(&self, class: u64, instance: u64) -> Option<u64> {
+        let channel = self.channels.iter().find(|channel| channel.id == class)?;
+        Some(channel.streams.iter().find(|stream| stream.instance == instance)?.before.discarded)
+    }
+
     /// The bytes of the account file.
     pub fn to_json(&self) -> Vec<u8> {
         // These types have nothing that JSON cannot hold: all keys are strings, and no number is a fraction.

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
+use crate::account::Account;
 use crate::chunk::{chunk_number, root};
 use crate::decode::State;
 use crate::dt::DtTrace;
@@ -196,7 +197,7 @@ impl Items {
         self.damage.extend(trace.damage().iter().cloned());
         for stream in trace.streams() {
             let (reader, begin) = trace.read(stream);
-            self.lane(reader, begin);
+            self.lane(reader, begin, None);
         }
     }
 
@@ -226,6 +227,10 @@ impl Items {
                 }
             }
         }
+        // Where chunks before one are not here, its account tells what is theirs.
+        let goes_on = |part: &&Directory| chunk_number(&part.path).is_some_and(|number| number > 1);
+        let account = |part: &&Directory| goes_on(part).then(|| Account::open(&part.path).ok()).flatten();
+        let accounts: Vec<_> = parts.iter().map(account).collect();
         for mut files in streams.into_values() {
             files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
             // What is known grows from chunk to chunk.
@@ -238,14 +243,17 @@ impl Items {
                 file: file.clone(),
             };
             let begin = stream.nanoseconds(packet.begin.unwrap_or(0));
+            let stream = (packet.class.id, packet.instance);
+            let before = accounts[files[0].part].as_ref();
+            let before = before.and_then(|account| account.discarded_before(stream.0, stream.1?));
             let paths = files.into_iter().map(|first| first.file).collect();
-            self.lane(StreamReader::of_files(metadata, paths), begin);
+            self.lane(StreamReader::of_files(metadata, paths), begin, before);
         }
     }
 
-    fn lane(&mut self, reader: StreamReader, begin: i64) {
+    fn lane(&mut self, reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
         self.heap.push(Reverse((begin, self.lanes.len())));
-        self.lanes.push(Lane::new(reader, begin));
+        self.lanes.push(Lane::new(reader, begin, discarded_before));
     }
 }
 

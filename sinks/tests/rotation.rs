@@ -89,8 +89,8 @@ fn chunks_are_traces_and_together_the_whole() -> Outcome {
         assert_balances(chunk);
     }
     assert_balances(&dir);
-    let last = Account::open(&found[5])?.chunk.ok_or("no chunk")?;
-    assert!(last.last && last.number == 6);
+    let end = Account::open(&found[5])?.chunk.ok_or("no chunk")?;
+    assert!(end.last && end.number == 6);
     let lost: u64 = reports[0].account.channels[0].streams.iter().map(|stream| stream.discarded).sum();
     assert!(lost > 0, "there is something to count");
 
@@ -105,7 +105,7 @@ fn chunks_are_traces_and_together_the_whole() -> Outcome {
     let mut discarded = 0;
     for item in Trace::open(&dir)?.items() {
         match item {
-            Item::Loss(loss) => match loss.kind {
+            Item::Loss(missing) => match missing.kind {
                 tracepoint_reader::LossKind::Events(Some(events)) => discarded += events,
                 kind => return Err(format!("{kind:?}").into()),
             },
@@ -114,6 +114,15 @@ fn chunks_are_traces_and_together_the_whole() -> Outcome {
         }
     }
     assert_eq!(discarded, lost);
+    // And of a chunk alone those that are its own, by its account.
+    let of_chunk = |chunk: &Path| -> Result<u64, tracepoint_reader::ReadError> {
+        let items = Trace::open(chunk)?.items();
+        let losses = items.filter_map(|item| if let Item::Loss(missing) = item { Some(missing.kind) } else { None });
+        let known = |kind| if let tracepoint_reader::LossKind::Events(Some(events)) = kind { events } else { u64::MAX };
+        Ok(losses.fold(0_u64, |sum, kind| sum.saturating_add(known(kind))))
+    };
+    let each = found.iter().map(|chunk| of_chunk(chunk)).collect::<Result<Vec<_>, _>>()?;
+    assert_eq!(each.iter().fold(0_u64, |sum, own| sum.saturating_add(*own)), lost, "{each:?}");
     assert_eq!(Trace::open_all(&[found[3].clone(), found[0].clone(), dir.clone()])?.metadata().count(), 6);
     Ok(())
 }

@@ -39,10 +39,7 @@ pub(super) fn finish(session: &NamedSession<'_>, out: Option<&Path>, timeout: Du
     }
     // What could not be recovered stays.
     session.destroy(timeout, report.failures.is_empty() && report.silent.is_empty())?;
-    report.failures.extend(report.acks.iter().filter_map(|ack| {
-        let error = ack.error.as_ref()?;
-        Some(format!("process {} ({}): {error}", ack.process.pid, ack.name))
-    }));
+    report.failures.extend(report.acks.iter().filter_map(super::refusal));
     report.failures.extend(report.acks.iter().flat_map(complaints));
     Ok(report)
 }

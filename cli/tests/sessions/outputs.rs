@@ -65,6 +65,34 @@ fn a_file_is_the_one_that_was_named() -> Outcome {
     Ok(())
 }
 
+/// The file holds what had come to it; with what was in the rings there is a whole trace beside it.
+#[test]
+fn whoever_is_killed_while_it_writes_a_file_is_recovered() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut traced = place.start("outputs::whoever_is_killed_while_it_writes_a_file_is_recovered");
+    let pid = traced.0.id().to_string();
+    let arguments = ["record", "-e", "shop:paid", "-p", &pid, "--dt", "died.dt", "--json"];
+    let record = place.command(&arguments).stdout(std::process::Stdio::piped()).spawn()?;
+    while !place.path("died.dt").exists() || place.on().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    traced.0.kill()?;
+    traced.0.wait()?;
+    let report = json(&String::from_utf8(record.wait_with_output()?.stdout)?)?;
+    let recovered = report["recovered"][0]["output"].as_str().ok_or("nothing was recovered")?;
+    assert_eq!(place.tracectl(&["verify", recovered]).0, Some(0));
+    let (_, lines, _) = place.tracectl(&["view", recovered]);
+    assert_eq!(Some(lines.lines().count() as u64), report["counters"]["recorded"].as_u64());
+    let outputs: Vec<String> = serde_json::from_value(report["outputs"].clone())?;
+    assert!(outputs.iter().any(|output| output == recovered) && outputs.iter().any(|o| o.ends_with("/died.dt")));
+    assert_eq!(place.tracectl(&["view", "died.dt"]).0, Some(0));
+    Ok(())
+}
+
 #[test]
 fn a_server_is_told_and_can_be_read() -> Outcome {
     if is_traced() {
@@ -85,6 +113,11 @@ fn a_server_is_told_and_can_be_read() -> Outcome {
     let (code, _, err) = place.tracectl(&["create", "too", "-e", "shop:*", "--udp", &format!(":{port}"), "--start"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
+    // A recording in which nobody takes part does not begin.
+    let err = place.refused(&["record", "-e", "shop:*", "-o", "none", "--udp", &format!("127.0.0.1:{port}")]);
+    assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
+    assert!(!place.path("none").exists());
+    place.well(&["destroy", "too"]);
     place.well(&["destroy", "live"]);
     assert_eq!(place.tracectl(&["record", "--udp", "here"]).0, Some(2));
 

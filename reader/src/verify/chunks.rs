@@ -57,7 +57,12 @@ impl Chunks<'_> {
         self.ends(first, last);
         for pair in self.parts.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
-            self.equal('R', "the number of the next chunk", &number(&after.account), &(number(&before.account) + 1));
+            self.equal(
+                'R',
+                "the number of the next chunk",
+                &number(&after.account),
+                &number(&before.account).saturating_add(1),
+            );
             let left = flaw(before, after).unwrap_or_else(|| "none".to_owned());
             self.equal('R', "streams that do not go on where they ended = none", &left, &"none".to_owned());
         }
