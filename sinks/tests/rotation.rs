@@ -228,6 +228,38 @@ fn one_that_fails_leaves_the_present_chunk_being_written() -> Outcome {
     Ok(())
 }
 
+/// As it is left by a kill in the middle of a trace's first rotation: each stream is in one of two directories.
+#[test]
+fn a_trace_that_was_being_cut_is_whole() -> Outcome {
+    let _alone = alone();
+    let place = place();
+    let dir = place.path().join("trace");
+    let mut recording = Recording::start(channel(), vec![Box::new(CtfSink::create(&dir)?)])?;
+    for thread in 0..3 {
+        std::thread::spawn(move || fire(thread * 1000..thread * 1000 + 100)).join().map_err(|_| "a panic")?;
+        recording.drain.drain();
+    }
+    fire(5000..5010);
+    recording.finish();
+    let whole: Vec<_> = view(&dir).0.lines().map(without_delta).collect();
+    let first = dir.join(chunk_name(1));
+    fs::create_dir(&first)?;
+    fs::copy(dir.join("metadata"), first.join("metadata"))?;
+    let streams = tracepoint_reader::stream_files(&dir)?;
+    for stream in &streams {
+        fs::rename(stream, first.join(stream.file_name().ok_or("no name")?))?;
+        let found: Vec<_> = [&dir, &first]
+            .into_iter()
+            .flat_map(|part| view(part).0.lines().map(without_delta).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(found.iter().collect::<BTreeSet<_>>(), whole.iter().collect());
+        let events = Trace::open(&dir)?.items().filter(|item| matches!(item, Item::Event(_))).count();
+        assert_eq!((found.len(), events), (whole.len(), whole.len()));
+    }
+    assert!(!streams.is_empty());
+    Ok(())
+}
+
 #[test]
 fn a_trace_that_was_not_begun_leaves_nothing() -> Outcome {
     let place = place();

@@ -271,7 +271,9 @@ impl Applied {
 
     /// What is gone of the traces that are written, because newer chunks took its place.
     fn removed(&self) -> Vec<String> {
-        let status = self.recording.as_ref().map(Session::status).unwrap_or_default();
+        // To look at the sinks waits for them.
+        let keeps = self.spec.iter().flat_map(|spec| &spec.sinks).any(|sink| sink.keep.is_some());
+        let status = self.recording.as_ref().filter(|_| keeps).map(Session::status).unwrap_or_default();
         let chunks = status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
         let removed = chunks.filter(|(_, chunk)| chunk.removed.chunks > 0);
         let told = |(sink, chunk): (&SinkReport, &Chunk)| {
