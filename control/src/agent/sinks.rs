@@ -110,6 +110,6 @@ impl Sinks {
 
     /// What keeps them from writing now.
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
-        self.watches.iter().filter_map(|watch| watch.notice())
+        self.watches.iter().flat_map(|watch| watch.notices())
     }
 }

@@ -166,12 +166,15 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
     let ack = session.wait(generation, PATIENCE)?.acks.remove(0);
     let rotated = ack.rotated.ok_or("not asked")?;
     assert!(rotated.error.as_ref().is_some_and(|error| error.contains("another chunk")), "{rotated:?}");
+    let has = |ack: &Ack, part: &str| ack.sinks.iter().any(|notice| notice.contains(part));
+    assert!(has(&asked(&place.controller, &session)?[0], "another chunk"), "it is told until one succeeds");
     fs::remove_file(&ballast)?;
     let before = ack.counters.bytes;
-    until(&place, &session, |ack| ack.sinks.is_empty() && ack.counters.bytes > before)?;
+    until(&place, &session, |ack| !has(ack, "nothing is written") && ack.counters.bytes > before)?;
     let generation = session.rotate()?;
     let rotated = session.wait(generation, PATIENCE)?.acks.remove(0).rotated.ok_or("not asked")?;
     assert_eq!((rotated.number, rotated.chunks.len(), rotated.error), (2, 1, None));
+    assert_eq!(asked(&place.controller, &session)?[0].sinks, [""; 0]);
     session.destroy(PATIENCE, false)?;
     let traces = traces(&small.join("out"));
     assert_eq!(traces.len(), 1);

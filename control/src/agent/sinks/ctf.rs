@@ -103,7 +103,9 @@ impl Sink for Bounded {
     }
 
     fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
-        self.sink.rotate()
+        let rotated = self.sink.rotate();
+        self.space.watch().rotated(rotated.as_ref().err().map(ToString::to_string));
+        rotated
     }
 
     fn settle(&self, account: &mut Account) {

@@ -3,24 +3,37 @@
 use rustix::fs::statvfs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What part of a file system stays free: one in so many.
 const FREE: u64 = 20;
 /// How many bytes are written between two looks at what is free.
 const LOOK: u64 = 4 << 20;
 
-/// How often something was refused since the last time that there was room.
+/// What keeps a sink from doing what it should.
 #[derive(Debug)]
 pub(super) struct Watch {
     path: PathBuf,
+    /// How often something was refused since the last time that there was room.
     refused: AtomicU64,
+    /// Why the last rotation failed, if it did.
+    rotation: Mutex<Option<String>>,
 }
 
 impl Watch {
-    /// What there is to tell, if something is refused now.
-    pub(super) fn notice(&self) -> Option<String> {
+    /// What became of the last rotation.
+    pub(super) fn rotated(&self, failed: Option<String>) {
+        *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+    }
+
+    /// What there is to tell.
+    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+        let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.no_room().into_iter().chain(rotation)
+    }
+
+    fn no_room(&self) -> Option<String> {
         let refused = self.refused.load(Ordering::Relaxed);
         let path = self.path.display();
         (refused > 0).then(|| {
@@ -47,7 +60,7 @@ pub(super) struct Space {
 
 impl Space {
     pub(super) fn new(path: &Path, most: u64) -> Self {
-        let watch = Watch { path: path.to_owned(), refused: AtomicU64::new(0) };
+        let watch = Watch { path: path.to_owned(), refused: AtomicU64::new(0), rotation: Mutex::new(None) };
         Self { path: path.to_owned(), most, since: None, free: true, watch: Arc::new(watch) }
     }
 
