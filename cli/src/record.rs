@@ -4,9 +4,11 @@ mod end;
 mod live;
 mod recovery;
 mod report;
+mod servers;
 
 use crate::failure::{self, Failure};
 use crate::session::budget::BudgetArguments;
+use crate::session::outputs::Outputs;
 use crate::session::{Reach, RuleArguments, add, complaints, insist, tell_notices, tell_silent};
 use crate::{Ended, output, units};
 use clap::Args;
@@ -14,11 +16,14 @@ use end::End;
 use live::LiveLine;
 use recovery::Recovery;
 use report::Report;
+use servers::Servers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Ack, Acknowledged, Controller, Counters, NamedSession, SessionSpec, SinkSpec, State};
+use tracepoint_control::{
+    Ack, AckState, Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, State,
+};
 
 /// How often the processes are asked how far they are.
 const LOOK: Duration = Duration::from_millis(500);
@@ -29,10 +34,11 @@ const KEEP_DEAD: usize = 64;
 /// How long the processes are waited for at the end, at least.
 const END: Duration = Duration::from_secs(10);
 
-/// Records running processes, or a command, into CTF traces
+/// Records running processes, or a command
 ///
 /// Until Ctrl-C, or until the time is over, the size is reached, or the process or command has ended; then all is switched off again. Each
-/// process writes a trace of its own in the output directory. Of a process that dies meanwhile, what it had recorded is recovered.
+/// process writes a trace of its own: in CTF in the output directory, unless `--dt`, `--text` or `--udp` say otherwise; with `-o` too, both. Of
+/// a process that dies meanwhile, what it had recorded is recovered.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -40,18 +46,23 @@ Examples:
   tracectl record -e 'net:*' -e '!net:idle' --level '<=info'
   tracectl record -e 'net:received' --filter 'size > 4096 && peer == \"10.*\"' --limit 1000/s
   tracectl record -e '*' -o /tmp/trace -- ./server --port 80
+  tracectl record -e '*' -o /var/tmp/trace --rotate-every 1h --keep 24 -p 4242
+  tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
+  tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct Record {
     #[command(flatten)]
     rules: RuleArguments,
-    /// Where the traces go: a directory that is empty, or does not exist [default: tracepoint-PID, in the current one]
+    /// Where CTF traces go: a directory that is empty, or does not exist [default: tracepoint-PID, in the current one]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
     /// For how long [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
-    /// How much is written, by all processes together; looked at twice a second, and a bound for each process
+    /// How much is written, by all processes together; looked at twice a second, and a bound for each process. With `--keep` it is that alone
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
     /// The size of a thread's ring
@@ -79,27 +90,32 @@ impl Record {
         let rules = self.rules.rules(&controller, &["*"])?;
         let name = format!("record-{}", std::process::id());
         let out = self.output()?;
-        let mut spec = self.spec(&out);
+        self.outputs.insist_on_new_files()?;
+        let mut spec = self.spec(out.as_deref())?;
+        let failed = |error| ControlError::Spec { session: name.clone(), error };
+        spec.check().map_err(failed)?;
         add(&mut spec, &name, &rules)?;
         if !self.wait && self.command.is_empty() {
             insist(&controller, &spec, &rules)?;
         }
         // Before anything is switched on, so that Ctrl-C never leaves anything on.
         let mut end = End::new(self.duration, process)?;
-        make_output(&out)?;
+        out.as_deref().map_or(Ok(()), make_output)?;
         let session = controller.create(&name, &spec)?;
+        // Of whoever wrote something else, what is recovered is in CTF all the same.
+        let rescue = out.clone().map_or_else(default_output, Ok)?;
         let mut recovery = Recovery::default();
-        let recorded = self.record(&controller, &session, &spec, &mut end, (&mut recovery, &out));
+        let recorded = self.record(&controller, &session, &spec, &mut end, (&mut recovery, &rescue));
         let report = recorded.and_then(|child| {
-            let report = report::finish(&session, recovery, &out, self.reach.timeout.max(END))?;
+            let report = report::finish(&session, recovery, &rescue, self.reach.timeout.max(END))?;
             Ok((report, child))
         });
         // Whatever happened, nothing stays on; and what is empty need not stay.
         let (report, child) = report.inspect_err(|_| {
             let _ = session.destroy(self.reach.timeout, false);
-            let _ = fs::remove_dir(&out);
+            let _ = out.as_ref().map(fs::remove_dir);
         })?;
-        self.tell(&report, &out)?;
+        self.tell(&report, out.as_deref())?;
         if let Some(mut child) = child {
             if report.processes() == 0 {
                 output::note(
@@ -114,27 +130,28 @@ impl Record {
         Ok(report.outcome())
     }
 
-    /// The directory, as a path that means the same to the processes.
-    fn output(&self) -> Result<PathBuf, Failure> {
-        let default = || PathBuf::from(format!("tracepoint-{}", std::process::id()));
-        Ok(std::path::absolute(self.output.clone().unwrap_or_else(default))?)
+    /// The directory for CTF, as a path that means the same to the processes; `None` if they write something else.
+    fn output(&self) -> Result<Option<PathBuf>, Failure> {
+        match &self.output {
+            Some(output) => Ok(Some(std::path::absolute(output)?)),
+            None if self.outputs.any() => Ok(None),
+            None => Ok(Some(default_output()?)),
+        }
     }
 
-    fn spec(&self, out: &Path) -> SessionSpec {
+    fn spec(&self, out: Option<&Path>) -> Result<SessionSpec, Failure> {
         let mut spec = SessionSpec::new();
         spec.state = State::Active;
         spec.end_with_this_process();
         spec.limits.keep_dead = KEEP_DEAD;
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         spec.budget = self.budget.spec();
-        let mut sink = SinkSpec::ctf(out);
-        sink.max_size = self.max_size;
-        spec.sinks.push(sink);
+        spec.sinks = self.outputs.sinks(out, self.max_size)?;
         if !self.command.is_empty() {
             // Inherited by what it starts, and by nothing else.
             spec.tag = Some(spec.id.clone());
         }
-        spec
+        Ok(spec)
     }
 
     /// Records until it is enough; the command that was started, which has ended or is about to.
@@ -144,21 +161,25 @@ impl Record {
         session: &NamedSession<'_>,
         spec: &SessionSpec,
         end: &mut End,
-        (recovery, out): (&mut Recovery, &Path),
+        (recovery, rescue): (&mut Recovery, &Path),
     ) -> Result<Option<Child>, Failure> {
         self.insist_on_one(&session.wait(spec.generation, self.reach.timeout)?)?;
         let mut child = self.start(controller, spec)?;
         let mut line = LiveLine::new();
         let mut looked: Option<Instant> = None;
+        let mut servers = Servers::default();
+        let is_bounded =
+            spec.sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.keeps();
         while !end.is_reached(child.as_mut(), TICK)? {
             if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
                 controller.refresh(self.reach.timeout)?;
-                recovery.go_on(session, out)?;
+                recovery.go_on(session, rescue)?;
                 let acks = session.acks()?;
+                servers.tell(&acks);
                 let counters = sum(&acks);
                 line.show(&counters, acks.iter().map(|ack| ack.over_budget.len()).sum());
-                if counters.bytes >= self.max_size {
+                if is_bounded && counters.bytes >= self.max_size {
                     break;
                 }
             }
@@ -167,13 +188,20 @@ impl Record {
         Ok(child)
     }
 
-    /// Fails if none of the processes can do anything with the rules. What some cannot is told at the end.
+    /// Fails if none of the processes can do what is wanted. What some cannot is told at the end.
     fn insist_on_one(&self, waited: &Acknowledged) -> Result<(), Failure> {
         tell_silent(&waited.silent);
         waited.acks.iter().for_each(tell_notices);
-        let told: Vec<_> = waited.acks.iter().flat_map(complaints).collect();
-        let is_hopeless = waited.silent.is_empty() && waited.acks.iter().all(|ack| ack.events == 0);
+        let mut told: Vec<_> = waited.acks.iter().flat_map(complaints).collect();
+        let refused = waited.acks.iter().filter(|ack| ack.state == AckState::Refused);
+        let refused: Vec<_> = refused.filter_map(refusal).collect();
+        told.extend(refused.iter().cloned());
+        let does_nothing = |ack: &Ack| ack.events == 0 || ack.state == AckState::Refused;
+        let is_hopeless = waited.silent.is_empty() && waited.acks.iter().all(does_nothing);
         if told.is_empty() || !is_hopeless || self.wait || !self.command.is_empty() {
+            for text in &refused {
+                output::note(text);
+            }
             return Ok(());
         }
         Err(Failure::Senseless(told.join("\n")))
@@ -188,7 +216,7 @@ impl Record {
         Ok(Some(command.spawn().map_err(failed)?))
     }
 
-    fn tell(&self, report: &Report, out: &Path) -> std::io::Result<()> {
+    fn tell(&self, report: &Report, out: Option<&Path>) -> std::io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
 }
@@ -206,6 +234,11 @@ fn make_output(out: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What a process says is wrong.
+fn refusal(ack: &Ack) -> Option<String> {
+    Some(format!("process {} ({}): {}", ack.process.pid, ack.name, ack.error.as_ref()?))
+}
+
 /// What all processes recorded so far.
 fn sum(acks: &[Ack]) -> Counters {
     let mut sum = Counters::default();
@@ -213,4 +246,9 @@ fn sum(acks: &[Ack]) -> Counters {
         sum.add(&ack.counters);
     }
     sum
+}
+
+/// Where traces go unless it is said.
+fn default_output() -> std::io::Result<PathBuf> {
+    std::path::absolute(format!("tracepoint-{}", std::process::id()))
 }

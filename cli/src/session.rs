@@ -6,6 +6,8 @@ pub(crate) mod destroy;
 pub(crate) mod disable;
 pub(crate) mod enable;
 pub(crate) mod load;
+pub(crate) mod outputs;
+pub(crate) mod rotate;
 pub(crate) mod save;
 pub(crate) mod snapshot;
 pub(crate) mod state;
@@ -134,7 +136,8 @@ fn complain(ack: &Ack) -> bool {
         output::note(text);
     }
     tell_notices(ack);
-    !complaints.is_empty() || ack.state == AckState::Refused
+    ack.sinks.iter().for_each(|notice| output::note(&format!("process {} ({}): {notice}", ack.process.pid, ack.name)));
+    !complaints.is_empty() || ack.state == AckState::Refused || ack.error.is_some()
 }
 
 /// Tells which events a process leaves out, although rules match them, which the budget has switched off, and of what state it has not

@@ -11,7 +11,8 @@ use tracepoint_reader::{DtSummary, DtTrace, Item, Trace, json};
 
 /// Shows the events of a trace, merged by time, one per line, and its losses where they happened
 ///
-/// Reads CTF 1.8 directories, those of other tracers too, and dt files of sessions. Several traces below PATH come out as one. Lines of
+/// Reads CTF 1.8 directories, those of other tracers too, and dt files of sessions. Several traces below PATH come out as one, and chunks
+/// of a trace as the whole. Lines of
 /// events are those of `babeltrace2`. Damage is told on the standard error, and what a dt file does not hold any more; what is readable
 /// comes out all the same.
 #[derive(Debug, Args)]
@@ -19,14 +20,15 @@ use tracepoint_reader::{DtSummary, DtTrace, Item, Trace, json};
 Examples:
   tracectl view /tmp/trace
   tracectl view /var/tmp/shop.dt | tail
+  tracectl view /tmp/trace/chunk-000003 /tmp/trace/chunk-000004
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct View {
-    /// A directory with a CTF trace, or with several below it; or a dt file
-    #[arg(value_name = "PATH")]
-    path: PathBuf,
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several of them are shown as one
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
     /// Write one JSON object per line: events, losses and damage, told apart by `type`
     #[arg(long)]
     json: bool,
@@ -40,7 +42,7 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn run(&self) -> Ended {
-        let trace = Trace::open(&self.path)?;
+        let trace = Trace::open_all(&self.paths)?;
         let mut out = output::raw();
         let mut text = TextWriter::new(self.options());
         let mut outcome = Outcome::Well;
@@ -58,9 +60,7 @@ impl View {
             }
         }
         out.flush()?;
-        if let Some(file) = trace.dt() {
-            tell(file)?;
-        }
+        trace.dt_files().try_for_each(tell)?;
         Ok(outcome)
     }
 

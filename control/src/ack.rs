@@ -4,6 +4,7 @@ use crate::process::ProcessKey;
 use crate::state::StateDumpStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use tracepoint_sinks::account::Account;
 
@@ -122,6 +123,19 @@ const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// What became of a rotation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Rotated {
+    /// Which one it was: [`SessionSpec::rotations`](crate::SessionSpec::rotations).
+    pub number: u64,
+    /// The chunks that were closed; none if nothing was recorded since the last time.
+    pub chunks: Vec<PathBuf>,
+    /// Why a trace goes on where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// What a process did for a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -159,6 +173,15 @@ pub struct Ack {
     pub counters: Counters,
     /// The traces that it wrote, or writes.
     pub outputs: Vec<PathBuf>,
+    /// Where its UDP servers listen, while it records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<SocketAddr>,
+    /// What is to be told of its sinks, while it records: which cannot write now, or had to remove something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sinks: Vec<String>,
+    /// The last rotation that was asked for while it recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotated: Option<Rotated>,
     /// Where its rings are, while it records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<PathBuf>,

@@ -176,7 +176,7 @@ impl Controller {
             return Err(ControlError::Exists { name: name.to_owned() });
         }
         let session = NamedSession::new(self, name);
-        named::put(&dir, spec, "create")?;
+        named::put(&dir, name, spec, "create")?;
         self.ring_all("");
         Ok(session)
     }

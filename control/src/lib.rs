@@ -62,7 +62,7 @@ mod state;
 pub mod testing;
 mod tsc;
 
-pub use ack::{Ack, AckState, Counters, OverBudget, RuleAck};
+pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use controller::{Acknowledged, Application, ControlError, Controller, NamedSession, Removed, Unmatched};

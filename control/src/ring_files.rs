@@ -2,7 +2,6 @@
 //!
 //! `docs/format-ring.md` describes the files. The ring writes all of it but the identity, which says whose the ring is.
 
-mod guard;
 mod identity;
 mod mapping;
 

@@ -23,7 +23,7 @@ use crate::session_dir::ProcessDir;
 use crate::state::{Round, Runs, StateDumpStatus};
 use live::LiveEvents;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,6 +101,34 @@ impl Session {
     /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
     pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
         self.running.as_ref().filter(|_| self.is_ours()).map(|running| running.dumps.status()).unwrap_or_default()
+    }
+
+    /// Has each [`CtfSink`](tracepoint_sinks::CtfSink) close what it has as a trace by itself, with all events that this thread has fired
+    /// until now, and go on in another chunk: the directories of those that were closed. Packets that are open are closed, whatever their
+    /// threads do; no packet is in two chunks, or in none. A sink that has got nothing since the last time closes nothing.
+    ///
+    /// Waits for the sinks. What flight recorders hold stays in their rings.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::CannotRotate`] if there is no such sink; [`SessionError::Rotate`] if one cannot go on elsewhere, as on a full
+    /// disk: it goes on where it is. [`SessionError::Forked`] in a child that was forked from the process,
+    /// [`SessionError::InsideProbe`] inside a probe.
+    pub fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
+        let name = || self.name.clone();
+        if !self.is_ours() {
+            return Err(SessionError::Forked { name: name(), process: self.process });
+        }
+        if tracepoint::in_probe() {
+            return Err(SessionError::InsideProbe { name: name() });
+        }
+        let Some(running) = &self.running else { return Err(SessionError::CannotRotate { name: name() }) };
+        let mut drain = running.drain.lock().unwrap_or_else(PoisonError::into_inner);
+        if drain.can_rotate() {
+            drain.rotate().map_err(SessionError::Rotate)
+        } else {
+            Err(SessionError::CannotRotate { name: name() })
+        }
     }
 
     /// Ends the recording: switches the events off, waits for those that are being written, moves what is in the rings to the

@@ -8,6 +8,7 @@ mod error;
 mod owner;
 mod rule;
 mod select;
+mod sink;
 #[cfg(test)]
 mod tests;
 
@@ -18,9 +19,9 @@ pub(crate) use owner::Owner;
 pub(crate) use rule::{Compiled, RuleEntry};
 pub use rule::{Rule, RuleError};
 pub(crate) use select::{Candidate, select, select_with};
+pub use sink::SinkSpec;
 
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use toml::{Table, Value};
 use tracepoint::channel::Policy;
 use uuid::Uuid;
@@ -43,31 +44,6 @@ pub enum State {
     Stopped,
     /// It is about to be removed.
     Destroyed,
-}
-
-/// Where the packets of a session go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct SinkSpec {
-    /// In which format: `ctf`.
-    pub kind: String,
-    /// The absolute path of a directory, in which each process makes one of its own.
-    pub path: PathBuf,
-    /// How many bytes a process writes at most; what is beyond is lost, and counted.
-    #[serde(default = "SinkSpec::default_size")]
-    pub max_size: u64,
-}
-
-impl SinkSpec {
-    /// A CTF directory for each process, in the directory at the absolute path `path`; 1 GiB for each.
-    pub fn ctf(path: impl Into<PathBuf>) -> Self {
-        Self { kind: "ctf".to_owned(), path: path.into(), max_size: Self::default_size() }
-    }
-
-    const fn default_size() -> u64 {
-        1 << 30
-    }
 }
 
 /// What is wanted of a session.
@@ -93,6 +69,9 @@ pub struct SessionSpec {
     /// What it may cost each process; `None` is no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSpec>,
+    /// One more whenever its traces shall go on in other chunks.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rotations: u64,
     /// Where the packets go. Without a sink they stay in the rings.
     #[serde(rename = "sink", skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<SinkSpec>,
@@ -115,6 +94,8 @@ struct Raw {
     #[serde(default)]
     limits: Limits,
     budget: Option<BudgetSpec>,
+    #[serde(default)]
+    rotations: u64,
     #[serde(default, rename = "sink")]
     sinks: Vec<SinkSpec>,
     #[serde(default, rename = "rule")]
@@ -193,15 +174,17 @@ impl SessionSpec {
     }
 
     /// The file's text.
-    pub fn to_toml(&self) -> String {
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionSpec::check`].
+    pub fn to_toml(&self) -> Result<String, SpecError> {
+        self.check()?;
         let mut table = Table::new();
         table.insert("format".to_owned(), FORMAT.into());
         table.insert("version".to_owned(), VERSION.into());
-        // Texts, numbers of 63 bits (`check`) and tables of them: TOML can hold all that is here.
-        if let Ok(Value::Table(rest)) = Value::try_from(self) {
-            table.extend(rest);
-        }
-        toml::to_string(&table).unwrap_or_default()
+        table.extend(Table::try_from(self).map_err(SpecError::malformed)?);
+        toml::to_string(&table).map_err(SpecError::malformed)
     }
 
     /// Reads a file. A rule that is not understood is an entry of its own, and no error.
@@ -227,9 +210,9 @@ impl SessionSpec {
         if raw.rules.len() > MAX_RULES {
             return Err(SpecError::TooManyRules { most: MAX_RULES });
         }
-        let Raw { id, generation, state, owner, tag, channel, limits, budget, sinks, rules } = raw;
+        let Raw { id, generation, state, owner, tag, channel, limits, budget, rotations, sinks, rules } = raw;
         let rules = rules.into_iter().map(RuleEntry::read).collect();
-        let spec = Self { id, generation, state, tag, owner, channel, limits, budget, sinks, rules };
+        let spec = Self { id, generation, state, tag, owner, channel, limits, budget, rotations, sinks, rules };
         spec.check()?;
         Ok(spec)
     }
@@ -258,28 +241,42 @@ impl SessionSpec {
     ///
     /// What is wrong.
     pub fn check(&self) -> Result<(), SpecError> {
-        for sink in &self.sinks {
-            if sink.kind != "ctf" {
-                let kind = &sink.kind;
-                return Err(SpecError::malformed(format!("a sink of the kind `{kind}` is not known; there is `ctf`")));
-            }
-            if !sink.path.is_absolute() || sink.path.to_str().is_none() {
-                let path = sink.path.display();
-                return Err(SpecError::malformed(format!("the path of a sink is not absolute, or no text: `{path}`")));
-            }
-        }
+        self.sinks.iter().try_for_each(SinkSpec::check)?;
         if self.sinks.is_empty() && self.channel.policy != Policy::Overwrite.name() {
             let text = "without a sink, events stay in the rings, and there must be room for the newest: the policy is `overwrite`";
             return Err(SpecError::malformed(text));
         }
-        let beyond = |number: u64| i64::try_from(number).is_err();
-        if self.sinks.iter().any(|sink| beyond(sink.max_size))
-            || beyond(self.limits.memory_cap)
-            || beyond(self.limits.keep_dead_bytes)
-        {
-            return Err(SpecError::malformed("a size is beyond 63 bits"));
-        }
+        self.check_numbers()?;
+        self.sinks.iter().try_for_each(|sink| sink.check_room(self.channel.ring_size / self.channel.packets.max(1)))?;
         self.budget.as_ref().map_or(Ok(()), BudgetSpec::check).map_err(SpecError::malformed)?;
         self.channel.check().map_err(SpecError::malformed)
     }
+    /// Whether TOML, whose numbers have 63 bits, can hold all of them.
+    fn check_numbers(&self) -> Result<(), SpecError> {
+        let Self { channel, limits, .. } = self;
+        let ours = [
+            ("generation", self.generation),
+            ("rotations", self.rotations),
+            ("ring_size", channel.ring_size as u64),
+            ("packets", channel.packets as u64),
+            ("spares", channel.spares as u64),
+            ("max_rings", channel.max_rings.unwrap_or(0) as u64),
+            ("memory_cap", limits.memory_cap),
+            ("keep_dead", limits.keep_dead as u64),
+            ("keep_dead_bytes", limits.keep_dead_bytes),
+        ];
+        let of_sinks = self.sinks.iter().flat_map(SinkSpec::numbers);
+        match ours.into_iter().chain(of_sinks).find(|(_, number)| i64::try_from(*number).is_err()) {
+            Some((key, number)) => {
+                let most = i64::MAX;
+                Err(SpecError::malformed(format!("`{key}` is {number}, and a session has no number beyond {most}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

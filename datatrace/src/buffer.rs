@@ -70,8 +70,8 @@ impl Buffer {
         self.next - self.start - self.frame
     }
 
-    /// The slot as far as it is used, with the room for its frame.
-    pub(crate) fn slot_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.next]
+    /// The whole slot, with the room for its frame, and how many bytes of it are used.
+    pub(crate) fn slot_mut(&mut self) -> (&mut [u8], usize) {
+        (&mut self.memory[self.start..self.end], self.next - self.start)
     }
 }

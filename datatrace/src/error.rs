@@ -78,13 +78,13 @@ pub enum Error {
         most: usize,
     },
     /// The trace object has been closed.
-    #[error("{}: the trace object is closed", path.display())]
+    #[error("{}: the trace object is closed; trace, and add postambles, before it is", path.display())]
     Closed {
         /// Its file.
         path: PathBuf,
     },
     /// The operating system refused.
-    #[error("{}: cannot {action}: {source}", path.display())]
+    #[error("{}: cannot {action}: {source}{}", path.display(), mend(source))]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -98,6 +98,15 @@ pub enum Error {
 impl Error {
     pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), action, source }
+    }
+}
+
+/// What whoever reads the message can do about it; empty where nothing general can be said.
+fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room, or name another directory",
+        io::ErrorKind::FileTooLarge => "; raise the limit on file sizes (`ulimit -f`), or choose a smaller filesize",
+        _ => "",
     }
 }
 

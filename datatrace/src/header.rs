@@ -139,7 +139,11 @@ impl Header {
             return wrong(8, format!("numberBuffers is {number_buffers}; it cannot be negative"));
         }
         if index < -1 || index >= number_buffers {
-            return wrong(12, format!("lastBufferIdx is {index}; of {number_buffers} slots it must be from -1 on"));
+            let most = number_buffers - 1;
+            return wrong(
+                12,
+                format!("lastBufferIdx is {index}; with {number_buffers} slots it must be from -1 to {most}"),
+            );
         }
         let last = (index >= 0).then(|| LastBuffer { index: index.cast_unsigned(), size: size.cast_unsigned() });
         if last.is_none() && version == Version::ByteStream && number_buffers > 0 {

@@ -39,7 +39,7 @@
 //! | `dt`, `dthdr`, `dtpost` | [`TraceObject`], [`Header`], bytes |
 //!
 //! The bytes of a file, and the order in which they are written, are in `docs/format-dt.md`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod buffer;
 mod entry;

@@ -17,6 +17,10 @@ use crate::postambles::Postambles;
 use crate::storage::Storage;
 use crc32fast::Hasher;
 
+/// How many bytes are written, as zeros, so that a slot that is added is in the file to its end; where there are more, the file gets its
+/// length by a call of its own, which costs more than these.
+const MOST_PADDING: usize = 4096;
+
 /// The file of one writer, and the slot that its buffer belongs to.
 #[derive(Debug)]
 pub(crate) struct Slots<S> {
@@ -83,11 +87,13 @@ impl<S: Storage> Slots<S> {
         self.sum = Hasher::new();
     }
 
-    /// Brings the slot's bytes to the file, as far as they are not there. `bytes` begins with the room for its frame, if it has one.
-    pub(crate) fn store(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
-        if bytes.len() == self.stored {
+    /// Brings the first `used` bytes of the slot to the file, as far as they are not there. `memory` is the whole slot, and begins with
+    /// the room for its frame, if it has one.
+    pub(crate) fn store(&mut self, memory: &mut [u8], used: usize) -> Result<(), Error> {
+        if used == self.stored {
             return Ok(());
         }
+        let bytes = &mut memory[..used];
         let mut sum = self.sum.clone();
         let mut frame = self.frame;
         if self.header.version == Version::Framed {
@@ -98,7 +104,7 @@ impl<S: Storage> Slots<S> {
             place.copy_from_slice(&frame);
         }
         if self.stored == 0 {
-            self.begin(bytes)?;
+            self.begin(memory, used)?;
         } else if let Err(error) = self.extend(bytes) {
             if self.header.version == Version::Framed {
                 // The header still tells the length that this frame tells. Where not even this can be written, a reader takes
@@ -107,7 +113,7 @@ impl<S: Storage> Slots<S> {
             }
             return Err(error);
         }
-        (self.stored, self.sum, self.frame) = (bytes.len(), sum, frame);
+        (self.stored, self.sum, self.frame) = (used, sum, frame);
         Ok(())
     }
 
@@ -133,17 +139,24 @@ impl<S: Storage> Slots<S> {
     }
 
     /// A slot that is new, or held the oldest entries until now.
-    fn begin(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn begin(&mut self, memory: &mut [u8], used: usize) -> Result<(), Error> {
         if self.slot < self.header.number_buffers {
-            return self.overwrite(self.header.number_buffers, bytes);
+            return self.overwrite(self.header.number_buffers, &memory[..used], used);
         }
+        let padding = &mut memory[used..];
+        let written = if padding.len() <= MOST_PADDING {
+            padding.fill(0);
+            &*memory
+        } else {
+            &memory[..used]
+        };
         let before = self.header;
         let displaces = self.postambles.are_in_file();
         if displaces {
             self.set_length(before.postamble_location())?; // A
             self.postambles.displaced();
         }
-        let outcome = self.overwrite(self.slot + 1, bytes);
+        let outcome = self.overwrite(self.slot + 1, written, used);
         if outcome.is_err() {
             // As if nothing had been tried. Where this fails as well, the header says that the slot is in progress.
             let _ = self.set_length(before.postamble_location()).and_then(|()| self.write_header(before));
@@ -155,11 +168,12 @@ impl<S: Storage> Slots<S> {
         outcome
     }
 
-    fn overwrite(&mut self, number_buffers: u32, bytes: &[u8]) -> Result<(), Error> {
+    /// Writes `bytes`, of which `used` count.
+    fn overwrite(&mut self, number_buffers: u32, bytes: &[u8], used: usize) -> Result<(), Error> {
         let grows = number_buffers > self.header.number_buffers;
         let header = Header { number_buffers, ..self.header };
         let at = |size| Header { last: Some(LastBuffer { index: self.slot, size }), ..header };
-        let (in_progress, done) = (at(0), at(bytes.len() as u32));
+        let (in_progress, done) = (at(0), at(used as u32));
         self.write_header(in_progress)?; // B
         self.write_slot(0, bytes)?; // C
         if grows && bytes.len() < header.buffer_size as usize {

@@ -1,6 +1,7 @@
 //! Where a dt file's bytes go.
 
 mod file;
+mod header_page;
 
 pub use file::FileStorage;
 

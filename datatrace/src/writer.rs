@@ -139,7 +139,7 @@ impl<S: Storage> DtWriter<S> {
     /// [`Error::Io`]; what could not be written is kept, and tried again by the next flush.
     pub fn flush(&mut self, postambles: bool) -> Result<(), Error> {
         if self.buffer.len() > 0 {
-            self.slots.store(self.buffer.slot_mut())?;
+            self.store()?;
         }
         if postambles { self.slots.write_postambles() } else { Ok(()) }
     }
@@ -244,9 +244,15 @@ impl<S: Storage> DtWriter<S> {
         outcome
     }
 
+    /// Brings the buffer to its slot.
+    fn store(&mut self) -> Result<(), Error> {
+        let (memory, used) = self.buffer.slot_mut();
+        self.slots.store(memory, used)
+    }
+
     /// Flushes the buffer, and goes on to the next slot.
     fn end_buffer(&mut self) -> Result<(), Error> {
-        self.slots.store(self.buffer.slot_mut())?;
+        self.store()?;
         self.slots.advance();
         self.buffer.clear(self.slots.slot_offset());
         Ok(())

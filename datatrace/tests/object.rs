@@ -116,7 +116,12 @@ fn a_file_that_no_disk_holds_is_refused() {
     let (_alone, place) = alone();
     let layout = Layout::new(1 << 20, 1 << 24).version(Version::Framed).full_size();
     let error = TraceOptions::new(layout).directory(place.path()).create("huge").unwrap_err();
-    assert!(error.to_string().ends_with("huge.dt: cannot make room for all slots: no storage space"), "{error}");
+    assert!(
+        error.to_string().ends_with(
+            "huge.dt: cannot make room for all slots: no storage space; make room, or name another directory"
+        ),
+        "{error}"
+    );
     assert!(files(&place).is_empty() && trace_objects().is_empty());
 }
 
@@ -192,7 +197,7 @@ fn closing_calls_the_function_first() {
     assert!(refused.iter().all(|answer| matches!(answer, Err(Error::Closed { .. }))));
     assert_eq!(
         refused[3].as_ref().unwrap_err().to_string(),
-        format!("{}: the trace object is closed", object.path().display())
+        format!("{}: the trace object is closed; trace, and add postambles, before it is", object.path().display())
     );
     assert_eq!((entries(object.path()), postambles(object.path())), (vec![1, 2], b"first last".to_vec()));
 }

@@ -95,6 +95,7 @@ fn a_protocol_gets_its_objects_and_nobody_elses_errors() {
 
     let missing = load_options_from(&place.path().join("missing"), "ip", place.path()).unwrap_err();
     assert!(matches!(missing, LoadError::Io { .. }));
+    assert!(missing.to_string().ends_with("; name a romfile, or make this one"), "{missing}");
     fs::write(&romfile, b"ip trace\n a\xFFb").unwrap();
     assert!(load("ip").unwrap_err().to_string().ends_with("rom: line 2, column 3: expected text in UTF-8"));
     fs::write(&romfile, vec![b'\n'; 2 << 20]).unwrap();

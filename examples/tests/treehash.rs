@@ -171,7 +171,7 @@ fn a_circular_file_keeps_the_newest_and_balances() {
         c.args(["--dt"]).arg(&file).arg(&root);
     });
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("exists already; choose another name"), "{output:?}");
+    assert_eq!(text(&output.stderr).matches("exists already; choose another name").count(), 1, "{output:?}");
 }
 
 #[test]

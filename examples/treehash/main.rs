@@ -15,8 +15,17 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("treehash: {error:#}");
+            eprintln!("treehash: {}", told(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and what caused it. Most errors tell their cause themselves: it is not told again.
+fn told(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .skip(1)
+        .map(ToString::to_string)
+        .fold(error.to_string(), |told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") })
 }

@@ -7,6 +7,6 @@ use tracepoint_control::SessionSpec;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(spec) = SessionSpec::parse(bytes) {
-        assert_eq!(SessionSpec::parse(spec.to_toml().as_bytes()).unwrap(), spec);
+        assert_eq!(SessionSpec::parse(spec.to_toml().unwrap().as_bytes()).unwrap(), spec);
     }
 });

@@ -94,7 +94,7 @@ struct Told {
     metadata: usize,
     /// Where in the session the next event is.
     position: u64,
-    /// The number that the next message in the stock layout has at least.
+    /// The number that the next message in the stock layout has at least. Marks are told without theirs.
     seq: Option<u32>,
 }
 
@@ -102,6 +102,7 @@ impl Told {
     fn take(&mut self, report: Report) {
         match report {
             Report::SessionBegin(Layout::Batch(_)) => self.position = 0,
+            Report::SessionBegin(Layout::Stock) => self.seq = None,
             Report::Metadata(text) => {
                 self.metadata += text.len();
                 assert!(self.metadata <= 64 << 20);
@@ -113,13 +114,18 @@ impl Told {
                 let _ = self.decoder.events(&batch, |event| drop(event), |damage| assert!(!damage.reason.is_empty()));
             }
             Report::Lost(Lost::Events(count)) => self.position = self.position.saturating_add(count),
-            Report::Event(event) => {
-                let after = self.seq.is_none_or(|next| event.seq.wrapping_sub(next).cast_signed() >= 0);
-                assert!(after, "events come in their order");
-                self.seq = Some(event.seq.wrapping_add(1));
-            }
+            Report::Lost(Lost::Messages { first, count }) => self.pass(first, count),
+            Report::Event(event) => self.pass(event.seq, 1),
             _ => {}
         }
+    }
+
+    /// `count` messages have come or were lost, from `seq` on. What is lost in one go may be more than half of all numbers: only what it
+    /// leads to tells that from a step back.
+    fn pass(&mut self, seq: u32, count: u64) {
+        let after = self.seq.is_none_or(|next| seq.wrapping_sub(next).cast_signed() >= 0);
+        assert!(after, "messages come in their order");
+        self.seq = Some(seq.wrapping_add(count as u32));
     }
 }
 

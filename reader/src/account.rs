@@ -44,6 +44,9 @@ pub struct Account {
     /// Things that happened to events that were recorded.
     #[serde(default)]
     pub notes: Notes,
+    /// Which part of its trace it is the account of; `None` if that is the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<Chunk>,
 }
 
 impl Account {
@@ -58,6 +61,7 @@ impl Account {
             complete: false,
             channels: Vec::new(),
             notes: Notes::default(),
+            chunk: None,
         }
     }
 
@@ -93,6 +97,12 @@ impl Account {
             return Err(error(format!("version {version} is not understood; use a reader that knows it")));
         }
         Ok(account)
+    }
+
+    /// How many events of a stream were discarded before the chunk of which this is the account; `None` if it is not known.
+    pub(crate) fn discarded_before(&self, class: u64, instance: u64) -> Option<u64> {
+        let channel = self.channels.iter().find(|channel| channel.id == class)?;
+        Some(channel.streams.iter().find(|stream| stream.instance == instance)?.before.discarded)
     }
 
     /// The bytes of the account file.
@@ -184,6 +194,67 @@ pub struct StreamAccount {
     pub sink_lost: BTreeMap<String, u64>,
     /// Events lost before the ring.
     pub discarded: u64,
+    /// Where the chunk began: of these counters, which run on from chunk to chunk, the part that is not its own.
+    #[serde(default, skip_serializing_if = "Before::is_nothing")]
+    pub before: Before,
+}
+
+/// What a stream had come to in the chunks before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Before {
+    /// Events written to the ring, up to the last packet in these chunks.
+    pub recorded: u64,
+    /// Packets in them.
+    pub packets: u64,
+    /// Events in these packets.
+    pub written: u64,
+    /// Events lost before the ring, as their last packet says.
+    pub discarded: u64,
+}
+
+impl Before {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A part of a trace that was cut into several while it was recorded.
+///
+/// The counters of streams run on from chunk to chunk. What a thread counts of its events cannot be told at the moment at which a
+/// chunk ends: these counters are 0 in all chunks but the last, whose account has them for the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Chunk {
+    /// Its number; the first is 1.
+    pub number: u64,
+    /// Whether the trace ends with it.
+    pub last: bool,
+    /// Chunks that were removed when it ended, or is as yet: the oldest.
+    #[serde(default, skip_serializing_if = "Removed::is_nothing")]
+    pub removed: Removed,
+}
+
+/// Chunks that were removed, because newer ones took their place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Removed {
+    /// How many.
+    pub chunks: u64,
+    /// The packets in them.
+    pub packets: u64,
+    /// Events in these packets.
+    pub events: u64,
+    /// The size of these packets, in bytes.
+    pub bytes: u64,
+}
+
+impl Removed {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Things that happened to events that were recorded.

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod chunk;
 pub mod convert;
 mod decode;
 pub mod dt;
@@ -48,6 +49,7 @@ mod value;
 pub mod verify;
 mod walk;
 
+pub use chunk::{chunk_name, chunk_number};
 pub use dt::{DtSummary, DtTrace};
 pub use error::ReadError;
 pub use event::{Event, Stream};

@@ -7,6 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
+use crate::account::Account;
+use crate::chunk::{chunk_number, root};
 use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::error::ReadError;
@@ -44,6 +46,15 @@ enum Part {
     Dt(DtTrace),
 }
 
+impl Part {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Directory(directory) => &directory.path,
+            Self::Dt(trace) => trace.path(),
+        }
+    }
+}
+
 /// A directory with a CTF trace.
 #[derive(Debug)]
 struct Directory {
@@ -51,7 +62,41 @@ struct Directory {
     path: PathBuf,
 }
 
+/// A stream file, by its first packet.
+struct First {
+    /// Which of the directories it is in.
+    part: usize,
+    file: PathBuf,
+    packet: Packet,
+}
+
+impl Directory {
+    /// Whether it is a chunk of the same trace as these.
+    fn continues(&self, trace: &[&Self]) -> bool {
+        let same =
+            |other: &&Self| root(&other.path) == root(&self.path) && other.metadata.uuid() == self.metadata.uuid();
+        self.metadata.uuid().is_some() && trace.first().is_some_and(same)
+    }
+}
+
 impl Trace {
+    /// All traces at these paths as one: see [`Trace::open`]. What several paths lead to is there once.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn open_all(paths: &[PathBuf]) -> Result<Self, ReadError> {
+        let mut parts: Vec<Part> = Vec::new();
+        for path in paths {
+            for part in Self::open(path)?.parts {
+                let is_known = parts.iter().any(|known| known.path() == part.path());
+                if !is_known {
+                    parts.push(part);
+                }
+            }
+        }
+        Ok(Self { parts })
+    }
+
     /// Opens the trace in a directory, or all traces in the tree below it, or that in a dt file, and reads their metadata.
     ///
     /// # Errors
@@ -85,7 +130,12 @@ impl Trace {
 
     /// The dt file that was opened; `None` if it was a directory.
     pub fn dt(&self) -> Option<&DtTrace> {
-        self.parts.iter().find_map(|part| match part {
+        self.dt_files().next()
+    }
+
+    /// All dt files that were opened.
+    pub fn dt_files(&self) -> impl Iterator<Item = &DtTrace> {
+        self.parts.iter().filter_map(|part| match part {
             Part::Directory(_) => None,
             Part::Dt(trace) => Some(trace),
         })
@@ -109,11 +159,19 @@ impl Trace {
     /// instance, and each stream its own order. Files that cannot be read at all are told first.
     pub fn items(&self) -> Items {
         let mut items = Items { lanes: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
+        let mut traces: Vec<Vec<&Directory>> = Vec::new();
         for part in &self.parts {
             match part {
-                Part::Directory(directory) => items.add(directory),
+                Part::Directory(directory) => match traces.iter_mut().find(|trace| directory.continues(trace)) {
+                    Some(trace) => trace.push(directory),
+                    None => traces.push(vec![directory]),
+                },
                 Part::Dt(trace) => items.add_dt(trace),
             }
+        }
+        for mut trace in traces {
+            trace.sort_by_key(|directory| chunk_number(&directory.path));
+            items.add(&trace);
         }
         items
     }
@@ -139,51 +197,63 @@ impl Items {
         self.damage.extend(trace.damage().iter().cloned());
         for stream in trace.streams() {
             let (reader, begin) = trace.read(stream);
-            self.lane(reader, begin);
+            self.lane(reader, begin, None);
         }
     }
 
-    fn add(&mut self, part: &Directory) {
-        let files = match stream_files(&part.path) {
-            Ok(files) => files,
-            Err(error) => {
-                let reason = format!("cannot be listed: {error}");
-                self.damage.push_back(Damage { file: part.path.clone(), offset: 0, reason });
-                return;
-            }
-        };
-        // Files of the same class and instance continue each other, in the order of their first packets.
-        let mut streams: BTreeMap<_, Vec<(Option<u64>, PathBuf, Packet)>> = BTreeMap::new();
-        for file in files {
-            match first_packet(&part.metadata, &file) {
-                Ok(Some(packet)) => {
-                    // A file that names no instance is a stream of its own.
-                    let alone = if packet.instance.is_none() { Some(file.clone()) } else { None };
-                    let key = (packet.class.id, packet.instance, alone);
-                    streams.entry(key).or_default().push((packet.begin, file, packet));
+    /// Adds directories that are one trace: a whole one, or chunks of it.
+    fn add(&mut self, parts: &[&Directory]) {
+        // Files of the same class and instance continue each other, from chunk to chunk, and in the order of their first packets.
+        let mut streams: BTreeMap<_, Vec<First>> = BTreeMap::new();
+        for (index, part) in parts.iter().enumerate() {
+            let files = match stream_files(&part.path) {
+                Ok(files) => files,
+                Err(error) => {
+                    let reason = format!("cannot be listed: {error}");
+                    self.damage.push_back(Damage { file: part.path.clone(), offset: 0, reason });
+                    continue;
                 }
-                Ok(None) => {}
-                Err(damage) => self.damage.push_back(damage),
+            };
+            for file in files {
+                match first_packet(&part.metadata, &file) {
+                    Ok(Some(packet)) => {
+                        // A file that names no instance is a stream of its own.
+                        let alone = if packet.instance.is_none() { Some(file.clone()) } else { None };
+                        let key = (packet.class.id, packet.instance, alone);
+                        streams.entry(key).or_default().push(First { part: index, file, packet });
+                    }
+                    Ok(None) => {}
+                    Err(damage) => self.damage.push_back(damage),
+                }
             }
         }
+        // Where chunks before one are not here, its account tells what is theirs.
+        let goes_on = |part: &&Directory| chunk_number(&part.path).is_some_and(|number| number > 1);
+        let account = |part: &&Directory| goes_on(part).then(|| Account::open(&part.path).ok()).flatten();
+        let accounts: Vec<_> = parts.iter().map(account).collect();
         for mut files in streams.into_values() {
-            files.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-            let (begin, file, packet) = &files[0];
+            files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
+            // What is known grows from chunk to chunk.
+            let metadata = files.last().map_or(&parts[0].metadata, |last| &parts[last.part].metadata);
+            let First { file, packet, .. } = &files[0];
             let stream = crate::event::Stream {
-                metadata: part.metadata.clone(),
+                metadata: metadata.clone(),
                 class: packet.class.clone(),
                 instance: packet.instance,
                 file: file.clone(),
             };
-            let begin = stream.nanoseconds(begin.unwrap_or(0));
-            let paths = files.into_iter().map(|(_, file, _)| file).collect();
-            self.lane(StreamReader::of_files(&part.metadata, paths), begin);
+            let begin = stream.nanoseconds(packet.begin.unwrap_or(0));
+            let stream = (packet.class.id, packet.instance);
+            let before = accounts[files[0].part].as_ref();
+            let before = before.and_then(|account| account.discarded_before(stream.0, stream.1?));
+            let paths = files.into_iter().map(|first| first.file).collect();
+            self.lane(StreamReader::of_files(metadata, paths), begin, before);
         }
     }
 
-    fn lane(&mut self, reader: StreamReader, begin: i64) {
+    fn lane(&mut self, reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
         self.heap.push(Reverse((begin, self.lanes.len())));
-        self.lanes.push(Lane::new(reader, begin));
+        self.lanes.push(Lane::new(reader, begin, discarded_before));
     }
 }
 

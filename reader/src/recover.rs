@@ -14,6 +14,7 @@
 
 mod alive;
 mod books;
+mod chunks;
 mod error;
 mod find;
 mod journal;

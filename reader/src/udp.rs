@@ -14,6 +14,6 @@ pub mod wire;
 
 pub use client::{Client, Options};
 pub use connection::Connection;
-pub use directory::{Directory, DirectoryError};
+pub use directory::{Directory, DirectoryError, NotHere};
 pub use events::{BatchDecoder, BatchPacket};
 pub use report::{Counts, Ending, EventBatch, Layout, Lost, Report, StockEvent};

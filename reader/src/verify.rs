@@ -22,10 +22,16 @@
 //!   go back.
 //! - **Q** the stream files are those that the account names, are of the stream that it names, and can be read to
 //!   their ends.
+//! - **R** chunks of one trace follow one another: none is missing but those that the account tells as removed, each begins where
+//!   the one before ended, and all together they hold what was recorded.
+//!
+//! Of chunks, E, F and G are applied to the last, whose account is that of the whole; I, J and M to what is each one's own; O to all
+//! together.
 //!
 //! Files are read once, packet by packet; what is kept are counters.
 
 mod balance;
+mod chunks;
 mod scan;
 
 use std::path::{Path, PathBuf};
@@ -39,6 +45,7 @@ use crate::merge::{Trace, stream_files};
 use crate::metadata::Metadata;
 use crate::stream::StreamReader;
 use balance::{Balance, StreamFile};
+use chunks::{Part, check_chunks};
 
 /// One rule, applied to one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -93,13 +100,15 @@ pub fn verify(path: &Path) -> Result<Report, ReadError> {
         verify_dt(trace, &mut report.checks)?;
         return Ok(report);
     }
+    let mut parts = Vec::new();
     for (directory, metadata) in trace.metadata() {
-        verify_directory(directory, metadata, &mut report.checks)?;
+        parts.extend(verify_directory(directory, metadata, &mut report.checks)?);
     }
+    check_chunks(path, parts, &mut report.checks);
     Ok(report)
 }
 
-fn verify_directory(directory: &Path, metadata: &Metadata, checks: &mut Vec<Check>) -> Result<(), ReadError> {
+fn verify_directory(directory: &Path, metadata: &Metadata, checks: &mut Vec<Check>) -> Result<Option<Part>, ReadError> {
     let account = match Account::open(directory) {
         Ok(account) => Some(account),
         Err(ReadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
@@ -107,7 +116,7 @@ fn verify_directory(directory: &Path, metadata: &Metadata, checks: &mut Vec<Chec
     };
     checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
     let Some(account) = account else {
-        return Ok(());
+        return Ok(None);
     };
     let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
     let files = files.into_iter().map(|path| StreamFile {
@@ -115,8 +124,8 @@ fn verify_directory(directory: &Path, metadata: &Metadata, checks: &mut Vec<Chec
         reader: StreamReader::new(metadata, &path),
         path,
     });
-    Balance::new(directory, metadata, &account, checks).run(files.collect());
-    Ok(())
+    let found = Balance::new(directory, metadata, &account, checks).run(files.collect());
+    Ok(Some(Part { directory: directory.to_owned(), account, found }))
 }
 
 /// A dt file has an account from the beginning: one that is not complete is of another moment than the slots, and only what packets say of
@@ -146,7 +155,7 @@ fn verify_dt(trace: &DtTrace, checks: &mut Vec<Check>) -> Result<(), ReadError> 
         _ => {
             let nothing = Account::new([0; 16], "", 0);
             let mut balance = Balance::new(trace.path(), trace.metadata(), &nothing, checks);
-            files.for_each(|file| drop(balance.intact(file)));
+            files.for_each(|file| drop(balance.intact(file, 0)));
         }
     }
     Ok(())

@@ -4,14 +4,18 @@
 //!   DIR/metadata               one append-only text: layout, environment, clock, channels, events
 //!   DIR/<channel>_<instance>   the packets of one ring, one after the other
 //!   DIR/account/account.json   what was fired, recorded and lost; below DIR, where viewers do not look for streams
+//!
+//!   DIR/chunk-NUMBER/          the same, where the trace was cut: by size, by time, or when somebody asked
 //! ```
 //!
 //! Packets are CTF already and are appended as they come. A file always ends with a whole packet: what a full disk cuts off
 //! is taken back, and the place for a stream's last packet, which has the final counts, is kept free from the start.
 
+mod books;
 mod directory;
 mod error;
 mod metadata;
+mod rotation;
 mod sink;
 mod streams;
 mod tsdl;

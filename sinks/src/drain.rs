@@ -12,9 +12,11 @@ use crate::error::SinkError;
 use crate::sink::{Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
 use books::Positions;
+pub(crate) use books::account_policy;
 use feed::Feed;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint::channel::{Attending, OpenChannel, Packet, Policy};
@@ -132,11 +134,36 @@ impl Drain {
             drained.unsupplied = drained.unsupplied.or(channel.maintain().err().map(|error| error.kind()));
             channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
         }
+        self.feeds.iter_mut().for_each(Feed::rotate_if_due);
         self.moved |= drained.packets > 0;
         if self.moved && self.checkpoint.elapsed() >= CHECKPOINTS {
             self.checkpoint();
         }
         drained
+    }
+
+    /// Has all sinks that can close what they have as a trace by itself, with all events that were recorded until now, but those of
+    /// flight recorders, and go on in the next: where the closed ones are.
+    ///
+    /// # Errors
+    ///
+    /// That of the first sink that could not; it goes on where it is, and the others are asked all the same.
+    pub fn rotate(&mut self) -> Result<Vec<PathBuf>, SinkError> {
+        self.flush(Duration::ZERO);
+        self.drain();
+        let (mut closed, mut failed) = (Vec::new(), None);
+        for feed in &mut self.feeds {
+            match feed.call(|sink| sink.rotate()) {
+                Ok(chunk) => closed.extend(chunk),
+                Err(error) => drop(failed.get_or_insert(error)),
+            }
+        }
+        failed.map_or(Ok(closed), Err)
+    }
+
+    /// Whether one of the sinks can go on in another place.
+    pub fn can_rotate(&mut self) -> bool {
+        self.feeds.iter_mut().any(|feed| feed.call(|sink| Ok(sink.can_rotate())).unwrap_or(false))
     }
 
     /// Moves everything that the channels still hold, and lets each sink finish, whatever became of the others.

@@ -123,7 +123,9 @@ impl DtSink {
 
     fn failed(&self, error: Error) -> SinkError {
         match error {
-            Error::Io { path, action, source } => SinkError::new(format!("{action} {}", path.display()), source),
+            Error::Io { path, action, source } => {
+                SinkError::new(format!("record into {} ({action})", path.display()), source)
+            }
             other => SinkError::new(format!("record into {}", self.path.display()), io::Error::other(other)),
         }
     }

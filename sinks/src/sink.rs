@@ -76,6 +76,26 @@ pub trait Sink: Send {
         Ok(())
     }
 
+    /// Whether it can go on in another place: see [`rotate`](Self::rotate).
+    fn can_rotate(&self) -> bool {
+        false
+    }
+
+    /// Whether it is time to. Asked after each packet, and whenever packets are moved.
+    fn rotation_is_due(&self) -> bool {
+        false
+    }
+
+    /// Closes what was written so far as a trace by itself, and goes on in the next: where the one before is; `None` if nothing was
+    /// written since the last time, and for sinks that cannot.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot go on there: it goes on where it is.
+    fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
+        Ok(None)
+    }
+
     /// Puts right in the account what became of packets that the sink took and did not keep: they are overwritten, not written.
     fn settle(&self, account: &mut Account) {
         let _ = account;

@@ -189,9 +189,10 @@ fn sizes_that_cannot_be_are_refused_at_once() -> Outcome {
     assert!(matches!(DtSink::create(&path, 0), Err(DtError::Limit { .. })));
     assert!(matches!(DtSink::create(&path, 1 << 31), Err(DtError::Limit { .. })));
     assert!(matches!(DtSink::create(place.path().join("no/huge.dt"), 4), Err(DtError::Io { .. })));
-    for (slots, size, message) in
-        [(1 << 30, 1 << 20, "it must be from 1 to"), (15 << 20, 1 << 20, "no storage space; make room, or record")]
-    {
+    for (slots, size, message) in [
+        (1 << 30, 1 << 20, "it must be from 1 to"),
+        (15 << 20, 1 << 20, "huge.dt (make room for all slots): no storage space; make room, or record"),
+    ] {
         let sink = DtSink::create(&path, slots)?.slot_size(size);
         let error = record(channel(), vec![Box::new(sink)]).err().ok_or("it began")?;
         assert!(error.to_string().contains(message), "{error}");

@@ -17,6 +17,7 @@ mod input;
 mod mark;
 mod name;
 mod problems;
+mod repeatable;
 
 use proc_macro::TokenStream;
 

@@ -123,6 +123,7 @@ mod error;
 pub mod field;
 mod fork;
 mod grace;
+mod hint;
 mod key;
 mod level;
 mod location;

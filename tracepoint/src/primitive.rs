@@ -27,7 +27,7 @@ pub(crate) fn owners_fence() {
 
 #[cfg(loom)]
 pub(crate) fn owners_fence() {
-    loom::sync::atomic::fence(Ordering::SeqCst);
+    fence(Ordering::SeqCst);
 }
 
 /// Loom does not know the kernel's fences: in a model both halves are ordinary ones.

@@ -71,11 +71,6 @@ pub(crate) fn enter_outermost() -> Option<&'static ThreadSlot> {
     slot.section.enter_outermost().then_some(slot)
 }
 
-/// The slot that `enter_outermost` has given.
-pub(crate) fn entered() -> &'static ThreadSlot {
-    table::express()
-}
-
 /// Leaves the section that `enter_outermost` has entered.
 #[cold]
 #[inline(never)]

@@ -6,6 +6,7 @@
 
 use crate::clock;
 use crate::error::RegisterError;
+use crate::hint::{align_function, unlikely};
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
@@ -214,6 +215,9 @@ pub trait TracepointType: Sized + 'static {
     /// Whether there is no condition: what the short ways of [`fire`] are for.
     #[doc(hidden)]
     const PLAIN: bool;
+    /// Whether the field block's values can be taken more than once, because nothing of the program's runs for them.
+    #[doc(hidden)]
+    const REPEATABLE: bool;
     /// Whether anybody is subscribed to the field block's marker just now.
     #[doc(hidden)]
     #[inline(always)]
@@ -252,17 +256,25 @@ where
 ///
 /// # Errors
 ///
-/// Whatever else there is takes [`fire_rest`], which is told whether a section is entered. It looks up itself whose: no register has to
-/// keep the slot for it.
+/// Whatever else there is takes [`fire_rest`], which is told whose section is entered, if one is.
 #[doc(hidden)]
 #[inline(always)]
-pub fn fire<T: TracepointType>(args: &T::Args<'_>) -> Result<(), bool> {
+pub fn fire<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Option<&'static ThreadSlot>> {
+    align_function();
     if !T::PLAIN {
-        return Err(false);
+        return Err(None);
     }
-    let slot = thread::enter_outermost().ok_or(false)?;
-    match T::mark::<{ way::SHORT }>(slot, None, args) {
-        Served::No => return Err(true),
+    let Some(slot) = thread::enter_outermost() else {
+        unlikely();
+        return Err(None);
+    };
+    let served = if T::REPEATABLE {
+        T::mark::<{ way::SHORTEST }>(slot, None, args)
+    } else {
+        T::mark::<{ way::SHORT }>(slot, None, args)
+    };
+    match served {
+        Served::No => return Err(Some(slot)),
         Served::Quickly => slot.section.exit_outermost(),
         // The slot is looked up again here, too: a register that kept it over a call would have to be saved at every event.
         Served::Slowly => thread::exit_outermost(),
@@ -274,11 +286,10 @@ pub fn fire<T: TracepointType>(args: &T::Args<'_>) -> Result<(), bool> {
 /// another clock.
 #[doc(hidden)]
 #[inline(always)]
-pub fn fire_rest<T: TracepointType>(entered: bool, args: T::Args<'_>) {
-    if !entered {
+pub fn fire_rest<T: TracepointType>(entered: Option<&'static ThreadSlot>, args: T::Args<'_>) {
+    let Some(slot) = entered else {
         return fire_anywhere::<T>(args);
-    }
-    let slot = thread::entered();
+    };
     if !T::is_marked() {
         // SAFETY: `args` are live arguments of T, whose tracepoint this is.
         unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };

@@ -2,11 +2,10 @@
 
 use crate::mapped::MappedFile;
 use crate::{Side, take_turns, timed};
-use datatrace::{Layout, TraceObject, TraceOptions, Version};
+use datatrace::{HEADER_SIZE, Layout, TraceObject, TraceOptions, Version};
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes in each run.
@@ -16,8 +15,8 @@ const ENTRY: [u8; 64] = [0xA5; 64];
 
 pub(crate) fn compare(place: &Path, rounds: usize) {
     println!("{} MiB in entries of {} bytes; MB/s, and the rate next to the plain writer's", TOTAL >> 20, ENTRY.len());
-    println!("| buffer | file | plain | dt, locked | dt, shared | dt, framed | mapped |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| buffer | file | plain | plain, from byte 20 | locked | positional | shared | framed | mapped |");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for logsize in [10_000, 64 << 10, 256 << 10, 1 << 20] {
         let all = TOTAL / logsize + 1;
         line(place, rounds, "grows", logsize, all);
@@ -27,11 +26,14 @@ pub(crate) fn compare(place: &Path, rounds: usize) {
 
 fn line(place: &Path, rounds: usize, kind: &str, logsize: u32, filesize: u32) {
     let layout = Layout::new(logsize, filesize);
-    let sides: [Side; 5] = [
-        ("plain", &|place| plain(place, logsize, filesize)),
-        ("locked", &|place| locked(place, layout)),
-        ("shared", &|place| shared(place, layout)),
-        ("framed", &|place| locked(place, layout.version(Version::Framed))),
+    let options = |layout| TraceOptions::new(layout).directory(place);
+    let sides: [Side; 7] = [
+        ("plain", &|place| plain(place, logsize, filesize, 0)),
+        ("plain, from byte 20", &|place| plain(place, logsize, filesize, HEADER_SIZE)),
+        ("locked", &|_| locked(options(layout))),
+        ("positional", &|_| locked(options(layout).positional())),
+        ("shared", &|_| shared(options(layout))),
+        ("framed", &|_| locked(options(layout.version(Version::Framed)))),
         ("mapped", &|place| mapped(place, logsize, filesize)),
     ];
     print!("| {logsize} | {kind}");
@@ -45,16 +47,19 @@ fn entries() -> impl Iterator<Item = &'static [u8]> {
     (0..TOTAL as usize / ENTRY.len()).map(|_| std::hint::black_box(&ENTRY[..]))
 }
 
-/// A `BufWriter` of the same buffer, that goes back to the start of its file where the dt file does.
-fn plain(place: &Path, logsize: u32, filesize: u32) -> Duration {
+/// A `BufWriter` of the same buffer, that goes back to the start of its file where the dt file does. Its entries begin at `start`, so that it
+/// can write the same bytes at the same places.
+fn plain(place: &Path, logsize: u32, filesize: u32, start: usize) -> Duration {
     let path = place.join("plain");
     let most = u64::from(logsize) * u64::from(filesize);
     let time = timed(|| {
-        let mut writer = BufWriter::with_capacity(logsize as usize, File::create(&path).expect("a file"));
+        let mut file = File::create(&path).expect("a file");
+        file.write_all(&[0; HEADER_SIZE][..start]).expect("room");
+        let mut writer = BufWriter::with_capacity(logsize as usize, file);
         let mut written = 0;
         for entry in entries() {
             if written + entry.len() as u64 > most {
-                writer.seek(SeekFrom::Start(0)).expect("a place");
+                writer.seek(SeekFrom::Start(start as u64)).expect("a place");
                 written = 0;
             }
             writer.write_all(entry).expect("room");
@@ -66,19 +71,15 @@ fn plain(place: &Path, logsize: u32, filesize: u32) -> Duration {
     time
 }
 
-fn made(place: &Path, layout: Layout) -> Arc<TraceObject> {
-    TraceOptions::new(layout).directory(place).create("bench").expect("a file")
-}
-
 fn remove(object: &TraceObject) {
     std::fs::remove_file(object.path()).expect("was made");
 }
 
 /// One thread holds the object.
-fn locked(place: &Path, layout: Layout) -> Duration {
+fn locked(options: TraceOptions) -> Duration {
     let mut object = None;
     let time = timed(|| {
-        let object = object.insert(made(place, layout));
+        let object = object.insert(options.create("bench").expect("a file"));
         let mut writer = object.lock().expect("open");
         entries().for_each(|entry| writer.trace_buf(entry).expect("room"));
         drop(writer);
@@ -89,10 +90,10 @@ fn locked(place: &Path, layout: Layout) -> Duration {
 }
 
 /// Each call takes the object's lock.
-fn shared(place: &Path, layout: Layout) -> Duration {
+fn shared(options: TraceOptions) -> Duration {
     let mut object = None;
     let time = timed(|| {
-        let object = object.insert(made(place, layout));
+        let object = object.insert(options.create("bench").expect("a file"));
         entries().for_each(|entry| object.trace_buf(entry).expect("room"));
         object.close().expect("room");
     });

@@ -4,18 +4,23 @@ use super::{Out, complain};
 use crate::failure::Failure;
 use crate::output;
 use std::path::Path;
-use tracepoint_reader::udp::{self, Counts, Ending, Layout, Report};
+use tracepoint_reader::udp::{self, Counts, Ending, Layout, Lost, NotHere, Report};
 
 pub(super) struct Directory {
     trace: udp::Directory,
     account: Option<Vec<u8>>,
     described: bool,
     ended: bool,
+    /// Of the first session: what was sent in it in vain counts as lost on the way.
+    earlier: Option<u64>,
+    not_here: NotHere,
 }
 
 impl Directory {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
-        Ok(Self { trace: udp::Directory::create(path)?, account: None, described: false, ended: false })
+        let trace = udp::Directory::create(path)?;
+        let not_here = NotHere::default();
+        Ok(Self { trace, account: None, described: false, ended: false, earlier: None, not_here })
     }
 
     /// Whether what came can be read.
@@ -32,7 +37,7 @@ impl Directory {
                 shown.display()
             ));
         }
-        Ok(self.trace.finish(self.account.as_deref())?)
+        Ok(self.trace.finish(self.account.as_deref(), self.not_here)?)
     }
 }
 
@@ -46,6 +51,12 @@ impl Out for Directory {
                         .to_owned(),
                 ));
             }
+            Report::SessionBegin(Layout::Batch(welcome)) => {
+                self.trace.begin();
+                self.not_here.sent_elsewhere += self.earlier.replace(welcome.earlier).map_or(welcome.earlier, |_| 0);
+            }
+            Report::Lost(Lost::BeforeOffer(events)) => self.not_here.sent_elsewhere += events,
+            Report::Lost(Lost::Unsent(losses)) => self.not_here.unsent = losses.total(),
             Report::Metadata(text) => {
                 self.trace.grow(&text)?;
                 self.described = true;

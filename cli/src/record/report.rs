@@ -7,7 +7,7 @@ use crate::{output, units};
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracepoint_control::{Ack, Application, Counters, NamedSession, State};
 
@@ -22,11 +22,11 @@ pub(super) struct Report {
 }
 
 /// Switches all off, waits until the traces are whole, recovers what dead processes left, and removes the session.
-/// `recovery` is what was recovered before.
+/// `recovery` is what was recovered before, and `rescue` where the rest goes.
 pub(super) fn finish(
     session: &NamedSession<'_>,
     mut recovery: Recovery,
-    out: &Path,
+    rescue: &Path,
     timeout: Duration,
 ) -> Result<Report, Failure> {
     let generation = session.change("stop", |spec| {
@@ -34,16 +34,13 @@ pub(super) fn finish(
         Ok(())
     })?;
     let waited = session.wait(generation, timeout)?;
-    recovery.go_on(session, out)?;
+    recovery.go_on(session, rescue)?;
     // What could not be recovered stays.
     session.destroy(timeout, !recovery.is_wanting() && waited.silent.is_empty())?;
     recovery.miss(&waited.acks, &waited.silent, generation);
     let Recovery { processes: recovered, failures, .. } = recovery;
     let mut report = Report { acks: waited.acks, silent: waited.silent, recovered, failures };
-    report.failures.extend(report.acks.iter().filter_map(|ack| {
-        let error = ack.error.as_ref()?;
-        Some(format!("process {} ({}): {error}", ack.process.pid, ack.name))
-    }));
+    report.failures.extend(report.acks.iter().filter_map(super::refusal));
     report.failures.extend(report.acks.iter().flat_map(complaints));
     Ok(report)
 }
@@ -72,18 +69,23 @@ impl Report {
         sum
     }
 
-    pub(super) fn write_text(&self, out: &Path) -> io::Result<()> {
+    pub(super) fn write_text(&self, out: Option<&Path>) -> io::Result<()> {
         let counters = self.counters();
         let mut text = output::coloured();
-        let path = out.display();
-        writeln!(
-            text,
-            "{} events of {} {}, {}, in {path}",
-            counters.recorded,
-            self.processes(),
-            if self.processes() == 1 { "process" } else { "processes" },
-            units::bytes(size(out))
-        )?;
+        let places = self.places(out);
+        let (events, processes) = (counters.recorded, self.processes());
+        let plural = if processes == 1 { "process" } else { "processes" };
+        write!(text, "{events} events of {processes} {plural}")?;
+        match &places[..] {
+            [] => writeln!(text)?,
+            [place] => writeln!(text, ", {}, in {}", units::bytes(size(place)), place.display())?,
+            places => {
+                writeln!(text, ", in")?;
+                for place in places {
+                    writeln!(text, "  {}, {}", place.display(), units::bytes(size(place)))?;
+                }
+            }
+        }
         for (reason, count) in &counters.lost {
             writeln!(text, "  lost {count}: {reason}")?;
         }
@@ -95,9 +97,12 @@ impl Report {
         for process in &self.recovered {
             writeln!(text, "  process {} died; {} events of it were recovered", process.pid, process.records)?;
         }
-        if counters.recorded > 0 {
-            writeln!(text, "look at them by: tracectl view {path}")?;
-            writeln!(text, "             or: babeltrace2 {path}")?;
+        let traces: Vec<_> = places.iter().filter(|place| !is_text(place)).map(|p| p.display().to_string()).collect();
+        if counters.recorded > 0 && !traces.is_empty() {
+            writeln!(text, "look at them by: tracectl view {}", traces.join(" "))?;
+            if let Some(out) = out {
+                writeln!(text, "             or: babeltrace2 {}", out.display())?;
+            }
         }
         text.flush()?;
         tell_silent(&self.silent);
@@ -105,10 +110,24 @@ impl Report {
         Ok(())
     }
 
-    pub(super) fn write_json(&self, out: &Path) -> io::Result<()> {
+    /// Where events are: in the directory, in files of the processes, and in what was recovered.
+    fn places(&self, out: Option<&Path>) -> Vec<PathBuf> {
+        let outputs = self.acks.iter().flat_map(|ack| &ack.outputs);
+        let recovered = self.recovered.iter().map(|process| &process.output);
+        let mut places: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
+        for place in outputs.chain(recovered) {
+            if !places.contains(place) && out.is_none_or(|out| !place.starts_with(out)) {
+                places.push(place.clone());
+            }
+        }
+        places
+    }
+
+    pub(super) fn write_json(&self, out: Option<&Path>) -> io::Result<()> {
         let silent: Vec<_> = self.silent.iter().map(|process| process.info().pid).collect();
         output::json(&json!({
-            "path": out.to_string_lossy(),
+            "path": out.map(Path::to_string_lossy),
+            "outputs": self.places(out).iter().map(|place| place.to_string_lossy()).collect::<Vec<_>>(),
             "counters": self.counters(),
             "processes": self.acks,
             "recovered": self.recovered,
@@ -118,8 +137,16 @@ impl Report {
     }
 }
 
-/// How many bytes the files in a directory have, those in directories in it included.
+/// Whether it is for eyes alone: a file that is no dt file.
+fn is_text(place: &Path) -> bool {
+    place.is_file() && tracepoint_reader::DtTrace::open(place).is_err()
+}
+
+/// How many bytes a file has, or those in a directory, and in directories in it.
 fn size(dir: &Path) -> u64 {
+    if dir.is_file() {
+        return dir.metadata().map_or(0, |file| file.len());
+    }
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .map(|entry| match entry.metadata() {

@@ -1,12 +1,13 @@
 //! `tracectl create`: makes a session that has a name.
 
 use super::budget::BudgetArguments;
+use super::outputs::Outputs;
 use super::{Reach, RuleArguments, add, insist, settle};
 use crate::failure::{self, Outcome};
 use crate::{Ended, units};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tracepoint_control::{SessionSpec, SinkSpec, State};
+use tracepoint_control::{SessionSpec, State};
 
 /// What happens when a ring is full.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -21,14 +22,16 @@ enum Policy {
 
 /// Makes a session, for processes that run and those to come
 ///
-/// With an output directory each process writes a CTF trace into it; without one the newest events stay in the rings of each thread,
-/// for `tracectl snapshot`. The session is stopped until `tracectl start`, unless `--start` is given.
+/// With an output directory each process writes a CTF trace into it, with `--dt`, `--text` and `--udp` a circular file, lines, or to a
+/// client; without any of them the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped until `tracectl start`, unless `--start` is given.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl create flight -e 'sched:*' --start && sleep 10 && tracectl snapshot flight -o /tmp/flight
   tracectl create watch -e 'net:*' -o /var/tmp/watch --budget-cpu 1% --budget-bytes 10M/s --start
   tracectl create errors -e '*' --level '<=err' -o /var/tmp/errors --wait
+  tracectl create all -e '*' -o /var/tmp/all --rotate-size 64M --keep 10 --start
+  tracectl create live -e 'net:*' --udp 127.0.0.1 --start && tracectl status live
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct Create {
@@ -40,7 +43,9 @@ pub(crate) struct Create {
     /// Where the processes write their traces: a directory, in which each makes one of its own
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// How much a process writes at most
+    #[command(flatten)]
+    outputs: Outputs,
+    /// How much a process writes at most, and of chunks how much stays
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
     /// What happens when a ring is full [default: discard with an output, overwrite without]
@@ -67,14 +72,11 @@ impl Create {
         let rules = self.rules.rules(&controller, &[])?;
         let mut spec = SessionSpec::new();
         spec.state = if self.start { State::Active } else { State::Stopped };
-        if let Some(output) = &self.output {
-            let mut sink = SinkSpec::ctf(std::path::absolute(output)?);
-            sink.max_size = self.max_size;
-            spec.sinks.push(sink);
-        }
-        let policy = match (self.policy, &self.output) {
-            (Some(Policy::Discard), _) | (None, Some(_)) => "discard",
-            (Some(Policy::Overwrite), _) | (None, None) => "overwrite",
+        let output = self.output.as_ref().map(std::path::absolute).transpose()?;
+        spec.sinks = self.outputs.sinks(output.as_deref(), self.max_size)?;
+        let policy = match (self.policy, spec.sinks.is_empty()) {
+            (Some(Policy::Discard), _) | (None, false) => "discard",
+            (Some(Policy::Overwrite), _) | (None, true) => "overwrite",
             (Some(Policy::Wait), _) => "wait",
         };
         policy.clone_into(&mut spec.channel.policy);

@@ -6,6 +6,7 @@ use crate::{Ended, output};
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
+use tracepoint_control::ControlError;
 
 /// Writes a session's description to a file, for `tracectl load`
 #[derive(Debug, Args)]
@@ -29,7 +30,9 @@ pub(crate) struct Save {
 
 impl Save {
     pub(crate) fn run(&self) -> Ended {
-        let text = controller(self.pid)?.session(&self.name)?.spec()?.to_toml();
+        let spec = controller(self.pid)?.session(&self.name)?.spec()?;
+        let failed = |error| ControlError::Spec { session: self.name.clone(), error };
+        let text = spec.to_toml().map_err(failed)?;
         if let Some(file) = &self.file {
             std::fs::write(file, text)?;
         } else {

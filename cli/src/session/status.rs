@@ -1,5 +1,6 @@
 //! `tracectl status`: how sessions fare.
 
+use super::outputs::describe;
 use super::{Reach, controller};
 use crate::failure::{self, Outcome};
 use crate::{Ended, output, units};
@@ -76,7 +77,7 @@ impl Status {
         let channel = &spec.channel;
         writeln!(out, "  rings of {}, {}", units::bytes(channel.ring_size as u64), channel.policy)?;
         for sink in &spec.sinks {
-            writeln!(out, "  {} in {}, {} at most", sink.kind, sink.path.display(), units::bytes(sink.max_size))?;
+            writeln!(out, "  {}", describe(sink))?;
         }
         if let Some(budget) = &spec.budget {
             let cpu = budget.cpu_percent.map(|percent| format!("{percent} of a core"));
@@ -135,6 +136,11 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
     if let Some(error) = &ack.error {
         writeln!(out, "           {error}")?;
     }
+    ack.sinks.iter().try_for_each(|notice| writeln!(out, "           {notice}"))?;
+    if let Some(error) = ack.rotated.as_ref().and_then(|rotated| rotated.error.as_ref()) {
+        writeln!(out, "           the last rotation failed: {error}")?;
+    }
+    ack.servers.iter().try_for_each(|server| writeln!(out, "           udp {server}"))?;
     ack.outputs.iter().try_for_each(|output| writeln!(out, "           {}", output.display()))
 }
 

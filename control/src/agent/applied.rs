@@ -3,23 +3,22 @@
 use super::budget::Watch;
 use super::chosen::{Buckets, Chosen};
 use super::context::Context;
-use super::sinks::{self, Nowhere};
+use super::refusals::Refusals;
+use super::sinks::Sinks;
+use super::stamp::{Stamp, read};
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, AckState, Counters};
-use crate::app::{self, ACKS, SESSION};
+use crate::ack::{Ack, AckState, Counters, Rotated};
+use crate::app::{self, ACKS};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session::{PlannedEvent, Session, SessionError};
-use crate::spec::{MAX_SIZE, SessionSpec, State};
+use crate::spec::{SessionSpec, State};
 use crate::state::{self, Round};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
-use tracepoint_sinks::account::Account;
-
-/// Tells a `session.toml` from the one that was there before.
-type Stamp = (u64, i64, i64, u64);
+use tracepoint_sinks::SinkReport;
+use tracepoint_sinks::account::{Account, Chunk, Removed};
 
 /// A session in this process.
 #[derive(Debug)]
@@ -35,6 +34,13 @@ pub(super) struct Applied {
     /// While the session goes on, and if its end is bound to a process's.
     owner: Option<OwnedFd>,
     owner_ended: bool,
+    refusals: Refusals,
+    /// What sinks said when the recording ended.
+    ended: Option<String>,
+    /// Those of the recording.
+    sinks: Sinks,
+    /// How many rotations were asked for by now.
+    rotations: u64,
     ack: Ack,
 }
 
@@ -56,19 +62,25 @@ impl Applied {
             state_dumps: Vec::new(),
             counters: Counters::default(),
             outputs: Vec::new(),
+            servers: Vec::new(),
+            sinks: Vec::new(),
+            rotated: None,
             rings: None,
         };
-        let (buckets, before) = (Buckets::default(), Counters::default());
         Self {
             name,
             stamp: None,
             spec: None,
             recording: None,
-            buckets,
+            buckets: Buckets::default(),
             budget: Watch::default(),
-            before,
+            before: Counters::default(),
             owner: None,
             owner_ended: false,
+            refusals: Refusals::default(),
+            ended: None,
+            sinks: Sinks::default(),
+            rotations: 0,
             ack,
         }
     }
@@ -80,6 +92,7 @@ impl Applied {
         // The second for one that cannot be watched.
         let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
+        self.refusals.unread = None;
         match read(dir, self.stamp) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.end();
@@ -89,10 +102,9 @@ impl Applied {
                 if over {
                     self.end();
                 }
-                self.ack.refuse(&format!("session.toml cannot be read: {error}"));
+                self.refusals.unread = Some(format!("session.toml cannot be read: {error}"));
             }
-            // What could not be done may be possible now.
-            Ok(None) if over || events_changed || self.ack.state == AckState::Refused => {
+            Ok(None) if over || events_changed || self.refusals.is_to_be_tried() => {
                 if let Some(spec) = self.spec.take() {
                     self.apply(spec, context);
                 }
@@ -109,12 +121,15 @@ impl Applied {
                         self.end();
                         return false;
                     }
-                    Ok(spec) => self.apply(spec, context),
+                    Ok(spec) => {
+                        self.refusals.understood();
+                        self.apply(spec, context);
+                    }
                     Err(error) => {
                         if let Some((id, generation)) = SessionSpec::identify(&bytes) {
                             (self.ack.id, self.ack.generation) = (id, generation);
                         }
-                        self.ack.refuse(&format!("session.toml: {error}"));
+                        self.refusals.misunderstood = Some(format!("session.toml: {error}"));
                     }
                 }
             }
@@ -128,14 +143,19 @@ impl Applied {
             (self.before, self.buckets) = (Counters::default(), Buckets::default());
             self.budget = Watch::default();
             self.ack.outputs.clear();
+            (self.ack.rotated, self.rotations) = (None, spec.rotations);
             self.owner_ended = false;
         }
         // Watched before it is asked for: one that ends from here on wakes the agent.
         let owner = spec.owner.filter(|_| !self.owner_ended).and_then(watch);
         let is_over = self.owner_ended || spec.is_over();
         self.ack.id.clone_from(&spec.id);
-        self.ack.generation = spec.generation;
-        self.ack.error = None;
+        // While the file is one that is not understood, the earlier one that counts is not what is acknowledged.
+        if self.refusals.misunderstood.is_none() {
+            self.ack.generation = spec.generation;
+        }
+        self.refusals.done();
+        self.ended = None;
         let Chosen { mut events, rules, notices } = self.buckets.choose(&spec, context);
         (self.ack.rules, self.ack.notices) = (rules, notices);
         self.budget.follow(spec.budget.as_ref());
@@ -152,54 +172,75 @@ impl Applied {
         self.ack.events = events.len();
         if is_over || (spec.state == State::Stopped && !spec.sinks.is_empty()) {
             self.end();
-        } else if let Err(error) = self.record(&spec, &events, context) {
-            self.ack.refuse(&error);
+        } else {
+            self.record(&spec, &events, context);
         }
+        self.rotate(spec.rotations);
         self.owner = owner.filter(|_| !is_over);
         self.spec = Some(spec);
     }
 
-    /// Records these events; the error is why it does not.
-    fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), String> {
+    /// Records these events, or keeps in mind why it does not.
+    fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) {
         if let Some(recording) = &mut self.recording {
-            let more = recording.switch(events).map_err(|error| error.to_string())?;
-            recording.dump_state(if more { Round::All } else { Round::New });
-            return Ok(());
+            match recording.switch(events) {
+                Ok(more) => recording.dump_state(if more { Round::All } else { Round::New }),
+                Err(error) => self.refusals.fail(error.to_string(), false),
+            }
+            return;
         }
         if events.is_empty() {
-            return Ok(());
+            return;
         }
-        let mut builder = Session::builder(&self.name)
+        let mut started = self.start(spec, events, context);
+        // Another process may have taken the name of a file between a look at it and the start.
+        if started.is_err() && spec.sinks.iter().any(|sink| sink.kind == "dt" && sink.path.is_file()) {
+            started = self.start(spec, events, context);
+        }
+        if let Err((error, patiently)) = started {
+            self.refusals.fail(error, patiently);
+        }
+    }
+
+    /// Starts the recording; the error is why not, and whether it is the sinks'.
+    fn start(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), (String, bool)> {
+        let builder = Session::builder(&self.name)
             .dir(context.sessions.join(&self.name))
             .channel(spec.channel.channel())
             .memory_cap(spec.limits.memory_cap)
             .keep_dead(spec.limits.keep_dead)
             .keep_dead_bytes(spec.limits.keep_dead_bytes);
-        if spec.sinks.is_empty() {
-            builder = builder.sink(Nowhere);
-        }
-        let outputs = self.ack.outputs.len();
-        for sink in &spec.sinks {
-            let made = sinks::ctf(&sink.path, &context.trace_name(), sink.max_size);
-            let (sink, path) = made.map_err(|error| error.to_string())?;
-            builder = builder.sink(sink);
-            self.ack.outputs.push(path);
-        }
-        match builder.record(events, context.events.len() + state::EVENTS, Vec::new()) {
+        let mut sinks = Sinks::default();
+        let builder = sinks.add_to(builder, &spec.sinks, context);
+        let started = builder.map_err(|error| (error, true)).and_then(|builder| {
+            let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());
+            started.map_err(|error| (error.to_string(), matches!(error, SessionError::Start(_))))
+        });
+        match started {
             Ok(mut recording) => {
                 recording.dump_state(Round::All);
                 self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
-                self.recording = Some(recording);
+                self.ack.outputs.extend(sinks.outputs.iter().cloned());
+                self.ack.servers.clone_from(&sinks.servers);
+                (self.recording, self.sinks) = (Some(recording), sinks);
                 Ok(())
             }
             Err(error) => {
-                for unused in self.ack.outputs.drain(outputs..) {
-                    // Where something is in it, it is worth keeping.
-                    let _ = std::fs::remove_dir(unused);
-                }
-                Err(error.to_string())
+                sinks.remove_unused();
+                Err(error)
             }
         }
+    }
+
+    /// Has the traces go on in other chunks, if that was asked for since the last time.
+    fn rotate(&mut self, asked: u64) {
+        let is_new = std::mem::replace(&mut self.rotations, asked) != asked;
+        let Some(recording) = self.recording.as_ref().filter(|_| is_new) else { return };
+        let (chunks, error) = match recording.rotate() {
+            Ok(chunks) => (chunks, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        self.ack.rotated = Some(Rotated { number: asked, chunks, error });
     }
 
     /// Ends the recording, if there is one: its outputs are complete then.
@@ -210,10 +251,12 @@ impl Applied {
         let Some(recording) = self.recording.take() else { return };
         self.ack.rings = None;
         self.ack.state_dumps = recording.state_dumps();
+        self.ack.servers.clear();
+        self.sinks = Sinks::default();
         let summary = match recording.stop() {
             Ok(summary) => Some(summary),
             Err(error) => {
-                self.ack.error = Some(error.to_string());
+                self.ended = Some(error.to_string());
                 if let SessionError::Sinks { summary, .. } = error { Some(*summary) } else { None }
             }
         };
@@ -231,11 +274,14 @@ impl Applied {
         if let Some(recording) = &self.recording {
             self.ack.state_dumps = recording.state_dumps();
         }
-        self.ack.state = match self.ack.state {
+        self.ack.sinks = self.sinks.notices().collect();
+        self.ack.sinks.extend(self.removed());
+        self.ack.error = self.refusals.error().or(self.ended.as_ref()).cloned();
+        self.ack.state = match self.refusals.error() {
             _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,
-            AckState::Refused if self.ack.error.is_some() => AckState::Refused,
-            _ if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,
-            _ => AckState::Waiting,
+            Some(_) => AckState::Refused,
+            None if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,
+            None => AckState::Waiting,
         };
         let acks = dir.subdir(ACKS)?;
         let name = app::ack_name(entry);
@@ -272,6 +318,20 @@ impl Applied {
         }
     }
 
+    /// What is gone of the traces that are written, because newer chunks took its place.
+    fn removed(&self) -> Vec<String> {
+        // To look at the sinks waits for them.
+        let keeps = self.spec.iter().flat_map(|spec| &spec.sinks).any(|sink| sink.keep.is_some());
+        let status = self.recording.as_ref().filter(|_| keeps).map(Session::status).unwrap_or_default();
+        let chunks = status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
+        let removed = chunks.filter(|(_, chunk)| chunk.removed.chunks > 0);
+        let told = |(sink, chunk): (&SinkReport, &Chunk)| {
+            let Removed { chunks, events, bytes, .. } = chunk.removed;
+            format!("{}: {chunks} older chunks were removed, with {events} events in {bytes} bytes", sink.name)
+        };
+        removed.map(told).collect()
+    }
+
     fn account(&self) -> Option<(Account, u64)> {
         let status = self.recording.as_ref()?.status();
         let bytes = status.bytes();
@@ -282,24 +342,4 @@ impl Applied {
     pub(super) fn owner(&self) -> Option<BorrowedFd<'_>> {
         self.owner.as_ref().map(OwnedFd::as_fd)
     }
-}
-
-impl Ack {
-    fn refuse(&mut self, error: &str) {
-        self.state = AckState::Refused;
-        self.error = Some(error.to_owned());
-    }
-}
-
-/// The file, unless it is the one with this stamp.
-fn read(dir: &PrivateDir, stamp: Option<Stamp>) -> io::Result<Option<(Stamp, Vec<u8>)>> {
-    let file = dir.open_file(SESSION)?;
-    let found = file.metadata()?;
-    let found = (found.ino(), found.mtime(), found.mtime_nsec(), found.size());
-    if stamp == Some(found) {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    Ok(Some((found, bytes)))
 }

@@ -1,20 +1,19 @@
 //! What the environment asks for: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
 
 use super::context::Context;
-use super::sinks;
+use super::sinks::{self, Chunks};
 use crate::rundir::secure;
 use crate::session::{Session, SessionBuilder};
 use crate::spec::{Rule, RuleError, SessionSpec, SpecError, select};
 use crate::state;
 use std::env;
-use std::fs::File;
 use std::path::PathBuf;
 use tracepoint::nearest_names;
 use tracepoint_sinks::TextSink;
 
 /// What the session is called.
 const NAME: &str = "environment";
-/// How many bytes of CTF are written.
+/// How many bytes of CTF are written, and how long a file of text gets.
 const MOST: u64 = 1 << 30;
 
 /// Where the events go.
@@ -75,12 +74,12 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
         Target::Ctf(place) => {
             let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from)).unwrap_or_default();
             let name = context.trace_name();
-            Ok(builder.sink(sinks::ctf(&place, &name, MOST).map_err(|error| error.to_string())?.0))
+            let made = sinks::ctf(&place, &name, MOST, &Chunks::default());
+            Ok(builder.sink(made.map_err(|error| error.to_string())?.0))
         }
         Target::Text(None) => Ok(builder.sink(TextSink::new(std::io::stderr()))),
         Target::Text(Some(path)) => {
-            let file = File::create(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
-            Ok(builder.sink(TextSink::new(file)))
+            Ok(builder.sink(TextSink::new(sinks::shared_text(&path, &context.trace_name(), MOST)?)))
         }
     }
 }

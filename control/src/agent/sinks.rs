@@ -1,121 +1,115 @@
 //! The sinks of sessions that are controlled from outside: bounded, so that nobody has to look after them.
 
-use rustix::fs::statvfs;
-use std::io;
-use std::path::{Path, PathBuf};
-use tracepoint::channel::Packet;
-use tracepoint_sinks::account::Account;
-use tracepoint_sinks::{
-    ChannelDescription, CtfError, CtfSink, EventDescription, Output, Sink, SinkError, StreamInfo, TraceInfo,
-};
+mod ctf;
+mod file;
+mod names;
+mod nowhere;
+mod space;
 
-/// What part of a file system stays free: one in so many.
-const FREE: u64 = 20;
-/// How many bytes are written between two looks at what is free.
-const LOOK: u64 = 4 << 20;
+pub(super) use ctf::{Chunks, ctf};
+pub(super) use file::shared_text;
 
-/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it takes `most` bytes of packets, and leaves a
-/// twentieth of its file system free.
-pub(super) fn ctf(parent: &Path, name: &str, most: u64) -> Result<(Bounded, PathBuf), CtfError> {
-    let mut path = parent.join(name);
-    for number in 2_u64.. {
-        match CtfSink::create(&path) {
-            Err(CtfError::NotEmpty { .. }) => path = parent.join(format!("{name}-{number}")),
-            made => return made.map(|sink| (Bounded { sink, most, taken: 0, looked: None, free: true }, path)),
-        }
-    }
-    unreachable!("no directory has that many entries")
+use super::context::Context;
+use crate::session::SessionBuilder;
+use crate::spec::SinkSpec;
+use nowhere::Nowhere;
+use space::Watch;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpServerSink};
+use tracepoint_sinks::{CtfSink, TextSink};
+
+/// How long a server goes on serving its client when the session ends: the agent waits for it.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// What was made for a recording.
+#[derive(Debug, Default)]
+pub(super) struct Sinks {
+    /// Where the traces are.
+    pub(super) outputs: Vec<PathBuf>,
+    /// Where servers listen.
+    pub(super) servers: Vec<SocketAddr>,
+    directories: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    watches: Vec<Arc<Watch>>,
 }
 
-/// A sink that refuses what is beyond its bounds.
-#[derive(Debug)]
-pub(super) struct Bounded {
-    sink: CtfSink,
-    most: u64,
-    taken: u64,
-    /// How much was taken when the file system was looked at; `None`: it was not.
-    looked: Option<u64>,
-    free: bool,
-}
-
-impl Bounded {
-    fn check(&mut self, len: u64) -> io::Result<()> {
-        if self.taken + len > self.most {
-            let text = format!("the {} bytes that the session allows (`max_size`) are written", self.most);
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+impl Sinks {
+    /// Gives a session its sinks; the error is why it cannot have one.
+    pub(super) fn add_to(
+        &mut self,
+        mut builder: SessionBuilder,
+        specs: &[SinkSpec],
+        context: &Context,
+    ) -> Result<SessionBuilder, String> {
+        if specs.is_empty() {
+            return Ok(builder.sink(Nowhere));
         }
-        if !self.free || self.looked.is_none_or(|looked| self.taken - looked >= LOOK) {
-            let stat = statvfs(self.sink.path())?;
-            self.free = stat.f_bavail > stat.f_blocks / FREE;
-            self.looked = Some(self.taken);
+        for spec in specs {
+            builder = self.add(builder, spec, &context.trace_name())?;
         }
-        if self.free {
-            return Ok(());
+        Ok(builder)
+    }
+
+    fn add(&mut self, builder: SessionBuilder, spec: &SinkSpec, name: &str) -> Result<SessionBuilder, String> {
+        Ok(match spec.kind.as_str() {
+            "dt" => {
+                space::insist(&spec.path)?;
+                let (sink, path) = file::dt(&spec.path, name, spec.dt_slots())?;
+                self.outputs.push(path);
+                builder.sink(sink)
+            }
+            "text" if spec.path.as_os_str().is_empty() => builder.sink(TextSink::new(std::io::stderr())),
+            "text" => {
+                space::insist(&spec.path)?;
+                let (file, path) = file::text(&spec.path, name, spec.max_size)?;
+                self.watches.push(file.watch());
+                self.files.push(path.clone());
+                self.outputs.push(path);
+                builder.sink(TextSink::new(file))
+            }
+            "udp" => {
+                let drops = match spec.drop.as_deref() {
+                    Some("newest") => DropPolicy::Newest,
+                    _ => DropPolicy::Oldest,
+                };
+                let mut options = UdpOptions::default().address(spec.socket_address()).drops(drops).flush(FLUSH);
+                if let Some(limit) = spec.limit {
+                    options = options.limit(usize::try_from(limit).unwrap_or(usize::MAX));
+                }
+                let sink = UdpServerSink::bind(options).map_err(|error| error.to_string())?;
+                self.servers.push(sink.address());
+                builder.sink(sink)
+            }
+            _ => {
+                space::insist(&spec.path)?;
+                let chunks = Chunks { size: spec.rotate_size, every: spec.rotate_every(), keep: spec.keep };
+                let (sink, path) = ctf(&spec.path, name, spec.max_size, &chunks).map_err(|error| error.to_string())?;
+                self.watches.push(sink.watch());
+                self.directories.push(path.clone());
+                self.outputs.push(path);
+                builder.sink(sink)
+            }
+        })
+    }
+
+    /// Removes what was made for a recording that did not start: the next try begins where this one did. Where something is in it, it is
+    /// worth keeping.
+    pub(super) fn remove_unused(self) {
+        for directory in self.directories {
+            let _ = CtfSink::remove_unused(&directory);
         }
-        Err(io::Error::new(io::ErrorKind::StorageFull, "a twentieth of the file system stays free"))
-    }
-}
-
-impl Sink for Bounded {
-    fn name(&self) -> String {
-        self.sink.name()
-    }
-
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.sink.begin(trace, channels)
-    }
-
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.sink.describe(events)
-    }
-
-    fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
-        let len = packet.bytes.len() as u64;
-        // Without the packet that ends a stream nobody could tell what is missing there.
-        if packet.events_after > packet.events_before {
-            self.check(len)
-                .map_err(|error| SinkError::new(format!("write to {}", self.sink.path().display()), error))?;
+        for file in self.files {
+            if file.metadata().is_ok_and(|file| file.len() == 0) {
+                let _ = std::fs::remove_file(file);
+            }
         }
-        self.sink.packet(stream, packet)?;
-        self.taken += len;
-        Ok(())
     }
 
-    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
-        self.sink.finish(account)
-    }
-
-    fn file_of(&self, stream: &StreamInfo) -> String {
-        self.sink.file_of(stream)
-    }
-
-    fn output(&self) -> Option<Output> {
-        self.sink.output()
-    }
-}
-
-/// Takes nothing along: the session keeps its events in the rings.
-#[derive(Debug)]
-pub(super) struct Nowhere;
-
-impl Sink for Nowhere {
-    fn name(&self) -> String {
-        "the rings".to_owned()
-    }
-
-    fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn describe(&mut self, _: &[EventDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
-        Ok(())
+    /// What keeps them from writing now.
+    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+        self.watches.iter().flat_map(|watch| watch.notices())
     }
 }

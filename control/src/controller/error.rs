@@ -57,6 +57,14 @@ pub enum ControlError {
         /// Which there are.
         names: String,
     },
+    /// Its traces cannot go on in other chunks.
+    #[error("the session {name} cannot rotate: {reason}")]
+    CannotRotate {
+        /// Its name.
+        name: String,
+        /// Why, and what can be done.
+        reason: String,
+    },
     /// There is one of that name already.
     #[error("there is a session {name} already; choose another name, or destroy it (`tracectl destroy {name}`)")]
     Exists {

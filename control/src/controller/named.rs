@@ -6,7 +6,7 @@ use crate::app::{self, ACKS, LOG, SESSION};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::ProcessKey;
 use crate::session_dir::KeepDead;
-use crate::spec::SessionSpec;
+use crate::spec::{SessionSpec, State};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -70,12 +70,31 @@ impl<'a> NamedSession<'a> {
         change(&mut spec)?;
         if spec != before {
             spec.generation = before.generation + 1;
-            spec.check().map_err(|error| ControlError::Spec { session: self.name.clone(), error })?;
-            put(&self.dir()?, &spec, what)?;
+            put(&self.dir()?, &self.name, &spec, what)?;
         }
         drop(lock);
         self.controller.ring_all("");
         Ok(spec.generation)
+    }
+
+    /// Has its traces go on in other chunks, in all processes: the generation that this makes. What became of it stands in the
+    /// acknowledgements ([`Ack::rotated`]).
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::CannotRotate`] if it has no CTF output, or is stopped; and as [`NamedSession::change`].
+    pub fn rotate(&self) -> Result<u64, ControlError> {
+        self.change("rotate", |spec| {
+            let refused = |reason: String| Err(ControlError::CannotRotate { name: self.name.clone(), reason });
+            if !spec.sinks.iter().any(|sink| sink.kind == "ctf") {
+                return refused("it has no CTF output; make it with `-o`".to_owned());
+            }
+            if spec.state != State::Active {
+                return refused(format!("it is stopped; start it with `tracectl start {}`", self.name));
+            }
+            spec.rotations += 1;
+            Ok(())
+        })
     }
 
     /// What the processes did for it, those that have ended included, by process.
@@ -139,11 +158,12 @@ impl<'a> NamedSession<'a> {
 }
 
 /// Writes a session down. The caller has the sessions locked.
-pub(super) fn put(dir: &PrivateDir, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
+pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
+    let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
     let line = log_line(spec.generation, what);
     let logged = dir.append_file(LOG).and_then(|mut log| log.write_all(line.as_bytes()));
     logged.map_err(|error| dir.failed("write", LOG, error))?;
-    let written = dir.replace(SESSION, spec.to_toml().as_bytes());
+    let written = dir.replace(SESSION, text.as_bytes());
     Ok(written.map_err(|error| dir.failed("write", SESSION, error))?)
 }
 

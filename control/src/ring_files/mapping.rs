@@ -1,7 +1,7 @@
 //! A file as memory.
 #![expect(unsafe_code, reason = "that mapped bytes are as RingMemory promises is for us to say, not for the compiler")]
 
-use super::guard::Guarded;
+use mapguard::Guarded;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
@@ -39,7 +39,10 @@ impl Mapping {
 
     /// From here on the file may be cut off; how many pages were replaced then is added to `sum`.
     pub(super) fn guard(&mut self, sum: &Arc<AtomicU64>) -> io::Result<()> {
-        self.guarded = Some(Guarded::new(self.base.as_ptr().addr(), self.map.len(), sum)?);
+        // SAFETY: a mapping of our own, which `drop` unmaps after it has dropped the guard. Rings refer to it by raw pointers and as
+        // atomics (`RingMemory`), to whom any bytes are valid.
+        let guarded = unsafe { Guarded::new(self.base.as_ptr().addr(), self.map.len(), sum)? };
+        self.guarded = Some(guarded);
         Ok(())
     }
 

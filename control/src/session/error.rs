@@ -108,16 +108,23 @@ pub enum SessionError {
         /// What became of the events all the same.
         summary: Box<Summary>,
     },
-    /// A probe tried to stop it.
-    #[error(
-        "the session {name} cannot be stopped inside a probe, which it would have to wait for; it ends by itself now"
-    )]
+    /// None of its sinks can be rotated.
+    #[error("the session {name} has no sink that can go on in another directory: only a `CtfSink` can")]
+    CannotRotate {
+        /// The session's name.
+        name: String,
+    },
+    /// A sink cannot go on in another chunk, and goes on in the present one.
+    #[error("{0}")]
+    Rotate(#[source] SinkError),
+    /// A probe tried to stop it, or to have it rotate.
+    #[error("the session {name} cannot be waited for inside a probe; one that shall stop ends by itself now")]
     InsideProbe {
         /// The session's name.
         name: String,
     },
     /// The session belongs to the process that this one was forked from.
-    #[error("the session {name} is one of process {process}, from which this one was forked; stop it there")]
+    #[error("the session {name} is one of process {process}, from which this one was forked; control it there")]
     Forked {
         /// The session's name.
         name: String,

@@ -29,7 +29,7 @@ fn spec() -> Result<SessionSpec, SpecError> {
 #[test]
 fn what_is_written_is_read() -> Outcome {
     let spec = spec()?;
-    let text = spec.to_toml();
+    let text = spec.to_toml()?;
     assert_eq!(SessionSpec::parse_strictly(text.as_bytes())?, spec, "{text}");
     Ok(())
 }
@@ -38,7 +38,7 @@ fn what_is_written_is_read() -> Outcome {
 #[test]
 fn a_half_written_file_is_no_session_or_one_with_fewer_rules() -> Outcome {
     let spec = spec()?;
-    let text = spec.to_toml();
+    let text = spec.to_toml()?;
     let rules = text.find("[[rule]]").ok_or("no rules")?;
     for len in 0..rules {
         if let Ok(part) = SessionSpec::parse(&text.as_bytes()[..len]) {
@@ -51,7 +51,7 @@ fn a_half_written_file_is_no_session_or_one_with_fewer_rules() -> Outcome {
 
 #[test]
 fn a_rule_that_is_not_known_is_one_alone() -> Outcome {
-    let text = spec()?.to_toml()
+    let text = spec()?.to_toml()?
         + "\n[[rule]]\nevent = \"a:*\"\nsampled = 7\n\n[[rule]]\nevent = \"b:*\"\nlevel = \"<=loud\"\n\n[[rule]]\nevent = \"c:*\"\nfilter = \"n >\"\n";
     let spec = SessionSpec::parse(text.as_bytes())?;
     let told: Vec<_> =
@@ -63,13 +63,13 @@ fn a_rule_that_is_not_known_is_one_alone() -> Outcome {
     assert!(filter.contains("`c:*`") && filter.ends_with("\n  n >\n     ^"), "{filter}");
     assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
     // Whoever does not know it does not lose it.
-    assert_eq!(SessionSpec::parse(spec.to_toml().as_bytes())?, spec);
+    assert_eq!(SessionSpec::parse(spec.to_toml()?.as_bytes())?, spec);
     Ok(())
 }
 
 #[test]
 fn what_is_not_known_is_told() -> Outcome {
-    let text = spec()?.to_toml();
+    let text = spec()?.to_toml()?;
     for (from, to, part) in [
         ("version = 1", "version = 2", "newest"),
         ("version = 1", "", "no `version`"),
@@ -80,13 +80,71 @@ fn what_is_not_known_is_told() -> Outcome {
         ("cpu_percent = 1.5", "cpu_percent = 0", "no budget"),
         ("bytes_per_second = 10485760", "bytes_per_second = -1", "-1"),
         ("bytes_per_second = 10485760", "bytes_per_hour = 1", "unknown field"),
-        ("kind = \"ctf\"", "kind = \"tape\"", "there is `ctf`"),
+        ("kind = \"ctf\"", "kind = \"tape\"", "there are ctf, dt, text, udp"),
         ("path = \"/tmp/out\"", "path = \"out\"", "not absolute"),
+        ("path = \"/tmp/out\"", "", "not absolute"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nslots = 7", "`slots` is for sinks of the kind dt, not for `ctf`"),
+        ("kind = \"ctf\"", "kind = \"udp\"", "`path` is for sinks of the kind ctf and dt and text"),
+        ("kind = \"ctf\"", "kind = \"dt\"\nslots = 0", "from 1 to"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nkeep = 1", "2 at least"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nrotate_size = 0", "more than 0"),
     ] {
         assert!(text.contains(from), "{from} is not in {text}");
         let error = SessionSpec::parse(text.replace(from, to).as_bytes()).expect_err(to).to_string();
         assert!(error.contains(part), "{to}: {error}");
     }
+    Ok(())
+}
+
+type Change = &'static dyn Fn(&mut SessionSpec);
+
+/// TOML has numbers of 63 bits: what does not fit is told when it is asked for, and never written.
+#[test]
+fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
+    let refused = |change: Change| {
+        let mut spec = spec()?;
+        change(&mut spec);
+        let error = spec.check().err().ok_or_else(|| SpecError::malformed("it was taken"))?;
+        assert_eq!(spec.to_toml(), Err(error.clone()));
+        Ok::<_, SpecError>(error.to_string())
+    };
+    let changes: [(&str, Change); 10] = [
+        ("ring_size", &|spec| spec.channel.ring_size = usize::MAX),
+        ("packets", &|spec| spec.channel.packets = usize::MAX),
+        ("spares", &|spec| spec.channel.spares = usize::MAX),
+        ("max_rings", &|spec| spec.channel.max_rings = Some(1 << 63)),
+        ("memory_cap", &|spec| spec.limits.memory_cap = u64::MAX),
+        ("keep_dead", &|spec| spec.limits.keep_dead = usize::MAX),
+        ("keep_dead_bytes", &|spec| spec.limits.keep_dead_bytes = 1 << 63),
+        ("max_size", &|spec| spec.sinks[0].max_size = u64::MAX),
+        ("rotate_size", &|spec| spec.sinks[0].rotate_size = Some(u64::MAX)),
+        ("generation", &|spec| spec.generation = u64::MAX),
+    ];
+    for (key, change) in changes {
+        let error = refused(change)?;
+        assert!(error.contains(&format!("`{key}` is ")) && error.contains("9223372036854775807"), "{error}");
+    }
+    let mut most = spec()?;
+    most.sinks[0].max_size = i64::MAX as u64;
+    assert_eq!(SessionSpec::parse(most.to_toml()?.as_bytes())?, most);
+    Ok(())
+}
+
+/// What each kind of sink has is written and read.
+#[test]
+fn sinks_of_each_kind_are_kept() -> Outcome {
+    let mut spec = spec()?;
+    (spec.sinks[0].rotate_size, spec.sinks[0].rotate_every_ms, spec.sinks[0].keep) = (Some(1), Some(2), Some(3));
+    let mut dt = SinkSpec::dt("/tmp/x.dt");
+    dt.slots = Some(7);
+    let mut udp = SinkSpec::udp(([127, 0, 0, 1], 5556).into());
+    (udp.limit, udp.drop) = (Some(1 << 20), Some("newest".to_owned()));
+    spec.sinks.extend([dt, udp, SinkSpec::text("/tmp/x.txt"), SinkSpec::standard_error()]);
+    spec.rotations = 4;
+    assert_eq!(SessionSpec::parse_strictly(spec.to_toml()?.as_bytes())?, spec);
+    let udp = &spec.sinks[2];
+    assert_eq!(udp.socket_address(), ([127, 0, 0, 1], 5556).into());
+    assert_eq!(SinkSpec::udp(([0, 0, 0, 0], 0).into()).socket_address().port(), 0);
     Ok(())
 }
 
@@ -134,11 +192,11 @@ proptest! {
     /// What is changed in one place is read or refused; and what is read can be written.
     #[test]
     fn damage_is_read_or_refused(at in 0_usize..400, byte in any::<u8>()) {
-        let mut text = spec().map(|spec| spec.to_toml().into_bytes()).unwrap_or_default();
+        let mut text = spec().and_then(|spec| spec.to_toml()).map(String::into_bytes).unwrap_or_default();
         let at = at % text.len();
         text[at] = byte;
         if let Ok(spec) = SessionSpec::parse(&text) {
-            prop_assert_eq!(SessionSpec::parse(spec.to_toml().as_bytes()), Ok(spec));
+            prop_assert_eq!(spec.to_toml().and_then(|text| SessionSpec::parse(text.as_bytes())), Ok(spec));
         }
     }
 }

@@ -86,6 +86,8 @@ impl Chaos {
         let mut spec = spec(&[RULES[self.dice.throw(3)]], &[SinkSpec::ctf(self.place.out(&name))]);
         (spec.channel.ring_size, spec.channel.spares) = (32 << 10, 2);
         spec.limits.keep_dead = usize::MAX >> 1;
+        // In chunks from the beginning, or when somebody asks.
+        spec.sinks[0].rotate_every_ms = [None, Some(10)][self.dice.throw(2)];
         self.place.controller.create(&name, &spec)?;
         Ok(())
     }
@@ -94,6 +96,12 @@ impl Chaos {
         let Some(name) = self.any_session()? else { return Ok(()) };
         let session = self.place.controller.session(&name)?;
         let (rule, what) = (Rule::new(RULES[self.dice.throw(RULES.len())]), self.dice.throw(4));
+        if self.dice.throw(3) == 0 {
+            return match session.rotate() {
+                Ok(_) | Err(ControlError::CannotRotate { .. }) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        }
         let generation = session.change("chaos", |spec| {
             match what {
                 0 => spec.state = if spec.state == State::Active { State::Stopped } else { State::Active },

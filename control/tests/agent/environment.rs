@@ -53,6 +53,31 @@ fn lines_go_to_a_file() -> Outcome {
     Ok(())
 }
 
+/// The variable is inherited: of two processes that are there at once each has its lines, and a later one begins nothing anew.
+#[test]
+fn processes_that_share_the_wish_share_no_lines() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let file = place.temp.path().join("lines");
+    let wish = format!("traced:tick=text:{}", file.display());
+    let mut command = start(&place, "environment::processes_that_share_the_wish_share_no_lines", &wish);
+    let children = [until_ready(&mut command), until_ready(&mut command)];
+    let other = place.controller.process(children[1].id())?.name().to_owned();
+    assert!(children.into_iter().all(crate::common::Other::end));
+    let files: Vec<_> = crate::common::names(place.temp.path());
+    let beside = files.iter().find(|name| name.starts_with("lines-")).ok_or("no file beside it")?;
+    assert!(beside.ends_with(&other), "{files:?}");
+    let whole = |text: &str| text.ends_with('\n') && text.lines().all(|line| line.contains(" traced:tick: "));
+    let text = std::fs::read_to_string(&file)?;
+    assert!(whole(&text) && whole(&std::fs::read_to_string(place.temp.path().join(beside))?));
+    assert!(until_ready(&mut command).end());
+    let after = std::fs::read_to_string(&file)?;
+    assert!(after.len() > text.len() && after.starts_with(&text) && whole(&after));
+    Ok(())
+}
+
 #[test]
 fn what_is_wrong_with_it_is_told_and_harms_nobody() -> Outcome {
     if is_traced() {

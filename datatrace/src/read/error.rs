@@ -25,8 +25,8 @@ pub enum ReadError {
         /// What the system answered.
         source: io::Error,
     },
-    /// The file is not a dt file.
-    #[error("{}: byte {offset}: {reason}", path.display())]
+    /// The file is not a dt file, or its header is damaged.
+    #[error("{}: byte {offset}: {reason}; name a dt file whose header is whole", path.display())]
     Header {
         /// The file, or `dt file` for bytes in memory.
         path: PathBuf,

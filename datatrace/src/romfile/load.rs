@@ -19,7 +19,7 @@ const ROMFILE: &str = "./rom";
 #[non_exhaustive]
 pub enum LoadError {
     /// The romfile could not be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), mend(source))]
     Io {
         /// The romfile.
         path: PathBuf,
@@ -81,6 +81,15 @@ pub fn load_options_from(romfile: &Path, protocol: &str, directory: &Path) -> Re
     // Only now, so that those made before one that failed are closed.
     objects.iter().for_each(TraceObject::keep);
     Ok(objects)
+}
+
+/// What whoever reads the message can do about it.
+fn mend(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; name a romfile, or make this one",
+        io::ErrorKind::PermissionDenied => "; name a romfile that this user may read",
+        _ => "",
+    }
 }
 
 fn read(romfile: &Path) -> io::Result<String> {

@@ -54,5 +54,8 @@ fn a_file_that_cannot_be_made_is_an_error() {
     let file = crate::memory::Memory::default();
     file.0.borrow_mut().room = Some(19);
     let error = DtWriter::create(file, Layout::new(100, 3)).unwrap_err();
-    assert_eq!(error.to_string(), "memory: cannot write the header: no storage space");
+    assert_eq!(
+        error.to_string(),
+        "memory: cannot write the header: no storage space; make room, or name another directory"
+    );
 }

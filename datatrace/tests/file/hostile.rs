@@ -10,7 +10,7 @@ fn header(fields: [i32; 5]) -> Vec<u8> {
 
 #[test]
 fn a_header_that_cannot_be_names_the_field() {
-    let cases: [(&[u8], &str); 12] = [
+    let cases: [(&[u8], &str); 13] = [
         (&[], "dt file: byte 0: the file ends in its header of 20 bytes"),
         (&header([1, 10, 0, -1, 0])[..19], "dt file: byte 19: the file ends in its header of 20 bytes"),
         (
@@ -22,7 +22,8 @@ fn a_header_that_cannot_be_names_the_field() {
         (&header([2, 8, 0, -1, 0]), "dt file: byte 4: bufferSize is 8; it must be more than 8"),
         (&header([1, -5, 0, -1, 0]), "dt file: byte 4: bufferSize is -5; it must be more than 0"),
         (&header([1, 10, -1, -1, 0]), "dt file: byte 8: numberBuffers is -1; it cannot be negative"),
-        (&header([1, 10, 3, 3, 1]), "dt file: byte 12: lastBufferIdx is 3; of 3 slots it must be from -1 on"),
+        (&header([1, 10, 3, 3, 1]), "dt file: byte 12: lastBufferIdx is 3; with 3 slots it must be from -1 to 2"),
+        (&header([1, 10, 3, -2, 1]), "dt file: byte 12: lastBufferIdx is -2; with 3 slots it must be from -1 to 2"),
         (&header([1, 10, 3, -1, 0]), "dt file: byte 12: lastBufferIdx is -1, with 3 slots in a byte stream"),
         (&header([1, 10, 3, 0, 11]), "dt file: byte 16: lastBufferSize is 11; it must be 0, or from 1 to 10"),
         (&header([1, 10, 0, -1, 4]), "dt file: byte 16: lastBufferSize is 4, and no slot is written"),
@@ -31,6 +32,7 @@ fn a_header_that_cannot_be_names_the_field() {
         let error = DtReader::from_bytes(bytes.to_vec()).unwrap_err();
         assert!(matches!(error, ReadError::Header { .. }));
         assert!(error.to_string().starts_with(expected), "{error}");
+        assert!(error.to_string().ends_with("; name a dt file whose header is whole"), "{error}");
     }
 }
 

@@ -7,6 +7,7 @@ mod hostile;
 mod independent;
 mod memory;
 mod model;
+mod on_disk;
 mod order;
 mod replaced;
 mod round_trip;

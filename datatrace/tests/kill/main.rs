@@ -19,6 +19,8 @@ struct Round {
     logsize: u32,
     filesize: u32,
     full_size: bool,
+    /// Whether the header is written, not stored through a mapping.
+    positional: bool,
     /// The longest time that the victim has.
     most: Duration,
 }
@@ -36,6 +38,7 @@ impl Round {
             logsize,
             filesize,
             full_size: framed && (number / 2).is_multiple_of(3),
+            positional: number / 24 % 2 == 1,
             most: Duration::from_millis(4),
         }
     }

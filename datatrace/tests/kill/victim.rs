@@ -10,7 +10,9 @@ use std::path::Path;
 /// Entry `n` is the number `n` in eight bytes; postamble `n` is tagged, and contains `n`. What was flushed is kept in a file beside: how
 /// many bytes of entries, how many postambles.
 pub(crate) fn write_for_ever(directory: &Path, round: Round) -> ! {
-    let object = TraceOptions::new(round.layout()).directory(directory).create("victim").expect("a file");
+    let options = TraceOptions::new(round.layout()).directory(directory);
+    let options = if round.positional { options.positional() } else { options };
+    let object = options.create("victim").expect("a file");
     let told = File::create(directory.join("told")).expect("a file");
     let tell = |entries: u64, postambles: u64| {
         let mut bytes = [0; 16];

@@ -22,14 +22,16 @@ pub(super) struct Lane {
     ready: VecDeque<(i64, Item)>,
     packet: Option<Arc<Packet>>,
     previous: Option<Previous>,
+    /// How many events were discarded before the first packet's time, where that is known.
+    discarded_before: Option<u64>,
     /// Time of the last item; damage is told at that time.
     last: i64,
 }
 
 impl Lane {
     /// `begin` is the time of the first packet, in nanoseconds since the epoch.
-    pub(super) fn new(reader: StreamReader, begin: i64) -> Self {
-        Self { reader, ready: VecDeque::new(), packet: None, previous: None, last: begin }
+    pub(super) fn new(reader: StreamReader, begin: i64, discarded_before: Option<u64>) -> Self {
+        Self { reader, ready: VecDeque::new(), packet: None, previous: None, discarded_before, last: begin }
     }
 
     /// The item that is next, if one is ready.
@@ -74,7 +76,8 @@ impl Lane {
         if let Some(kind) = self.previous.as_ref().and_then(|previous| missing_packets(previous, packet)) {
             push(kind, begin);
         }
-        if let Some(kind) = discarded_events(self.previous.as_ref(), packet) {
+        let before = self.previous.as_ref().map_or(self.discarded_before, |previous| previous.packet.discarded);
+        if let Some(kind) = discarded_events(before, packet) {
             push(kind, end);
         }
     }
@@ -89,9 +92,9 @@ fn missing_packets(previous: &Previous, packet: &Packet) -> Option<LossKind> {
     any.then_some(LossKind::Packets { packets, events })
 }
 
-fn discarded_events(previous: Option<&Previous>, packet: &Packet) -> Option<LossKind> {
+fn discarded_events(before: Option<u64>, packet: &Packet) -> Option<LossKind> {
     let now = packet.discarded?;
-    match previous.and_then(|p| p.packet.discarded) {
+    match before {
         Some(before) if now > before => Some(LossKind::Events(Some(now - before))),
         Some(before) if now < before => Some(LossKind::Events(None)),
         Some(_) => None,

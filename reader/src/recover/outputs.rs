@@ -1,11 +1,13 @@
 //! What the sinks of a process had kept: its CTF directories and dt files, as the file `outputs` names them.
 
+use super::chunks;
 use super::journal::Journal;
 use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::source::{FileWindow, Source, Window, read_bounded};
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,8 @@ const MAX_PACKET: u64 = 1 << 30;
 /// The directories and files that exist.
 #[derive(Debug, Default)]
 pub(super) struct Outputs {
-    directories: Vec<PathBuf>,
+    /// Of each sink: its directory, and the chunks in it.
+    directories: Vec<Vec<PathBuf>>,
     traces: Vec<DtTrace>,
 }
 
@@ -50,7 +53,7 @@ impl Outputs {
                 b"ctf" | b"dt" if !output.is_absolute() => {
                     journal.wrong(format!("{}: `{}` is not an absolute path", path.display(), output.display()));
                 }
-                b"ctf" if output.is_dir() => outputs.directories.push(output),
+                b"ctf" if output.is_dir() => outputs.directories.push(chunks::of(output)),
                 b"dt" if output.is_file() => match DtTrace::open(&output) {
                     Ok(trace) => outputs.traces.push(trace),
                     Err(error) => journal.wrong(error.to_string()),
@@ -70,21 +73,23 @@ impl Outputs {
         file: &str,
         journal: &mut Journal,
     ) -> Option<Kept> {
-        for directory in &self.directories {
-            let path = directory.join(file);
-            if !path.exists() {
-                continue;
-            }
-            match FileWindow::open(&path) {
-                Ok(window) => {
-                    let mut kept = Kept::new(path, Window::File(window), metadata, stream);
-                    match kept.head(metadata) {
-                        Ok(Some(_)) => return Some(kept),
-                        Ok(None) => {}
-                        Err(reason) => journal.wrong(format!("{}: byte 0: {reason}; not used", kept.path.display())),
+        for directories in &self.directories {
+            let mut files: VecDeque<_> =
+                directories.iter().map(|directory| directory.join(file)).filter(|path| path.exists()).collect();
+            while let Some(path) = files.pop_front() {
+                match FileWindow::open(&path) {
+                    Ok(window) => {
+                        let mut kept = Kept::new(path, Window::File(window), metadata, stream);
+                        match kept.head(metadata) {
+                            Ok(Some(_)) => return Some(Kept { files, ..kept }),
+                            Ok(None) => {}
+                            Err(reason) => {
+                                journal.wrong(format!("{}: byte 0: {reason}; not used", kept.path.display()));
+                            }
+                        }
                     }
+                    Err(error) => journal.wrong(format!("{}: {error}", path.display())),
                 }
-                Err(error) => journal.wrong(format!("{}: {error}", path.display())),
             }
         }
         self.traces.iter().find_map(|trace| {
@@ -100,7 +105,7 @@ impl Outputs {
 
     /// How many bytes are in the files of this name.
     pub(super) fn length(&self, file: &str) -> u64 {
-        let lengths = self.directories.iter().filter_map(|directory| directory.join(file).metadata().ok());
+        let lengths = self.directories.iter().flatten().filter_map(|directory| directory.join(file).metadata().ok());
         let streams = self.traces.iter().flat_map(DtTrace::streams).filter(|stream| stream.name == file);
         let slots = streams.flat_map(|stream| stream.parts.iter()).map(|part| part.length);
         lengths.map(|file| file.len()).chain(slots).fold(0, u64::saturating_add)
@@ -123,16 +128,35 @@ pub(super) struct Kept {
     state: State,
     offset: u64,
     stream: StreamId,
+    /// Where it goes on.
+    files: VecDeque<PathBuf>,
 }
 
 impl Kept {
     fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamId) -> Self {
         let offset = window.first();
-        Self { path, window, state: State::new(metadata.slots()), offset, stream }
+        Self { path, window, state: State::new(metadata.slots()), offset, stream, files: VecDeque::new() }
     }
 
-    /// The next packet, whole. What ends within a packet is told and left out, as is all behind something that is no packet.
+    /// The next packet, whole. What ends within a packet is told and left out, as is all behind something that is no packet, up to
+    /// the next chunk.
     pub(super) fn next(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
+        loop {
+            if let Some(packet) = self.next_in_file(metadata, journal) {
+                return Some(packet);
+            }
+            let path = self.files.pop_front()?;
+            match FileWindow::open(&path) {
+                Ok(window) => {
+                    let files = std::mem::take(&mut self.files);
+                    *self = Self { files, ..Self::new(path, Window::File(window), metadata, self.stream) };
+                }
+                Err(error) => journal.wrong(format!("{}: {error}", path.display())),
+            }
+        }
+    }
+
+    fn next_in_file(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
         let at = self.offset;
         let file = self.path.display().to_string();
         let rest = self.window.length().saturating_sub(at);

@@ -14,7 +14,8 @@ mod stream;
 
 use super::events::BatchDecoder;
 use super::report::EventBatch;
-use crate::account::{ACCOUNT_PATH, Account};
+use super::wire::OUTSIDE_CHANNEL;
+use crate::account::{ACCOUNT_PATH, Account, StreamAccount};
 use crate::loss::Damage;
 pub use error::DirectoryError;
 use std::collections::BTreeMap;
@@ -27,8 +28,19 @@ use stream::StreamFile;
 const STREAMS: usize = 10_000;
 /// The reason of losses between the server and us.
 const ON_THE_WAY: &str = "udp_network";
+/// The reason where some of them may be elsewhere: read by others, or lost by the server when it had written its account.
+const NOT_HERE: &str = "udp_not_here";
 /// How many of their files are open at most.
 const OPEN: usize = 64;
+
+/// Events of the trace that are not in this session, as far as the server tells: not of which streams they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotHere {
+    /// Sent in earlier sessions, or in the stock layout.
+    pub sent_elsewhere: u64,
+    /// Lost by the server since the trace began.
+    pub unsent: u64,
+}
 
 /// A CTF directory that is being written.
 #[derive(Debug)]
@@ -36,6 +48,9 @@ pub struct Directory {
     path: PathBuf,
     metadata: Option<File>,
     decoder: BatchDecoder,
+    /// How much of the metadata is there, and how much of what comes next is there already.
+    described: u64,
+    known: u64,
     /// By class and instance.
     streams: BTreeMap<(u32, u64), StreamFile>,
     /// How many of their files are open.
@@ -55,12 +70,18 @@ impl Directory {
             return Err(DirectoryError::NotEmpty { path: path.to_owned(), found });
         }
         let (path, decoder) = (path.to_owned(), BatchDecoder::default());
-        Ok(Self { path, metadata: None, decoder, streams: BTreeMap::new(), open: 0 })
+        Ok(Self { path, metadata: None, decoder, described: 0, known: 0, streams: BTreeMap::new(), open: 0 })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A session begins, and with it the metadata comes from its beginning: once more, if the server began another session of the same
+    /// trace.
+    pub fn begin(&mut self) {
+        self.known = self.described;
     }
 
     /// Appends to the metadata.
@@ -69,6 +90,10 @@ impl Directory {
     ///
     /// [`DirectoryError::Write`] if it cannot be written.
     pub fn grow(&mut self, metadata: &[u8]) -> Result<(), DirectoryError> {
+        let known = usize::try_from(self.known).unwrap_or(usize::MAX).min(metadata.len());
+        self.known -= known as u64;
+        let metadata = metadata.get(known..).unwrap_or_default();
+        self.described += metadata.len() as u64;
         let path = self.path.join("metadata");
         let file = match &mut self.metadata {
             Some(file) => file,
@@ -136,14 +161,17 @@ impl Directory {
         Ok(written)
     }
 
-    /// Ends the streams; and writes the account, if there is one, with what did not arrive.
+    /// Ends the streams; and writes the account, if there is one, with what did not arrive: lost on the way, but where something of
+    /// the trace is `not_here` that its account does not tell.
     ///
     /// # Errors
     ///
     /// [`DirectoryError::Write`] if something cannot be written, [`DirectoryError::Metadata`] if the account is not well formed.
-    pub fn finish(mut self, account: Option<&[u8]>) -> Result<(), DirectoryError> {
+    pub fn finish(mut self, account: Option<&[u8]>, not_here: NotHere) -> Result<(), DirectoryError> {
         let Some(account) = account else { return Ok(()) };
         let mut account = Account::parse(account)?;
+        let untold = not_here.unsent.saturating_sub(told(&account));
+        let reason = if not_here.sent_elsewhere > 0 || untold > 0 { NOT_HERE } else { ON_THE_WAY };
         for channel in &mut account.channels {
             for line in &mut channel.streams {
                 let id = u32::try_from(channel.id).ok().map(|class| (class, line.instance));
@@ -154,10 +182,10 @@ impl Directory {
                     stream.end(&self.path, line.recorded, line.discarded)?;
                     stream.account(line);
                 }
-                let known = line.sink_lost.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+                let known = known_losses(line);
                 line.sink = line.recorded.saturating_sub(line.written).saturating_sub(line.overwritten);
                 if line.sink > known {
-                    line.sink_lost.insert(ON_THE_WAY.to_owned(), line.sink - known);
+                    line.sink_lost.insert(reason.to_owned(), line.sink - known);
                 }
             }
         }
@@ -170,4 +198,17 @@ impl Directory {
         };
         write().map_err(DirectoryError::write(&path))
     }
+}
+
+/// What the account tells of the events that the server lost. Messages that were too long for it are lost before they are events of a stream.
+fn told(account: &Account) -> u64 {
+    let streams = account.channels.iter().flat_map(|channel| &channel.streams).map(known_losses);
+    let outside = account.channels.iter().filter(|channel| channel.name == OUTSIDE_CHANNEL);
+    let messages = outside.flat_map(|channel| &channel.streams).map(|line| line.discarded);
+    streams.chain(messages).fold(0, u64::saturating_add)
+}
+
+/// What the server's sink lost of a stream, as far as it says why.
+fn known_losses(line: &StreamAccount) -> u64 {
+    line.sink_lost.values().fold(0, |sum, count| sum.saturating_add(*count))
 }

@@ -22,6 +22,8 @@ pub use stock::{Mark, MarkKind, StockPacket};
 
 use thiserror::Error;
 
+/// The name of the channel of events that come from outside of the program: messages to the server.
+pub const OUTSIDE_CHANNEL: &str = "outside";
 /// The port that a server listens on, unless told otherwise.
 pub const SERVER_PORT: u16 = 5556;
 /// The environment variable that names another one.

@@ -44,6 +44,10 @@ pub(super) struct Scan {
     pub(super) discarded: Option<u64>,
     /// The last packet's `events_before`, and its events.
     pub(super) total: Option<u64>,
+    /// The numbers of the first and the last packet.
+    pub(super) sequence: Option<(u64, u64)>,
+    /// The records that came before.
+    before: u64,
     /// By how much `events_before` was ahead of what had been counted, in all.
     pub(super) jumps: u64,
     /// Rule B.
@@ -63,9 +67,9 @@ struct Previous {
 }
 
 impl Scan {
-    /// Reads a stream to its end.
-    pub(super) fn of(metadata: &Metadata, reader: StreamReader) -> Self {
-        let mut scan = Self::default();
+    /// Reads a stream to its end, which had so many records before it began here.
+    pub(super) fn of(metadata: &Metadata, reader: StreamReader, before: u64) -> Self {
+        let mut scan = Self { before, ..Self::default() };
         let mut packet: Option<Arc<Packet>> = None;
         let mut previous: Option<Previous> = None;
         let mut last = 0;
@@ -105,8 +109,11 @@ impl Scan {
         if packet.uuid != metadata.uuid() {
             self.foreign.add(packet.offset, "its UUID is not the trace's");
         }
+        if let Some(number) = packet.sequence {
+            self.sequence = Some((self.sequence.map_or(number, |(first, _)| first), number));
+        }
         if let Some(before) = packet.events_before {
-            let counted = self.total.unwrap_or(0);
+            let counted = self.total.unwrap_or(self.before);
             match before.checked_sub(counted) {
                 Some(jump) => self.jumps = self.jumps.saturating_add(jump),
                 None => self.flaws.add(packet.offset, "its events_before is less than what came before it"),

@@ -4,21 +4,28 @@
 use crate::link::{Random, Weather};
 use crate::server::Plan;
 use crate::{trace, world::World};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use tracepoint_reader::account::Account;
-use tracepoint_reader::udp::{Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report};
+use tracepoint_reader::udp::{Directory, DirectoryError, Ending, EventBatch, Layout, Lost, NotHere, Options, Report};
 use tracepoint_reader::{Item, LossKind, Trace, Value, verify};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: 0 };
 
 /// Writes all of a session.
 fn write(path: &Path, reports: &[Report]) -> u64 {
+    write_beside(path, reports, NotHere::default())
+}
+
+/// Writes all of a session of a trace of which something is not here.
+fn write_beside(path: &Path, reports: &[Report], not_here: NotHere) -> u64 {
     let mut directory = Directory::create(path).unwrap();
     let mut written = 0;
     let mut account = None;
     for report in reports {
         match report {
+            Report::SessionBegin(_) => directory.begin(),
             Report::Metadata(text) => directory.grow(text).unwrap(),
             Report::Batch(batch) => {
                 written += directory.batch(batch, |damage| panic!("{damage}")).unwrap();
@@ -27,7 +34,7 @@ fn write(path: &Path, reports: &[Report]) -> u64 {
             _ => {}
         }
     }
-    directory.finish(account.map(Vec::as_slice)).unwrap();
+    directory.finish(account.map(Vec::as_slice), not_here).unwrap();
     written
 }
 
@@ -102,6 +109,55 @@ fn babeltrace2_reads_it_and_tells_the_losses() {
     assert!(told.contains("WARNING: Tracer discarded"), "{told}");
 }
 
+/// What was lost, by reason, as the account tells it.
+fn lost(path: &Path) -> BTreeMap<String, u64> {
+    let mut sum = BTreeMap::new();
+    for line in Account::open(path).unwrap().channels.into_iter().flat_map(|channel| channel.streams) {
+        for (reason, events) in line.sink_lost {
+            *sum.entry(reason).or_default() += events;
+        }
+    }
+    sum
+}
+
+#[test]
+fn what_others_got_or_the_server_lost_is_not_called_lost_on_the_way() {
+    let place = tempfile::tempdir().unwrap();
+    let back = Weather { loss: 200, ..Weather::default() };
+    let mut world = World::new(3, Options::default(), PLAN, [Weather::default(), back]);
+    assert_eq!(world.run(), Ending::Ended);
+    let counts = world.client.counts();
+    let others = NotHere { sent_elsewhere: 1, ..NotHere::default() };
+    let unsent = NotHere { unsent: 1, ..NotHere::default() };
+    for (name, not_here, reason) in [
+        ("none", NotHere::default(), "udp_network"),
+        ("others", others, "udp_not_here"),
+        ("unsent", unsent, "udp_not_here"),
+    ] {
+        let path = place.path().join(name);
+        write_beside(&path, &world.reports, not_here);
+        assert_eq!(lost(&path), BTreeMap::from([(reason.to_owned(), counts.lost_events)]));
+        assert!(verify(&path).unwrap().passed());
+    }
+}
+
+#[test]
+fn metadata_that_comes_once_more_is_written_once() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace");
+    let mut directory = Directory::create(&path).unwrap();
+    // The first session ends in the middle of it; the last one goes on behind what is there, in other pieces.
+    let text = trace::METADATA.as_bytes();
+    for pieces in [&[0, 100][..], &[0, 60, 100], &[0, 90, 110, text.len()]] {
+        directory.begin();
+        for piece in pieces.windows(2) {
+            directory.grow(&text[piece[0]..piece[1]]).unwrap();
+        }
+    }
+    directory.finish(None, NotHere::default()).unwrap();
+    assert_eq!(std::fs::read_to_string(path.join("metadata")).unwrap(), trace::METADATA);
+}
+
 fn batch(packets: Vec<u8>) -> EventBatch {
     EventBatch { events_before: 0, events: 1, packets }
 }
@@ -134,7 +190,7 @@ fn packets_that_contradict_each_other_are_left_out_and_told() {
     assert_eq!(take(unknown), 0);
     assert_eq!(take(packet(2, 10, 10..20)), 10);
     assert_eq!(told.len(), 6, "{told:?}");
-    directory.finish(None).unwrap();
+    directory.finish(None, NotHere::default()).unwrap();
     assert_eq!(read(&path), ((0..20).collect(), 0));
 }
 

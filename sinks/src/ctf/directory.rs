@@ -7,6 +7,9 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+/// Who may do what with a directory in it, if the process's umask lets them.
+const FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
+
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -27,10 +30,14 @@ impl Directory {
             let found = entry.map_err(failed("read"))?.file_name().to_string_lossy().into_owned();
             return Err(CtfError::NotEmpty { path: path.to_owned(), found });
         }
+        Self::open(path).map_err(failed("open"))
+    }
+
+    /// Opens one that is there.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| failed("open")(errno.into()))?;
-        let absolute = std::path::absolute(path).map_err(failed("find"))?;
-        Ok(Self { path: path.to_owned(), absolute, fd })
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self { path: path.to_owned(), absolute: std::path::absolute(path)?, fd })
     }
 
     /// The path that it was made under.
@@ -45,15 +52,15 @@ impl Directory {
 
     /// Makes a file, which must not exist yet, and opens it for writing at its end.
     pub(super) fn create_file(&self, name: &str) -> io::Result<File> {
-        self.open(name, OFlags::CREATE | OFlags::EXCL)
+        self.file(name, OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Opens a file that was made before, for writing at its end.
     pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
-        self.open(name, OFlags::empty())
+        self.file(name, OFlags::empty())
     }
 
-    fn open(&self, name: &str, flags: OFlags) -> io::Result<File> {
+    fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
         Ok(File::from(openat(&self.fd, name, flags, mode)?))
@@ -62,7 +69,7 @@ impl Directory {
     /// Keeps room on the disk for a file that [`Directory::put_whole`] will put there. Where that cannot be done, that will tell.
     pub(super) fn reserve(&self, folder: &str, name: &str, bytes: u64) -> io::Result<()> {
         self.make_folder(folder)?;
-        let file = self.open(&temporary(folder, name), OFlags::CREATE)?;
+        let file = self.file(&temporary(folder, name), OFlags::CREATE)?;
         // Not every file system can, and one that is full has not got the room.
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes);
         Ok(())
@@ -72,7 +79,7 @@ impl Directory {
     pub(super) fn put_whole(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.make_folder(folder)?;
         let temporary = temporary(folder, name);
-        let mut file = self.open(&temporary, OFlags::CREATE)?;
+        let mut file = self.file(&temporary, OFlags::CREATE)?;
         let written = file.write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64));
         let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, format!("{folder}/{name}"))?));
         if moved.is_err() {
@@ -82,8 +89,66 @@ impl Directory {
         moved
     }
 
+    /// Makes a directory in it, which must not be there yet.
+    pub(super) fn create_subdirectory(&self, name: &str) -> io::Result<Self> {
+        mkdirat(&self.fd, name, FOLDER)?;
+        self.open_subdirectory(name)
+    }
+
+    /// Opens a directory in it.
+    pub(super) fn open_subdirectory(&self, name: &str) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::empty())?;
+        Ok(Self { path: self.path.join(name), absolute: self.absolute.join(name), fd })
+    }
+
+    /// Moves a file to another directory.
+    pub(super) fn move_file(&self, name: &str, to: &Self) -> io::Result<()> {
+        Ok(renameat(&self.fd, name, &to.fd, name)?)
+    }
+
+    /// Removes the files of a trace in which nothing was recorded yet.
+    pub(super) fn remove_contents_begun(&self) -> io::Result<()> {
+        self.remove_file("metadata")?;
+        for name in [".account.json.new", "account.json"] {
+            self.remove_file(&format!("account/{name}"))?;
+        }
+        match unlinkat(&self.fd, "account", AtFlags::REMOVEDIR) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The same, and the directory with them; nothing, if there is anything else in it.
+    pub(super) fn remove_begun(&self) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.absolute)? {
+            if !matches!(entry?.file_name().to_str(), Some("metadata" | "account")) {
+                return Ok(());
+            }
+        }
+        self.remove_contents_begun()?;
+        std::fs::remove_dir(&self.absolute)
+    }
+
+    /// Removes the directory `name` with the trace in it; its `metadata` first, so that whoever is killed leaves no part of a trace.
+    pub(super) fn remove_trace(&self, name: &str, metadata: &str) -> io::Result<()> {
+        self.remove_file(&format!("{name}/{metadata}"))?;
+        match std::fs::remove_dir_all(self.absolute.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes a file, if it is there.
+    fn remove_file(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn make_folder(&self, folder: &str) -> io::Result<()> {
-        match mkdirat(&self.fd, folder, Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH) {
+        match mkdirat(&self.fd, folder, FOLDER) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno.into()),
         }

@@ -54,6 +54,24 @@ impl Streams {
     }
 }
 
+impl Streams {
+    /// Moves all files but `left` to another directory, whose files they are from here on; all or none, as far as it can be.
+    pub(super) fn move_to(&mut self, from: &Directory, to: &Directory, left: &str) -> io::Result<()> {
+        let names: Vec<_> = self.lengths.keys().filter(|name| *name != left).cloned().collect();
+        for (index, name) in names.iter().enumerate() {
+            if let Err(error) = from.move_file(name, to) {
+                for name in &names[..index] {
+                    to.move_file(name, from)?;
+                }
+                return Err(error);
+            }
+        }
+        // It has been written there anew.
+        self.open = None;
+        Ok(())
+    }
+}
+
 /// Sees to it that a piece fits before any of it is written.
 fn make_room(file: &File, end: u64, len: u64) -> io::Result<()> {
     let reserve = if len > RESERVE { RESERVE } else { 0 };

@@ -37,11 +37,7 @@ pub(super) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
     let counted = channel.account();
     let mut entry = ChannelAccount::default();
     entry.id = u64::from(description.class);
-    entry.policy = match description.policy {
-        channel::Policy::Overwrite => Policy::Overwrite,
-        channel::Policy::Wait => Policy::Wait,
-        _ => Policy::Discard,
-    };
+    entry.policy = account_policy(description.policy);
     entry.name = description.name;
     entry.events = events
         .iter()
@@ -61,6 +57,15 @@ pub(super) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
         entry.streams.push(line);
     }
     account.channels.push(entry);
+}
+
+/// A policy, as accounts have it.
+pub(crate) const fn account_policy(policy: channel::Policy) -> Policy {
+    match policy {
+        channel::Policy::Overwrite => Policy::Overwrite,
+        channel::Policy::Wait => Policy::Wait,
+        _ => Policy::Discard,
+    }
 }
 
 fn event_account(event: &EventDescription, counts: &channel::EventAccount) -> EventAccount {

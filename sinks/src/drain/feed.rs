@@ -57,6 +57,18 @@ impl Feed {
             self.refused += 1;
             self.error.get_or_insert(error);
         }
+        self.rotate_if_due();
+    }
+
+    /// Has the sink go on in another place if it is time to. Where it cannot, it goes on where it is.
+    pub(super) fn rotate_if_due(&mut self) {
+        let rotate = |sink: &mut dyn Sink| if sink.rotation_is_due() { sink.rotate().map(drop) } else { Ok(()) };
+        if self.sink.is_none() {
+            return;
+        }
+        if let Err(error) = self.call(rotate) {
+            self.error.get_or_insert(error);
+        }
     }
 
     fn begin_stream(&mut self, channel: &OpenChannel, stream: &StreamInfo) -> Result<(), SinkError> {

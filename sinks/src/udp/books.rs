@@ -1,17 +1,19 @@
 //! The account that clients get: the trace's, and the channel of events from outside.
 
-use super::outside::{CHANNEL, EVENT};
+use super::outside::EVENT;
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
+use std::collections::BTreeMap;
 use tracepoint::channel::StreamId;
+use tracepoint_reader::udp::wire::OUTSIDE_CHANNEL;
 
 /// What became of the messages from outside.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct OutsideBooks {
     pub(super) stream: StreamId,
     pub(super) recorded: u64,
     pub(super) too_long: u64,
-    /// Recorded, and lost in the server.
-    pub(super) lost: u64,
+    /// Recorded, and lost in the server, by reason.
+    pub(super) lost: BTreeMap<&'static str, u64>,
 }
 
 /// Adds the channel of events from outside.
@@ -26,11 +28,12 @@ pub(super) fn add(account: &mut Account, books: OutsideBooks) {
     line.instance = stream.instance;
     line.recorded = recorded;
     line.discarded = too_long;
-    line.sink = lost;
-    line.written = recorded.saturating_sub(lost);
+    line.sink = lost.values().sum();
+    line.written = recorded.saturating_sub(line.sink);
+    line.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
     let mut entry = ChannelAccount::default();
     entry.id = u64::from(stream.class);
-    CHANNEL.clone_into(&mut entry.name);
+    OUTSIDE_CHANNEL.clone_into(&mut entry.name);
     entry.events.push(event);
     entry.streams.push(line);
     account.channels.push(entry);

@@ -245,9 +245,11 @@ impl Desk {
         if let Some(Session::Batch(batches)) = session {
             // As long as one is good, there is no other: guesses at one are counted.
             let offer = batches.offered_again.filter(|offer| !offer.is_over(now));
-            let offer = *batches.offered_again.insert(offer.unwrap_or(Offer::new(nonce, now)));
-            let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
-            batches.say(&mut context, |seq| mark.encode(seq));
+            let offer = batches.offered_again.insert(offer.unwrap_or(Offer::new(nonce, now)));
+            if offer.make(now) {
+                let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
+                batches.say(&mut context, |seq| mark.encode(seq));
+            }
         } else {
             self.restart(from, now);
         }

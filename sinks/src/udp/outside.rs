@@ -15,13 +15,12 @@ use std::path::{Path, PathBuf};
 use tracepoint::Level;
 use tracepoint::channel::{Policy, StreamId};
 use tracepoint::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
-use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::packet::HEADER;
+use tracepoint_reader::udp::wire::{OUTSIDE_CHANNEL, PacketHeader};
 
 /// The longest message, in bytes. What is longer is lost.
 pub const LONGEST_MESSAGE: usize = 60_000;
-/// The name of the channel, and of its only event.
-pub(super) const CHANNEL: &str = "outside";
+/// The name of the channel's only event.
 pub(super) const EVENT: &str = "outside:message";
 /// How many bytes of messages are taken in one go.
 const AT_ONCE: usize = 64 << 10;
@@ -39,7 +38,7 @@ static FIELDS: [FieldDescriptor; 1] =
 pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription) {
     let channel = ChannelDescription {
         class,
-        name: CHANNEL.to_owned(),
+        name: OUTSIDE_CHANNEL.to_owned(),
         policy: Policy::Discard,
         packet_size: LARGEST_PACKET,
         context: Vec::new(),

@@ -187,15 +187,15 @@ impl UdpServer {
     /// The trace has ended: nothing will be added to it but this account. The server ends its session when all is sent, and
     /// then itself; without a session it waits for one, for as long as its options say.
     pub fn end(&self, account: Option<Account>) {
-        let account = account.map(|mut account| {
-            if let Some(stream) = self.outside {
-                let (recorded, too_long) = self.messages();
-                let lost = self.lost(stream).values().sum();
+        let outside = self.outside;
+        self.store.end(|inside| {
+            let mut account = account?;
+            if let Some(stream) = outside {
+                let (recorded, too_long, lost) = (inside.messages, inside.overlong, inside.lost_of(stream));
                 books::add(&mut account, OutsideBooks { stream, recorded, too_long, lost });
             }
-            account.to_json()
+            Some(account.to_json())
         });
-        self.store.end(account);
     }
 
     /// Ends it at once, whoever is being served. What still waits is lost.

@@ -3,6 +3,7 @@
 //! The step before are the threads that bring packets, which never wait for the network; the step after is the server's thread.
 
 use super::options::DropPolicy;
+use super::outside::Messages;
 use super::sizes::Sizes;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
@@ -227,10 +228,23 @@ impl Store {
         }
     }
 
-    /// Nothing will be added any more.
-    pub(super) fn end(&self, account: Option<Vec<u8>>) {
+    /// Adds messages from outside, unless the trace has ended: then they came too late.
+    pub(super) fn push_messages(&self, messages: Messages) {
         let mut inside = self.lock();
-        inside.account = account;
+        if inside.ended {
+            return;
+        }
+        inside.messages += messages.events;
+        inside.overlong = messages.overlong;
+        let Messages { stream, packet: bytes, events, .. } = messages;
+        let needs = inside.metadata.len() as u32;
+        self.add(&mut inside, Held { stream, bytes, events, done: 0, needs, outside: true, kept: false });
+    }
+
+    /// Nothing will be added any more. `account` is asked for when that is so.
+    pub(super) fn end(&self, account: impl FnOnce(&Inside) -> Option<Vec<u8>>) {
+        let mut inside = self.lock();
+        inside.account = account(&inside);
         inside.ended = true;
         drop(inside);
         self.room.notify_all();
@@ -252,8 +266,7 @@ impl Store {
 
     /// What was lost of a stream, by reason.
     pub(super) fn lost_of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
-        let inside = self.lock();
-        inside.lost.iter().filter(|((of, _), _)| *of == stream).map(|((_, why), n)| (why.name(), *n)).collect()
+        self.lock().lost_of(stream)
     }
 }
 
@@ -271,6 +284,11 @@ impl Inside {
         if events > 0 {
             *self.lost.entry((stream, reason)).or_default() += events;
         }
+    }
+
+    /// What was lost of a stream, by reason.
+    pub(super) fn lost_of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
+        self.lost.iter().filter(|((of, _), _)| *of == stream).map(|((_, why), n)| (why.name(), *n)).collect()
     }
 
     /// All losses, as the protocol tells them.

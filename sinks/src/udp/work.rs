@@ -4,7 +4,7 @@ use super::desk::Desk;
 use super::outside::Outside;
 use super::server::TraceClock;
 use super::session::{Next, earlier};
-use super::store::{Held, Store};
+use super::store::Store;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -96,14 +96,9 @@ impl Work {
             self.outside = None;
             return;
         }
-        let Some(messages) = outside.messages((self.clock)()) else { return };
-        let mut inside = self.store.lock();
-        inside.messages += messages.events;
-        inside.overlong = messages.overlong;
-        let needs = inside.metadata.len() as u32;
-        drop(inside);
-        let (bytes, events) = (messages.packet, messages.events);
-        self.store.push(Held { stream: messages.stream, bytes, events, done: 0, needs, outside: true, kept: false });
+        if let Some(messages) = outside.messages((self.clock)()) {
+            self.store.push_messages(messages);
+        }
     }
 
     /// Sleeps until something comes, or the time has passed.

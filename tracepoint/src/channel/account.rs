@@ -5,6 +5,7 @@
 //! increments it, and none is computed from another.
 
 use crate::counter::LocalCounter;
+use std::mem::offset_of;
 
 /// Why an event that fired and passed the filter was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +56,20 @@ pub(super) struct EventCounters {
 }
 
 impl EventCounters {
+    /// The event fired.
+    #[inline(always)]
+    pub(super) fn count_fired(&self) {
+        // SAFETY: there it is.
+        unsafe { LocalCounter::increment_at::<{ offset_of!(Self, fired) }, _>(self) };
+    }
+
+    /// The event was recorded.
+    #[inline(always)]
+    pub(super) fn count_recorded(&self) {
+        // SAFETY: there it is.
+        unsafe { LocalCounter::increment_at::<{ offset_of!(Self, recorded) }, _>(self) };
+    }
+
     pub(super) const fn lost(&self, reason: Loss) -> &LocalCounter {
         &self.lost[reason as usize]
     }

@@ -173,25 +173,31 @@ impl Buffer {
     /// does: [`record`](Self::record) knows what.
     #[inline(always)]
     pub(super) fn try_record<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
-        self.gate.enter() && self.try_record_inside(id, time, values)
+        self.gate.enter() && self.try_record_inside(id, time, values, || ())
     }
 
-    /// The same outside any other event of the owner's.
+    /// The same outside any other event of the owner's. Calls `reserved` before it writes.
     #[inline(always)]
-    pub(super) fn try_record_outermost<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
+    pub(super) fn try_record_outermost<V: Fields>(
+        &self,
+        id: u16,
+        time: u64,
+        values: &V,
+        reserved: impl FnOnce(),
+    ) -> bool {
         self.gate.enter_outermost();
-        self.try_record_inside(id, time, values)
+        self.try_record_inside(id, time, values, reserved)
     }
 
     #[inline(always)]
-    fn try_record_inside<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
+    fn try_record_inside<V: Fields>(&self, id: u16, time: u64, values: &V, reserved: impl FnOnce()) -> bool {
         failpoint!(Entered, self.stream.instance);
         let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
         let used = self.used.load(Ordering::Relaxed);
-        // One branch for what waits for the clock.
-        let in_time = (time >= self.last.load(Ordering::Relaxed)) & self.is_young(time);
-        let written = in_time && self.has_room(used, size);
+        // What waits for the clock comes last.
+        let written = self.has_room(used, size) && time >= self.last.load(Ordering::Relaxed) && self.is_young(time);
         if written {
+            reserved();
             self.write(id, time, values, used, size);
         }
         self.gate.leave();
@@ -457,6 +463,11 @@ impl Buffer {
     pub(super) fn release(&self, end: u64) {
         // R1: pairs with the Acquire load in `next_packet`.
         self.released().store(end, Ordering::Release);
+    }
+
+    /// Whether no record waits for the drain, nor is about to.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.has_records() && self.closed_packets().is_empty()
     }
 
     /// Whether the buffer was ever used: a record, or a loss.

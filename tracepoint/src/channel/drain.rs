@@ -53,8 +53,8 @@ impl OpenChannel {
             return Ok(());
         }
         // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest, or in a later
-        // round, where somebody waits for this one inside a section.
-        if control::has_deferred() && !self.attendance.is_awaited() {
+        // round, where somebody may come to wait for this one inside a section.
+        if control::has_deferred() && self.may_wait_for_owners() {
             self.attendance.away(|| control::retire(Vec::new()));
         }
         // Recycling closes packets, as `flush` does, and only one may do that at a time.
@@ -160,6 +160,12 @@ impl OpenChannel {
         if !asked.is_empty() && self.owners_saw() {
             asked.into_iter().for_each(Buffer::settle);
         }
+    }
+
+    /// Whether no owner will wait for the drain soon: else both would wait for each other, and the owner would give up.
+    fn may_wait_for_owners(&self) -> bool {
+        let is_quiet = || self.all_rings().iter().flat_map(|ring| ring.buffers()).all(Buffer::is_empty);
+        self.config.policy != Policy::Wait || !self.attendance.is_awaited() && is_quiet()
     }
 
     /// F2, for which nobody must wait who is inside a section himself, where that takes a grace period.

@@ -51,6 +51,12 @@ pub(crate) struct Express<'a> {
 }
 
 impl Express<'_> {
+    /// Counts that it fired, and records it, if nothing stands in the way; else nothing is done.
+    #[inline(always)]
+    pub(crate) fn try_record<V: Fields>(&self, time: u64, values: &V) -> bool {
+        self.ring.try_record_outermost(self.event, self.id, time, values)
+    }
+
     /// Counts that it fired, and records it, or counts why not. Whether it was recorded at once.
     #[inline(always)]
     pub(crate) fn record<V: Fields>(&self, time: u64, values: &V) -> bool {

@@ -144,11 +144,31 @@ impl Ring {
         }
     }
 
+    /// Counts an event that fires outside any other of the thread, and records it, if nothing stands in the way; else nothing is done.
+    #[inline(always)]
+    pub(super) fn try_record_outermost<V: Fields>(
+        &self,
+        event: &EventCounters,
+        id: u16,
+        time: u64,
+        values: &V,
+    ) -> bool {
+        let is_recorded = self.main.try_record_outermost(id, time, values, || {
+            event.count_fired();
+            failpoint!(Fired, self.main.instance());
+        });
+        if is_recorded {
+            failpoint!(Left, self.main.instance());
+            event.count_recorded();
+        }
+        is_recorded
+    }
+
     /// The same outside any other event of the thread: no write is interrupted. Whether it was recorded at once.
     #[inline(always)]
     pub(super) fn record_outermost<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) -> bool {
         failpoint!(Fired, self.main.instance());
-        let is_recorded = self.main.try_record_outermost(id, time, values);
+        let is_recorded = self.main.try_record_outermost(id, time, values, || ());
         if is_recorded {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();

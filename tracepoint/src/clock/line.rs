@@ -61,33 +61,35 @@ impl Line {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     base_tsc: u64,
-    base_ns: u64,
-    /// Nanoseconds per tick, in units of 2⁻⁶⁴.
-    rate: u64,
     /// How many ticks it is long.
     length: u64,
+    /// Nanoseconds per tick, in units of 2⁻⁶⁴.
+    rate: u64,
+    /// The time at which the counter stood at 0, in the same units and modulo 2¹²⁸: it means something as a part of a sum alone.
+    origin: u128,
 }
 
 impl Segment {
     /// One that no moment is in.
-    pub(super) const NONE: Self = Self { base_tsc: 0, base_ns: 0, rate: 0, length: 0 };
+    pub(super) const NONE: Self = Self { base_tsc: 0, length: 0, rate: 0, origin: 0 };
 
-    /// The first part of a line; none if a tick is longer than a nanosecond.
+    /// The first part of a line, as far as the counter does not run over in it; none if a tick is longer than a nanosecond.
     pub(super) fn of(line: &Line) -> Self {
         let Line { base_tsc, base_ns, bent_rate, bend, .. } = *line;
         if !(0..1 << SHIFT).contains(&bent_rate) || bend < 0 {
             return Self::NONE;
         }
         let rate = bent_rate.cast_unsigned() << (64 - SHIFT);
-        Self { base_tsc, base_ns, rate, length: bend.cast_unsigned() }
+        let origin = (u128::from(base_ns) << 64).wrapping_sub(u128::from(base_tsc) * u128::from(rate));
+        Self { base_tsc, length: bend.cast_unsigned().min(u64::MAX - base_tsc), rate, origin }
     }
 
     /// The time of the line at which the counter stands at `tsc`; `None` before the segment and behind it.
     #[inline(always)]
     pub(super) fn at(&self, tsc: u64) -> Option<u64> {
-        let ticks = tsc.wrapping_sub(self.base_tsc);
-        let passed = (u128::from(ticks) * u128::from(self.rate)) >> 64;
-        (ticks < self.length).then_some(self.base_ns.wrapping_add(passed as u64))
+        // Of all ticks, not of those since the base, so that the product does not wait for a difference.
+        let time = (u128::from(tsc) * u128::from(self.rate)).wrapping_add(self.origin) >> 64;
+        (tsc.wrapping_sub(self.base_tsc) < self.length).then_some(time as u64)
     }
 }
 
@@ -172,7 +174,7 @@ mod tests {
                         let segment = Segment::of(&line);
                         for ticks in [0, 1, 999, bend.cast_unsigned() / 2, bend.cast_unsigned() - 1] {
                             let tsc = base_tsc.wrapping_add(ticks);
-                            let inside = ticks < bend.cast_unsigned();
+                            let inside = ticks < bend.cast_unsigned() && tsc >= base_tsc && tsc < u64::MAX;
                             assert_eq!(segment.at(tsc), inside.then(|| line.at(tsc)), "{line:?} {ticks}");
                         }
                         for tsc in [base_tsc.wrapping_add(bend.cast_unsigned()), base_tsc.wrapping_sub(1)] {

@@ -7,6 +7,7 @@
 use super::line::{Line, Segment};
 use super::machine::counter;
 use super::rotation::{PLACES, Rotation};
+use crate::hint::unlikely;
 use crate::thread;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,6 +57,7 @@ pub(crate) unsafe fn now() -> Option<u64> {
         // SAFETY: inside a section, so that nobody writes the place that is found.
         unsafe { &*QUICK.line.read().0.get() }.at(ticks)
     } else {
+        unlikely();
         (source == CONSTANT).then_some(0)
     }
 }

@@ -1,6 +1,8 @@
 //! Copies text and looks for a NUL in it at once, without a call: texts in events are short.
 //!
-//! Pieces of equal size, the last one laid over the end of the one before. What is shorter than a piece is two smaller ones.
+//! Pieces of equal size, the last one laid over the end of the one before. What is shorter than two pieces is two smaller ones.
+
+use crate::hint::opaque;
 
 /// Whether there is a NUL in the bytes, which are copied.
 ///
@@ -14,8 +16,9 @@ pub(super) unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
         match bytes.len() {
             0 => false,
             1..=3 => copy_few(bytes, to),
-            4..=7 => copy_pieces::<Four>(bytes, to),
-            8..=15 => copy_pieces::<Eight>(bytes, to),
+            4..=8 => copy_two::<Four>(bytes, to),
+            9..=16 => copy_two::<Eight>(bytes, to),
+            length if length <= 2 * Largest::SIZE => copy_two::<Largest>(bytes, to),
             _ => copy_pieces::<Largest>(bytes, to),
         }
     }
@@ -42,6 +45,21 @@ trait Piece: Copy {
 
 /// # Safety
 ///
+/// As `copy_text`; from one piece to two.
+#[inline(always)]
+unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
+    let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
+    // SAFETY: the first piece and the last one are inside the bytes, and inside the room.
+    unsafe {
+        let (first, second) = (P::load(from), P::load(from.add(last)));
+        first.store(to);
+        second.store(to.add(last));
+        P::NONE.with(first).with(second).has_nul()
+    }
+}
+
+/// # Safety
+///
 /// As `copy_text`; at least one piece.
 #[inline(always)]
 unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
@@ -54,7 +72,7 @@ unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
             let piece = P::load(from.add(at));
             piece.store(to.add(at));
             seen = seen.with(piece);
-            at += P::SIZE;
+            at = opaque(at + P::SIZE);
         }
         let piece = P::load(from.add(last));
         piece.store(to.add(last));
@@ -68,13 +86,15 @@ unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
 #[inline(always)]
 unsafe fn copy_few(bytes: &[u8], to: *mut u8) -> bool {
     // The first, the one in the middle and the last; some of them are the same.
-    let length = bytes.len();
-    let places = [0, length / 2, length - 1];
-    for place in places {
-        // SAFETY: below the length.
-        unsafe { to.add(place).write(bytes[place]) };
+    let (from, middle, last) = (bytes.as_ptr(), bytes.len() / 2, bytes.len() - 1);
+    // SAFETY: below the length.
+    unsafe {
+        let [a, b, c] = [from.read(), from.add(middle).read(), from.add(last).read()];
+        to.write(a);
+        to.add(middle).write(b);
+        to.add(last).write(c);
+        a == 0 || b == 0 || c == 0
     }
-    places.into_iter().any(|place| bytes[place] == 0)
 }
 
 /// Words of the processor. What was seen has the lowest bit of a byte for as long as that was never zero.

@@ -3,6 +3,7 @@
 use super::copy::copy_text;
 use super::scalar::Scalar;
 use super::sealed::Sealed;
+use crate::hint::{opaque, unlikely};
 
 /// Where the bytes of a record go. Given to the generated `encode` only.
 #[derive(Debug)]
@@ -53,6 +54,7 @@ impl Writer {
             copy_text(bytes, self.at)
         };
         if has_nul {
+            unlikely();
             // SAFETY: the same bytes, written a moment ago.
             unsafe { replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len())) };
             self.altered += 1;
@@ -62,15 +64,17 @@ impl Writer {
     }
 }
 
-#[cold]
-#[inline(never)]
+/// Not a function that is called: what is kept over a call would be saved at every event.
+#[inline(always)]
 fn replace_nuls(bytes: &mut [u8]) {
     /// ASCII "substitute": what stands where a character cannot be shown.
     const SUBSTITUTE: u8 = 0x1A;
-    for byte in bytes {
+    let mut at = 0;
+    while let Some(byte) = bytes.get_mut(at) {
         if *byte == 0 {
             *byte = SUBSTITUTE;
         }
+        at = opaque(at + 1);
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) mod way {
     pub(crate) const SHORT: u8 = 1;
     /// One channel, and any other clock.
     pub(crate) const SHORT_BY_CALL: u8 = 2;
+    /// As `SHORT`, for values that can be taken again: what cannot be written at once is left to another way, with nothing done.
+    pub(crate) const SHORTEST: u8 = 3;
 }
 
 /// Who gets an event.
@@ -39,14 +41,14 @@ pub struct Stage<'s, M, const WAY: u8> {
     marker: PhantomData<fn() -> M>,
 }
 
-/// Says that the values were delivered, and whether that was quick: a field expression cannot leave the evaluation early.
+/// Says what became of the values: a field expression cannot leave the evaluation early.
 #[derive(Debug)]
-pub struct Emitted(bool);
+pub struct Emitted(Served);
 
 /// What a way has done with an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Nothing: it is not for this one.
+    /// Nothing: it is not for this one. Nothing was counted.
     No,
     /// All, without a call.
     Quickly,
@@ -58,8 +60,11 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
+        if WAY == way::SHORTEST {
+            return Emitted(if self.try_record(values) { Served::Quickly } else { Served::No });
+        }
         self.emitted.set(true);
-        Emitted(match self.to {
+        let is_quick = match self.to {
             To::One(only) => {
                 // Not before the values are there: one that forks goes on in a child that has no ring.
                 if let Some(express) = only.express(self.slot) {
@@ -75,7 +80,15 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
                 serve_all::<M>(list, self.slot, self.time, values);
                 false
             }
-        })
+        };
+        Emitted(if is_quick { Served::Quickly } else { Served::Slowly })
+    }
+
+    /// Serves the only channel, if nothing stands in the way.
+    #[inline(always)]
+    fn try_record(&self, values: &M::Values<'_>) -> bool {
+        let To::One(only) = self.to else { return false };
+        only.express(self.slot).is_some_and(|express| express.try_record(self.time, values))
     }
 }
 
@@ -162,7 +175,7 @@ fn begin<'s, M: MarkerType, const WAY: u8>(
         // SAFETY: as above.
         let only = unsafe { marker.express() }?;
         // SAFETY: as above. The clock first: all that follows goes on while it is read.
-        let time = if WAY == way::SHORT { unsafe { clock::quick() }? } else { time? };
+        let time = if WAY == way::SHORT_BY_CALL { time? } else { unsafe { clock::quick() }? };
         (time, To::One(only))
     };
     Some(Stage { to, slot, time, emitted, marker: PhantomData })
@@ -178,8 +191,7 @@ pub fn derived<M: MarkerType, const WAY: u8>(
     let emitted = Cell::new(false);
     let Some(stage) = begin::<M, WAY>(slot, time, &emitted) else { return Served::No };
     match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
-        Ok(Emitted(true)) => Served::Quickly,
-        Ok(Emitted(false)) => Served::Slowly,
+        Ok(Emitted(served)) => served,
         Err(panic) => {
             panicked(M::marker(), emitted.get(), panic);
             Served::Slowly

@@ -6,21 +6,34 @@ use std::time::{Duration, Instant};
 const GOOD_FOR: Duration = Duration::from_secs(20);
 /// How many wrong answers it takes.
 const GUESSES: u8 = 16;
+/// How often it is made: whoever asks more often takes numbers from the session that goes on.
+const EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::udp) struct Offer {
     nonce: u16,
     since: Instant,
     wrong: u8,
+    /// When it was made last.
+    made: Option<Instant>,
 }
 
 impl Offer {
     pub(in crate::udp) const fn new(nonce: u16, now: Instant) -> Self {
-        Self { nonce, since: now, wrong: 0 }
+        Self { nonce, since: now, wrong: 0, made: None }
     }
 
     pub(in crate::udp) const fn nonce(self) -> u16 {
         self.nonce
+    }
+
+    /// Whether it may be made now; if so, it counts as made.
+    pub(in crate::udp) fn make(&mut self, now: Instant) -> bool {
+        let again = self.made.is_none_or(|made| now.saturating_duration_since(made) >= EVERY);
+        if again {
+            self.made = Some(now);
+        }
+        again
     }
 
     pub(in crate::udp) fn is_over(self, now: Instant) -> bool {
@@ -51,5 +64,13 @@ mod tests {
             assert!(offer.is_taken_by(7, begin));
         }
         assert!(!offer.is_taken_by(9, begin) && !offer.is_taken_by(7, begin));
+    }
+
+    #[test]
+    fn who_asks_more_often_gets_no_more_offers() {
+        let begin = Instant::now();
+        let mut offer = Offer::new(7, begin);
+        let made = (0..1000).filter(|ms| offer.make(begin + Duration::from_millis(*ms))).count();
+        assert_eq!(made, 10);
     }
 }

@@ -7,6 +7,7 @@ use crate::expand::arguments::Arguments;
 use crate::expand::surface::{allows, place, probe_parameter};
 use crate::expand::{at, local, values};
 use crate::input::{Block, Tracepoint};
+use crate::repeatable;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::Ident;
@@ -103,6 +104,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let lifetime = call_lifetime();
     let [args, slot, time, stage, probe] = ["args", "slot", "time", "stage", "probe"].map(local);
     let plain = prototype.condition.is_none();
+    let repeatable = prototype.fields.iter().flatten().all(|field| repeatable::is(field, &prototype.arguments));
     let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let mark = prototype.fields.as_ref().map(|fields| {
         let values = values(krate, fields);
@@ -128,6 +130,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             type Args<#lifetime> = (#(#tied,)*);
             type Signature = fn(#(#types),*);
             const PLAIN: ::core::primitive::bool = #plain;
+            const REPEATABLE: ::core::primitive::bool = #repeatable;
 
             #[inline(always)]
             fn tracepoint() -> &'static #krate::private::Tracepoint {
@@ -179,7 +182,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[inline(never)]
             fn __tracepoint_fire_rest(
                 #(#names: #types,)*
-                #entered: ::core::primitive::bool,
+                #entered: ::core::option::Option<&'static #krate::private::ThreadSlot>,
             ) {
                 #krate::private::fire_rest::<#name>(#entered, (#(#names,)*))
             }

@@ -1,11 +1,12 @@
-//! Survives a ring file that is cut off while it is mapped: whoever touches what is gone gets SIGBUS, whose action is to end the program.
+//! Survives a file that is cut off while it is mapped: whoever touches what is gone gets SIGBUS, whose action is to end the program.
 //!
-//! A handler puts an empty page of memory where the file's was, counts it, and lets the thread go on; the ring then says that it is not
-//! whole, and is given up. The handler touches nothing but a table of atomics, and makes system calls that signal handlers may make.
-//! Signals of other origin go to the handler that was there before.
+//! A handler puts an empty page of memory where the file's was, counts it, and lets the thread go on; the [guard](Guarded) then says
+//! that the mapping is not whole, and its owner gives it up. The handler touches nothing but a table of atomics, and makes system calls
+//! that signal handlers may make. Signals of other origin go to the handler that was there before. A program that sets a handler of its
+//! own afterwards has to hand on to this one, or goes without; so does a thread that blocks SIGBUS.
 #![expect(unsafe_code, reason = "signal handlers have no safe interface, and what they may do is for us to say")]
 
-use nix::libc::{self, c_int, c_void, siginfo_t};
+use libc::{c_int, c_void, siginfo_t};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::io;
 use std::mem::{MaybeUninit, transmute};
@@ -26,7 +27,7 @@ struct Entry {
     end: AtomicUsize,
     /// How many of its pages were replaced.
     replaced: AtomicU64,
-    /// The session's sum of these. Kept by the entry's [`Guarded`].
+    /// The owner's sum of these. Kept by the entry's [`Guarded`].
     sum: AtomicPtr<AtomicU64>,
 }
 
@@ -51,15 +52,27 @@ static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Guards a mapping for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub struct Guarded {
     index: usize,
+    /// The process whose table it is in.
+    process: u32,
     /// Kept for the entry.
     _sum: Arc<AtomicU64>,
 }
 
 impl Guarded {
-    /// Guards `len` bytes from `start` on, whole pages; what is replaced is added to `sum`.
-    pub(super) fn new(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
+    /// Guards `len` bytes from `start` on, whole pages. How many of them are replaced is added to `sum`. Installs the handler, once in a
+    /// process.
+    ///
+    /// # Errors
+    ///
+    /// If 4096 mappings are guarded already, or the handler cannot be installed.
+    ///
+    /// # Safety
+    ///
+    /// A page of the range may be replaced by an empty one whenever the file has lost it and a thread touches it: the pages are those of
+    /// a mapping of the caller's that outlives the guard, and are used through raw pointers alone, by code to which any bytes are valid.
+    pub unsafe fn new(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
         install()?;
         // B2: Acquire pairs with the Release in `drop`: the entry is that of one mapping at a time.
         let take =
@@ -67,7 +80,7 @@ impl Guarded {
         let Some(index) = TABLE.iter().position(take) else {
             return Err(io::Error::new(
                 io::ErrorKind::QuotaExceeded,
-                format!("no more than {MAX} rings can be guarded"),
+                format!("no more than {MAX} mappings can be guarded"),
             ));
         };
         let entry = &TABLE[index];
@@ -77,19 +90,22 @@ impl Guarded {
         entry.sum.store(Arc::as_ptr(sum).cast_mut(), Ordering::Relaxed);
         // B1: Release pairs with the Acquire load in `entry_of`.
         entry.start.store(start, Ordering::Release);
-        Ok(Self { index, _sum: Arc::clone(sum) })
+        Ok(Self { index, process: process::id(), _sum: Arc::clone(sum) })
     }
 
     /// Whether no page was replaced.
-    pub(super) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         TABLE[self.index].replaced.load(Ordering::Relaxed) == 0
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // B2.
-        TABLE[self.index].start.store(FREE, Ordering::Release);
+        // A forked child empties its copy of the table before it uses it: the entry may be another mapping's by now.
+        if process::id() == self.process {
+            // B2.
+            TABLE[self.index].start.store(FREE, Ordering::Release);
+        }
     }
 }
 
@@ -111,9 +127,9 @@ fn replace(address: usize) -> bool {
     let Some(entry) = entry_of(address) else { return false };
     let size = PAGE_SIZE.load(Ordering::Relaxed);
     let page = without_provenance_mut::<c_void>(address & !(size - 1));
-    // SAFETY: the page is of a mapping of ours that is in use just now, since a thread of this process touched it: it is not unmapped
-    // before that thread goes on. What was in it is gone, with the file's end; all who refer to it do so by raw pointers and as
-    // atomics (`RingMemory`), to whom any bytes are valid.
+    // SAFETY: the page is of a mapping that was given to us (`Guarded::new`) and is in use just now, since a thread of this process
+    // touched it: it is not unmapped before that thread goes on. What was in it is gone, with the file's end; nothing in it is the
+    // referent of a reference, by the same promise.
     let mapped =
         unsafe { mmap_anonymous(page, size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED) };
     if mapped.is_err() {
@@ -206,4 +222,64 @@ fn install() -> io::Result<()> {
     }
     PROCESS.store(process::id(), Ordering::Relaxed);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memmap2::{MmapOptions, MmapRaw};
+    use std::fs::File;
+
+    /// Two pages of a file, mapped.
+    fn mapped() -> io::Result<(File, MmapRaw)> {
+        let file = tempfile::tempfile()?;
+        file.set_len(2 * rustix::param::page_size() as u64)?;
+        let map = MmapOptions::new().map_raw(&file)?;
+        Ok((file, map))
+    }
+
+    fn guard(map: &MmapRaw, sum: &Arc<AtomicU64>) -> io::Result<Guarded> {
+        // SAFETY: each test drops the guard before the mapping, and touches the mapping by `touch` alone.
+        unsafe { Guarded::new(map.as_ptr().addr(), map.len(), sum) }
+    }
+
+    /// Stores a byte into page `page`, and reads it back.
+    fn touch(map: &MmapRaw, page: usize) -> u8 {
+        // SAFETY: inside the mapping, which has two pages; nothing else refers to it.
+        unsafe {
+            let place = map.as_mut_ptr().add(page * rustix::param::page_size());
+            place.write_volatile(7);
+            place.read_volatile()
+        }
+    }
+
+    #[test]
+    fn pages_that_were_cut_off_are_replaced_and_counted() -> io::Result<()> {
+        let ((cut, map), (_other, whole)) = (mapped()?, mapped()?);
+        let sum = Arc::new(AtomicU64::new(0));
+        let guards = (guard(&map, &sum)?, guard(&whole, &sum)?);
+        cut.set_len(rustix::param::page_size() as u64)?;
+        assert_eq!((touch(&map, 0), guards.0.is_whole()), (7, true), "the page that is still there");
+        cut.set_len(0)?;
+        assert_eq!((touch(&map, 0), touch(&map, 1), touch(&map, 1), touch(&whole, 1)), (7, 7, 7, 7));
+        assert_eq!((guards.0.is_whole(), guards.1.is_whole(), sum.load(Ordering::Relaxed)), (false, true, 2));
+        drop(guards);
+        Ok(())
+    }
+
+    #[test]
+    fn places_in_the_table_are_used_again() -> io::Result<()> {
+        let sum = Arc::new(AtomicU64::new(0));
+        for _ in 0..=MAX {
+            let (file, map) = mapped()?;
+            let guarded = guard(&map, &sum)?;
+            assert!(guarded.is_whole());
+            file.set_len(0)?;
+            touch(&map, 1);
+            assert!(!guarded.is_whole());
+            drop(guarded);
+        }
+        assert_eq!(sum.load(Ordering::Relaxed), MAX as u64 + 1);
+        Ok(())
+    }
 }

@@ -1,6 +1,8 @@
 //! `tracectl list`, `record` and the verbs of sessions, as their users run them, on processes of this very program.
 #![forbid(unsafe_code)]
 
+mod outputs;
+
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,0 +1,179 @@
+//! Where a session's events go, as the command line says it.
+
+use crate::failure::Failure;
+use crate::units;
+use clap::{Args, ValueEnum};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tracepoint_control::SinkSpec;
+
+/// Which events are dropped when too many wait for a client.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Drop {
+    /// Those that wait longest: a client sees the end.
+    Oldest,
+    /// Those that come: a client sees the beginning.
+    Newest,
+}
+
+/// Where the events go: any of these, or several.
+#[derive(Debug, Args)]
+pub(crate) struct Outputs {
+    /// A circular file of the newest packets. Of several processes one has it, the others files beside it; in a directory each has one
+    #[arg(long, value_name = "FILE")]
+    dt: Option<PathBuf>,
+    /// How many packets such a file holds [default: 256]
+    #[arg(long, value_name = "N", requires = "dt", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    dt_slots: Option<u32>,
+    /// Each process serves its events over UDP, for `tracectl read`. Without a port, and with port 0, at one that is free, which is told
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
+    udp: Option<SocketAddr>,
+    /// How much waits for a client in each process [default: 64M]
+    #[arg(long, value_name = "SIZE", requires = "udp", value_parser = units::size)]
+    udp_limit: Option<u64>,
+    /// What is dropped if there is more [default: oldest]
+    #[arg(long, value_name = "END", requires = "udp")]
+    udp_drop: Option<Drop>,
+    /// Lines of text. Of several processes one has the file, the others files beside it; without FILE, and for `-`, on the standard error
+    /// of each
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    text: Option<PathBuf>,
+    /// The CTF trace of a process goes on in another chunk, `chunk-000001` and so on, when so much is in the present one
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    rotate_size: Option<u64>,
+    /// And when the present one is so old
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    rotate_every: Option<Duration>,
+    /// How many chunks stay in each process, the newest [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    keep: Option<u32>,
+}
+
+impl Outputs {
+    /// Whether there is any but a CTF directory.
+    pub(crate) const fn any(&self) -> bool {
+        self.dt.is_some() || self.udp.is_some() || self.text.is_some()
+    }
+
+    /// Whether what is written is bounded by what stays, and not by what was written.
+    pub(crate) const fn keeps(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    /// What is wanted of the sinks; CTF goes to the directory at the absolute path `ctf`.
+    pub(crate) fn sinks(&self, ctf: Option<&Path>, max_size: u64) -> Result<Vec<SinkSpec>, Failure> {
+        let mut sinks = Vec::new();
+        if let Some(ctf) = ctf {
+            let mut sink = SinkSpec::ctf(ctf);
+            (sink.rotate_size, sink.keep) = (self.rotate_size, self.keep);
+            sink.rotate_every_ms = self.rotate_every.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+            sinks.push(sink);
+        } else if self.rotate_size.is_some() || self.rotate_every.is_some() || self.keep.is_some() {
+            let text = "only CTF traces are in chunks: `--rotate-size`, `--rotate-every` and `--keep` need `-o`";
+            return Err(Failure::Senseless(text.to_owned()));
+        }
+        if let Some(dt) = &self.dt {
+            let mut sink = SinkSpec::dt(std::path::absolute(dt)?);
+            sink.slots = self.dt_slots;
+            sinks.push(sink);
+        }
+        if let Some(text) = &self.text {
+            sinks.push(if is_standard_error(text) {
+                SinkSpec::standard_error()
+            } else {
+                SinkSpec::text(std::path::absolute(text)?)
+            });
+        }
+        if let Some(address) = self.udp {
+            let mut sink = SinkSpec::udp(address);
+            sink.limit = self.udp_limit;
+            sink.drop = self.udp_drop.map(|end| match end {
+                Drop::Oldest => "oldest".to_owned(),
+                Drop::Newest => "newest".to_owned(),
+            });
+            sinks.push(sink);
+        }
+        for sink in &mut sinks {
+            sink.max_size = max_size;
+        }
+        Ok(sinks)
+    }
+
+    /// Fails if a file that is to be made is there already, or cannot be.
+    pub(crate) fn insist_on_new_files(&self) -> Result<(), Failure> {
+        let text = self.text.as_deref().filter(|text| !is_standard_error(text));
+        let files = [("--dt", self.dt.as_deref()), ("--text", text)];
+        for (option, file) in files.into_iter().filter_map(|(option, file)| Some((option, file?))) {
+            let shown = file.display();
+            if file.is_dir() {
+                continue;
+            }
+            if file.symlink_metadata().is_ok() {
+                let text = format!("{shown} exists; name another file by `{option}`, or remove it");
+                return Err(Failure::Senseless(text));
+            }
+            if !std::path::absolute(file)?.parent().is_some_and(Path::is_dir) {
+                let text = format!("there is no directory for {shown}; make it, or name another file by `{option}`");
+                return Err(Failure::Senseless(text));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_standard_error(text: &Path) -> bool {
+    text.as_os_str() == "-"
+}
+
+/// Reads `127.0.0.1`, `127.0.0.1:5556`, `[::1]:5556`, `:5556`.
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let with_port = text.parse().ok();
+    let address = || text.trim_start_matches('[').trim_end_matches(']').parse().ok().map(|ip| SocketAddr::new(ip, 0));
+    let port = || text.strip_prefix(':')?.parse().ok().map(|port| SocketAddr::new(here, port));
+    with_port.or_else(address).or_else(port).ok_or_else(|| {
+        "expected an address of this machine, and perhaps a port, for example `127.0.0.1`, `0.0.0.0:5556` or `[::1]:5556`"
+            .to_owned()
+    })
+}
+
+/// What a sink is, in a line.
+pub(crate) fn describe(sink: &SinkSpec) -> String {
+    let most = units::bytes(sink.max_size);
+    let path = sink.path.display();
+    match sink.kind.as_str() {
+        "udp" => format!("udp server on {}", sink.socket_address()),
+        "dt" => format!("dt in {path}, {} packets", sink.dt_slots()),
+        "text" if sink.path.as_os_str().is_empty() => "text on the standard error of each process".to_owned(),
+        kind => {
+            let size = sink.rotate_size.map(|size| format!(", chunks of {}", units::bytes(size))).unwrap_or_default();
+            let every = sink.rotate_every_ms.map(Duration::from_millis);
+            let every = every.map(|every| format!(", a chunk every {every:?}")).unwrap_or_default();
+            let keep = sink.keep.map(|keep| format!(", {keep} chunks stay")).unwrap_or_default();
+            format!("{kind} in {path}, {most} at most{size}{every}{keep}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        for (text, expected) in [
+            ("127.0.0.1", "127.0.0.1:0"),
+            ("0.0.0.0:5556", "0.0.0.0:5556"),
+            ("[::1]:7", "[::1]:7"),
+            ("::1", "[::1]:0"),
+            ("[::1]", "[::1]:0"),
+            (":5556", "127.0.0.1:5556"),
+        ] {
+            assert_eq!(socket_address(text).map(|address| address.to_string()), Ok(expected.to_owned()), "{text}");
+        }
+        for wrong in ["", "localhost", "127.0.0.1:", "127.0.0.1:65536", "5556x"] {
+            assert!(socket_address(wrong).is_err(), "{wrong}");
+        }
+    }
+}

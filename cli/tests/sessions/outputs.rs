@@ -1,0 +1,177 @@
+//! Where events go: files, servers, lines, and chunks that follow one another.
+
+use super::{Outcome, Place, is_traced};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn json(text: &str) -> Result<serde_json::Value, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_is_the_one_that_was_named() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = place.start("outputs::a_file_is_the_one_that_was_named");
+    let pid = traced.0.id().to_string();
+    let shared = ["--duration", "300ms", "-e", "shop:*"];
+    let record = |more: &[&str]| place.tracectl(&[&["record"], &shared[..], more].concat());
+    let (code, out, err) = record(&["-p", &pid, "--dt", "one.dt", "--dt-slots", "16", "--text", "one.txt"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert!(out.contains(&format!("{}, ", place.path("one.dt").display())), "{out}");
+    assert!(out.contains(&format!("tracectl view {}\n", place.path("one.dt").display())), "{out}");
+    assert_eq!(place.tracectl(&["verify", "one.dt"]).0, Some(0));
+    assert!(fs::read_to_string(place.path("one.txt"))?.contains(" shop:paid: "));
+    assert_eq!(names(&place.path("")), ["one.dt", "one.txt", "run"]);
+
+    // Another process has a file beside it, which is told.
+    let _other = place.start("outputs::a_file_is_the_one_that_was_named");
+    let (code, out, err) = record(&["--dt", "two.dt", "--json"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    let outputs: Vec<PathBuf> = serde_json::from_value(json(&out)?["outputs"].clone())?;
+    assert_eq!(outputs.len(), 2, "{out}");
+    assert!(outputs.contains(&place.path("two.dt")));
+    for output in &outputs {
+        let output = output.to_string_lossy();
+        assert!(output.contains("/two"), "{output}");
+        assert_eq!(place.tracectl(&["verify", &output]).0, Some(0));
+    }
+    for (arguments, part) in [
+        (&["--dt", "one.dt"][..], "one.dt exists; name another file by `--dt`, or remove it"),
+        (&["--text", "one.txt"], "name another file by `--text`"),
+        (&["--dt", "nowhere/x.dt"], "there is no directory for nowhere/x.dt"),
+        (&["--dt", "x.dt", "--dt-slots", "100000"], "fewer slots"),
+        (&["--dt", "x.dt", "--keep", "3"], "need `-o`"),
+        (&["-o", "x", "--ring-size", "9223372036854775808"], "`ring_size` is 9223372036854775808"),
+        (&["-o", "x", "--max-size", "9223372036854775808"], "`max_size` is 9223372036854775808"),
+    ] {
+        let (code, out, err) = record(arguments);
+        assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
+        assert!(err.contains(part), "{arguments:?}: {err}");
+    }
+    Ok(())
+}
+
+/// The file holds what had come to it; with what was in the rings there is a whole trace beside it.
+#[test]
+fn whoever_is_killed_while_it_writes_a_file_is_recovered() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut traced = place.start("outputs::whoever_is_killed_while_it_writes_a_file_is_recovered");
+    let pid = traced.0.id().to_string();
+    let arguments = ["record", "-e", "shop:paid", "-p", &pid, "--dt", "died.dt", "--json"];
+    let record = place.command(&arguments).stdout(std::process::Stdio::piped()).spawn()?;
+    while !place.path("died.dt").exists() || place.on().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    traced.0.kill()?;
+    traced.0.wait()?;
+    let report = json(&String::from_utf8(record.wait_with_output()?.stdout)?)?;
+    let recovered = report["recovered"][0]["output"].as_str().ok_or("nothing was recovered")?;
+    assert_eq!(place.tracectl(&["verify", recovered]).0, Some(0));
+    let (_, lines, _) = place.tracectl(&["view", recovered]);
+    assert_eq!(Some(lines.lines().count() as u64), report["counters"]["recorded"].as_u64());
+    let outputs: Vec<String> = serde_json::from_value(report["outputs"].clone())?;
+    assert!(outputs.iter().any(|output| output == recovered) && outputs.iter().any(|o| o.ends_with("/died.dt")));
+    assert_eq!(place.tracectl(&["view", "died.dt"]).0, Some(0));
+    Ok(())
+}
+
+#[test]
+fn a_server_is_told_and_can_be_read() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("outputs::a_server_is_told_and_can_be_read");
+    place.well(&["create", "live", "-e", "shop:*", "--udp", "127.0.0.1", "--udp-limit", "1M", "--start"]);
+    let status = json(&place.well(&["status", "--json"]))?;
+    let server = status["sessions"][0]["processes"][0]["servers"][0].as_str().ok_or("no server")?;
+    let port = server.strip_prefix("127.0.0.1:").ok_or("another address")?;
+    let shown = place.well(&["status"]);
+    assert!(shown.contains("udp server on 127.0.0.1:0") && shown.contains(&format!("udp {server}\n")), "{shown}");
+    let (_, lines, err) = place.tracectl(&["read", "--server-port", port, "--events-limit", "10"]);
+    assert!(lines.lines().filter(|line| line.contains("shop:")).count() >= 10, "{lines}{err}");
+
+    // The port is that process's: who asks for it is told.
+    let (code, _, err) = place.tracectl(&["create", "too", "-e", "shop:*", "--udp", &format!(":{port}"), "--start"]);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
+    // A recording in which nobody takes part does not begin.
+    let err = place.refused(&["record", "-e", "shop:*", "-o", "none", "--udp", &format!("127.0.0.1:{port}")]);
+    assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
+    assert!(!place.path("none").exists());
+    place.well(&["destroy", "too"]);
+    place.well(&["destroy", "live"]);
+    assert_eq!(place.tracectl(&["record", "--udp", "here"]).0, Some(2));
+
+    let (code, _, err) = place.tracectl(&["record", "-e", "shop:*", "--udp", "127.0.0.1", "--duration", "700ms"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        err.contains("serves its events on UDP 127.0.0.1:") && err.contains("tracectl read --server-port "),
+        "{err}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_session_goes_on_in_chunks() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("outputs::a_session_goes_on_in_chunks");
+    place.well(&["create", "cut", "-e", "shop:paid", "-o", "cut"]);
+    assert!(place.refused(&["rotate", "cut"]).contains("start it with `tracectl start cut`"));
+    place.well(&["start", "cut"]);
+    let mut chunks = Vec::new();
+    while chunks.len() < 2 {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        chunks.extend(place.well(&["rotate", "cut"]).lines().map(str::to_owned));
+    }
+    let shown = |paths: &[&str]| {
+        let text = place.tracectl(&[&["view"], paths].concat());
+        assert_eq!((text.0, text.2.as_str()), (Some(0), ""));
+        assert!(!text.1.contains("[lost"), "{}", text.1);
+        text.1.lines().count()
+    };
+    let [first, second] = [&chunks[0], &chunks[1]].map(String::as_str);
+    assert_eq!(shown(&[first, second]), shown(&[first]) + shown(&[second]));
+    assert_eq!(place.tracectl(&["verify", first]).0, Some(0));
+    place.well(&["destroy", "cut"]);
+    assert_eq!(place.tracectl(&["verify", "cut"]).0, Some(0));
+    let above = Path::new(first).parent().ok_or("no parent")?;
+    let all: usize = names(above).iter().map(|name| shown(&[&above.join(name).to_string_lossy()])).sum();
+    assert_eq!(shown(&["cut"]), all);
+
+    // By size, with the newest to stay.
+    let arguments =
+        ["record", "-e", "shop:*", "-o", "newest", "--rotate-size", "4K", "--keep", "2", "--duration", "3s"];
+    let (code, _, err) = place.tracectl(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let process = names(&place.path("newest")).remove(0);
+    let kept = names(&place.path("newest").join(process));
+    assert!(kept.len() == 2 && !kept.contains(&"chunk-000001".to_owned()), "{kept:?}");
+    assert_eq!(place.tracectl(&["verify", "newest"]).0, Some(0));
+
+    place.well(&["create", "flight", "-e", "shop:*", "--start"]);
+    assert!(place.refused(&["rotate", "flight"]).contains("no CTF output"));
+    assert_eq!(place.tracectl(&["create", "x", "-e", "*", "-o", "x", "--keep", "1"]).0, Some(2));
+    Ok(())
+}

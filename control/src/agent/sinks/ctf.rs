@@ -1,0 +1,126 @@
+//! A CTF directory for each process.
+
+use super::space::{Space, Watch};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tracepoint::channel::Packet;
+use tracepoint_sinks::account::Account;
+use tracepoint_sinks::{
+    ChannelDescription, CtfError, CtfSink, EventDescription, Output, Sink, SinkError, StreamInfo, TraceInfo,
+};
+
+/// When a trace goes on in another chunk, and how many of them stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::agent) struct Chunks {
+    pub(super) size: Option<u64>,
+    pub(super) every: Option<Duration>,
+    pub(super) keep: Option<u32>,
+}
+
+impl Chunks {
+    fn apply(self, mut sink: CtfSink) -> CtfSink {
+        if let Some(size) = self.size {
+            sink = sink.rotate_size(size);
+        }
+        if let Some(every) = self.every {
+            sink = sink.rotate_every(every);
+        }
+        match self.keep {
+            Some(keep) => sink.keep(keep as usize),
+            None => sink,
+        }
+    }
+}
+
+/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has `most` bytes of packets, and leaves a
+/// twentieth of its file system free.
+pub(in crate::agent) fn ctf(
+    parent: &Path,
+    name: &str,
+    most: u64,
+    chunks: &Chunks,
+) -> Result<(Bounded, PathBuf), CtfError> {
+    let mut path = parent.join(name);
+    for number in 2_u64.. {
+        match CtfSink::create(&path) {
+            Err(CtfError::NotEmpty { .. }) => path = parent.join(format!("{name}-{number}")),
+            made => {
+                let sink = chunks.apply(made?);
+                let space = Space::new(&path, most);
+                return Ok((Bounded { sink, space }, path));
+            }
+        }
+    }
+    unreachable!("no directory has that many entries")
+}
+
+/// A sink that refuses what is beyond its bounds.
+#[derive(Debug)]
+pub(in crate::agent) struct Bounded {
+    sink: CtfSink,
+    space: Space,
+}
+
+impl Bounded {
+    pub(super) fn watch(&self) -> Arc<Watch> {
+        self.space.watch()
+    }
+}
+
+impl Sink for Bounded {
+    fn name(&self) -> String {
+        self.sink.name()
+    }
+
+    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
+        self.sink.begin(trace, channels)
+    }
+
+    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        self.sink.describe(events)
+    }
+
+    fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
+        let len = packet.bytes.len() as u64;
+        // Without the packet that ends a stream nobody could tell what is missing there.
+        if packet.events_after > packet.events_before {
+            self.space
+                .check(self.sink.kept_bytes(), len)
+                .map_err(|error| SinkError::new(format!("write to {}", self.sink.path().display()), error))?;
+        }
+        self.sink.packet(stream, packet).inspect_err(|error| self.space.fail(error.io_error()))?;
+        self.space.add(len);
+        Ok(())
+    }
+
+    fn can_rotate(&self) -> bool {
+        self.sink.can_rotate()
+    }
+
+    fn rotation_is_due(&self) -> bool {
+        self.sink.rotation_is_due()
+    }
+
+    fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
+        let rotated = self.sink.rotate();
+        self.space.watch().rotated(rotated.as_ref().err().map(ToString::to_string));
+        rotated
+    }
+
+    fn settle(&self, account: &mut Account) {
+        self.sink.settle(account);
+    }
+
+    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
+        self.sink.finish(account)
+    }
+
+    fn file_of(&self, stream: &StreamInfo) -> String {
+        self.sink.file_of(stream)
+    }
+
+    fn output(&self) -> Option<Output> {
+        self.sink.output()
+    }
+}

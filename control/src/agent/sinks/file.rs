@@ -1,0 +1,131 @@
+//! Sinks that are one file for each process.
+
+use super::names::names;
+use super::space::{Space, Watch};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracepoint_sinks::DtSink;
+
+/// A new circular file at `path`, in it, or beside it.
+pub(super) fn dt(path: &Path, name: &str, slots: u32) -> Result<(DtSink, PathBuf), String> {
+    // The file appears when the session starts: of two that find the same name here, one finds it taken then.
+    let path = names(path, name, "dt").find(|path| path.symlink_metadata().is_err()).unwrap_or_default();
+    DtSink::create(&path, slots).map(|sink| (sink, path)).map_err(|error| error.to_string())
+}
+
+/// A new file of lines at `path`, in it, or beside it, of `most` bytes.
+pub(super) fn text(path: &Path, name: &str, most: u64) -> Result<(BoundedFile, PathBuf), String> {
+    for path in names(path, name, "txt") {
+        match File::create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(format!("cannot make {}: {error}", path.display())),
+            Ok(file) => return Ok((BoundedFile::new(file, 0, &path, most), path)),
+        }
+    }
+    unreachable!("no directory has that many entries")
+}
+
+/// The file at `path`, to be written on from its end, and no further than `most` bytes; if another process is writing it, the parent of
+/// this one for example, one beside it that has this process's name.
+pub(in crate::agent) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, String> {
+    for path in names(path, name, "txt") {
+        let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
+        let file = File::options().append(true).create(true).open(&path).map_err(failed)?;
+        // Held for as long as the file is open, here or in a child that has no agent.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            continue;
+        }
+        let written = file.metadata().map_err(failed)?.len();
+        return Ok(BoundedFile::new(file, written, &path, most));
+    }
+    unreachable!("no directory has that many entries")
+}
+
+/// A file that refuses what is beyond its bounds.
+#[derive(Debug)]
+pub(in crate::agent) struct BoundedFile {
+    file: File,
+    written: u64,
+    space: Space,
+}
+
+impl BoundedFile {
+    fn new(file: File, written: u64, path: &Path, most: u64) -> Self {
+        Self { file, written, space: Space::new(path, most) }
+    }
+
+    pub(super) fn watch(&self) -> Arc<Watch> {
+        self.space.watch()
+    }
+}
+
+impl Write for BoundedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len() as u64;
+        self.space.check(self.written, len)?;
+        // Writing beyond the limit on file sizes would send SIGXFSZ to the program that is traced.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| self.written + len > limit) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let taken = self.file.write(bytes).inspect_err(|error| self.space.fail(error))?;
+        self.written += taken as u64;
+        self.space.add(taken as u64);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Where a test may write: in memory, where there is room.
+    fn place() -> io::Result<tempfile::TempDir> {
+        tempfile::tempdir_in("/dev/shm")
+    }
+
+    #[test]
+    fn a_file_that_is_shared_is_written_on_and_bounded() -> Result<(), Box<dyn std::error::Error>> {
+        let place = place()?;
+        let path = place.path().join("lines.txt");
+        fs::write(&path, "before\n")?;
+        let mut first = shared_text(&path, "server-7-1", 12)?;
+        // As a child that has inherited the wish.
+        let mut second = shared_text(&path, "server-8-1", 12)?;
+        first.write_all(b"one\n")?;
+        second.write_all(b"two\n")?;
+        assert_eq!(fs::read_to_string(&path)?, "before\none\n");
+        assert_eq!(fs::read_to_string(place.path().join("lines-server-8-1.txt"))?, "two\n");
+        let error = first.write_all(b"three\n").err().ok_or("there was room")?;
+        assert!(error.kind() == io::ErrorKind::QuotaExceeded && error.to_string().contains("12 bytes"), "{error}");
+        drop(first);
+        // Whoever comes after that goes on there, as far as it may.
+        let mut third = shared_text(&path, "server-9-1", 16)?;
+        third.write_all(b"four\n")?;
+        assert!(third.write_all(b"!").is_err());
+        assert_eq!(fs::read_to_string(&path)?, "before\none\nfour\n");
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_of_ones_own_is_new() -> Result<(), Box<dyn std::error::Error>> {
+        let place = place()?;
+        let path = place.path().join("x.txt");
+        let (mut file, first) = text(&path, "server-7-1", 100)?;
+        assert_eq!((&first, text(&path, "server-7-1", 100)?.1), (&path, place.path().join("x-server-7-1.txt")));
+        assert_eq!(text(place.path(), "server-7-1", 100)?.1, place.path().join("server-7-1.txt"));
+        file.write_all(b"all")?;
+        assert_eq!(fs::read(&first)?, b"all");
+        assert!(text(&place.path().join("nowhere/x"), "a", 1).is_err_and(|error| error.contains("nowhere/x")));
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! A part of each file system stays free, whatever is recorded.
+
+use rustix::fs::statvfs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What part of a file system stays free: one in so many.
+const FREE: u64 = 20;
+/// How many bytes are written between two looks at what is free.
+const LOOK: u64 = 4 << 20;
+
+/// What keeps a sink from doing what it should.
+#[derive(Debug)]
+pub(super) struct Watch {
+    path: PathBuf,
+    /// How often something was refused since the last time that there was room.
+    refused: AtomicU64,
+    /// Why the last rotation failed, if it did.
+    rotation: Mutex<Option<String>>,
+}
+
+impl Watch {
+    /// What became of the last rotation.
+    pub(super) fn rotated(&self, failed: Option<String>) {
+        *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+    }
+
+    /// What there is to tell.
+    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+        let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.no_room().into_iter().chain(rotation)
+    }
+
+    fn no_room(&self) -> Option<String> {
+        let refused = self.refused.load(Ordering::Relaxed);
+        let path = self.path.display();
+        (refused > 0).then(|| {
+            format!(
+                "nothing is written to {path}, {refused} times by now: less than a twentieth of its file system is free; it goes on \
+                 when there is room"
+            )
+        })
+    }
+}
+
+/// The bounds of what one sink writes.
+#[derive(Debug)]
+pub(super) struct Space {
+    /// A path on the file system.
+    path: PathBuf,
+    /// The most bytes that are there.
+    most: u64,
+    /// How many were written since it was looked at last; `None`: it was not.
+    since: Option<u64>,
+    free: bool,
+    watch: Arc<Watch>,
+}
+
+impl Space {
+    pub(super) fn new(path: &Path, most: u64) -> Self {
+        let watch = Watch { path: path.to_owned(), refused: AtomicU64::new(0), rotation: Mutex::new(None) };
+        Self { path: path.to_owned(), most, since: None, free: true, watch: Arc::new(watch) }
+    }
+
+    pub(super) fn watch(&self) -> Arc<Watch> {
+        Arc::clone(&self.watch)
+    }
+
+    /// Whether `len` bytes may be added, where there are `kept` already.
+    pub(super) fn check(&mut self, kept: u64, len: u64) -> io::Result<()> {
+        if kept.saturating_add(len) > self.most {
+            let text = format!("the {} bytes that the session allows (`max_size`) are written", self.most);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+        }
+        if !self.free || self.since.is_none_or(|since| since >= LOOK) {
+            self.free = has_room(&self.path)?;
+            self.since = Some(0);
+        }
+        if self.free {
+            self.watch.refused.store(0, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.watch.refused.fetch_add(1, Ordering::Relaxed);
+        Err(full())
+    }
+
+    /// Something could not be written: the next time it is looked at what is free.
+    pub(super) fn fail(&mut self, error: &io::Error) {
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            self.free = false;
+            self.watch.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// So many bytes were written.
+    pub(super) fn add(&mut self, len: u64) {
+        self.since = self.since.map(|since| since + len);
+    }
+}
+
+/// Fails unless so much is free that something may be written at `path`, or where it is to be made.
+pub(super) fn insist(path: &Path) -> Result<(), String> {
+    let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
+    match has_room(there) {
+        Ok(false) => {
+            Err(format!("cannot record to {}: {}; make room, or record somewhere else", path.display(), full()))
+        }
+        // What cannot be looked at will be told by whoever writes there.
+        _ => Ok(()),
+    }
+}
+
+fn has_room(path: &Path) -> io::Result<bool> {
+    let stat = statvfs(path)?;
+    Ok(stat.f_bavail > stat.f_blocks / FREE)
+}
+
+fn full() -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, "a twentieth of the file system stays free")
+}

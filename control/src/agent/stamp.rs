@@ -1,0 +1,23 @@
+//! The file of a session, read when it is another one than last time.
+
+use crate::app::SESSION;
+use crate::private_dir::PrivateDir;
+use crate::spec::MAX_SIZE;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+
+/// Tells a `session.toml` from the one that was there before.
+pub(super) type Stamp = (u64, i64, i64, u64);
+
+/// The file, unless it is the one with this stamp.
+pub(super) fn read(dir: &PrivateDir, stamp: Option<Stamp>) -> io::Result<Option<(Stamp, Vec<u8>)>> {
+    let file = dir.open_file(SESSION)?;
+    let found = file.metadata()?;
+    let found = (found.ino(), found.mtime(), found.mtime_nsec(), found.size());
+    if stamp == Some(found) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    Ok(Some((found, bytes)))
+}

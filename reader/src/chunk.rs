@@ -1,0 +1,45 @@
+//! Chunks: a trace that was cut into directories that follow one another, so that all but the last can be taken away while it is
+//! recorded.
+//!
+//! ```text
+//!   DIR/chunk-000001/   metadata, streams, account: a trace by itself
+//!   DIR/chunk-000002/   goes on where that ends: the same UUID, packet numbers and counters run on
+//! ```
+
+use std::path::Path;
+
+const PREFIX: &str = "chunk-";
+
+/// What the directory of a chunk is called; the first has the number 1. In the order of their names up to a million.
+pub fn chunk_name(number: u64) -> String {
+    format!("{PREFIX}{number:06}")
+}
+
+/// The number of a chunk, by the name of its directory; `None` if it is called otherwise.
+pub fn chunk_number(directory: &Path) -> Option<u64> {
+    let digits = directory.file_name()?.to_str()?.strip_prefix(PREFIX)?;
+    let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|number| is_number && *number > 0)
+}
+
+/// The directory whose traces this one belongs to: of a chunk the one above it, else itself.
+pub(crate) fn root(directory: &Path) -> &Path {
+    chunk_number(directory).and_then(|_| directory.parent()).unwrap_or(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_numbers() {
+        for number in [1, 999_999, 1_000_000, u64::MAX] {
+            assert_eq!(chunk_number(&Path::new("/a").join(chunk_name(number))), Some(number));
+        }
+        for name in ["chunk-", "chunk-000000", "chunk-1", "chunk-00000x", "chunk-+00001", "Chunk-000001"] {
+            assert_eq!(chunk_number(Path::new(name)), None, "{name}");
+        }
+        assert_eq!(root(Path::new("/a/chunk-000002")), Path::new("/a"));
+        assert_eq!(root(Path::new("/a/b")), Path::new("/a/b"));
+    }
+}

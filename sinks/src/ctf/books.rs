@@ -1,0 +1,140 @@
+//! What was written of each stream, and the accounts of chunks, which follow from it.
+
+use crate::account::{Account, Before, ChannelAccount, Chunk, EventAccount, StreamAccount};
+use crate::description::{ChannelDescription, EventDescription};
+use crate::drain::account_policy;
+use crate::trace_info::TraceInfo;
+use std::collections::BTreeMap;
+use tracepoint::channel::{Packet, StreamId};
+
+/// Where `events_discarded` is in a packet, in bytes.
+const DISCARDED: usize = 72;
+
+/// One stream: its counters up to the last packet that was written.
+#[derive(Debug, Default)]
+struct Line {
+    file: String,
+    now: Before,
+    /// The same when the chunk began.
+    before: Before,
+}
+
+impl Line {
+    /// What the account of the chunk has to say of it.
+    fn account(&self, instance: u64) -> StreamAccount {
+        let mut line = StreamAccount::default();
+        line.instance = instance;
+        line.file.clone_from(&self.file);
+        line.recorded = self.now.recorded;
+        line.packets = self.now.packets;
+        line.written = self.now.written;
+        // Before the last packet, and not in a packet: it did not come here, or could not be written.
+        line.sink = self.now.recorded - self.now.written;
+        line.discarded = self.now.discarded;
+        line.before = self.before;
+        line
+    }
+}
+
+/// What there is in the present chunk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Content {
+    pub(super) packets: u64,
+    pub(super) events: u64,
+    pub(super) bytes: u64,
+}
+
+/// The books of a trace that may be cut into chunks.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    /// Of the trace, without streams.
+    trace: Option<Account>,
+    lines: BTreeMap<(u32, u64), Line>,
+    content: Content,
+}
+
+impl Books {
+    /// The trace begins.
+    pub(super) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) {
+        let mut account = Account::new(trace.uuid, trace.name.clone(), trace.process.pid);
+        for channel in channels {
+            let mut entry = ChannelAccount::default();
+            entry.id = u64::from(channel.class);
+            entry.name.clone_from(&channel.name);
+            entry.policy = account_policy(channel.policy);
+            account.channels.push(entry);
+        }
+        self.trace = Some(account);
+    }
+
+    /// Events may come.
+    pub(super) fn describe(&mut self, events: &[EventDescription]) {
+        for event in events {
+            let channels = self.trace.iter_mut().flat_map(|account| &mut account.channels);
+            for channel in channels.filter(|channel| channel.id == u64::from(event.class)) {
+                let mut entry = EventAccount::default();
+                entry.id = u64::from(event.id);
+                entry.name.clone_from(&event.name);
+                channel.events.push(entry);
+            }
+        }
+    }
+
+    /// A packet was written.
+    pub(super) fn add(&mut self, id: StreamId, file: &str, packet: &Packet<'_>) {
+        let line = self.lines.entry((id.class, id.instance)).or_default();
+        if line.file.is_empty() {
+            file.clone_into(&mut line.file);
+        }
+        let events = packet.events_after - packet.events_before;
+        line.now.recorded = packet.events_after;
+        line.now.packets += 1;
+        line.now.written += events;
+        if let Some(bytes) = packet.bytes.get(DISCARDED..).and_then(|bytes| bytes.first_chunk()) {
+            line.now.discarded = u64::from_le_bytes(*bytes);
+        }
+        self.content.packets += 1;
+        self.content.events += events;
+        self.content.bytes += packet.bytes.len() as u64;
+    }
+
+    /// What there is in the present chunk.
+    pub(super) const fn content(&self) -> Content {
+        self.content
+    }
+
+    /// The account of the present chunk, another one to follow.
+    pub(super) fn account(&self, chunk: Chunk) -> Account {
+        let mut account = self.trace.clone().unwrap_or_else(|| Account::new([0; 16], "", 0));
+        for channel in &mut account.channels {
+            let lines = self.lines.iter().filter(|((class, _), _)| u64::from(*class) == channel.id);
+            channel.streams = lines.map(|((_, instance), line)| line.account(*instance)).collect();
+        }
+        account.complete = true;
+        account.chunk = Some(chunk);
+        account
+    }
+
+    /// Another chunk begins.
+    pub(super) fn next_chunk(&mut self) {
+        self.content = Content::default();
+        for line in self.lines.values_mut() {
+            line.before = line.now;
+            line.file.clear();
+        }
+    }
+
+    /// Says in the account of all that it is that of the last chunk.
+    pub(super) fn settle(&self, account: &mut Account, chunk: Chunk) {
+        for channel in &mut account.channels {
+            let class = channel.id;
+            for stream in &mut channel.streams {
+                let line = u32::try_from(class).ok().and_then(|class| self.lines.get(&(class, stream.instance)));
+                let Some(line) = line else { continue };
+                stream.before = line.before;
+                stream.file.clone_from(&line.file);
+            }
+        }
+        account.chunk = Some(chunk);
+    }
+}

@@ -1,0 +1,110 @@
+//! When a trace goes on in another chunk, and which chunks stay.
+
+use super::books::Content;
+use crate::account::{Chunk, Removed};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How long it is before a rotation that failed is tried again by itself.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What was asked for, and how far it is.
+#[derive(Debug)]
+pub(super) struct Rotation {
+    size: Option<u64>,
+    every: Option<Duration>,
+    keep: Option<usize>,
+    /// That of the present chunk; 0: the trace is not cut into chunks.
+    number: u64,
+    began: Instant,
+    failed: Option<Instant>,
+    /// The chunks before it that are there, oldest first.
+    closed: VecDeque<(u64, Content)>,
+    removed: Removed,
+}
+
+impl Default for Rotation {
+    fn default() -> Self {
+        Self {
+            size: None,
+            every: None,
+            keep: None,
+            number: 0,
+            began: Instant::now(),
+            failed: None,
+            closed: VecDeque::new(),
+            removed: Removed::default(),
+        }
+    }
+}
+
+impl Rotation {
+    pub(super) const fn by_size(&mut self, bytes: u64) {
+        self.size = Some(bytes);
+    }
+
+    pub(super) const fn by_time(&mut self, every: Duration) {
+        self.every = Some(every);
+    }
+
+    pub(super) const fn keep(&mut self, chunks: usize) {
+        self.keep = Some(chunks);
+    }
+
+    /// Whether chunks come by themselves.
+    pub(super) const fn is_asked_for(&self) -> bool {
+        self.size.is_some() || self.every.is_some()
+    }
+
+    /// Whether it is time for another chunk.
+    pub(super) fn is_due(&self, content: Content) -> bool {
+        let due = self.size.is_some_and(|size| content.bytes >= size)
+            || self.every.is_some_and(|every| self.began.elapsed() >= every);
+        due && content.packets > 0 && self.failed.is_none_or(|failed| failed.elapsed() >= AGAIN)
+    }
+
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A chunk begins, behind one with this in it.
+    pub(super) fn begin(&mut self, number: u64, before: Option<Content>) {
+        if let Some(content) = before {
+            self.closed.push_back((self.number, content));
+        }
+        (self.number, self.began, self.failed) = (number, Instant::now(), None);
+    }
+
+    /// The rotation failed.
+    pub(super) fn fail(&mut self) {
+        self.failed = Some(Instant::now());
+    }
+
+    /// The oldest chunk, if there are more than stay.
+    pub(super) fn excess(&self) -> Option<u64> {
+        let keep = self.keep?;
+        self.closed.front().filter(|_| self.closed.len() + 1 > keep.max(1)).map(|(number, _)| *number)
+    }
+
+    /// The oldest chunk was removed.
+    pub(super) fn remove(&mut self) {
+        if let Some((_, content)) = self.closed.pop_front() {
+            self.removed.chunks += 1;
+            self.removed.packets += content.packets;
+            self.removed.events += content.events;
+            self.removed.bytes += content.bytes;
+        }
+    }
+
+    /// The bytes of packets in the chunks before the present one that are there.
+    pub(super) fn closed_bytes(&self) -> u64 {
+        self.closed.iter().map(|(_, content)| content.bytes).sum()
+    }
+
+    /// What the account says of the present chunk.
+    pub(super) fn chunk(&self, last: bool) -> Chunk {
+        let mut chunk = Chunk::default();
+        (chunk.number, chunk.last, chunk.removed) = (self.number, last, self.removed);
+        chunk
+    }
+}
