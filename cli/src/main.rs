@@ -20,6 +20,7 @@ mod recover;
 mod serve;
 mod session;
 mod units;
+mod user;
 mod verify;
 mod view;
 
@@ -37,6 +38,9 @@ use std::process::ExitCode;
     arg_required_else_help = true
 )]
 struct Arguments {
+    /// Root only: be this user, by name or number, whose processes these are; nothing is done as root
+    #[arg(long, global = true, value_name = "USER")]
+    user: Option<String>,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -68,7 +72,11 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().verb {
+    let Arguments { user, verb } = Arguments::parse();
+    if let Some(Err(failure)) = user.as_deref().map(user::become_user) {
+        return failure::exit_code(Err(failure));
+    }
+    let outcome = match verb {
         Verb::List(list) => list.run(),
         Verb::Record(record) => record.run(),
         Verb::Create(create) => create.run(),

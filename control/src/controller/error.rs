@@ -24,7 +24,7 @@ pub enum ControlError {
         pid: u32,
     },
     /// It may not be looked at.
-    #[error("process {pid} cannot be looked at: {source}; be the user that it runs as (`sudo -u`)")]
+    #[error("process {pid} cannot be looked at: {source}; be the user that it runs as (root: `tracectl --user NAME`)")]
     Hidden {
         /// Its id.
         pid: u32,

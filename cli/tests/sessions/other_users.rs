@@ -1,0 +1,80 @@
+//! Root and the processes of others. These tests play several users, and need to be root.
+
+use super::{Outcome, TRACED, Traced, is_traced};
+use std::env;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const USER: u32 = 65_532;
+
+/// `tracectl`, in this run directory.
+fn tracectl(run_dir: &Path, arguments: &[&str]) -> std::io::Result<Output> {
+    Command::new(env!("CARGO_BIN_EXE_tracectl")).args(arguments).env("TRACEPOINT_RUN_DIR", run_dir).output()
+}
+
+/// A directory of the user's.
+fn make(path: &Path) -> std::io::Result<()> {
+    fs::create_dir(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o700))?;
+    chown(path, Some(USER), Some(USER))
+}
+
+/// This program, traced as that user, from a copy that all can run.
+fn start(temp: &Path, run_dir: &Path, test: &str) -> Result<Traced, Box<dyn std::error::Error>> {
+    let program = temp.join("program");
+    fs::copy(env::current_exe()?, &program)?;
+    fs::set_permissions(&program, Permissions::from_mode(0o755))?;
+    let mut command = Command::new("setpriv");
+    command.args([format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".to_owned()]).arg(program);
+    command.args(["--exact", test, "--quiet", "--nocapture"]).env(TRACED, "0").env("TRACEPOINT_RUN_DIR", run_dir);
+    let mut child = Traced(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
+    let out = child.0.stdout.take().ok_or("no output")?;
+    let ready = BufReader::new(out).lines().map_while(Result::ok).any(|line| line.contains("ready"));
+    assert!(ready, "the program has an agent");
+    Ok(child)
+}
+
+#[test]
+fn root_is_another_user_if_it_says_so() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let user = USER.to_string();
+    let temp = tempfile::tempdir_in("/dev/shm")?;
+    assert_eq!(fs::metadata(temp.path())?.uid(), 0, "this test plays several users: run it as root");
+    fs::set_permissions(temp.path(), Permissions::from_mode(0o755))?;
+    let (run_dir, own) = (temp.path().join("run"), temp.path().join("own"));
+    make(&run_dir)?;
+    make(&own)?;
+    let child = start(temp.path(), &run_dir, "other_users::root_is_another_user_if_it_says_so")?;
+    let pid = child.0.id().to_string();
+
+    // By itself it does not touch what is another user's.
+    let refused = tracectl(&run_dir, &["list"])?;
+    let told = String::from_utf8(refused.stderr)?;
+    assert!(refused.status.code() == Some(3) && told.contains("belongs to user 65532"), "{told}");
+
+    let listed = tracectl(&run_dir, &["--user", &user, "list"])?;
+    let out = String::from_utf8(listed.stdout)?;
+    assert!(out.contains(&pid) && out.contains("shop:paid"), "{out}");
+    let dir = own.join("trace");
+    let path = dir.to_string_lossy().into_owned();
+    let recorded =
+        tracectl(&run_dir, &["record", "-e", "shop:paid", "--duration", "200ms", "-o", &path, "--user", &user])?;
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    assert_eq!(fs::metadata(&dir)?.uid(), USER, "what it made is the user's");
+    let viewed = tracectl(&run_dir, &["view", &path])?;
+    assert!(String::from_utf8(viewed.stdout)?.contains("shop:paid"));
+
+    // It has no rights of root's left.
+    let elsewhere = temp.path().join("elsewhere");
+    let refused = tracectl(&run_dir, &["record", "--user", &user, "-o", &elsewhere.to_string_lossy(), "-p", &pid])?;
+    let told = String::from_utf8(refused.stderr)?;
+    assert!(refused.status.code() == Some(3) && told.contains("cannot make") && !elsewhere.exists(), "{told}");
+    let nobody = tracectl(&run_dir, &["--user", "no such user", "list"])?;
+    assert!(String::from_utf8(nobody.stderr)?.contains("there is no user no such user"));
+    Ok(())
+}
