@@ -115,3 +115,20 @@ proptest! {
         }
     }
 }
+
+/// A counter of one stream that makes no sense: what is in the other one comes out all the same.
+#[test]
+fn a_damaged_counter_costs_its_stream_alone() {
+    /// The highest byte of the closed packets of the nested stream.
+    const CLOSED: usize = 399;
+    let shape = Shape { overwrite: false, place: 512, places: 2, ..Shape::default() };
+    let mut tracer = run(shape, &[Act::Fire(0)], u64::MAX);
+    tracer.bytes[CLOSED] = 0x80;
+    let remains = Remains::of(&tracer);
+    let recovered = recover(&remains.session(), &remains.out()).unwrap();
+    let process = &recovered.processes[0];
+    assert_eq!((process.records, process.complete), (1, false), "{process:#?}");
+    assert!(process.notes.iter().any(|note| note.contains("this stream of it is left out")), "{process:#?}");
+    let report = verify(&remains.out()).unwrap();
+    assert_eq!(report.failures().map(|check| check.rule).collect::<Vec<_>>(), ['A'], "{report:#?}");
+}

@@ -12,8 +12,9 @@ use super::survey::{Survey, file_name};
 use super::taking::{Looked, TakenStream, Taking, Told};
 use super::target::Target;
 use crate::account::Account;
+use crate::error::ReadError;
 use crate::metadata::{MAX_METADATA, Metadata};
-use crate::ring::{Chased, Ring, Side};
+use crate::ring::{Chased, Ring, Side, StreamCounters};
 use crate::source::read_bounded;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -99,12 +100,11 @@ impl<'a> Recovery<'a, '_> {
 
     fn contents(&mut self, ring: &Ring) -> Result<(), RecoverError> {
         let counted = ring.account()?;
-        let [main, nested] = Side::ALL.map(|side| self.look(ring, side));
-        let main = self.take(ring, Side::Main, main?)?;
-        let nested = self.take(ring, Side::Nested, nested?)?;
-        let still = [&main, &nested].map(|side| side.counters)
-            == [ring.counters(Side::Main)?, ring.counters(Side::Nested)?]
-            && ring.account()? == counted;
+        let (main, nested) = (self.look(ring, Side::Main)?, self.look(ring, Side::Nested)?);
+        let main = self.take(ring, Side::Main, main)?;
+        let nested = self.take(ring, Side::Nested, nested)?;
+        let now = Side::ALL.map(|side| ring.counters(side).unwrap_or_default());
+        let still = [main.counters, nested.counters] == now && ring.account()? == counted;
         let path = ring.path().display();
         if !still {
             self.journal.wrong(format!("{path}: it was written to while it was read"));
@@ -132,8 +132,19 @@ impl<'a> Recovery<'a, '_> {
         self.close(ring, nested, 0)
     }
 
-    /// The counters of one stream, and its packets: of a process that runs all of them at once, else one after another.
-    fn look<'r>(&self, ring: &'r Ring, side: Side) -> Result<Looked<'r>, RecoverError> {
+    /// The counters of one stream, and its packets; none if the counters make no sense, which is no reason to do without the other stream.
+    fn look<'r>(&mut self, ring: &'r Ring, side: Side) -> Result<Looked<'r>, RecoverError> {
+        match self.look_closely(ring, side) {
+            Err(RecoverError::Read(error @ ReadError::Ring { .. })) => {
+                self.journal.wrong(format!("{error}; this stream of it is left out"));
+                Ok(Looked { counters: StreamCounters::default(), places: Box::new(std::iter::empty()) })
+            }
+            looked => looked,
+        }
+    }
+
+    /// Of a process that runs all packets at once, else one after another.
+    fn look_closely<'r>(&self, ring: &'r Ring, side: Side) -> Result<Looked<'r>, RecoverError> {
         if self.lives && ring.can_be_chased(side) {
             let Chased { counters, places, .. } = ring.chase(side)?;
             return Ok(Looked { counters, places: Box::new(places.into_iter().map(Ok)) });
