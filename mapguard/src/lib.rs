@@ -14,7 +14,9 @@ use std::process;
 use std::ptr::{self, without_provenance_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread;
+use std::time::Duration;
 
 /// How many mappings can be guarded at a time.
 const MAX: usize = 4096;
@@ -47,8 +49,8 @@ static TABLE: [Entry; MAX] = [const {
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// The size of a page. Set before the handler is: to ask for it may allocate.
 static PAGE_SIZE: AtomicUsize = AtomicUsize::new(0);
-/// What was to happen at SIGBUS before. Set before the handler is.
-static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+/// What was to happen at SIGBUS before: null until our handler is about to be set. What it points to is never freed.
+static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
 /// Guards a mapping for as long as it lives.
 #[derive(Debug)]
@@ -73,14 +75,40 @@ impl Guarded {
     /// A page of the range may be replaced by an empty one whenever the file has lost it and a thread touches it: the pages are those of
     /// a mapping of the caller's that outlives the guard, and are used through raw pointers alone, by code to which any bytes are valid.
     pub unsafe fn new(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::within(MAX, start, len, sum) }
+    }
+
+    /// The same for a caller that can do without: three quarters of the places are for those.
+    ///
+    /// # Errors
+    ///
+    /// As `new`.
+    ///
+    /// # Safety
+    ///
+    /// As `new`.
+    pub unsafe fn optional(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::within(MAX / 4 * 3, start, len, sum) }
+    }
+
+    /// In one of the first `places`.
+    ///
+    /// # Safety
+    ///
+    /// As `new`.
+    unsafe fn within(places: usize, start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
         install()?;
         // B2: Acquire pairs with the Release in `drop`: the entry is that of one mapping at a time.
         let take =
             |entry: &Entry| entry.start.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let Some(index) = TABLE.iter().position(take) else {
+        // From behind for those who need it, so that the places of the others stay for them.
+        let index = if places == MAX { TABLE.iter().rposition(take) } else { TABLE[..places].iter().position(take) };
+        let Some(index) = index else {
             return Err(io::Error::new(
                 io::ErrorKind::QuotaExceeded,
-                format!("no more than {MAX} mappings can be guarded"),
+                format!("no more than {places} mappings can be guarded"),
             ));
         };
         let entry = &TABLE[index];
@@ -159,7 +187,8 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
 
 /// Does what would have happened without us.
 fn hand_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    let Some(previous) = PREVIOUS.get() else { return };
+    // B3: Acquire pairs with the Release stores in `install`. SAFETY: null, or what is never freed nor changed.
+    let Some(previous) = (unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() }) else { return };
     let is_sent = code <= 0;
     match previous.sa_sigaction {
         libc::SIG_IGN if is_sent => {}
@@ -196,25 +225,14 @@ fn install() -> io::Result<()> {
         return Ok(());
     }
     PAGE_SIZE.store(rustix::param::page_size(), Ordering::Relaxed);
-    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _installing = lock(&INSTALLING)?;
     if is_installed() {
         return Ok(());
     }
-    let call = |new: *const libc::sigaction, old: *mut libc::sigaction| {
-        // SAFETY: both are null or valid for the call, and a new handler is `handle`, of the type that SA_SIGINFO says.
-        if unsafe { libc::sigaction(libc::SIGBUS, new, old) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
     // A child that was forked has the handler already, and what was before it.
-    if PREVIOUS.get().is_none() {
-        // SAFETY: integers and a pointer that may be null; zero is a value of each.
-        let mut previous = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
-        call(ptr::null(), &raw mut previous)?;
-        let mut ours = previous;
-        ours.sa_sigaction = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-        // On a stack of its own where there is one, as handlers of overflows want it. What the one before blocks is blocked for both.
-        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        PREVIOUS.get_or_init(|| previous);
-        call(&raw const ours, ptr::null_mut())?;
+    if PREVIOUS.load(Ordering::Relaxed).is_null() {
+        pin_this_object();
+        set_handler()?;
     }
     // What stands in the table of a forked child is its parent's.
     for entry in &TABLE {
@@ -222,6 +240,56 @@ fn install() -> io::Result<()> {
     }
     PROCESS.store(process::id(), Ordering::Relaxed);
     Ok(())
+}
+
+/// For a while: in a forked child it may be held by a thread that is not there.
+fn lock(mutex: &Mutex<()>) -> io::Result<MutexGuard<'_, ()>> {
+    for _ in 0..100 {
+        match mutex.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+fn set_handler() -> io::Result<()> {
+    let call = |new: *const libc::sigaction, old: *mut libc::sigaction| {
+        // SAFETY: both are null or valid for the call, and a new handler is `handle`, of the type that SA_SIGINFO says.
+        if unsafe { libc::sigaction(libc::SIGBUS, new, old) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: integers and a pointer that may be null; zero is a value of each.
+    let mut previous = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+    call(ptr::null(), &raw mut previous)?;
+    let mut ours = previous;
+    ours.sa_sigaction = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+    // On a stack of its own where there is one, as handlers of overflows want it. What the one before blocks is blocked for both.
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+    // B3: Release pairs with the Acquire in `hand_on`. Before the handler is set, so that it never finds nothing.
+    PREVIOUS.store(Box::into_raw(Box::new(previous)), Ordering::Release);
+    let mut replaced = previous;
+    call(&raw const ours, &raw mut replaced).inspect_err(|_| PREVIOUS.store(ptr::null_mut(), Ordering::Release))?;
+    if replaced.sa_sigaction != previous.sa_sigaction {
+        // Another thread has set one in between. B3.
+        PREVIOUS.store(Box::into_raw(Box::new(replaced)), Ordering::Release);
+    }
+    Ok(())
+}
+
+/// Keeps the object that the handler is in loaded for ever: signals come whatever was unloaded meanwhile.
+fn pin_this_object() {
+    #[cfg(all(target_os = "linux", not(target_feature = "crt-static")))]
+    // SAFETY: `info` is a valid place; `dladdr` fills it with a name that lives as long as the object, which is loaded, as it runs.
+    // `dlopen` with NOLOAD only adds NODELETE to what is loaded; if it does not know the name (of the program itself, which is never
+    // unloaded), it does nothing.
+    unsafe {
+        let mut info = MaybeUninit::<libc::Dl_info>::zeroed().assume_init();
+        let handler = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as *const c_void;
+        if libc::dladdr(handler, &raw mut info) != 0 && !info.dli_fname.is_null() {
+            libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -263,6 +331,26 @@ mod tests {
         cut.set_len(0)?;
         assert_eq!((touch(&map, 0), touch(&map, 1), touch(&map, 1), touch(&whole, 1)), (7, 7, 7, 7));
         assert_eq!((guards.0.is_whole(), guards.1.is_whole(), sum.load(Ordering::Relaxed)), (false, true, 2));
+        drop(guards);
+        Ok(())
+    }
+
+    #[test]
+    fn who_can_do_without_leaves_places_for_who_cannot() -> io::Result<()> {
+        let (_file, map) = mapped()?;
+        let sum = Arc::new(AtomicU64::new(0));
+        // SAFETY: the guards are dropped before the mapping, which nobody touches.
+        let optional = || unsafe { Guarded::optional(map.as_ptr().addr(), map.len(), &sum) };
+        let mut guards = Vec::new();
+        let refused = loop {
+            match optional() {
+                Ok(guard) => guards.push(guard),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.kind(), io::ErrorKind::QuotaExceeded);
+        assert!(guards.len() <= MAX / 4 * 3);
+        guards.push(guard(&map, &sum)?);
         drop(guards);
         Ok(())
     }

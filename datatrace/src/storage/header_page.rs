@@ -14,8 +14,8 @@ use std::sync::atomic::AtomicU64;
 const PAGE: usize = 4096;
 
 /// File systems whose mappings and positional writes are the same pages of memory, in the same order for whoever reads: ext2 to ext4,
-/// XFS, Btrfs, F2FS, tmpfs, and overlays, which lie over one of these.
-const COHERENT: [u64; 6] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x794C_7630];
+/// XFS, Btrfs, F2FS and tmpfs. An overlay does not tell what it lies over.
+const COHERENT: [u64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 /// The mapped first page of a file.
 #[derive(Debug)]
@@ -29,6 +29,9 @@ impl HeaderPage {
     /// Maps the first page of `file`, which has a header already and with it room for the page. `None` where stores would not be what
     /// writes are: another machine than x86-64, another file system, a mapping that is refused or cannot be guarded.
     pub(super) fn of(file: &File) -> Option<Self> {
+        if cfg!(miri) {
+            return None;
+        }
         let kind = u64::try_from(fstatfs(file).ok()?.f_type).ok()?;
         if !cfg!(target_arch = "x86_64") || !COHERENT.contains(&kind) {
             return None;
@@ -36,7 +39,7 @@ impl HeaderPage {
         let map = MmapOptions::new().len(PAGE).map_raw(file).ok()?;
         // SAFETY: the mapping was made here, and is unmapped after the guard is dropped, which stands before it. It is touched by `store`
         // alone, through its raw pointer, and never read.
-        let guarded = unsafe { Guarded::new(map.as_ptr().addr(), PAGE, &Arc::new(AtomicU64::new(0))) }.ok()?;
+        let guarded = unsafe { Guarded::optional(map.as_ptr().addr(), PAGE, &Arc::new(AtomicU64::new(0))) }.ok()?;
         Some(Self { guarded, map })
     }
 
