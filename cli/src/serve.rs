@@ -110,7 +110,7 @@ impl Serve {
             while self.events_from.is_some() && !interrupt.is_asked() {
                 thread::sleep(LOOK);
             }
-            server.end(replay.account().cloned());
+            server.end(replay.account_of(&server));
             wait(&server, &interrupt);
             server.quit();
         });

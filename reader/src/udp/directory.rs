@@ -185,7 +185,7 @@ impl Directory {
                 let known = known_losses(line);
                 line.sink = line.recorded.saturating_sub(line.written).saturating_sub(line.overwritten);
                 if line.sink > known {
-                    line.sink_lost.insert(reason.to_owned(), line.sink - known);
+                    *line.sink_lost.entry(reason.to_owned()).or_default() += line.sink - known;
                 }
             }
         }
@@ -200,9 +200,13 @@ impl Directory {
     }
 }
 
-/// What the account tells of the events that the server lost. Messages that were too long for it are lost before they are events of a stream.
+/// What the account tells of the events that this server lost, by reasons of its own. Messages that were too long for it are lost before they are events of a stream.
 fn told(account: &Account) -> u64 {
-    let streams = account.channels.iter().flat_map(|channel| &channel.streams).map(known_losses);
+    let lines = account.channels.iter().flat_map(|channel| &channel.streams);
+    let streams = lines
+        .flat_map(|line| &line.sink_lost)
+        .filter(|(reason, _)| reason.starts_with("udp_"))
+        .map(|(_, count)| *count);
     let outside = account.channels.iter().filter(|channel| channel.name == OUTSIDE_CHANNEL);
     let messages = outside.flat_map(|channel| &channel.streams).map(|line| line.discarded);
     streams.chain(messages).fold(0, u64::saturating_add)

@@ -245,11 +245,12 @@ impl Desk {
         if let Some(Session::Batch(batches)) = session {
             // As long as one is good, there is no other: guesses at one are counted.
             let offer = batches.offered_again.filter(|offer| !offer.is_over(now));
-            let offer = batches.offered_again.insert(offer.unwrap_or(Offer::new(nonce, now)));
-            if offer.make(now) {
-                let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
-                batches.say(&mut context, |seq| mark.encode(seq));
+            let mut offer = offer.unwrap_or(Offer::new(nonce, now));
+            let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
+            if offer.is_due(now) && batches.say(&mut context, |seq| mark.encode(seq)) {
+                offer.made(now);
             }
+            batches.offered_again = Some(offer);
         } else {
             self.restart(from, now);
         }

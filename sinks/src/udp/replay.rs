@@ -115,9 +115,25 @@ impl Replay {
         all
     }
 
-    /// The account of the trace, if it has one.
-    pub const fn account(&self) -> Option<&Account> {
-        self.account.as_ref()
+    /// The account of the trace, if it has one, with what this server has lost by now. What was lost on an earlier way by UDP has another
+    /// name in it, so that it is not taken for losses of this one.
+    pub fn account_of(&self, server: &UdpServer) -> Option<Account> {
+        let mut account = self.account.clone()?;
+        for channel in &mut account.channels {
+            let Ok(class) = u32::try_from(channel.id) else { continue };
+            for line in &mut channel.streams {
+                for (reason, events) in std::mem::take(&mut line.sink_lost) {
+                    let reason = if reason.starts_with("udp_") { format!("before_{reason}") } else { reason };
+                    *line.sink_lost.entry(reason).or_default() += events;
+                }
+                for (reason, events) in server.lost(StreamId { class, instance: line.instance }) {
+                    *line.sink_lost.entry(reason.to_owned()).or_default() += events;
+                    line.sink = line.sink.saturating_add(events);
+                    line.written = line.written.saturating_sub(events);
+                }
+            }
+        }
+        Some(account)
     }
 }
 

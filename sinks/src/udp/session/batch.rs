@@ -357,16 +357,16 @@ impl Batches {
         }
     }
 
-    /// Puts a message into the outbox. One that finds no room is not sent, and takes no number.
+    /// Puts a message into the outbox. One that finds no room is not sent, and takes no number: then it is `false`.
     pub(in crate::udp) fn say<const SIZE: usize>(
         &mut self,
         context: &mut Context<'_>,
         encode: impl FnOnce(u32) -> [u8; SIZE],
-    ) {
-        if let Some(room) = self.outbox.room() {
-            room.extend_from_slice(&encode(context.number(SIZE)));
-            self.pace.spend(self.outbox.add());
-        }
+    ) -> bool {
+        let Some(room) = self.outbox.room() else { return false };
+        room.extend_from_slice(&encode(context.number(SIZE)));
+        self.pace.spend(self.outbox.add());
+        true
     }
 }
 

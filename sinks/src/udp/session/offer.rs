@@ -27,13 +27,14 @@ impl Offer {
         self.nonce
     }
 
-    /// Whether it may be made now; if so, it counts as made.
-    pub(in crate::udp) fn make(&mut self, now: Instant) -> bool {
-        let again = self.made.is_none_or(|made| now.saturating_duration_since(made) >= EVERY);
-        if again {
-            self.made = Some(now);
-        }
-        again
+    /// Whether it may be made now.
+    pub(in crate::udp) fn is_due(&self, now: Instant) -> bool {
+        self.made.is_none_or(|made| now.saturating_duration_since(made) >= EVERY)
+    }
+
+    /// It was made.
+    pub(in crate::udp) fn made(&mut self, now: Instant) {
+        self.made = Some(now);
     }
 
     pub(in crate::udp) fn is_over(self, now: Instant) -> bool {
@@ -70,7 +71,13 @@ mod tests {
     fn who_asks_more_often_gets_no_more_offers() {
         let begin = Instant::now();
         let mut offer = Offer::new(7, begin);
-        let made = (0..1000).filter(|ms| offer.make(begin + Duration::from_millis(*ms))).count();
+        let mut made = 0;
+        for now in (0..1000).map(|ms| begin + Duration::from_millis(ms)) {
+            if offer.is_due(now) {
+                offer.made(now);
+                made += 1;
+            }
+        }
         assert_eq!(made, 10);
     }
 }
