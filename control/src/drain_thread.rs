@@ -40,7 +40,16 @@ impl DrainThread {
         let (stop, stopped) = channel();
         let taken = Arc::<AtomicU64>::default();
         let own = Arc::clone(&taken);
-        let thread = Builder::new().name(NAME.to_owned()).spawn(move || run(&drain, &stopped, &own))?;
+        // From here on, and not from when the thread runs: events may come to wait for it before.
+        let (attending, pace) = {
+            let drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+            (drain.attend(), Pace::new(drain.patience()))
+        };
+        let body = move || {
+            run(&drain, &stopped, &own, pace);
+            drop(attending);
+        };
+        let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
         Ok(Self { stop, thread, taken })
     }
 
@@ -57,13 +66,9 @@ impl DrainThread {
     }
 }
 
-fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>, taken: &AtomicU64) {
+fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>, taken: &AtomicU64, mut pace: Pace) {
     tracepoint::private::never_trace_this_thread();
     leave_signals_to_the_program();
-    let (_attending, mut pace) = {
-        let drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
-        (drain.attend(), Pace::new(drain.patience()))
-    };
     let mut pause = pace.pause();
     let mut looked = Instant::now();
     let mut flushed = Instant::now();

@@ -3,10 +3,12 @@
 mod common;
 
 use common::{Outcome, assert_balances, event, lost, place, view};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use tracepoint::Probe;
 use tracepoint::channel::Packet;
 use tracepoint_control::sinks::CtfSink;
 use tracepoint_control::{Channel, Session};
@@ -109,6 +111,52 @@ fn nobody_waits_for_longer_than_was_said() -> Outcome {
     // One for the first packets, one for those after the sink had blocked, and perhaps one after what it had taken before.
     let notes = summary.accounts[0].1.notes;
     assert!((1..=4).contains(&notes.waited), "{notes:?}");
+    Ok(())
+}
+
+/// Told when it is dropped.
+struct Freed(Arc<AtomicBool>);
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Who drains frees what was replaced inside probes, which takes a grace period; owners that wait for the drain inside a section must not
+/// wait for that, nor keep it from coming.
+#[test]
+fn what_was_replaced_inside_a_probe_is_freed_beside_those_who_wait() -> Outcome {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = place();
+    let session = Session::builder("freed")
+        .events("patient:step")
+        .channel(small(Duration::from_secs(10)))
+        .sink(CtfSink::create(place.path().join("trace"))?)
+        .start()?;
+    let freed = Arc::new(AtomicBool::new(false));
+    let own: Arc<Mutex<Option<Probe<inner>>>> = Arc::default();
+    let (inside, kept) = (Arc::clone(&own), Freed(Arc::clone(&freed)));
+    let probe = register_trace_inner(move |_| {
+        let _ = &kept;
+        drop(inside.lock().unwrap_or_else(PoisonError::into_inner).take());
+    })?;
+    *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
+    trace_inner(0);
+    let fired = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            // More than the rings hold, and as long as it takes.
+            scope.spawn(|| {
+                while !freed.load(Ordering::Relaxed) || fired.load(Ordering::Relaxed) < EVENTS {
+                    trace_step(fired.fetch_add(1, Ordering::Relaxed));
+                }
+            });
+        }
+    });
+    let summary = session.stop()?;
+    let step = event(&summary, "patient:step");
+    assert_eq!((step.fired, step.recorded), (fired.load(Ordering::Relaxed), fired.load(Ordering::Relaxed)));
     Ok(())
 }
 

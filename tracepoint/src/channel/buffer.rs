@@ -465,11 +465,6 @@ impl Buffer {
         self.released().store(end, Ordering::Release);
     }
 
-    /// Whether no record waits for the drain, nor is about to.
-    pub(super) fn is_empty(&self) -> bool {
-        !self.has_records() && self.closed_packets().is_empty()
-    }
-
     /// Whether the buffer was ever used: a record, or a loss.
     pub(super) fn is_used(&self) -> bool {
         self.records() > 0 || self.counters().discarded.get() > 0

@@ -52,10 +52,9 @@ impl OpenChannel {
         if !self.attachment.is_attached() {
             return Ok(());
         }
-        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest, or in a later
-        // round, where somebody may come to wait for this one inside a section.
-        if control::has_deferred() && self.may_wait_for_owners() {
-            self.attendance.away(|| control::retire(Vec::new()));
+        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest.
+        if control::has_deferred() {
+            self.free_deferred();
         }
         // Recycling closes packets, as `flush` does, and only one may do that at a time.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,10 +161,18 @@ impl OpenChannel {
         }
     }
 
-    /// Whether no owner will wait for the drain soon: else both would wait for each other, and the owner would give up.
-    fn may_wait_for_owners(&self) -> bool {
-        let is_quiet = || self.all_rings().iter().flat_map(|ring| ring.buffers()).all(Buffer::is_empty);
-        self.config.policy != Policy::Wait || !self.attendance.is_awaited() && is_quiet()
+    /// Frees what was replaced inside probes, which takes a grace period. Where owners may wait for the drain inside a section, the two would
+    /// wait for each other: another thread frees it. Without one it is left for a later round.
+    fn free_deferred(&self) {
+        let free = || control::retire(Vec::new());
+        if self.config.policy != Policy::Wait {
+            return free();
+        }
+        let freeing = std::thread::Builder::new().name("tracepoint-free".to_owned()).spawn(move || {
+            thread::never_trace_this_thread();
+            free();
+        });
+        drop(freeing);
     }
 
     /// F2, for which nobody must wait who is inside a section himself, where that takes a grace period.

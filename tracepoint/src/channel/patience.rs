@@ -25,8 +25,6 @@ pub(super) struct Attendance {
     attending: AtomicUsize,
     /// So many of them wait for a grace period.
     away: AtomicUsize,
-    /// How many owners wait for them.
-    awaited: AtomicUsize,
 }
 
 /// As long as it is there, somebody drains the channel regularly.
@@ -46,11 +44,6 @@ impl Attendance {
         let result = wait();
         self.away.fetch_sub(1, Ordering::Relaxed);
         result
-    }
-
-    /// Whether somebody waits for the drain just now.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.awaited.load(Ordering::Relaxed) > 0
     }
 
     fn is_attended(&self) -> bool {
@@ -88,10 +81,7 @@ impl Patience {
         if in_vain || !self.attendance.is_attended() || !crate::thread::is_outermost() || signals_are_blocked() {
             return (Duration::ZERO, drained() >= enough);
         }
-        self.attendance.awaited.fetch_add(1, Ordering::Relaxed);
-        let (waited, has_room) = self.wait_for_drain(enough, drained);
-        self.attendance.awaited.fetch_sub(1, Ordering::Relaxed);
-        (waited, has_room)
+        self.wait_for_drain(enough, drained)
     }
 
     fn wait_for_drain(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {

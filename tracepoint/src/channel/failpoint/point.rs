@@ -40,7 +40,7 @@ points! {
     OwnerNamed
     /// The header says that the ring is owned.
     RingOwned
-    /// The event is counted as fired.
+    /// The event is counted as fired. On the shortest way this is behind the next one.
     Fired
     /// The buffer is marked as in use.
     Entered
