@@ -5,6 +5,7 @@
 #[path = "../../../reader/tests/udp/link.rs"]
 mod link;
 mod misuse;
+mod network;
 mod real;
 mod recorded;
 #[path = "../../../reader/tests/udp/server.rs"]
@@ -13,6 +14,7 @@ mod serving;
 mod sessions;
 #[path = "../../../reader/tests/udp/trace.rs"]
 mod trace;
+mod weather;
 
 use std::process::{Command, Output, Stdio};
 

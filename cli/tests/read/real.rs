@@ -1,14 +1,14 @@
 //! A session of a traced program, its UDP server, a bad network, and `tracectl read` in a process of its own.
 
-use crate::link::{Link, Weather};
+use crate::link::Weather;
+use crate::network::network;
 use crate::{read, told};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tracepoint_control::sinks::udp::{UdpOptions, UdpServerSink};
 use tracepoint_control::{Channel, Session};
 
@@ -24,43 +24,12 @@ static RECORDING: Mutex<()> = Mutex::new(());
 /// Events of each of two threads.
 const EVENTS: u64 = 20_000;
 
-/// Carries datagrams between a server and its client, for as long as the program runs.
-fn network(server: SocketAddr, seed: u64, weather: Weather) -> u16 {
-    let front = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let port = front.local_addr().unwrap().port();
-    thread::spawn(move || {
-        let back = UdpSocket::bind("127.0.0.1:0").unwrap();
-        back.connect(server).unwrap();
-        back.set_nonblocking(true).unwrap();
-        front.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        let (mut there, mut home) = (Link::new(seed, weather), Link::new(seed + 1, weather));
-        let (epoch, mut client, mut buffer) = (Instant::now(), None, vec![0; 1 << 16]);
-        loop {
-            if let Ok((length, from)) = front.recv_from(&mut buffer) {
-                client = Some(from);
-                there.send(&buffer[..length], epoch.elapsed());
-            }
-            while let Ok(length) = back.recv(&mut buffer) {
-                home.send(&buffer[..length], epoch.elapsed());
-            }
-            while let Some(datagram) = there.take(epoch.elapsed()) {
-                // Whoever is not there does not hear it.
-                let _ = back.send(&datagram);
-            }
-            while let Some(datagram) = home.take(epoch.elapsed()) {
-                let _ = client.map(|client| front.send_to(&datagram, client));
-            }
-        }
-    });
-    port
-}
-
 /// Records events of two threads, and reads them.
 fn record_and_read(seed: u64, weather: Weather, options: UdpOptions, arguments: &[&str]) -> Output {
     let _alone = RECORDING.lock().unwrap();
     let options = options.address(([127, 0, 0, 1], 0).into()).linger(Duration::from_secs(20));
     let sink = UdpServerSink::bind(options).unwrap();
-    let port = network(sink.address(), seed, weather);
+    let port = network(sink.address(), seed, [weather; 2]);
     let session =
         Session::builder("till").events("till:*").channel(Channel::discard(8 << 20)).sink(sink).start().unwrap();
     let child = read(port, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

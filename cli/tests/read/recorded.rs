@@ -38,7 +38,7 @@ fn record_into(sink: impl Sink + 'static) {
 }
 
 /// Serves a trace; at which port.
-fn serve(path: &Path, arguments: &[&str]) -> (Child, u16) {
+pub fn serve(path: &Path, arguments: &[&str]) -> (Child, u16) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
     command.arg("serve").arg(path).args(["--port", "0", "--json"]).args(arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
