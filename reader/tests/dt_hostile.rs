@@ -38,23 +38,31 @@ fn slots_that_take_no_packet_are_no_trace() -> Outcome {
     Ok(())
 }
 
-#[test]
-fn of_damage_without_end_the_first_is_told_and_the_rest_is_counted() -> Outcome {
+/// What is told as damaged in a file with so many slots, with metadata, and with what `fill` writes.
+fn damage_of(
+    slots: u32,
+    fill: impl FnOnce(&mut DtWriter<FileStorage>) -> Outcome,
+) -> Result<Vec<String>, Box<dyn Error>> {
     let place = tempfile::tempdir()?;
-    let path = place.path().join("damaged.dt");
-    let mut writer =
-        DtWriter::create(FileStorage::begin(&path)?, Layout::new(104, 3000).version(Version::Framed).full_size())?;
-    let metadata = one_event("u8 n;");
-    writer.put_postamble(METADATA_TAG, metadata.as_bytes())?;
-    for _ in 0..3000 {
-        writer.put_slot(b"this is no packet")?;
-    }
+    let path = place.path().join("hostile.dt");
+    let layout = Layout::new(104, slots).version(Version::Framed).full_size();
+    let mut writer = DtWriter::create(FileStorage::begin(&path)?, layout)?;
+    writer.put_postamble(METADATA_TAG, one_event("u8 n;").as_bytes())?;
+    fill(&mut writer)?;
     writer.publish(false)?;
     drop(writer);
-    let damage: Vec<_> = Trace::open(&path)?
-        .items()
-        .filter_map(|item| if let Item::Damage(damage) = item { Some(damage.reason) } else { None })
-        .collect();
+    let items = Trace::open(&path)?.items();
+    Ok(items.filter_map(|item| if let Item::Damage(damage) = item { Some(damage.reason) } else { None }).collect())
+}
+
+#[test]
+fn of_damage_without_end_the_first_is_told_and_the_rest_is_counted() -> Outcome {
+    let damage = damage_of(3000, |writer| {
+        for _ in 0..3000 {
+            writer.put_slot(b"this is no packet")?;
+        }
+        Ok(())
+    })?;
     assert_eq!(damage.len(), 1001);
     assert_eq!(damage[1000], "and 2000 more places are damaged, which are not told one by one");
     Ok(())
@@ -62,20 +70,8 @@ fn of_damage_without_end_the_first_is_told_and_the_rest_is_counted() -> Outcome 
 
 #[test]
 fn a_stream_has_two_packets_outside_the_slots() -> Outcome {
-    let place = tempfile::tempdir()?;
-    let path = place.path().join("edges.dt");
-    let mut writer =
-        DtWriter::create(FileStorage::begin(&path)?, Layout::new(104, 1).version(Version::Framed).full_size())?;
-    let metadata = one_event("u8 n;");
-    writer.put_postamble(METADATA_TAG, metadata.as_bytes())?;
     let edges: Vec<u8> = (0..50_000).rev().flat_map(|number| Packet { number, ..Packet::of(&[]) }.bytes()).collect();
-    writer.put_postamble(EDGES_TAG, &edges)?;
-    writer.publish(false)?;
-    drop(writer);
-    let damage: Vec<_> = Trace::open(&path)?
-        .items()
-        .filter_map(|item| if let Item::Damage(damage) = item { Some(damage.reason) } else { None })
-        .collect();
+    let damage = damage_of(1, |writer| Ok(writer.put_postamble(EDGES_TAG, &edges)?))?;
     assert_eq!(damage, ["a stream has more than 2 packets outside the slots"]);
     Ok(())
 }
