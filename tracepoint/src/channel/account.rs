@@ -56,17 +56,17 @@ pub(super) struct EventCounters {
 }
 
 impl EventCounters {
-    /// The event fired.
+    /// The event fired. The row is that of the calling thread's ring.
     #[inline(always)]
     pub(super) fn count_fired(&self) {
-        // SAFETY: there it is.
+        // SAFETY: the place is that of a counter in this structure, and the row is that of the calling thread's ring.
         unsafe { LocalCounter::increment_at::<{ offset_of!(Self, fired) }, _>(self) };
     }
 
-    /// The event was recorded.
+    /// The event was recorded. The row is as above.
     #[inline(always)]
     pub(super) fn count_recorded(&self) {
-        // SAFETY: there it is.
+        // SAFETY: the place is that of a counter in this structure, and the row is that of the calling thread's ring.
         unsafe { LocalCounter::increment_at::<{ offset_of!(Self, recorded) }, _>(self) };
     }
 
