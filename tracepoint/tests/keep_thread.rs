@@ -95,6 +95,33 @@ fn others_neither_record_nor_count_what_it_fires() {
     }
 }
 
+/// Those of one trace are kept together.
+#[test]
+fn channels_that_were_opened_beside_it_get_them_too() {
+    let own = open(0);
+    let beside =
+        own.open_beside(Channel::overwrite(8 << 10).name("beside"), 1, Box::new(AnonymousMemory)).expect("opens");
+    let other = open(2);
+    let record = |channel: &Arc<OpenChannel>| {
+        let subscriber = Subscriber::record(Arc::clone(channel), channel.add_event().expect("an id"));
+        beside::marker().subscribe(subscriber).expect("switches")
+    };
+    let subscriptions = [&own, &beside, &other].map(record);
+    for kept in [Arc::clone(&own), Arc::clone(&beside)] {
+        let fire = move || {
+            assert!(kept.keep_this_thread());
+            beside::fire(1);
+        };
+        std::thread::spawn(fire).join().expect("well");
+    }
+    assert_eq!([&own, &beside, &other].map(|channel| counts(channel)), [(2, 2), (2, 2), (0, 0)]);
+    assert_eq!((beside.class(), beside.name()), (1, "beside"));
+    drop(subscriptions);
+    for channel in [own, beside, other] {
+        channel.close();
+    }
+}
+
 /// On the short way, too: one recording is all that the marker has.
 #[test]
 fn the_only_channel_is_another_one() {
@@ -126,6 +153,23 @@ mod alone {
 
     pub(super) fn marker() -> &'static Marker {
         tracepoint::find("keptalone:fired").expect("listed").marker().expect("has fields")
+    }
+
+    pub(super) fn fire(n: u64) {
+        trace_fired(n);
+    }
+}
+
+mod beside {
+    use tracepoint::Marker;
+
+    tracepoint::define_trace! {
+        provider = "keptbeside";
+        pub fired(n: u64) { n: u64 = n }
+    }
+
+    pub(super) fn marker() -> &'static Marker {
+        tracepoint::find("keptbeside:fired").expect("listed").marker().expect("has fields")
     }
 
     pub(super) fn fire(n: u64) {

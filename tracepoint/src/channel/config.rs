@@ -175,6 +175,11 @@ impl Channel {
         (self.policy == Policy::Wait).then_some(self.patience)
     }
 
+    /// What it is [called](Self::name).
+    pub fn called(&self) -> &str {
+        &self.name
+    }
+
     /// What happens when a ring is full.
     pub const fn policy(&self) -> Policy {
         self.policy
@@ -192,8 +197,12 @@ impl Channel {
         self.packet_size().saturating_sub(HEADER_SIZE)
     }
 
-    /// Checks sizes and names.
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    /// Checks sizes and names, as [`OpenChannel::open`](super::OpenChannel::open) does.
+    ///
+    /// # Errors
+    ///
+    /// What will not do, and what would.
+    pub fn check(&self) -> Result<(), ConfigError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if self.name.is_empty() || self.name.len() > 64 || self.name.starts_with('.') || !self.name.chars().all(plain) {
             return Err(ConfigError(format!(

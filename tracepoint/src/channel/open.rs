@@ -62,7 +62,7 @@ impl std::error::Error for TooManyEvents {}
 
 /// A channel that records.
 pub struct OpenChannel {
-    /// Its own in the process, and never given again: from 1 on.
+    /// Its own in the process, or that of the channel that it was opened beside, and never given again: from 1 on.
     number: u64,
     pub(super) config: Channel,
     pub(super) uuid: [u8; 16],
@@ -132,6 +132,32 @@ impl OpenChannel {
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<Self>, ConfigError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
+        Self::open_as(NUMBER.fetch_add(1, Ordering::Relaxed), config, uuid, class, max_events, source)
+    }
+
+    /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is [kept](Self::keep_this_thread) for
+    /// one of them is kept for both.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenChannel::open`].
+    pub fn open_beside(
+        &self,
+        config: Channel,
+        class: u32,
+        source: Box<dyn MemorySource>,
+    ) -> Result<Arc<Self>, ConfigError> {
+        Self::open_as(self.number, config, self.uuid, class, self.max_events, source)
+    }
+
+    fn open_as(
+        number: u64,
+        config: Channel,
+        uuid: [u8; 16],
+        class: u32,
+        max_events: usize,
+        source: Box<dyn MemorySource>,
+    ) -> Result<Arc<Self>, ConfigError> {
         config.check()?;
         let max_events = max_events.clamp(1, MAX_EVENTS);
         let no_memory =
@@ -147,7 +173,7 @@ impl OpenChannel {
             .map_err(|error| no_memory(layout, error))?;
         let attachment = Attachment::new().ok_or_else(|| no_memory(layout, std::io::ErrorKind::OutOfMemory.into()))?;
         let channel = Arc::new(Self {
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number,
             attachment,
             pool: Pool::new(config.spares.clamp(1, config.max_rings)),
             uuid,
@@ -218,8 +244,8 @@ impl OpenChannel {
         true
     }
 
-    /// From here on, until it ends, the calling thread's events go into this channel and no other: others neither record nor count them. For
-    /// threads that tell one recording what it has missed. Probes and aggregates see the events as ever.
+    /// From here on, until it ends, the calling thread's events go into this channel, those that were [opened beside](Self::open_beside) it,
+    /// and no other: others neither record nor count them. For threads that tell one recording what it has missed. Probes and aggregates see the events as ever.
     ///
     /// `false`, and nothing has changed, inside a probe, and where the thread cannot be served ([`crate::unserved_events`]).
     pub fn keep_this_thread(&self) -> bool {

@@ -22,7 +22,7 @@ pub struct ThreadSlot {
     pub(crate) probe_depth: AtomicU32,
     /// The section that was open when sections were noted; 0 if none was.
     noted: AtomicUsize,
-    /// The number of the channel that the thread's events are for; 0: all are served. Written by the owner.
+    /// The number of the channels that the thread's events are for; 0: all are served. Written by the owner.
     only: AtomicU64,
     _to_section: [u64; 3],
     pub(crate) section: Section,
@@ -172,7 +172,7 @@ pub(crate) fn never_trace_current() {
     }
 }
 
-/// From here on, until it ends, the calling thread's events are for the channel with this number alone. `false`, with nothing done, inside an
+/// From here on, until it ends, the calling thread's events are for the channels with this number alone. `false`, with nothing done, inside an
 /// event, and where the thread has no slot.
 pub(crate) fn keep_current_for(channel: u64) -> bool {
     if in_section() {
