@@ -5,8 +5,7 @@
 
 use crate::filter::{Expression, FilterError, Program};
 use crate::limit::{Bucket, Limit};
-use crate::rule::NameRule;
-use crate::session::{Notice, PlannedEvent, SessionError};
+use crate::session::{Notice, PlannedEvent, RoutedRule, SessionError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracepoint::clock::{self, Clock};
@@ -24,8 +23,8 @@ pub(crate) type ConditionsByRule = BTreeMap<usize, Conditions>;
 
 /// A rule that takes events in.
 struct Rule<'r> {
-    /// `None`: all events.
-    name: Option<&'r NameRule>,
+    /// `None`: all events, for the default channel.
+    name: Option<&'r RoutedRule>,
     door: Door,
 }
 
@@ -41,7 +40,7 @@ pub(crate) struct Door {
 
 impl<'r> Rule<'r> {
     fn new(
-        name: Option<&'r NameRule>,
+        name: Option<&'r RoutedRule>,
         own: Option<&Conditions>,
         all: Option<&Conditions>,
     ) -> Result<Self, SessionError> {
@@ -49,6 +48,11 @@ impl<'r> Rule<'r> {
         let limit = own.and_then(|own| own.limit).or(all.and_then(|all| all.limit));
         let bucket = limit.map(bucket).transpose()?;
         Ok(Self { name, door: Door::new(filter.map(Expression::parse).transpose()?, bucket) })
+    }
+
+    /// Whether it takes in this event, which is declared under `name`.
+    fn takes_in(&self, event: &PlannedEvent, name: &str) -> bool {
+        self.name.map_or(event.channel == 0, |rule| rule.takes_in_for(event.channel) && rule.name.matches(name))
     }
 }
 
@@ -88,7 +92,7 @@ pub(crate) fn bucket(limit: Limit) -> Result<Arc<Bucket>, SessionError> {
 /// rule takes in is an error.
 pub(crate) fn set_gates(
     events: &mut Vec<PlannedEvent>,
-    names: &[NameRule],
+    names: &[RoutedRule],
     conditions: &ConditionsByRule,
     notices: &mut Vec<Notice>,
 ) -> Result<(), SessionError> {
@@ -97,12 +101,12 @@ pub(crate) fn set_gates(
     }
     let all = conditions.get(&0);
     let mut rules = Vec::new();
-    for (index, name) in names.iter().enumerate() {
+    for (index, rule) in names.iter().enumerate() {
         let own = conditions.get(&(index + 1));
-        if !name.excludes() {
-            rules.push(Rule::new(Some(name), own, all)?);
+        if !rule.name.excludes() {
+            rules.push(Rule::new(Some(rule), own, all)?);
         } else if own.is_some() {
-            return Err(SessionError::ConditionOnExclusion { rule: name.text().to_owned() });
+            return Err(SessionError::ConditionOnExclusion { rule: rule.name.text().to_owned() });
         }
     }
     if rules.is_empty() {
@@ -112,7 +116,7 @@ pub(crate) fn set_gates(
     for mut event in events.drain(..) {
         let (mut ways, mut misfit) = (Vec::new(), None);
         let declared = event.markers[0].full_name();
-        for rule in rules.iter_mut().filter(|rule| rule.name.is_none_or(|name| name.matches(&declared))) {
+        for rule in rules.iter_mut().filter(|rule| rule.takes_in(&event, &declared)) {
             match rule.door.way(&event) {
                 Ok(way) => ways.push(way),
                 Err(error) => misfit = misfit.or(Some(error)),

@@ -1,6 +1,8 @@
 //! Sessions: from the rules to the recording, and to its account.
 
+mod asked;
 mod builder;
+mod channels;
 mod error;
 mod live;
 mod notice;
@@ -8,27 +10,29 @@ mod outputs;
 mod plan;
 mod rings;
 mod status;
+mod unfinished;
 mod usage;
 
 pub use builder::SessionBuilder;
 pub(crate) use builder::check_name;
 pub use error::{SessionError, SinkFailure};
 pub use notice::Notice;
-pub(crate) use plan::{PlannedEvent, all_events};
+pub(crate) use plan::{PlannedEvent, RoutedRule, all_events};
 pub use status::{Status, Summary};
 pub(crate) use usage::{EventUsage, Usage};
 
 use crate::drain_thread::DrainThread;
 use crate::session_dir::ProcessDir;
 use crate::state::{Round, Runs, StateDumpStatus};
+use channels::Channels;
 use live::LiveEvents;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use tracepoint::channel::OpenChannel;
 use tracepoint_sinks::Drain;
 
 /// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
@@ -61,7 +65,7 @@ struct Running {
     live: LiveEvents,
     thread: DrainThread,
     drain: Arc<Mutex<Drain>>,
-    channel: Arc<OpenChannel>,
+    channels: Channels,
     /// Where the rings are; `None` if they are in memory.
     dir: Option<Arc<ProcessDir>>,
     /// Counts pages of rings that were cut off.
@@ -168,8 +172,8 @@ impl Session {
         let due = self.running.as_ref().map(|running| running.dumps.due(round)).unwrap_or_default();
         if let Some(running) = self.running.as_mut().filter(|_| !due.is_empty()) {
             // Without the events around it, state could be taken for news.
-            if running.live.switch_state_on(&running.channel, &running.drain, running.dir.as_deref()).is_ok() {
-                running.dumps.run(&due, &self.name, &running.channel);
+            if running.live.switch_state_on(&running.channels, &running.drain, running.dir.as_deref()).is_ok() {
+                running.dumps.run(&due, &self.name, running.channels.first());
             } else {
                 running.dumps.pass_over(&due);
             }
@@ -179,16 +183,24 @@ impl Session {
     /// What it has cost so far; `None` once it has stopped. Waits for no sink.
     pub(crate) fn usage(&self) -> Option<Usage> {
         let running = self.running.as_ref()?;
-        let account = running.channel.account();
-        let events = running.live.names().filter_map(|(name, id)| {
-            let event = account.events.get(usize::from(id.get()))?;
-            Some((name.to_owned(), EventUsage { fired: event.fired, recorded: event.recorded }))
-        });
-        Some(Usage {
-            bytes: account.streams.iter().map(|stream| stream.bytes).sum(),
-            drain: running.thread.taken(),
-            events: events.collect(),
-        })
+        let accounts: Vec<_> = running.channels.all().iter().map(|channel| channel.account()).collect();
+        let mut events: BTreeMap<String, EventUsage> = BTreeMap::new();
+        for (class, name, id) in running.live.names() {
+            if let Some(event) = accounts[class as usize].events.get(usize::from(id.get())) {
+                // One that goes into several channels costs in each.
+                let sum = events.entry(name.to_owned()).or_default();
+                sum.fired += event.fired;
+                sum.recorded += event.recorded;
+            }
+        }
+        let bytes = accounts.iter().flat_map(|account| &account.streams).map(|stream| stream.bytes).sum();
+        Some(Usage { bytes, drain: running.thread.taken(), events })
+    }
+
+    /// Whether its channels, the default one first, are called so.
+    pub(crate) fn has_channels<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|running| running.channels.all().iter().map(|channel| channel.name()).eq(names))
     }
 
     /// Where its rings are; `None` if they are in memory.
@@ -222,12 +234,12 @@ impl Drop for Session {
 
 impl Running {
     fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
-        self.live.describe(events, &self.channel, &self.drain, self.dir.as_deref())?;
-        self.live.switch_to(events, &self.channel)
+        self.live.describe(events, &self.channels, &self.drain, self.dir.as_deref())?;
+        self.live.switch_to(events, &self.channels)
     }
 
     fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
-        let Self { mut live, thread, drain, channel, dir, dumps, .. } = self;
+        let Self { mut live, thread, drain, channels, dir, dumps, .. } = self;
         // Dumps that still run have nobody to tell it to.
         drop(dumps);
         // Waits for a grace period: from here on nothing is written into the rings.
@@ -237,8 +249,8 @@ impl Running {
         let reports = Arc::into_inner(drain)
             .map(|drain| drain.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
             .unwrap_or_default();
-        channel.close();
-        drop(channel);
+        channels.close();
+        drop(channels);
         // All that was in the rings has gone to the sinks, or is counted. Where it could not be taken out, it stays.
         let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
         if let Some(dir) = dir.filter(|_| drained) {

@@ -4,6 +4,8 @@
 
 mod budget;
 mod channel;
+mod check;
+mod context;
 mod error;
 mod owner;
 mod rule;
@@ -22,8 +24,8 @@ pub(crate) use select::{Candidate, select, select_with};
 pub use sink::SinkSpec;
 
 use serde::{Deserialize, Serialize};
+use std::iter::once;
 use toml::{Table, Value};
-use tracepoint::channel::Policy;
 use uuid::Uuid;
 
 const FORMAT: &str = "tracepoint-session";
@@ -62,8 +64,11 @@ pub struct SessionSpec {
     /// The process with which it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Owner>,
-    /// The channel, of which each process opens one.
+    /// The default channel, of which each process opens one: that of rules that name none.
     pub channel: ChannelSpec,
+    /// Further ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelSpec>,
     /// Bounds on what it takes.
     pub limits: Limits,
     /// What it may cost each process; `None` is no bound.
@@ -92,6 +97,8 @@ struct Raw {
     #[serde(default)]
     channel: ChannelSpec,
     #[serde(default)]
+    channels: Vec<ChannelSpec>,
+    #[serde(default)]
     limits: Limits,
     budget: Option<BudgetSpec>,
     #[serde(default)]
@@ -113,12 +120,23 @@ impl SessionSpec {
         self.rules.iter().map(|entry| entry.rule.as_ref())
     }
 
+    /// Its channels, the default one first.
+    pub fn all_channels(&self) -> impl Iterator<Item = &ChannelSpec> {
+        once(&self.channel).chain(&self.channels)
+    }
+
+    /// What they are called.
+    pub(crate) fn channel_names(&self) -> Vec<&str> {
+        self.all_channels().map(|channel| channel.name.as_str()).collect()
+    }
+
     /// Adds a rule, unless there is an equal one: whether it was added.
     ///
     /// # Errors
     ///
-    /// If the rule does not read as one, or there are 10,000 already.
+    /// If the rule does not read as one, or names no channel of the session, or if there are 10,000 already.
     pub fn add_rule(&mut self, rule: &Rule) -> Result<bool, SpecError> {
+        rule.check_channel(&self.channel_names()).map_err(SpecError::Rule)?;
         let entry = RuleEntry::new(rule).map_err(SpecError::Rule)?;
         if self.rules.contains(&entry) {
             return Ok(false);
@@ -210,9 +228,13 @@ impl SessionSpec {
         if raw.rules.len() > MAX_RULES {
             return Err(SpecError::TooManyRules { most: MAX_RULES });
         }
-        let Raw { id, generation, state, owner, tag, channel, limits, budget, rotations, sinks, rules } = raw;
+        let Raw { id, generation, state, owner, tag, channel, channels, limits, budget, rotations, sinks, rules } = raw;
         let rules = rules.into_iter().map(RuleEntry::read).collect();
-        let spec = Self { id, generation, state, tag, owner, channel, limits, budget, rotations, sinks, rules };
+        let mut spec =
+            Self { id, generation, state, tag, owner, channel, channels, limits, budget, rotations, sinks, rules };
+        let rules = std::mem::take(&mut spec.rules);
+        let names = spec.channel_names();
+        spec.rules = rules.into_iter().map(|entry| entry.in_channels(&names)).collect();
         spec.check()?;
         Ok(spec)
     }
@@ -233,46 +255,6 @@ impl SessionSpec {
         let spec = Self::parse(bytes)?;
         let unknown = spec.rules().find_map(Result::err).cloned();
         unknown.map_or(Ok(spec), |error| Err(SpecError::Rule(error)))
-    }
-
-    /// Whether it can be: what is in it is known, and fits together.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong.
-    pub fn check(&self) -> Result<(), SpecError> {
-        self.sinks.iter().try_for_each(SinkSpec::check)?;
-        if self.sinks.is_empty() && self.channel.policy != Policy::Overwrite.name() {
-            let text = "without a sink, events stay in the rings, and there must be room for the newest: the policy is `overwrite`";
-            return Err(SpecError::malformed(text));
-        }
-        self.check_numbers()?;
-        self.sinks.iter().try_for_each(|sink| sink.check_room(self.channel.ring_size / self.channel.packets.max(1)))?;
-        self.budget.as_ref().map_or(Ok(()), BudgetSpec::check).map_err(SpecError::malformed)?;
-        self.channel.check().map_err(SpecError::malformed)
-    }
-    /// Whether TOML, whose numbers have 63 bits, can hold all of them.
-    fn check_numbers(&self) -> Result<(), SpecError> {
-        let Self { channel, limits, .. } = self;
-        let ours = [
-            ("generation", self.generation),
-            ("rotations", self.rotations),
-            ("ring_size", channel.ring_size as u64),
-            ("packets", channel.packets as u64),
-            ("spares", channel.spares as u64),
-            ("max_rings", channel.max_rings.unwrap_or(0) as u64),
-            ("memory_cap", limits.memory_cap),
-            ("keep_dead", limits.keep_dead as u64),
-            ("keep_dead_bytes", limits.keep_dead_bytes),
-        ];
-        let of_sinks = self.sinks.iter().flat_map(SinkSpec::numbers);
-        match ours.into_iter().chain(of_sinks).find(|(_, number)| i64::try_from(*number).is_err()) {
-            Some((key, number)) => {
-                let most = i64::MAX;
-                Err(SpecError::malformed(format!("`{key}` is {number}, and a session has no number beyond {most}")))
-            }
-            None => Ok(()),
-        }
     }
 }
 

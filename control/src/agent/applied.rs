@@ -13,7 +13,7 @@ use crate::private_dir::{DirError, PrivateDir};
 use crate::session::{PlannedEvent, Session, SessionError};
 use crate::spec::{SessionSpec, State};
 use crate::state::{self, Round};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
@@ -169,7 +169,7 @@ impl Applied {
         if spec.state != State::Active || is_over {
             events.clear();
         }
-        self.ack.events = events.len();
+        self.ack.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
         if is_over || (spec.state == State::Stopped && !spec.sinks.is_empty()) {
             self.end();
         } else {
@@ -183,6 +183,12 @@ impl Applied {
     /// Records these events, or keeps in mind why it does not.
     fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) {
         if let Some(recording) = &mut self.recording {
+            // Off they can be whatever the channels are.
+            if !events.is_empty() && !recording.has_channels(spec.all_channels().map(|channel| channel.name.as_str())) {
+                let text = "other channels than those that it records with count when it records anew; make another session for them";
+                self.refusals.fail(text.to_owned(), false);
+                return;
+            }
             match recording.switch(events) {
                 Ok(more) => recording.dump_state(if more { Round::All } else { Round::New }),
                 Err(error) => self.refusals.fail(error.to_string(), false),
@@ -210,6 +216,8 @@ impl Applied {
             .memory_cap(spec.limits.memory_cap)
             .keep_dead(spec.limits.keep_dead)
             .keep_dead_bytes(spec.limits.keep_dead_bytes);
+        let further = spec.channels.iter();
+        let builder = further.fold(builder, |builder, further| builder.channel_named(&further.name, further.channel()));
         let mut sinks = Sinks::default();
         let builder = sinks.add_to(builder, &spec.sinks, context);
         let started = builder.map_err(|error| (error, true)).and_then(|builder| {

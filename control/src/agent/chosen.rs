@@ -26,9 +26,13 @@ impl Buckets {
     /// Asks the rules about the events of the process.
     pub(super) fn choose(&mut self, spec: &SessionSpec, context: &Context) -> Chosen {
         let mut kept = BTreeMap::new();
-        let mut ways: Vec<Vec<Way>> = context.events.iter().map(|_| Vec::new()).collect();
-        let mut misfits = vec![None; context.events.len()];
-        let take = |entry: &RuleEntry, rule: &Compiled, matched: Vec<usize>| {
+        let channels = spec.all_channels().count();
+        // For each channel, and in it for each event.
+        let mut ways: Vec<Vec<Vec<Way>>> =
+            (0..channels).map(|_| context.events.iter().map(|_| Vec::new()).collect()).collect();
+        let mut misfits = vec![vec![None; context.events.len()]; channels];
+        let take = |entry: &RuleEntry, rule: &Compiled, channel: usize, matched: Vec<usize>| {
+            let (ways, misfits) = (&mut ways[channel], &mut misfits[channel]);
             let bucket = self.of(entry, rule).transpose()?;
             kept.extend(bucket.iter().map(|bucket| (entry.table.clone(), Arc::clone(bucket))));
             let mut door = Door::new(rule.filter.clone(), bucket);
@@ -50,14 +54,18 @@ impl Buckets {
             }
             Ok(taken)
         };
-        let selected = select_with(&spec.rules, context.key(), &context.info.executable, &context.candidates, take);
+        let selected = select_with(spec, context.key(), &context.info.executable, &context.candidates, take);
         self.0 = kept;
         let (mut events, mut notices) = (Vec::new(), Vec::new());
-        for (index, (event, ways)) in context.events.iter().zip(ways).enumerate() {
-            if selected.chosen[index] {
-                events.push(PlannedEvent { gate: gate::gate(ways), ..event.clone() });
-            } else if let Some(reason) = misfits[index].take().filter(|_| !selected.left_out[index]) {
-                notices.push(Notice::FilterDoesNotFit { event: event.name.clone(), reason }.to_string());
+        for (class, (channel, ways)) in (0..).zip(ways.into_iter().enumerate()) {
+            for (index, (event, ways)) in context.events.iter().zip(ways).enumerate() {
+                if selected.chosen[channel][index] {
+                    events.push(PlannedEvent { gate: gate::gate(ways), channel: class, ..event.clone() });
+                } else if let Some(reason) =
+                    misfits[channel][index].take().filter(|_| !selected.left_out[channel][index])
+                {
+                    notices.push(Notice::FilterDoesNotFit { event: event.name.clone(), reason }.to_string());
+                }
             }
         }
         let told = |rule: Result<usize, RuleError>| {

@@ -43,7 +43,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Sess
             return None;
         }
     };
-    let selected = select(&spec.rules, context.key(), &context.info.executable, &context.candidates);
+    let selected = select(&spec, context.key(), &context.info.executable, &context.candidates);
     for (rule, count) in spec.rules().zip(&selected.rules) {
         if let (Ok(rule), Some(Ok(0))) = (rule, count) {
             let nearest = nearest_names(&rule.event, context.candidates.iter().map(|event| event.name.as_str()));
@@ -52,7 +52,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Sess
             notices.push(format!("TRACEPOINT: no event matches `{}`{hint}", rule.event));
         }
     }
-    let chosen = context.events.iter().zip(&selected.chosen).filter(|(_, chosen)| **chosen);
+    let chosen = context.events.iter().zip(&selected.chosen[0]).filter(|(_, chosen)| **chosen);
     let events: Vec<_> = chosen.map(|(event, _)| event.clone()).collect();
     if events.is_empty() {
         return None;

@@ -46,7 +46,7 @@ impl Controller {
                 continue;
             }
             let candidates = process.candidates();
-            let selected = select(&spec.rules, info.key(), &info.executable, &candidates);
+            let selected = select(spec, info.key(), &info.executable, &candidates);
             for (count, rule) in counts.iter_mut().zip(&selected.rules) {
                 *count += rule.as_ref().and_then(|rule| rule.as_ref().ok()).copied().unwrap_or(0);
             }

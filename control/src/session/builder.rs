@@ -1,23 +1,26 @@
 //! The description of a session, and its start.
 
+use super::asked::{self, AskedRule};
+use super::channels::Channels;
 use super::live::LiveEvents;
 use super::plan::{PlannedEvent, plan};
 use super::rings::Rings;
+use super::unfinished::Unfinished;
 use super::{Notice, Running, Session, SessionError, outputs};
 use crate::clock;
 use crate::drain_thread::DrainThread;
 use crate::gate::{Conditions, ConditionsByRule, set_gates};
 use crate::limit::Limit;
 use crate::process::this_process;
-use crate::rule::{BadRule, LevelRule, NameRule};
+use crate::rule::{BadRule, LevelRule};
 use crate::rundir::RunDir;
-use crate::session_dir::ProcessDir;
 use crate::state::{self, Round, Runs};
 use std::fmt;
+use std::iter::once;
 use std::path::PathBuf;
 use std::process;
 use std::sync::{Arc, Mutex};
-use tracepoint::channel::{Channel, OpenChannel};
+use tracepoint::channel::Channel;
 use tracepoint::clock::{Clock, select, selected};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, TraceInfo};
 use uuid::Uuid;
@@ -25,10 +28,12 @@ use uuid::Uuid;
 /// The description of a session: what is not said is as [`SessionBuilder::start`] says.
 pub struct SessionBuilder {
     name: String,
-    rules: Vec<String>,
+    rules: Vec<AskedRule>,
     level: Option<String>,
     conditions: ConditionsByRule,
     channel: Channel,
+    /// Those beside it.
+    further: Vec<Channel>,
     rings: Rings,
     clock: Option<Clock>,
     sinks: Vec<Box<dyn Sink>>,
@@ -43,6 +48,7 @@ impl fmt::Debug for SessionBuilder {
             .field("level", &self.level)
             .field("conditions", &self.conditions)
             .field("channel", &self.channel)
+            .field("further", &self.further)
             .field("rings", &self.rings)
             .field("clock", &self.clock)
             .field("sinks", &sinks)
@@ -58,6 +64,7 @@ impl SessionBuilder {
             level: None,
             conditions: ConditionsByRule::new(),
             channel: Channel::default(),
+            further: Vec::new(),
             rings: Rings::default(),
             clock: None,
             sinks: Vec::new(),
@@ -69,7 +76,30 @@ impl SessionBuilder {
     /// rule that takes events in, all are.
     #[must_use]
     pub fn events(mut self, rule: impl Into<String>) -> Self {
-        self.rules.push(rule.into());
+        self.rules.push(AskedRule { text: rule.into(), channel: None });
+        self
+    }
+
+    /// The same for the channel called `channel`: what the rule matches goes into it. [`events`](Self::events) is for the default channel; a
+    /// rule of it that begins with `!` leaves events out of all channels, and here out of this one alone.
+    ///
+    /// An event that rules for several channels take in is recorded in each of them, as their filters and limits have it, and counted in
+    /// each: it costs about as much again.
+    ///
+    /// ```no_run
+    /// use tracepoint_control::{Channel, Session, sinks::CtfSink};
+    ///
+    /// let session = Session::builder("shop")
+    ///     .events("shop:*") // drained into the sink as they come
+    ///     .channel_named("flight", Channel::overwrite(4 << 20))
+    ///     .events_in("flight", "net:*") // the newest of each thread, at the end or after a crash
+    ///     .sink(CtfSink::create("/tmp/shop")?)
+    ///     .start()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn events_in(mut self, channel: impl Into<String>, rule: impl Into<String>) -> Self {
+        self.rules.push(AskedRule { text: rule.into(), channel: Some(channel.into()) });
         self
     }
 
@@ -107,10 +137,21 @@ impl SessionBuilder {
         self.conditions.entry(self.rules.len()).or_default()
     }
 
-    /// The channel whose rings the events go into.
+    /// The default channel, whose rings the events go into unless a rule names [another one](Self::channel_named).
     #[must_use]
     pub fn channel(mut self, channel: Channel) -> Self {
         self.channel = channel;
+        self
+    }
+
+    /// One more channel, called `name`, for the rules that [name it](Self::events_in): with a policy, sizes and contexts of its own. It
+    /// has rings of its own from the start, `spares` of them, and is a stream class of its own in the trace. Sinks, drain thread, memory cap
+    /// and the place of the rings are the session's. A process has room for 32 channels of all its sessions.
+    ///
+    /// Where sinks take events as they come, they get those of a flight recorder ([`Channel::overwrite`]) when the session ends.
+    #[must_use]
+    pub fn channel_named(mut self, name: impl Into<String>, channel: Channel) -> Self {
+        self.further.push(channel.name(name));
         self
     }
 
@@ -198,28 +239,28 @@ impl SessionBuilder {
     ///
     /// # Errors
     ///
-    /// If the name, a rule, a filter, a limit or the channel's sizes will not do; if a rule matches nothing, or the rules leave nothing, or
+    /// If the name, a rule, a filter, a limit or a channel's name or sizes will not do; if a rule names no channel of the session; if a rule matches nothing, or the rules leave nothing, or
     /// a filter fits none of its rule's events; if there
     /// is no sink, or one cannot begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing
     /// is switched on then.
     pub fn start(self) -> Result<Session, SessionError> {
         check_name(&self.name)?;
-        let rules = self.rules.iter().map(|rule| NameRule::parse(rule)).collect::<Result<Vec<_>, _>>();
-        let rules = rules.map_err(|BadRule { text, reason }| SessionError::Rule { rule: text, reason })?;
+        let names: Vec<&str> = once(&self.channel).chain(&self.further).map(Channel::called).collect();
+        let rules = asked::route(&self.rules, &names)?;
         let level = self.level.as_deref().map(|text| LevelRule::parse(text).map(|rule| (text, rule))).transpose();
         let level = level.map_err(|BadRule { text, reason }| SessionError::Level { rule: text, reason })?;
         let mut notices = Vec::new();
-        let mut events = plan(&rules, level, &mut notices)?;
+        let mut events = plan(&rules, level, 1 + self.further.len() as u32, &mut notices)?;
         clock::choose(self.clock)?;
         set_gates(&mut events, &rules, &self.conditions, &mut notices)?;
         // Those around state dumps stand beside them, where there are any.
-        let most = events.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
+        let most = most_in_one(&events) + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
         let mut session = self.record(&events, most, notices)?;
         session.dump_state(Round::All);
         Ok(session)
     }
 
-    /// Starts recording these events. At most `most` different ones are ever recorded: see [`Session::switch`].
+    /// Starts recording these events. At most `most` different ones are ever recorded in each channel: see [`Session::switch`].
     pub(crate) fn record(
         self,
         events: &[PlannedEvent],
@@ -232,50 +273,31 @@ impl SessionBuilder {
         clock::choose(self.clock)?;
 
         let uuid = Uuid::new_v4().into_bytes();
-        let mut unfinished = Unfinished { dir: self.rings.make_dir(&self.name)?, channel: None };
-        let source = self.rings.source(unfinished.dir.as_ref(), &self.name);
-        let channel = OpenChannel::open(self.channel, uuid, 0, most, source)?;
-        unfinished.channel = Some(Arc::clone(&channel));
-        // Now that the channel is open nobody can change it; until then somebody may have.
+        let mut unfinished = Unfinished::new(self.rings.make_dir(&self.name)?);
+        let source = || self.rings.source(unfinished.dir.as_ref(), &self.name);
+        unfinished.channels = Channels::open(self.channel, self.further, uuid, most, source)?;
+        let channels = &unfinished.channels;
+        // Now that channels are open nobody can change it; until then somebody may have.
         self.clock.map_or(Ok(()), select)?;
         let trace =
             TraceInfo { uuid, name: self.name.clone(), clock: clock_info(&mut notices), process: this_process() };
         let outputs = outputs::list(&self.sinks, &mut notices);
-        let mut drain = Drain::new(trace.clone(), vec![Arc::clone(&channel)], self.sinks);
+        let mut drain = Drain::new(trace.clone(), channels.all().to_vec(), self.sinks);
         drain.begin().map_err(SessionError::Start)?;
         let drain = Arc::new(Mutex::new(drain));
         let mut live = LiveEvents::new(trace, outputs);
-        live.describe(events, &channel, &drain, unfinished.dir.as_deref())?;
+        live.describe(events, channels, &drain, unfinished.dir.as_deref())?;
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
-        live.switch_all_on(&channel)?;
-        let (dir, cut_off, dumps) = (unfinished.started(), self.rings.cut_off(), Runs::default());
-        let running = Running { live, thread, drain, channel, dir, cut_off, dumps };
+        live.switch_all_on(channels)?;
+        let ((dir, channels), cut_off, dumps) = (unfinished.started(), self.rings.cut_off(), Runs::default());
+        let running = Running { live, thread, drain, channels, dir, cut_off, dumps };
         Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
     }
 }
 
-/// Takes back what was made when a start does not come to its end.
-struct Unfinished {
-    dir: Option<Arc<ProcessDir>>,
-    channel: Option<Arc<OpenChannel>>,
-}
-
-impl Unfinished {
-    fn started(mut self) -> Option<Arc<ProcessDir>> {
-        self.channel = None;
-        self.dir.take()
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some(channel) = self.channel.take() {
-            channel.close();
-        }
-        if let Some(dir) = self.dir.take() {
-            dir.remove();
-        }
-    }
+/// How many events the channel has that has most.
+fn most_in_one(events: &[PlannedEvent]) -> usize {
+    events.chunk_by(|one, next| one.channel == next.channel).map(<[_]>::len).max().unwrap_or(0)
 }
 
 fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {

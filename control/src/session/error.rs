@@ -85,7 +85,23 @@ pub enum SessionError {
         "the session does not start: {0}; stop the sessions that use it first, or leave `.clock(…)` out to share it"
     )]
     Clock(#[from] ClockInUse),
-    /// The channel cannot be opened.
+    /// Two of its channels have the same name.
+    #[error(
+        "two channels of the session are called `{name}`; give each a name of its own (`Channel::name` is that of the first)"
+    )]
+    SameChannel {
+        /// The name.
+        name: String,
+    },
+    /// Events are to go into a channel that it does not have.
+    #[error("the session has no channel `{name}`; it has {known}: add one with `.channel_named(…)`")]
+    NoChannel {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
     Channel(#[from] ConfigError),
     /// The rules match more events than a channel has ids for.

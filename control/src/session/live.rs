@@ -2,6 +2,7 @@
 //!
 //! An event that was on once keeps its id, and its place in the metadata, for as long as the session runs.
 
+use super::channels::Channels;
 use super::{PlannedEvent, SessionError};
 use crate::gate::Gate;
 use crate::session_dir::ProcessDir;
@@ -9,9 +10,9 @@ use crate::state;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint::Marker;
-use tracepoint::channel::{EventId, OpenChannel};
+use tracepoint::channel::EventId;
 use tracepoint::marker::{Filter, Subscriber, Subscription};
-use tracepoint_sinks::{ChannelDescription, Drain, EventDescription, TraceInfo, ctf};
+use tracepoint_sinks::{Drain, EventDescription, TraceInfo, ctf};
 
 /// An event that the trace knows.
 #[derive(Debug)]
@@ -24,50 +25,54 @@ struct Known {
     subscriptions: Vec<Subscription>,
 }
 
-/// The events of a session, by their names in the trace.
+/// The stream class of an event's channel, and its name in the trace.
+type Key = (u32, String);
+
+/// The events of a session: one that goes into several channels is one in each.
 #[derive(Debug)]
 pub(super) struct LiveEvents {
     trace: TraceInfo,
     outputs: Vec<u8>,
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<Key, Known>,
     descriptions: Vec<EventDescription>,
-    /// Whether those around state dumps are on.
-    has_state: bool,
+    /// In which channels those around state dumps are on.
+    with_state: BTreeSet<u32>,
 }
 
 impl LiveEvents {
     /// None, of a trace whose outputs are listed like this.
     pub(super) const fn new(trace: TraceInfo, outputs: Vec<u8>) -> Self {
-        Self { trace, outputs, known: BTreeMap::new(), descriptions: Vec::new(), has_state: false }
+        Self { trace, outputs, known: BTreeMap::new(), descriptions: Vec::new(), with_state: BTreeSet::new() }
     }
 
-    /// The events that are known, and their ids.
-    pub(super) fn names(&self) -> impl Iterator<Item = (&str, EventId)> {
-        self.known.iter().map(|(name, known)| (name.as_str(), known.id))
+    /// The events that are known: the channel, the name, the id there.
+    pub(super) fn names(&self) -> impl Iterator<Item = (u32, &str, EventId)> {
+        self.known.iter().map(|((class, name), known)| (*class, name.as_str(), known.id))
     }
 
     /// Makes events known that are not yet: to the sinks, and to whoever reads the rings.
     pub(super) fn describe(
         &mut self,
         events: &[PlannedEvent],
-        channel: &OpenChannel,
+        channels: &Channels,
         drain: &Mutex<Drain>,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let first = self.descriptions.len();
-        let new: Vec<&PlannedEvent> = events.iter().filter(|event| !self.known.contains_key(&event.name)).collect();
+        let new: Vec<&PlannedEvent> = events.iter().filter(|event| !self.known.contains_key(&key(event))).collect();
         // All of their ids, or none is known.
-        let ids = new.iter().map(|_| channel.add_event()).collect::<Result<Vec<_>, _>>()?;
-        for (PlannedEvent { name, markers, gate }, id) in new.into_iter().zip(ids) {
-            self.descriptions.push(EventDescription::of(markers[0], channel.class(), id, name.clone()));
+        let ids = new.iter().map(|event| channels.of(event.channel).add_event()).collect::<Result<Vec<_>, _>>()?;
+        for (event, id) in new.into_iter().zip(ids) {
+            let PlannedEvent { name, markers, gate, channel } = event;
+            self.descriptions.push(EventDescription::of(markers[0], *channel, id, name.clone()));
             let (markers, gate, subscriptions) = (markers.clone(), gate.clone(), Vec::new());
-            self.known.insert(name.clone(), Known { id, markers, gate, subscriptions });
+            self.known.insert(key(event), Known { id, markers, gate, subscriptions });
         }
-        let told = self.tell(first, channel, drain, dir);
+        let told = self.tell(first, channels, drain, dir);
         if told.is_err() {
             // Their ids are lost with them: sinks may know them.
             for event in self.descriptions.drain(first..) {
-                self.known.remove(&event.name);
+                self.known.remove(&(event.class, event.name));
             }
         }
         told
@@ -77,7 +82,7 @@ impl LiveEvents {
     fn tell(
         &self,
         first: usize,
-        channel: &OpenChannel,
+        channels: &Channels,
         drain: &Mutex<Drain>,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
@@ -86,7 +91,7 @@ impl LiveEvents {
             let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
             drain.describe(new).map_err(SessionError::Start)?;
         }
-        let metadata = || ctf::metadata(&self.trace, &[ChannelDescription::of(channel)], &self.descriptions);
+        let metadata = || ctf::metadata(&self.trace, &channels.descriptions(), &self.descriptions);
         // At the start it is written in any case.
         match dir {
             Some(dir) if !new.is_empty() || first == 0 => Ok(dir.describe(&metadata(), &self.outputs)?),
@@ -95,23 +100,25 @@ impl LiveEvents {
     }
 
     /// Switches on all that are known.
-    pub(super) fn switch_all_on(&mut self, channel: &Arc<OpenChannel>) -> Result<(), SessionError> {
-        let names = self.known.keys().cloned().collect();
-        self.switch_on(&names, channel).map(drop)
+    pub(super) fn switch_all_on(&mut self, channels: &Channels) -> Result<(), SessionError> {
+        let all = self.known.keys().cloned().collect();
+        self.switch_on(&all, channels).map(drop)
     }
 
-    /// Switches on the events around state dumps, for as long as the session runs.
+    /// Switches on the events around state dumps in each channel in which any are on, for as long as the session runs.
     pub(super) fn switch_state_on(
         &mut self,
-        channel: &Arc<OpenChannel>,
+        channels: &Channels,
         drain: &Mutex<Drain>,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
-        if !self.has_state {
-            let events = state::planned();
-            self.describe(&events, channel, drain, dir)?;
-            self.switch_on(&events.into_iter().map(|event| event.name).collect(), channel)?;
-            self.has_state = true;
+        let on = self.known.iter().filter(|(_, known)| !known.subscriptions.is_empty()).map(|((class, _), _)| *class);
+        let new: BTreeSet<u32> = on.filter(|class| !self.with_state.contains(class)).collect();
+        if !new.is_empty() {
+            let events: Vec<_> = new.iter().copied().flat_map(state::planned).collect();
+            self.describe(&events, channels, drain, dir)?;
+            self.switch_on(&events.iter().map(key).collect(), channels)?;
+            self.with_state.extend(new);
         }
         Ok(())
     }
@@ -123,21 +130,17 @@ impl LiveEvents {
 
     /// Switches on those of `events` that are off, and off those that are on and not among them, and gives those that stay on the gates
     /// that they have there. They are known. Whether there were any that were off.
-    pub(super) fn switch_to(
-        &mut self,
-        events: &[PlannedEvent],
-        channel: &Arc<OpenChannel>,
-    ) -> Result<bool, SessionError> {
-        let mut wanted: BTreeSet<String> = events.iter().map(|event| event.name.clone()).collect();
-        if self.has_state {
-            wanted.extend(state::planned().into_iter().map(|event| event.name));
+    pub(super) fn switch_to(&mut self, events: &[PlannedEvent], channels: &Channels) -> Result<bool, SessionError> {
+        let mut wanted: BTreeSet<Key> = events.iter().map(key).collect();
+        for class in &self.with_state {
+            wanted.extend(state::planned(*class).iter().map(key));
         }
         let before = self.set_gates(events);
-        let more = match self.switch_on(&wanted, channel) {
+        let more = match self.switch_on(&wanted, channels) {
             Ok(more) => more,
             Err(error) => {
-                for (name, gate) in before {
-                    self.known.entry(name).and_modify(|known| known.gate = gate);
+                for (event, gate) in before {
+                    self.known.entry(event).and_modify(|known| known.gate = gate);
                 }
                 return Err(error);
             }
@@ -148,21 +151,21 @@ impl LiveEvents {
     }
 
     /// Notes the gates of `events`; of those that are on, and have a gate or had one, which they had.
-    fn set_gates(&mut self, events: &[PlannedEvent]) -> BTreeMap<String, Option<Arc<Gate>>> {
+    fn set_gates(&mut self, events: &[PlannedEvent]) -> BTreeMap<Key, Option<Arc<Gate>>> {
         let mut before = BTreeMap::new();
-        for PlannedEvent { name, gate, .. } in events {
-            let Some(known) = self.known.get_mut(name) else { continue };
-            let old = std::mem::replace(&mut known.gate, gate.clone());
-            if !known.subscriptions.is_empty() && (old.is_some() || gate.is_some()) {
-                before.insert(name.clone(), old);
+        for event in events {
+            let Some(known) = self.known.get_mut(&key(event)) else { continue };
+            let old = std::mem::replace(&mut known.gate, event.gate.clone());
+            if !known.subscriptions.is_empty() && (old.is_some() || event.gate.is_some()) {
+                before.insert(key(event), old);
             }
         }
         before
     }
 
     /// Puts the gates in place that were noted for these: events that were on before stay on all the while.
-    fn change_gates(&self, noted: &BTreeMap<String, Option<Arc<Gate>>>) {
-        let changed = noted.keys().filter_map(|name| self.known.get(name));
+    fn change_gates(&self, noted: &BTreeMap<Key, Option<Arc<Gate>>>) {
+        let changed = noted.keys().filter_map(|event| self.known.get(event));
         Subscription::filter_all(changed.flat_map(|known| {
             let filter = known.gate.clone().map(|gate| -> Arc<dyn Filter> { gate });
             known.subscriptions.iter().map(move |subscription| (subscription, filter.clone()))
@@ -170,11 +173,12 @@ impl LiveEvents {
     }
 
     /// All of them, or none if it fails. Whether there were any that were off.
-    fn switch_on(&mut self, wanted: &BTreeSet<String>, channel: &Arc<OpenChannel>) -> Result<bool, SessionError> {
-        let is_off = |(name, known): &(&String, &mut Known)| known.subscriptions.is_empty() && wanted.contains(*name);
-        let mut off: Vec<&mut Known> = self.known.iter_mut().filter(is_off).map(|(_, known)| known).collect();
-        let subscribers = off.iter().flat_map(|known| {
-            let mut subscriber = Subscriber::record(Arc::clone(channel), known.id);
+    fn switch_on(&mut self, wanted: &BTreeSet<Key>, channels: &Channels) -> Result<bool, SessionError> {
+        let is_off = |(event, known): &(&Key, &mut Known)| known.subscriptions.is_empty() && wanted.contains(*event);
+        let mut off: Vec<(u32, &mut Known)> =
+            self.known.iter_mut().filter(is_off).map(|((class, _), known)| (*class, known)).collect();
+        let subscribers = off.iter().flat_map(|(class, known)| {
+            let mut subscriber = Subscriber::record(Arc::clone(channels.of(*class)), known.id);
             if let Some(gate) = &known.gate {
                 let gate = Arc::clone(gate);
                 subscriber = subscriber.filter(gate);
@@ -182,14 +186,18 @@ impl LiveEvents {
             known.markers.iter().map(move |marker| (*marker, subscriber.clone()))
         });
         let mut subscriptions = Subscription::start_all(subscribers)?.into_iter();
-        for known in &mut off {
+        for (_, known) in &mut off {
             known.subscriptions = subscriptions.by_ref().take(known.markers.len()).collect();
         }
         Ok(!off.is_empty())
     }
 
-    fn switch_off(&mut self, wanted: &BTreeSet<String>) {
-        let others = self.known.iter_mut().filter(|(name, _)| !wanted.contains(*name));
+    fn switch_off(&mut self, wanted: &BTreeSet<Key>) {
+        let others = self.known.iter_mut().filter(|(event, _)| !wanted.contains(*event));
         Subscription::end_all(others.flat_map(|(_, known)| std::mem::take(&mut known.subscriptions)).collect());
     }
+}
+
+fn key(event: &PlannedEvent) -> Key {
+    (event.channel, event.name.clone())
 }

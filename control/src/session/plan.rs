@@ -18,6 +18,28 @@ pub(crate) struct PlannedEvent {
     pub(crate) markers: Vec<&'static Marker>,
     /// What decides which of them are recorded; `None`: all are.
     pub(crate) gate: Option<Arc<Gate>>,
+    /// The stream class of the channel that it goes into; 0 is the default one.
+    pub(crate) channel: u32,
+}
+
+/// A rule for names, and the channel that it is for.
+#[derive(Debug)]
+pub(crate) struct RoutedRule {
+    pub(crate) name: NameRule,
+    /// `None`: it takes in for the default channel, and leaves out of all.
+    pub(crate) channel: Option<u32>,
+}
+
+impl RoutedRule {
+    /// Whether it takes events in for this channel.
+    pub(crate) fn takes_in_for(&self, channel: u32) -> bool {
+        !self.name.excludes() && self.channel.unwrap_or(0) == channel
+    }
+
+    /// Whether it leaves events out of this channel.
+    fn leaves_out_of(&self, channel: u32) -> bool {
+        self.name.excludes() && self.channel.is_none_or(|own| own == channel)
+    }
 }
 
 impl PlannedEvent {
@@ -43,28 +65,35 @@ pub(crate) fn all_events(
 /// What has to be equal for two markers to be one event.
 type Layout = (Level, Vec<(&'static str, FieldType)>);
 
-/// Applies the rules to all markers of the program.
+/// Applies the rules to all markers of the program, for each of so many channels.
 pub(super) fn plan(
-    names: &[NameRule],
+    rules: &[RoutedRule],
     level: Option<(&str, LevelRule)>,
+    channels: u32,
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<PlannedEvent>, SessionError> {
     let mut all: Vec<(String, &'static Marker)> = catalog::markers().map(|m| (m.full_name(), m)).collect();
     if all.is_empty() {
         return Err(SessionError::NoEvents);
     }
-    for rule in names.iter().filter(|rule| !all.iter().any(|(name, _)| rule.matches(name))) {
+    let names = rules.iter().map(|rule| &rule.name);
+    for rule in names.clone().filter(|rule| !all.iter().any(|(name, _)| rule.matches(name))) {
         if !rule.excludes() {
             let nearest = nearest_names(rule.text(), all.iter().map(|(name, _)| name.as_str()));
             return Err(SessionError::NoMatch { rule: rule.text().to_owned(), nearest });
         }
         notices.push(Notice::UselessExclusion { rule: rule.text().to_owned() });
     }
-    let (excluding, including): (Vec<_>, Vec<_>) = names.iter().partition(|rule| rule.excludes());
-    all.retain(|(name, _)| including.is_empty() || including.iter().any(|rule| rule.matches(name)));
-    all.retain(|(name, _)| !excluding.iter().any(|rule| rule.matches(name)));
+    // Without a rule that takes events in, the default channel has all.
+    let takes_all = names.clone().all(NameRule::excludes);
+    let is_in = |channel: u32, name: &str| {
+        let mut taking = rules.iter().filter(|rule| rule.takes_in_for(channel));
+        ((takes_all && channel == 0) || taking.any(|rule| rule.name.matches(name)))
+            && !rules.iter().any(|rule| rule.leaves_out_of(channel) && rule.name.matches(name))
+    };
+    all.retain(|(name, _)| (0..channels).any(|channel| is_in(channel, name)));
     if all.is_empty() {
-        let rules: Vec<_> = excluding.iter().map(|rule| format!("`{}`", rule.text())).collect();
+        let rules: Vec<_> = names.filter(|rule| rule.excludes()).map(|rule| format!("`{}`", rule.text())).collect();
         let reason = format!("{} exclude all that the others choose", rules.join(" and "));
         return Err(SessionError::NothingLeft { reason });
     }
@@ -79,7 +108,12 @@ pub(super) fn plan(
             return Err(SessionError::NothingLeft { reason });
         }
     }
-    Ok(group(all, notices))
+    let events = group(all, notices);
+    let into = |channel: u32| {
+        let chosen = events.iter().filter(move |event| is_in(channel, &event.declared()));
+        chosen.map(move |event| PlannedEvent { channel, ..event.clone() })
+    };
+    Ok((0..channels).flat_map(into).collect())
 }
 
 /// Makes one event of the markers that share name and layout. Where names are shared and layouts are not, all but the first
@@ -103,7 +137,7 @@ fn group(mut markers: Vec<(String, &'static Marker)>, notices: &mut Vec<Notice>)
             let declared = format!("{}:{}", place.file, place.line);
             notices.push(Notice::Renamed { name, recorded: recorded.clone(), declared });
         }
-        events.push((layout, PlannedEvent { name: recorded, markers: vec![marker], gate: None }));
+        events.push((layout, PlannedEvent { name: recorded, markers: vec![marker], gate: None, channel: 0 }));
     }
     by_name.into_values().flatten().map(|(_, event)| event).collect()
 }

@@ -1,14 +1,19 @@
-//! The channel of a session, and the bounds on what it takes.
+//! The channels of a session, and the bounds on what it takes.
 
+use super::SpecError;
+use super::context;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tracepoint::channel::{Channel, Policy};
 
-/// The channel of a session: as [`Channel`] has it, in a form that can be written down.
+/// A channel of a session: as [`Channel`] has it, in a form that can be written down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ChannelSpec {
+    /// What rules call it, and traces: `channel0` unless it is said. Of the channels of a session each has another name.
+    #[serde(skip_serializing_if = "is_default_name")]
+    pub name: String,
     /// What happens when a ring is full: `discard`, `overwrite` or `wait`.
     pub policy: String,
     /// Bytes of a thread's ring.
@@ -23,12 +28,25 @@ pub struct ChannelSpec {
     /// How long an event waits for room at most, under `wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience_ms: Option<u32>,
+    /// What each record says beside its event's fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`, as
+    /// [`Context`](tracepoint::context::Context) has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contexts: Vec<String>,
 }
 
 impl Default for ChannelSpec {
     fn default() -> Self {
         let policy = Policy::Discard.name().to_owned();
-        Self { policy, ring_size: 1 << 20, packets: 8, spares: 16, max_rings: None, patience_ms: None }
+        Self {
+            name: default_name(),
+            policy,
+            ring_size: 1 << 20,
+            packets: 8,
+            spares: 16,
+            max_rings: None,
+            patience_ms: None,
+            contexts: Vec::new(),
+        }
     }
 }
 
@@ -38,13 +56,48 @@ impl ChannelSpec {
         Self { policy: Policy::Overwrite.name().to_owned(), ring_size, ..Self::default() }
     }
 
-    /// Whether such a policy is known. Sizes are checked where the channel is opened.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// The same under another name.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Whether it keeps the newest without anybody who takes them.
+    pub(super) fn keeps_newest(&self) -> bool {
+        self.policy == Policy::Overwrite.name()
+    }
+
+    /// Whether it can be opened.
+    pub(super) fn check(&self) -> Result<(), SpecError> {
         let known = [Policy::Discard, Policy::Overwrite, Policy::Wait].map(Policy::name);
-        if known.contains(&self.policy.as_str()) {
-            return Ok(());
+        if !known.contains(&self.policy.as_str()) {
+            let text = format!("the policy `{}` is not known; there are {}", self.policy, known.join(", "));
+            return Err(self.refused(&text));
         }
-        Err(format!("the policy `{}` is not known; there are {}", self.policy, known.join(", ")))
+        self.contexts.iter().try_for_each(|name| context::find(name).map(drop)).map_err(|text| self.refused(&text))?;
+        self.channel().check().map_err(|error| self.refused(&error.to_string()))
+    }
+
+    /// Why it will not do; it is named where it is not the default one.
+    pub(super) fn refused(&self, reason: &str) -> SpecError {
+        let of = if is_default_name(&self.name) { String::new() } else { format!("channel `{}`: ", self.name) };
+        SpecError::malformed(of + reason)
+    }
+
+    /// The size of a packet in bytes, as far as there can be one.
+    pub(super) fn packet_size(&self) -> usize {
+        self.ring_size / self.packets.max(1)
+    }
+
+    /// All numbers, by their keys.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("ring_size", self.ring_size as u64),
+            ("packets", self.packets as u64),
+            ("spares", self.spares as u64),
+            ("max_rings", self.max_rings.unwrap_or(0) as u64),
+        ]
+        .into_iter()
     }
 
     /// The channel that it describes.
@@ -55,9 +108,19 @@ impl ChannelSpec {
             "wait" => Channel::wait(self.ring_size, patience),
             _ => Channel::discard(self.ring_size),
         };
-        let channel = channel.packets(self.packets).spares(self.spares);
-        self.max_rings.map_or(channel.clone(), |most| channel.max_rings(most))
+        let channel = channel.name(&self.name).packets(self.packets).spares(self.spares);
+        let channel = self.max_rings.map_or(channel.clone(), |most| channel.max_rings(most));
+        self.contexts.iter().flat_map(|name| context::find(name)).fold(channel, Channel::context)
     }
+}
+
+/// As a channel in code is called.
+fn default_name() -> String {
+    Channel::default().called().to_owned()
+}
+
+fn is_default_name(name: &String) -> bool {
+    *name == default_name()
 }
 
 /// Bounds on what a session takes.

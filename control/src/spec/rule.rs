@@ -7,6 +7,7 @@ use crate::rule::{BadRule, LevelRule, NameRule};
 use glob::Pattern;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 use toml::{Table, Value};
 
 /// Which events are recorded, or left out, in which processes.
@@ -31,12 +32,26 @@ pub struct Rule {
     /// Of those no more than so many, in each process: see [`Limit`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// Into this channel of the session; the default one if it is not said. What a rule leaves out is left out of this one, or of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
 }
 
 impl Rule {
     /// The rule that takes in, or with `!` leaves out, what matches `event`, in all processes.
     pub fn new(event: impl Into<String>) -> Self {
         Self { event: event.into(), ..Self::default() }
+    }
+
+    /// Whether a session whose channels are called so has the rule's.
+    pub(super) fn check_channel(&self, names: &[&str]) -> Result<(), RuleError> {
+        match &self.channel {
+            Some(channel) if !names.contains(&channel.as_str()) => {
+                let reason = format!("the session has no channel `{channel}`; it has {}", names.join(", "));
+                Err(RuleError { rule: self.event.clone(), reason })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -56,7 +71,10 @@ impl fmt::Display for Rule {
         if let Some(filter) = &self.filter {
             write!(f, " --filter '{filter}'")?;
         }
-        self.limit.as_ref().map_or(Ok(()), |limit| write!(f, " --limit '{limit}'"))
+        if let Some(limit) = &self.limit {
+            write!(f, " --limit '{limit}'")?;
+        }
+        self.channel.as_ref().map_or(Ok(()), |channel| write!(f, " --channel '{channel}'"))
     }
 }
 
@@ -87,6 +105,12 @@ impl RuleEntry {
         Ok(Self::read(Table::try_from(rule).unwrap_or_default()))
     }
 
+    /// The same where such a session has the rule's channel.
+    pub(super) fn in_channels(mut self, names: &[&str]) -> Self {
+        self.rule = self.rule.and_then(|rule| rule.check_channel(names).map(|()| rule));
+        self
+    }
+
     pub(super) fn read(table: Table) -> Self {
         let text = toml::to_string(&table).unwrap_or_default();
         let event = table.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -110,6 +134,7 @@ pub(crate) struct Compiled {
     pub(super) level: Option<LevelRule>,
     exe: Option<Pattern>,
     process: Option<ProcessKey>,
+    channel: Option<String>,
     pub(crate) filter: Option<Expression>,
     pub(crate) limit: Option<Limit>,
 }
@@ -134,9 +159,22 @@ impl Compiled {
             level: rule.level.as_deref().map(LevelRule::parse).transpose().map_err(bad)?,
             exe: rule.exe.as_ref().map(exe).transpose()?,
             process: rule.process,
+            channel: rule.channel.clone(),
             filter: filter.map_err(|error| told(format!("the filter cannot be used: {error}")))?,
             limit: limit.map_err(|error: LimitError| told(error.to_string()))?,
         })
+    }
+
+    /// Which of the session's channels it speaks of: its own; without one, the default one if it takes events in, and all if it leaves them out.
+    pub(super) fn channels(&self, names: &[&str]) -> Range<usize> {
+        match &self.channel {
+            Some(channel) => {
+                let place = names.iter().position(|name| name == channel);
+                place.map_or(0..0, |place| place..place + 1)
+            }
+            None if self.name.excludes() => 0..names.len(),
+            None => 0..1,
+        }
     }
 
     /// Whether the rule counts for this process.

@@ -1,7 +1,7 @@
 //! Which events of a process the rules choose.
 
 use super::rule::Compiled;
-use super::{RuleEntry, RuleError};
+use super::{RuleEntry, RuleError, SessionSpec};
 use crate::process::ProcessKey;
 use tracepoint::Level;
 
@@ -13,34 +13,36 @@ pub(crate) struct Candidate {
     pub(crate) level: Level,
 }
 
-/// What the rules choose.
+/// What the rules choose, for each channel and, in it, for each candidate.
 #[derive(Debug)]
 pub(crate) struct Selected {
-    /// For each candidate whether it is chosen.
-    pub(crate) chosen: Vec<bool>,
-    /// For each whether a rule leaves it out.
-    pub(crate) left_out: Vec<bool>,
+    /// Whether it is chosen.
+    pub(crate) chosen: Vec<Vec<bool>>,
+    /// Whether a rule leaves it out.
+    pub(crate) left_out: Vec<Vec<bool>>,
     /// For each rule how many candidates it speaks of; `None` if it is not for this process.
     pub(crate) rules: Vec<Option<Result<usize, RuleError>>>,
 }
 
 /// Asks the rules about the events of one process, by their names and levels. Costs one match of a pattern for each rule and event.
-pub(crate) fn select(rules: &[RuleEntry], process: ProcessKey, exe: &str, events: &[Candidate]) -> Selected {
-    select_with(rules, process, exe, events, |_, _, matched| Ok(matched))
+pub(crate) fn select(spec: &SessionSpec, process: ProcessKey, exe: &str, events: &[Candidate]) -> Selected {
+    select_with(spec, process, exe, events, |_, _, _, matched| Ok(matched))
 }
 
-/// The same, where it is `taken` that says which of the candidates that a rule matches by name and level it takes in; or why it cannot.
+/// The same, where it is `taken` that says which of the candidates that a rule matches by name and level it takes in, for which channel; or
+/// why it cannot.
 pub(crate) fn select_with(
-    rules: &[RuleEntry],
+    spec: &SessionSpec,
     process: ProcessKey,
     exe: &str,
     events: &[Candidate],
-    mut taken: impl FnMut(&RuleEntry, &Compiled, Vec<usize>) -> Result<Vec<usize>, String>,
+    mut taken: impl FnMut(&RuleEntry, &Compiled, usize, Vec<usize>) -> Result<Vec<usize>, String>,
 ) -> Selected {
-    let mut chosen = vec![false; events.len()];
-    let mut left_out = vec![false; events.len()];
-    let mut told = Vec::with_capacity(rules.len());
-    for entry in rules {
+    let names = spec.channel_names();
+    let mut chosen = vec![vec![false; events.len()]; names.len()];
+    let mut left_out = chosen.clone();
+    let mut told = Vec::with_capacity(spec.rules.len());
+    for entry in &spec.rules {
         let compiled = match entry.rule.as_ref().map_err(Clone::clone).and_then(Compiled::new) {
             Ok(compiled) if compiled.is_for(process, exe) => compiled,
             Ok(_) => {
@@ -56,20 +58,23 @@ pub(crate) fn select_with(
             compiled.level.is_none_or(|level| level.matches(event.level)) && compiled.name.matches(&event.name)
         };
         let matched = (0..events.len()).filter(|index| is_matched(&events[*index])).collect();
+        let channels = compiled.channels(&names);
         let (marks, matched) = if compiled.name.excludes() {
             (&mut left_out, Ok(matched))
         } else {
             let bad = |reason| RuleError { rule: compiled.name.text().to_owned(), reason };
-            (&mut chosen, taken(entry, &compiled, matched).map_err(bad))
+            (&mut chosen, taken(entry, &compiled, channels.start, matched).map_err(bad))
         };
         told.push(Some(matched.map(|matched: Vec<usize>| {
-            for index in &matched {
-                marks[*index] = true;
+            for marks in &mut marks[channels] {
+                for index in &matched {
+                    marks[*index] = true;
+                }
             }
             matched.len()
         })));
     }
-    for (chosen, left_out) in chosen.iter_mut().zip(&left_out) {
+    for (chosen, left_out) in chosen.iter_mut().flatten().zip(left_out.iter().flatten()) {
         *chosen &= !left_out;
     }
     Selected { chosen, left_out, rules: told }

@@ -20,6 +20,9 @@ fn spec() -> Result<SessionSpec, SpecError> {
     rule.process = Some(ProcessKey { pid: 7, started: 4711 });
     rule.filter = Some("prev_comm == \"a\\\"b*\" && n > 1".to_owned());
     rule.limit = Some("1000/s burst 20".to_owned());
+    spec.channels.push(ChannelSpec::overwrite(64 << 10).named("flight"));
+    spec.channels[0].contexts = vec!["thread".to_owned(), "cpu".to_owned()];
+    rule.channel = Some("flight".to_owned());
     assert!(spec.add_rule(&rule)?);
     assert!(!spec.add_rule(&rule)?, "it is there already");
     assert!(spec.add_rule(&Rule::new("!sched:idle"))?);
@@ -108,8 +111,9 @@ fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
         assert_eq!(spec.to_toml(), Err(error.clone()));
         Ok::<_, SpecError>(error.to_string())
     };
-    let changes: [(&str, Change); 10] = [
+    let changes: [(&str, Change); 11] = [
         ("ring_size", &|spec| spec.channel.ring_size = usize::MAX),
+        ("ring_size", &|spec| spec.channels[0].ring_size = usize::MAX),
         ("packets", &|spec| spec.channel.packets = usize::MAX),
         ("spares", &|spec| spec.channel.spares = usize::MAX),
         ("max_rings", &|spec| spec.channel.max_rings = Some(1 << 63)),
@@ -175,8 +179,8 @@ fn rules_choose_events_of_processes() -> Outcome {
         event("d:x", Level::Debug),
         event("e:x", Level::Debug),
     ];
-    let selected = select(&spec.rules, here, "/usr/bin/server", &events);
-    assert_eq!(selected.chosen, [true, false, true, false, true, false, false]);
+    let selected = select(&spec, here, "/usr/bin/server", &events);
+    assert_eq!(selected.chosen[0], [true, false, true, false, true, false, false]);
     let some = |count| Some(Ok(count));
     assert_eq!(selected.rules, [some(2), some(1), some(1), some(1), None, None, some(0)]);
     Ok(())
@@ -199,4 +203,110 @@ proptest! {
             prop_assert_eq!(spec.to_toml().and_then(|text| SessionSpec::parse(text.as_bytes())), Ok(spec));
         }
     }
+}
+
+#[test]
+fn an_older_file_has_the_one_channel() -> Outcome {
+    let mut spec = spec()?;
+    (spec.channels, spec.rules) = (Vec::new(), Vec::new());
+    let text = spec.to_toml()?;
+    assert!(!text.contains("channels") && !text.contains("name ="), "{text}");
+    let read = SessionSpec::parse_strictly(text.as_bytes())?;
+    assert_eq!(read.channel_names(), ["channel0"]);
+    Ok(())
+}
+
+#[test]
+fn channels_that_cannot_be_are_refused_with_what_would_do() -> Outcome {
+    let taken = |name: &str, text: &str| format!("two channels are called `{name}`; give each {text}");
+    let no_name = "`b/c` is no channel name: use 1 to 64 letters".to_owned();
+    let changes: [(String, Change); 11] = [
+        (taken("channel0", "of `[[channels]]` a `name`"), &|spec| spec.channels[0].name = "channel0".to_owned()),
+        (taken("flight", ""), &|spec| spec.channels.push(spec.channels[0].clone())),
+        (no_name, &|spec| spec.channels.push(ChannelSpec::default().named("b/c"))),
+        ("`` is no channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named(""))),
+        ("is no channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named("n".repeat(65)))),
+        ("has no channel `flight`; it has channel0, other".to_owned(), &|spec| {
+            spec.channels[0].name = "other".to_owned();
+        }),
+        ("channel `flight`: a ring needs at least 2 packets".to_owned(), &|spec| spec.channels[0].packets = 1),
+        ("channel `flight`: the policy `keep` is not known".to_owned(), &|spec| {
+            spec.channels[0].policy = "keep".to_owned();
+        }),
+        ("channel `flight`: the context `weather` is not known; there are process".to_owned(), &|spec| {
+            spec.channels[0].contexts.push("weather".to_owned());
+        }),
+        ("channel `further`: without a sink".to_owned(), &|spec| {
+            spec.sinks.clear();
+            spec.channel = ChannelSpec::overwrite(1 << 20);
+            spec.channels.push(ChannelSpec::default().named("further"));
+        }),
+        ("17 channels, and a session has 16 at most".to_owned(), &|spec| {
+            spec.channels.extend((0..15).map(|n| ChannelSpec::default().named(format!("n{n}"))));
+        }),
+    ];
+    for (part, change) in changes {
+        let mut spec = spec()?;
+        change(&mut spec);
+        let error = spec.check().err().ok_or_else(|| part.clone())?.to_string();
+        assert!(error.contains(&part), "{part}: {error}");
+    }
+    let mut most = spec()?;
+    most.channels.extend((0..14).map(|n| ChannelSpec::default().named(format!("n{n}"))));
+    assert_eq!(SessionSpec::parse_strictly(most.to_toml()?.as_bytes())?, most);
+    Ok(())
+}
+
+/// Each of them has packets that have to fit.
+#[test]
+fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
+    let mut spec = spec()?;
+    let mut dt = SinkSpec::dt("/tmp/out.dt");
+    dt.max_size = 64 << 20;
+    spec.sinks.push(dt);
+    spec.check()?;
+    spec.channels[0].ring_size = 8 << 20;
+    let error = spec.check().expect_err("256 packets of 1 MiB").to_string();
+    assert!(error.contains("256 packets of 1048576 bytes"), "{error}");
+    Ok(())
+}
+
+/// As with all that an agent does not know of a rule.
+#[test]
+fn a_rule_that_names_no_channel_is_one_alone() -> Outcome {
+    let text = spec()?.to_toml()? + "\n[[rule]]\nevent = \"a:*\"\nchannel = \"b\"\n";
+    let spec = SessionSpec::parse(text.as_bytes())?;
+    let told: Vec<_> = spec.rules().map(|rule| rule.map_err(ToString::to_string)).collect();
+    assert!(told[0].is_ok() && told[1].is_ok());
+    let error = told[2].as_ref().expect_err("no such channel");
+    assert_eq!(error, "the rule `a:*` cannot be understood: the session has no channel `b`; it has channel0, flight");
+    assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
+    let mut rule = Rule::new("a:*");
+    rule.channel = Some("b".to_owned());
+    let added = spec.clone().add_rule(&rule);
+    assert!(matches!(added, Err(SpecError::Rule(_))), "{added:?}");
+    Ok(())
+}
+
+#[test]
+fn rules_choose_for_channels() -> Outcome {
+    let mut spec = SessionSpec::new();
+    spec.sinks.push(SinkSpec::ctf("/tmp/out"));
+    spec.channels = ["b", "c"].map(|name| ChannelSpec::default().named(name)).to_vec();
+    let rules = [("x:*", None), ("x:1", Some("b")), ("x:*", Some("c")), ("!x:3", None), ("!x:2", Some("c"))];
+    for (event, channel) in rules {
+        let mut rule = Rule::new(event);
+        rule.channel = channel.map(str::to_owned);
+        assert!(spec.add_rule(&rule)?, "{event}");
+    }
+    // By its own name, too.
+    let mut rule = Rule::new("!x:4");
+    rule.channel = Some("channel0".to_owned());
+    spec.add_rule(&rule)?;
+    let events = ["x:1", "x:2", "x:3", "x:4"].map(|name| Candidate { name: name.to_owned(), level: Level::Info });
+    let selected = select(&spec, ProcessKey { pid: 1, started: 1 }, "/bin/x", &events);
+    assert_eq!(selected.chosen, [[true, true, false, false], [true, false, false, false], [true, false, false, true]]);
+    let counts: Vec<_> = selected.rules.into_iter().flatten().flatten().collect();
+    assert_eq!(counts, [4, 1, 4, 1, 1, 1]);
+    Ok(())
 }

@@ -18,9 +18,9 @@ tracepoint::define_trace! {
 /// How many they are.
 pub(crate) const EVENTS: usize = 2;
 
-/// The two, as events of a session.
-pub(crate) fn planned() -> Vec<PlannedEvent> {
+/// The two, as events of a session's channel.
+pub(crate) fn planned(channel: u32) -> Vec<PlannedEvent> {
     let own = tracepoint::markers()
         .filter(|marker| marker.provider() == OWN && ["state_begin", "state_end"].contains(&marker.name()));
-    own.map(|marker| PlannedEvent { name: marker.full_name(), markers: vec![marker], gate: None }).collect()
+    own.map(|marker| PlannedEvent { name: marker.full_name(), markers: vec![marker], gate: None, channel }).collect()
 }

@@ -7,6 +7,7 @@
 mod common;
 
 mod budget;
+mod channels;
 mod chaos;
 mod environment;
 mod filters;

@@ -1,0 +1,36 @@
+//! The names of contexts in a session's file.
+
+use tracepoint::context::Context;
+
+/// The contexts that a channel can be asked for, by name: as [`Context`] has them.
+const CONTEXTS: [(&str, Context); 6] = [
+    ("process", Context::Process),
+    ("thread", Context::Thread),
+    ("thread_name", Context::ThreadName),
+    ("cpu", Context::Cpu),
+    ("user", Context::User),
+    ("call_stack", Context::CallStack),
+];
+
+/// The context of this name.
+pub(super) fn find(name: &str) -> Result<Context, String> {
+    let found = CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, context)| *context);
+    found.ok_or_else(|| {
+        let known = CONTEXTS.map(|(name, _)| name).join(", ");
+        format!("the context `{name}` is not known; there are {known}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_contexts_have_a_name() {
+        assert_eq!(CONTEXTS.map(|(_, context)| context), Context::ALL);
+        for (name, context) in CONTEXTS {
+            assert_eq!(find(name), Ok(context));
+        }
+        assert!(find("weather").is_err_and(|reason| reason.contains("there are process, thread,")));
+    }
+}

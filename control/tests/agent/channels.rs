@@ -1,0 +1,187 @@
+//! Sessions with several channels in a process that runs.
+
+use crate::common::{Outcome, assert_balances, view};
+use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+use tracepoint_control::sinks::account::Account;
+use tracepoint_control::{AckState, ChannelSpec, NamedSession, Rule, RuleAck, SinkSpec, State};
+use tracepoint_reader::{Item, Recovered, Trace, recover, verify};
+
+fn rule(event: &str, channel: &str, filter: Option<&str>) -> Rule {
+    let mut rule = Rule::new(event);
+    rule.channel = Some(channel.to_owned());
+    rule.filter = filter.map(str::to_owned);
+    rule
+}
+
+fn flight() -> ChannelSpec {
+    let mut flight = ChannelSpec::overwrite(64 << 10).named("flight");
+    flight.contexts = vec!["thread_name".to_owned()];
+    flight
+}
+
+/// How often each event is in each stream class of a trace.
+fn decoded(dir: &Path) -> Result<BTreeMap<(u64, String), u64>, Box<dyn std::error::Error>> {
+    let mut counts = BTreeMap::new();
+    for item in Trace::open(dir)?.items() {
+        if let Item::Event(event) = item {
+            *counts.entry((event.stream.class.id, event.name().to_owned())).or_default() += 1;
+        }
+    }
+    Ok(counts)
+}
+
+/// What is in the rings of the session, and with its sinks, just now.
+fn snapshot(session: &NamedSession<'_>, out: &Path) -> Result<Recovered, Box<dyn std::error::Error>> {
+    let taken = recover(&session.path(), out)?;
+    assert_eq!(taken.processes.len(), 1, "{taken:?}");
+    Ok(taken)
+}
+
+#[test]
+fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = place.start("channels::a_flight_recorder_beside_a_channel_with_a_sink");
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("mixed"))]);
+    wanted.channels.push(flight());
+    let session = place.controller.create("mixed", &wanted)?;
+    place.until_recorded(&session, 50);
+    session.change("into the other one", |spec| {
+        assert_eq!(spec.add_rule(&rule("traced:tock", "flight", None)), Ok(true));
+        assert_eq!(spec.add_rule(&rule("traced:tick", "flight", Some("!(n & 3)"))), Ok(true));
+        Ok(())
+    })?;
+    let acks = place.until_recorded(&session, 50);
+    assert_eq!((acks[0].state, acks[0].events), (AckState::Recording, 2), "events, and not where they go");
+    assert_eq!(acks[0].rules, [1, 1, 1].map(|count| Some(RuleAck::Events(count))));
+    assert!(acks[0].counters.filtered > 0, "{:?}", acks[0]);
+    assert_eq!(place.on(), ["traced:tick", "traced:tock"]);
+
+    // A snapshot has what the sink got of the one, and the rings of both.
+    sleep(Duration::from_millis(600));
+    let out = place.temp.path().join("snapshot");
+    let taken = snapshot(&session, &out)?;
+    assert!(taken.processes[0].packets_from_outputs > 0 && taken.processes[0].packets_from_rings > 0, "{taken:?}");
+    let counts = decoded(&out)?;
+    let keys: Vec<_> = counts.keys().map(|(class, name)| (*class, name.as_str())).collect();
+    assert_eq!(keys, [(0, "traced:tick"), (1, "traced:tick"), (1, "traced:tock")], "{counts:?}");
+    assert_eq!(view(&[&out]).lines.len() as u64, counts.values().sum::<u64>());
+    assert!(verify(&out).is_ok());
+
+    // Out of the one, and not of the other.
+    session.change("out", |spec| {
+        assert_eq!(spec.remove_rule(&rule("traced:tick", "flight", Some("!(n & 3)"))), 1);
+        assert_eq!(spec.remove_rule(&rule("traced:tock", "channel0", None)), 0);
+        Ok(())
+    })?;
+    assert_eq!(place.acks(&session)[0].events, 2);
+    let removed = session.destroy(PATIENCE, false)?;
+    let traces = traces(&place.out("mixed"));
+    assert_eq!(traces.len(), 1);
+    assert_balances(&traces[0]);
+    let account = Account::open(&traces[0])?;
+    let recorded: Vec<u64> =
+        account.channels.iter().map(|channel| channel.events.iter().map(|event| event.recorded).sum()).collect();
+    assert_eq!(recorded.iter().sum::<u64>(), removed.acks[0].counters.recorded);
+    let viewed = view(&[&traces[0]]);
+    assert!(viewed.count(" traced:tock:") > 0 && viewed.count("procname = ") >= viewed.count(" traced:tock:"));
+    assert!(child.end());
+    Ok(())
+}
+
+#[test]
+fn channels_without_a_sink_are_all_kept_for_a_snapshot() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "channels::channels_without_a_sink_are_all_kept_for_a_snapshot";
+    let mut child = place.start(test);
+    let mut wanted = spec(&["traced:tick"], &[]);
+    wanted.channel = ChannelSpec::overwrite(1 << 20);
+    wanted.channels.push(flight());
+    wanted.add_rule(&rule("traced:tock", "flight", None))?;
+    let session = place.controller.create("rings", &wanted)?;
+    place.until_recorded(&session, 50);
+    let out = place.temp.path().join("living");
+    snapshot(&session, &out)?;
+    assert_eq!(decoded(&out)?.len(), 2);
+    child.kill();
+    let out = place.temp.path().join("dead");
+    assert!(snapshot(&session, &out)?.processes[0].complete);
+    assert_balances(&out);
+    assert_eq!(decoded(&out)?.keys().map(|(class, _)| *class).collect::<Vec<_>>(), [0, 1]);
+    session.destroy(PATIENCE, false)?;
+    Ok(())
+}
+
+/// Channels are those with which the recording began.
+#[test]
+fn other_channels_count_from_the_next_recording_on() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("channels::other_channels_count_from_the_next_recording_on");
+    let session = place.record("late", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    session.change("one more", |spec| {
+        spec.channels.push(flight());
+        assert_eq!(spec.add_rule(&rule("traced:tock", "flight", None)), Ok(true));
+        Ok(())
+    })?;
+    let acks = place.until_recorded(&session, 5);
+    assert_eq!(acks[0].state, AckState::Recording);
+    assert!(acks[0].error.as_ref().is_some_and(|error| error.contains("when it records anew")), "{acks:?}");
+    assert_eq!(place.on(), ["traced:tick"], "as before");
+    let to = |state| {
+        session.change("state", |spec| {
+            spec.state = state;
+            Ok(())
+        })
+    };
+    to(State::Stopped)?;
+    assert_eq!(place.on(), [""; 0]);
+    to(State::Active)?;
+    let acks = place.until_recorded(&session, 5);
+    assert_eq!((acks[0].error.as_ref(), acks[0].events), (None, 2));
+    session.destroy(PATIENCE, false)?;
+    let traces = traces(&place.out("late"));
+    assert_eq!(traces.len(), 2);
+    for trace in &traces {
+        assert_balances(trace);
+    }
+    Ok(())
+}
+
+/// What an event takes in all channels counts, and where it is too much it is off in all.
+#[test]
+fn a_budget_counts_all_channels() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("channels::a_budget_counts_all_channels");
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("budget"))]);
+    wanted.channels.push(flight());
+    wanted.add_rule(&rule("traced:*", "flight", None))?;
+    wanted.budget = Some(tracepoint_control::BudgetSpec::new(None, Some(4 << 10)));
+    let session = place.controller.create("budget", &wanted)?;
+    while place.acks(&session)[0].times_over_budget == 0 {
+        sleep(Duration::from_millis(20));
+    }
+    let acks = place.acks(&session);
+    assert_eq!(acks[0].over_budget[0].event, "traced:tick", "it is in both, and the more often");
+    assert!(!place.on().contains(&"traced:tick".to_owned()));
+    session.destroy(PATIENCE, false)?;
+    for trace in traces(&place.out("budget")) {
+        assert_balances(&trace);
+    }
+    Ok(())
+}
