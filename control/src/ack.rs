@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use tracepoint_sinks::account::Account;
+use tracepoint_sinks::account::{Account, ChannelAccount};
 
 /// What a session does in a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,18 +63,21 @@ impl Counters {
     /// Adds what an account says, of a session whose sinks took so many bytes.
     pub(crate) fn add_account(&mut self, account: &Account, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
-        for channel in &account.channels {
-            for event in &channel.events {
-                self.fired = self.fired.saturating_add(event.fired);
-                self.recorded = self.recorded.saturating_add(event.recorded);
-                self.filtered = self.filtered.saturating_add(event.filtered);
-                self.suppressed = self.suppressed.saturating_add(event.suppressed);
-                event.lost.iter().for_each(|(reason, count)| self.add_lost(reason, *count));
-            }
-            for stream in &channel.streams {
-                self.add_lost("overwritten", stream.overwritten);
-                self.add_lost("sink", stream.sink);
-            }
+        account.channels.iter().for_each(|channel| self.add_channel(channel));
+    }
+
+    /// Adds what an account says of one channel.
+    fn add_channel(&mut self, channel: &ChannelAccount) {
+        for event in &channel.events {
+            self.fired = self.fired.saturating_add(event.fired);
+            self.recorded = self.recorded.saturating_add(event.recorded);
+            self.filtered = self.filtered.saturating_add(event.filtered);
+            self.suppressed = self.suppressed.saturating_add(event.suppressed);
+            event.lost.iter().for_each(|(reason, count)| self.add_lost(reason, *count));
+        }
+        for stream in &channel.streams {
+            self.add_lost("overwritten", stream.overwritten);
+            self.add_lost("sink", stream.sink);
         }
     }
 
@@ -92,6 +95,19 @@ impl Counters {
         if count > 0 {
             let sum = self.lost.entry(reason.to_owned()).or_default();
             *sum = sum.saturating_add(count);
+        }
+    }
+}
+
+/// The sums of each channel by its name, where there are several. Bytes are not told apart: they are 0.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChannelCounters(pub(crate) BTreeMap<String, Counters>);
+
+impl ChannelCounters {
+    /// Adds what an account says.
+    pub(crate) fn add_account(&mut self, account: &Account) {
+        for channel in account.channels.iter().filter(|_| account.channels.len() > 1) {
+            self.0.entry(channel.name.clone()).or_default().add_channel(channel);
         }
     }
 }
@@ -169,8 +185,11 @@ pub struct Ack {
     /// How the state dumps of the process fared in the last recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state_dumps: Vec<StateDumpStatus>,
-    /// What was recorded.
+    /// What was recorded. An event that goes into several channels counts in each.
     pub counters: Counters,
+    /// The same for each channel by its name, if there are several; which bytes are whose is not known, and 0.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub channels: BTreeMap<String, Counters>,
     /// The traces that it wrote, or writes.
     pub outputs: Vec<PathBuf>,
     /// Where its UDP servers listen, while it records.

@@ -7,7 +7,7 @@ use super::refusals::Refusals;
 use super::sinks::Sinks;
 use super::stamp::{Stamp, read};
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, AckState, Counters, Rotated};
+use crate::ack::{Ack, AckState, ChannelCounters, Counters, Rotated};
 use crate::app::{self, ACKS};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session::{PlannedEvent, Session, SessionError};
@@ -31,6 +31,7 @@ pub(super) struct Applied {
     budget: Watch,
     /// Of recordings that ended.
     before: Counters,
+    channels_before: ChannelCounters,
     /// While the session goes on, and if its end is bound to a process's.
     owner: Option<OwnedFd>,
     owner_ended: bool,
@@ -61,6 +62,7 @@ impl Applied {
             times_over_budget: 0,
             state_dumps: Vec::new(),
             counters: Counters::default(),
+            channels: BTreeMap::new(),
             outputs: Vec::new(),
             servers: Vec::new(),
             sinks: Vec::new(),
@@ -75,6 +77,7 @@ impl Applied {
             buckets: Buckets::default(),
             budget: Watch::default(),
             before: Counters::default(),
+            channels_before: ChannelCounters::default(),
             owner: None,
             owner_ended: false,
             refusals: Refusals::default(),
@@ -140,7 +143,8 @@ impl Applied {
     fn apply(&mut self, spec: SessionSpec, context: &Context) {
         if self.ack.id != spec.id {
             self.end();
-            (self.before, self.buckets) = (Counters::default(), Buckets::default());
+            (self.before, self.channels_before) = (Counters::default(), ChannelCounters::default());
+            self.buckets = Buckets::default();
             self.budget = Watch::default();
             self.ack.outputs.clear();
             (self.ack.rotated, self.rotations) = (None, spec.rotations);
@@ -270,15 +274,19 @@ impl Applied {
         };
         if let Some((account, bytes)) = summary.as_ref().and_then(|summary| Some((summary.account()?, summary.bytes))) {
             self.before.add_account(account, bytes);
+            self.channels_before.add_account(account);
         }
     }
 
     /// Writes down what was done, and what was recorded so far.
     pub(super) fn acknowledge(&mut self, dir: &PrivateDir, entry: &str) -> Result<(), DirError> {
+        let mut channels = self.channels_before.clone();
         self.ack.counters = self.before.clone();
         if let Some((account, bytes)) = self.account() {
             self.ack.counters.add_account(&account, bytes);
+            channels.add_account(&account);
         }
+        self.ack.channels = channels.0;
         if let Some(recording) = &self.recording {
             self.ack.state_dumps = recording.state_dumps();
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::sinks::account::Account;
-use tracepoint_control::{AckState, ChannelSpec, NamedSession, Rule, RuleAck, SinkSpec, State};
+use tracepoint_control::{AckState, ChannelSpec, Counters, NamedSession, Rule, RuleAck, SinkSpec, State};
 use tracepoint_reader::{Item, Recovered, Trace, recover, verify};
 
 fn rule(event: &str, channel: &str, filter: Option<&str>) -> Rule {
@@ -88,7 +88,11 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
     let account = Account::open(&traces[0])?;
     let recorded: Vec<u64> =
         account.channels.iter().map(|channel| channel.events.iter().map(|event| event.recorded).sum()).collect();
-    assert_eq!(recorded.iter().sum::<u64>(), removed.acks[0].counters.recorded);
+    let ack = &removed.acks[0];
+    assert_eq!(recorded.iter().sum::<u64>(), ack.counters.recorded);
+    let told: Vec<_> = ack.channels.iter().map(|(name, counters)| (name.as_str(), counters.recorded)).collect();
+    assert_eq!(told, [("channel0", recorded[0]), ("flight", recorded[1])]);
+    assert_eq!(ack.channels.values().map(Counters::total_lost).sum::<u64>(), ack.counters.total_lost());
     let viewed = view(&[&traces[0]]);
     assert!(viewed.count(" traced:tock:") > 0 && viewed.count("procname = ") >= viewed.count(" traced:tock:"));
     assert!(child.end());

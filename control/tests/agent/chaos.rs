@@ -85,6 +85,11 @@ impl Chaos {
         self.made += 1;
         let mut spec = spec(&[RULES[self.dice.throw(3)]], &[SinkSpec::ctf(self.place.out(&name))]);
         (spec.channel.ring_size, spec.channel.spares) = (32 << 10, 2);
+        if self.dice.throw(2) == 0 {
+            let mut second = spec.channel.clone().named("second");
+            ["discard", "overwrite", "wait"][self.dice.throw(3)].clone_into(&mut second.policy);
+            spec.channels.push(second);
+        }
         spec.limits.keep_dead = usize::MAX >> 1;
         // In chunks from the beginning, or when somebody asks.
         spec.sinks[0].rotate_every_ms = [None, Some(10)][self.dice.throw(2)];
@@ -95,7 +100,8 @@ impl Chaos {
     fn change(&mut self) -> Outcome {
         let Some(name) = self.any_session()? else { return Ok(()) };
         let session = self.place.controller.session(&name)?;
-        let (rule, what) = (Rule::new(RULES[self.dice.throw(RULES.len())]), self.dice.throw(4));
+        let (mut rule, what) = (Rule::new(RULES[self.dice.throw(RULES.len())]), self.dice.throw(4));
+        let second = (self.dice.throw(2) == 0).then(|| "second".to_owned());
         if self.dice.throw(3) == 0 {
             return match session.rotate() {
                 Ok(_) | Err(ControlError::CannotRotate { .. }) => Ok(()),
@@ -103,6 +109,7 @@ impl Chaos {
             };
         }
         let generation = session.change("chaos", |spec| {
+            rule.channel = second.filter(|_| !spec.channels.is_empty());
             match what {
                 0 => spec.state = if spec.state == State::Active { State::Stopped } else { State::Active },
                 _ if spec.remove_rule(&rule) == 0 => drop(spec.add_rule(&rule).expect("a rule")),
