@@ -1,6 +1,7 @@
 //! The verbs of named sessions, and what they share.
 
 pub(crate) mod budget;
+pub(crate) mod channels;
 pub(crate) mod create;
 pub(crate) mod destroy;
 pub(crate) mod disable;

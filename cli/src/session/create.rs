@@ -1,29 +1,22 @@
 //! `tracectl create`: makes a session that has a name.
 
 use super::budget::BudgetArguments;
+use super::channels::{ChannelArguments, Route};
 use super::outputs::Outputs;
 use super::{Reach, RuleArguments, add, insist, settle};
 use crate::failure::{self, Outcome};
 use crate::{Ended, units};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 use tracepoint_control::{SessionSpec, State};
-
-/// What happens when a ring is full.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Policy {
-    /// New events are lost.
-    Discard,
-    /// The oldest packet is overwritten.
-    Overwrite,
-    /// New events wait for room, for 50 ms at most.
-    Wait,
-}
 
 /// Makes a session, for processes that run and those to come
 ///
 /// With an output directory each process writes a CTF trace into it, with `--dt`, `--text` and `--udp` a circular file, lines, or to a
 /// client; without any of them the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped until `tracectl start`, unless `--start` is given.
+///
+/// A session has one channel, `channel0`, and those that `--add-channel` adds: each with rings, a policy and contexts of its own, in one trace. The
+/// rules of a command go into the channel that `--channel` names; further rules are added by `tracectl enable`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -31,6 +24,8 @@ Examples:
   tracectl create watch -e 'net:*' -o /var/tmp/watch --budget-cpu 1% --budget-bytes 10M/s --start
   tracectl create errors -e '*' --level '<=err' -o /var/tmp/errors --wait
   tracectl create all -e '*' -o /var/tmp/all --rotate-size 64M --keep 10 --start
+  tracectl create both -e 'net:*' -o /var/tmp/both --add-channel flight:policy=overwrite,ring-size=256K
+  tracectl enable both -e 'sched:*' --channel flight && tracectl start both
   tracectl create live -e 'net:*' --udp 127.0.0.1 --start && tracectl status live
 
 {}", failure::EXIT_CODES))]
@@ -40,6 +35,8 @@ pub(crate) struct Create {
     name: String,
     #[command(flatten)]
     rules: RuleArguments,
+    #[command(flatten)]
+    route: Route,
     /// Where the processes write their traces: a directory, in which each makes one of its own
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -48,12 +45,8 @@ pub(crate) struct Create {
     /// How much a process writes at most, and of chunks how much stays
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
-    /// What happens when a ring is full [default: discard with an output, overwrite without]
-    #[arg(long, value_name = "POLICY")]
-    policy: Option<Policy>,
-    /// The size of a thread's ring
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
-    ring_size: u64,
+    #[command(flatten)]
+    channels: ChannelArguments,
     #[command(flatten)]
     budget: BudgetArguments,
     /// Start it at once
@@ -69,18 +62,12 @@ pub(crate) struct Create {
 impl Create {
     pub(crate) fn run(&self) -> Ended {
         let controller = self.rules.controller()?;
-        let rules = self.rules.rules(&controller, &[])?;
+        let rules = self.route.of(self.rules.rules(&controller, &[])?);
         let mut spec = SessionSpec::new();
         spec.state = if self.start { State::Active } else { State::Stopped };
         let output = self.output.as_ref().map(std::path::absolute).transpose()?;
         spec.sinks = self.outputs.sinks(output.as_deref(), self.max_size)?;
-        let policy = match (self.policy, spec.sinks.is_empty()) {
-            (Some(Policy::Discard), _) | (None, false) => "discard",
-            (Some(Policy::Overwrite), _) | (None, true) => "overwrite",
-            (Some(Policy::Wait), _) => "wait",
-        };
-        policy.clone_into(&mut spec.channel.policy);
-        spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        self.channels.apply(&mut spec);
         spec.budget = self.budget.spec();
         add(&mut spec, &self.name, &rules)?;
         if !self.wait {

@@ -1,5 +1,6 @@
 //! `tracectl disable`: takes rules out of a session.
 
+use super::channels::Route;
 use super::{Reach, RuleArguments, settle};
 use crate::Ended;
 use crate::failure::{self, Failure};
@@ -21,13 +22,15 @@ pub(crate) struct Disable {
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
+    route: Route,
+    #[command(flatten)]
     reach: Reach,
 }
 
 impl Disable {
     pub(crate) fn run(&self) -> Ended {
         let controller = self.rules.controller()?;
-        let rules = self.rules.rules(&controller, &["*"])?;
+        let rules = self.route.of(self.rules.rules(&controller, &["*"])?);
         let session = controller.session(&self.name)?;
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
         let mut missing = None;

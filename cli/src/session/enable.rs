@@ -1,5 +1,6 @@
 //! `tracectl enable`: adds rules to a session.
 
+use super::channels::Route;
 use super::{Reach, RuleArguments, add, insist, settle};
 use crate::{Ended, failure};
 use clap::Args;
@@ -13,6 +14,7 @@ use clap::Args;
 Examples:
   tracectl enable flight -e 'net:*' -e '!net:idle'
   tracectl enable flight -e 'sched:*' --level '<=info' --exe server
+  tracectl enable both -e 'disk:*' --channel flight
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct Enable {
@@ -21,6 +23,8 @@ pub(crate) struct Enable {
     name: String,
     #[command(flatten)]
     rules: RuleArguments,
+    #[command(flatten)]
+    route: Route,
     /// Rules may match nothing that is there now
     #[arg(long)]
     wait: bool,
@@ -31,7 +35,7 @@ pub(crate) struct Enable {
 impl Enable {
     pub(crate) fn run(&self) -> Ended {
         let controller = self.rules.controller()?;
-        let rules = self.rules.rules(&controller, &["*"])?;
+        let rules = self.route.of(self.rules.rules(&controller, &["*"])?);
         let session = controller.session(&self.name)?;
         if !self.wait {
             let mut spec = session.spec()?;

@@ -1,14 +1,14 @@
 //! `tracectl status`: how sessions fare.
 
 use super::outputs::describe;
-use super::{Reach, controller};
+use super::{Reach, channels, controller};
 use crate::failure::{self, Outcome};
 use crate::{Ended, output, units};
 use anstyle::Style;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write;
-use tracepoint_control::{Ack, AckState, Controller, NamedSession, RuleAck};
+use tracepoint_control::{Ack, AckState, Controller, Counters, NamedSession, RuleAck};
 
 /// Shows sessions: their rules, what each process does for them, what was recorded and lost
 #[derive(Debug, Args)]
@@ -74,8 +74,9 @@ impl Status {
         let spec = session.spec()?;
         let state = format!("{:?}", spec.state).to_lowercase();
         writeln!(out, "{HEADING}{}{HEADING:#}: {state}, generation {}", session.name(), spec.generation)?;
-        let channel = &spec.channel;
-        writeln!(out, "  rings of {}, {}", units::bytes(channel.ring_size as u64), channel.policy)?;
+        for channel in channels::describe(&spec) {
+            writeln!(out, "  {channel}")?;
+        }
         for sink in &spec.sinks {
             writeln!(out, "  {}", describe(sink))?;
         }
@@ -113,18 +114,14 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
     if ack.generation < generation && ack.state != AckState::Ended {
         write!(out, " generation {}, not acknowledged since", ack.generation)?;
     }
-    write!(out, ", {} events on, {} recorded", ack.events, counters.recorded)?;
-    for (count, what) in [(counters.filtered, "filtered"), (counters.suppressed, "suppressed")] {
-        if count > 0 {
-            write!(out, ", {count} {what}")?;
-        }
-    }
-    write!(out, ", {} lost", counters.total_lost())?;
-    let reasons: Vec<_> = counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-    if !reasons.is_empty() {
-        write!(out, " ({})", reasons.join(", "))?;
-    }
+    write!(out, ", {} events on, ", ack.events)?;
+    write_counters(out, counters)?;
     writeln!(out, ", {}", units::bytes(counters.bytes))?;
+    for (name, counters) in &ack.channels {
+        write!(out, "           channel {name}: ")?;
+        write_counters(out, counters)?;
+        writeln!(out)?;
+    }
     for rule in ack.rules.iter().flatten() {
         if let RuleAck::Unsupported(reason) = rule {
             writeln!(out, "           a rule is not supported there: {reason}")?;
@@ -144,11 +141,31 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
     ack.outputs.iter().try_for_each(|output| writeln!(out, "           {}", output.display()))
 }
 
+fn write_counters(out: &mut impl Write, counters: &Counters) -> std::io::Result<()> {
+    write!(out, "{} recorded", counters.recorded)?;
+    for (count, what) in [(counters.filtered, "filtered"), (counters.suppressed, "suppressed")] {
+        if count > 0 {
+            write!(out, ", {count} {what}")?;
+        }
+    }
+    write!(out, ", {} lost", counters.total_lost())?;
+    let reasons: Vec<_> = counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    if reasons.is_empty() { Ok(()) } else { write!(out, " ({})", reasons.join(", ")) }
+}
+
 fn as_json(session: &NamedSession<'_>) -> Result<Value, failure::Failure> {
     let spec = session.spec()?;
     let rules: Vec<_> = spec
         .rules()
         .map(|rule| rule.map_or_else(|error| json!({"error": error.to_string()}), |rule| json!(rule)))
+        .collect();
+    let channels: Vec<_> = spec
+        .all_channels()
+        .map(|channel| {
+            let mut shown = json!(channel);
+            shown["name"] = json!(channel.name);
+            shown
+        })
         .collect();
     Ok(json!({
         "name": session.name(),
@@ -156,6 +173,7 @@ fn as_json(session: &NamedSession<'_>) -> Result<Value, failure::Failure> {
         "state": spec.state,
         "generation": spec.generation,
         "channel": spec.channel,
+        "channels": channels,
         "sinks": spec.sinks,
         "budget": spec.budget,
         "rules": rules,

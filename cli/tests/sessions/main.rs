@@ -1,6 +1,7 @@
 //! `tracectl list`, `record` and the verbs of sessions, as their users run them, on processes of this very program.
 #![forbid(unsafe_code)]
 
+mod channels;
 mod other_users;
 mod outputs;
 

@@ -1,0 +1,118 @@
+//! Sessions with several channels, as their users make them.
+
+use super::{Outcome, Place, is_traced, viewed};
+
+#[test]
+fn rules_go_into_the_channels_that_they_name() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("channels::rules_go_into_the_channels_that_they_name");
+    let flight = "flight:policy=overwrite,ring-size=64K,packets=4,contexts=thread+thread_name";
+    place.well(&["create", "both", "-e", "shop:paid", "-o", "out", "--add-channel", flight, "--add-channel", "more"]);
+    place.well(&["start", "both"]);
+    place.well(&["enable", "both", "-e", "shop:looked", "--channel", "flight"]);
+    place.well(&["enable", "both", "-e", "shop:paid", "--channel", "flight", "--filter", "cents & 1"]);
+    assert_eq!(place.on(), ["shop:looked", "shop:paid"]);
+    let shown = place.well(&["status", "both"]);
+    for part in [
+        "  channel channel0: rings of 1.00 MiB, discard\n",
+        "  channel flight: rings of 64.00 KiB, overwrite, with thread, thread_name\n",
+        "  channel more: rings of 1.00 MiB, discard\n",
+        "  `shop:paid`\n",
+        "  `shop:looked` --channel 'flight'\n",
+        "  `shop:paid` --filter 'cents & 1' --channel 'flight'\n",
+        "records, 2 events on",
+        "           channel flight: ",
+    ] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    let status: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json", "both"]))?;
+    let session = &status["sessions"][0];
+    let of = |key: &str| {
+        session["channels"].as_array().into_iter().flatten().map(|channel| channel[key].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("name"), ["channel0", "flight", "more"]);
+    assert_eq!(of("policy"), ["discard", "overwrite", "discard"]);
+    assert_eq!(session["channel"]["ring_size"], 1 << 20);
+    assert_eq!(
+        (&session["rules"][0]["channel"], &session["rules"][1]["channel"]),
+        (&serde_json::Value::Null, &"flight".into())
+    );
+
+    let (code, _, err) = place.tracectl(&["snapshot", "both", "-o", "snapshot"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(viewed(&place.path("snapshot"), " shop:looked: ") > 0);
+    place.well(&["save", "both", "saved.toml"]);
+    place.well(&["disable", "both", "-e", "shop:looked", "--channel", "flight"]);
+    assert_eq!(place.on(), ["shop:paid"]);
+    place.well(&["destroy", "both"]);
+    let out = std::fs::read_dir(place.path("out"))?.next().ok_or("a trace")??.path();
+    assert_eq!(place.tracectl(&["verify", &out.display().to_string()]).0, Some(0));
+    // Twice where both rules take it in, once with the thread's name.
+    assert!(viewed(&out, " shop:paid: ") > viewed(&out, "procname = "));
+
+    place.well(&["load", "again", "saved.toml"]);
+    assert_eq!(place.on(), ["shop:looked", "shop:paid"]);
+    let shown = place.well(&["status", "again"]);
+    assert!(
+        shown.contains("channel flight: rings of 64.00 KiB, overwrite") && shown.contains("--channel 'flight'"),
+        "{shown}"
+    );
+    place.well(&["destroy", "again"]);
+    Ok(())
+}
+
+/// Clients of a server get the events of all channels.
+#[test]
+fn a_server_has_all_channels() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("channels::a_server_has_all_channels");
+    place.well(&["create", "live", "-e", "shop:paid", "--udp", "127.0.0.1", "--add-channel", "more:contexts=process"]);
+    place.well(&["enable", "live", "-e", "shop:looked", "--channel", "more"]);
+    place.well(&["start", "live"]);
+    let status: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
+    let server = status["sessions"][0]["processes"][0]["servers"][0].as_str().ok_or("no server")?;
+    let port = server.strip_prefix("127.0.0.1:").ok_or("another address")?;
+    let (_, lines, err) = place.tracectl(&["read", "--server-port", port, "--events-limit", "2000"]);
+    let of = |name: &str| lines.lines().filter(|line| line.contains(name)).collect::<Vec<_>>();
+    let (paid, looked) = (of("shop:paid"), of("shop:looked"));
+    assert!(!paid.is_empty() && !looked.is_empty(), "{lines}{err}");
+    assert!(
+        looked.iter().all(|line| line.contains("vpid")) && !paid.iter().any(|line| line.contains("vpid")),
+        "{lines}"
+    );
+    place.well(&["destroy", "live"]);
+    Ok(())
+}
+
+#[test]
+fn channels_that_cannot_be_are_refused() {
+    let place = Place::new();
+    let create = ["create", "bad", "-e", "*", "--wait"];
+    for (more, part) in [
+        (&["-o", "o", "--add-channel", "a:size=1"][..], "a channel has no `size`; there are policy, ring-size"),
+        (&["-o", "o", "--add-channel", "a/b"], "`a/b` is no channel name: use 1 to 64 letters"),
+        (&["-o", "o", "--add-channel", ""], "`` is no channel name"),
+        (&["-o", "o", "--add-channel", "channel0"], "two channels are called `channel0`; give each"),
+        (&["-o", "o", "--add-channel", "a", "--add-channel", "a"], "two channels are called `a`"),
+        (&["-o", "o", "--channel", "a"], "the session has no channel `a`; it has channel0"),
+        (&["-o", "o", "--add-channel", "a:policy=keep"], "channel `a`: the policy `keep` is not known; there are"),
+        (&["--add-channel", "a:policy=discard"], "channel `a`: without a sink"),
+        (&["-o", "o", "--add-channel", "a:ring-size=1K"], "channel `a`: a ring of 1024 bytes in 8 packets"),
+        (&["-o", "o", "--context", "weather"], "the context `weather` is not known; there are process"),
+    ] {
+        let (code, out, err) = place.tracectl(&[&create[..], more].concat());
+        assert!(matches!(code, Some(2 | 3)) && out.is_empty(), "{more:?}: {code:?} {out}");
+        assert!(err.contains(part), "{more:?}: {err}");
+    }
+    // Without sinks all of them keep the newest.
+    place.well(&[&create[..], &["--add-channel", "a"]].concat());
+    assert!(place.well(&["status", "bad"]).contains("channel a: rings of 1.00 MiB, overwrite"));
+    let err = place.refused(&["enable", "bad", "-e", "x:*", "--channel", "b", "--wait"]);
+    assert!(err.contains("the session has no channel `b`; it has channel0, a"), "{err}");
+}
