@@ -84,7 +84,7 @@ impl SessionBuilder {
     /// rule of it that begins with `!` leaves events out of all channels, and here out of this one alone.
     ///
     /// An event that rules for several channels take in is recorded in each of them, as their filters and limits have it, and counted in
-    /// each: it costs about as much again.
+    /// each. It costs what it costs in as many sessions: some 36 ns in two channels, where one takes 13, because the short way is for one.
     ///
     /// ```no_run
     /// use tracepoint_control::{Channel, Session, sinks::CtfSink};
