@@ -28,6 +28,7 @@ mod tsc;
 pub use calibration::{Calibration, TscRefused};
 pub use choice::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, trust_tsc};
 pub(crate) use choice::{InUse, describe};
+pub(crate) use line::Moment;
 pub(crate) use quick::{is_elsewhere, now as quick};
 pub use tsc::{error_bound, steer, steps};
 

@@ -28,8 +28,9 @@ use super::gate::{Gate, Switch};
 use super::header::StreamCounters;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
 use super::patience::Patience;
+use crate::clock::Moment;
 use crate::field::{Fields, Writer};
-use crate::record;
+use crate::record::{self, Head};
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
@@ -172,33 +173,28 @@ impl Buffer {
     /// Writes one record if nothing stands in the way: reserve, header word, fields, commit. `false`, and nothing done, if something
     /// does: [`record`](Self::record) knows what.
     #[inline(always)]
-    pub(super) fn try_record<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
-        self.gate.enter() && self.try_record_inside(id, time, values, || ())
+    pub(super) fn try_record<V: Fields>(&self, head: Head, values: &V) -> bool {
+        self.gate.enter() && self.try_record_inside(head, values, || ())
     }
 
     /// The same outside any other event of the owner's. Calls `reserved` before it writes.
     #[inline(always)]
-    pub(super) fn try_record_outermost<V: Fields>(
-        &self,
-        id: u16,
-        time: u64,
-        values: &V,
-        reserved: impl FnOnce(),
-    ) -> bool {
+    pub(super) fn try_record_outermost<V: Fields>(&self, head: Head, values: &V, reserved: impl FnOnce()) -> bool {
         self.gate.enter_outermost();
-        self.try_record_inside(id, time, values, reserved)
+        self.try_record_inside(head, values, reserved)
     }
 
     #[inline(always)]
-    fn try_record_inside<V: Fields>(&self, id: u16, time: u64, values: &V, reserved: impl FnOnce()) -> bool {
+    fn try_record_inside<V: Fields>(&self, head: Head, values: &V, reserved: impl FnOnce()) -> bool {
         failpoint!(Entered, self.stream.instance);
         let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
         let used = self.used.load(Ordering::Relaxed);
+        let time = head.time;
         // What waits for the clock comes last.
         let written = self.has_room(used, size) && time >= self.last.load(Ordering::Relaxed) && self.is_young(time);
         if written {
             reserved();
-            self.write(id, time, values, used, size);
+            self.write(head, values, used, size);
         }
         self.gate.leave();
         written
@@ -228,15 +224,15 @@ impl Buffer {
         if is_behind {
             self.counters().clamped.increment();
         }
-        self.write(id, time, values, used, size);
+        self.write(Head::new(id, Moment::at(time)), values, used, size);
         Ok(())
     }
 
     /// Whether the open packet is the owner's, and has room.
     #[inline(always)]
     fn has_room(&self, used: usize, size: usize) -> bool {
-        // One comparison for both: nothing ends at a limit of 0. The sum does not overflow: no packet is larger than `isize::MAX`.
-        used + size.min(TOO_LARGE) <= self.gate.limit()
+        // One comparison for both: with a limit of 0 the room is negative. No packet is larger than `isize::MAX`, so that it is exact.
+        self.gate.limit().wrapping_sub(used).cast_signed() >= size.min(TOO_LARGE).cast_signed()
     }
 
     #[inline(always)]
@@ -246,14 +242,14 @@ impl Buffer {
 
     /// Writes a record at `used`, where the open packet has `size` free bytes, as many as the record takes.
     #[inline(always)]
-    fn write<V: Fields>(&self, id: u16, time: u64, values: &V, used: usize, size: usize) {
+    fn write<V: Fields>(&self, head: Head, values: &V, used: usize, size: usize) {
         failpoint!(Reserved, self.stream.instance);
-        self.last.store(time, Ordering::Relaxed);
+        self.last.store(head.time, Ordering::Relaxed);
         let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
         // SAFETY: the open packet has `size` free bytes at `used`: the header word and the fields.
         unsafe {
             let at = packet.0.add(used);
-            record::write_header(at, id, time);
+            record::write_header(at, head.word);
             failpoint!(HeaderWordWritten, self.stream.instance);
             let mut writer = Writer::new(at.add(record::HEADER_SIZE));
             values.encode(&mut writer);

@@ -4,6 +4,7 @@
 use super::account::EventCounters;
 use super::open::{EventId, OpenChannel};
 use super::ring::Ring;
+use crate::clock::Moment;
 use crate::field::Fields;
 use crate::thread::ThreadSlot;
 use std::ptr::NonNull;
@@ -53,14 +54,14 @@ pub(crate) struct Express<'a> {
 impl Express<'_> {
     /// Counts that it fired, and records it, if nothing stands in the way; else nothing is done.
     #[inline(always)]
-    pub(crate) fn try_record<V: Fields>(&self, time: u64, values: &V) -> bool {
-        self.ring.try_record_outermost(self.event, self.id, time, values)
+    pub(crate) fn try_record<V: Fields>(&self, moment: Moment, values: &V) -> bool {
+        self.ring.try_record_outermost(self.event, self.id, moment, values)
     }
 
     /// Counts that it fired, and records it, or counts why not. Whether it was recorded at once.
     #[inline(always)]
-    pub(crate) fn record<V: Fields>(&self, time: u64, values: &V) -> bool {
+    pub(crate) fn record<V: Fields>(&self, moment: Moment, values: &V) -> bool {
         self.event.fired.increment();
-        self.ring.record_outermost(self.event, self.id, time, values)
+        self.ring.record_outermost(self.event, self.id, moment, values)
     }
 }

@@ -8,7 +8,9 @@ use super::header::{HEADER_PAGE, Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
 use super::patience::Patience;
+use crate::clock::Moment;
 use crate::field::Fields;
+use crate::record::Head;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
@@ -134,7 +136,7 @@ impl Ring {
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
         failpoint!(Fired, self.main.instance());
-        if self.main.try_record(id, time, values) {
+        if self.main.try_record(Head::new(id, Moment::at(time)), values) {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();
         } else {
@@ -150,10 +152,10 @@ impl Ring {
         &self,
         event: &EventCounters,
         id: u16,
-        time: u64,
+        moment: Moment,
         values: &V,
     ) -> bool {
-        let is_recorded = self.main.try_record_outermost(id, time, values, || {
+        let is_recorded = self.main.try_record_outermost(Head::new(id, moment), values, || {
             event.count_fired();
             failpoint!(Fired, self.main.instance());
         });
@@ -166,15 +168,21 @@ impl Ring {
 
     /// The same outside any other event of the thread: no write is interrupted. Whether it was recorded at once.
     #[inline(always)]
-    pub(super) fn record_outermost<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) -> bool {
+    pub(super) fn record_outermost<V: Fields>(
+        &self,
+        event: &EventCounters,
+        id: u16,
+        moment: Moment,
+        values: &V,
+    ) -> bool {
         failpoint!(Fired, self.main.instance());
-        let is_recorded = self.main.try_record_outermost(id, time, values, || ());
+        let is_recorded = self.main.try_record_outermost(Head::new(id, moment), values, || ());
         if is_recorded {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();
         } else {
             let values = std::hint::black_box(*values);
-            self.record_with_care(id, time, &values);
+            self.record_with_care(id, moment.time(), &values);
         }
         is_recorded
     }

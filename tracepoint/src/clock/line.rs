@@ -13,6 +13,14 @@
 //! Who is on time (the next line is drawn before this one bends) has one product to work out. What was corrected ends by itself:
 //! a line that nobody replaces for hours goes on at the rate of the clock, not at the one that was needed to catch up with it.
 
+use crate::hint::unlikely;
+use crate::record::TIME_SHIFT;
+
+/// Half of a counter's bits.
+const HALF: u32 = 32;
+/// The last tick of the first window.
+const WINDOW: u64 = (1 << HALF) - 1;
+
 /// Binary places behind the point in rates.
 pub(super) const SHIFT: u32 = 48;
 
@@ -56,41 +64,124 @@ impl Line {
     }
 }
 
-/// The part of a line from its base to its bend, in the form in which the least has to be worked out: a product, of which the upper half
-/// is taken.
+/// A counter's value in halves, as the processor gives it.
 #[derive(Clone, Copy, Debug)]
+pub(super) struct Ticks {
+    /// Below 2³².
+    pub(super) low: u64,
+    /// Below 2³².
+    pub(super) high: u64,
+}
+
+/// A moment: so many ns after another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) origin: Origin,
+    pub(crate) passed: u64,
+}
+
+/// A moment to count from, in both forms in which it is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// In ns.
+    pub(crate) time: u64,
+    /// The same as a record's header word has it, with the event id 0.
+    pub(crate) word: u64,
+}
+
+impl Origin {
+    const fn at(time: u64) -> Self {
+        Self { time, word: time << TIME_SHIFT }
+    }
+}
+
+impl Moment {
+    /// The moment at `time`.
+    #[inline(always)]
+    pub(crate) const fn at(time: u64) -> Self {
+        Self { origin: Origin::at(time), passed: 0 }
+    }
+
+    /// In ns.
+    #[inline(always)]
+    pub(crate) const fn time(self) -> u64 {
+        self.origin.time.wrapping_add(self.passed)
+    }
+}
+
+/// How many windows a segment has at most: with the longest pause between two lines, and the fastest counter, three are looked at.
+const WINDOWS: usize = 4;
+
+/// The part of a line up to its bend, in the form in which a moment waits least for the counter.
+///
+/// ```text
+///   ticks:  upper half  │     h     │   h + 1   │   h + 2   │      windows of 2³² ticks
+///                             ●─────┼───────────┼───────────●
+///                           base                          bend, where a window ends
+/// ```
+///
+/// In a window the lower half of the counter is all that is multiplied, as it comes, and the sum is one of 64 bits: what the
+/// window begins with is rounded down before. So the time is up to 1 ns behind the line's, and never goes back.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Segment {
-    base_tsc: u64,
-    /// How many ticks it is long.
-    length: u64,
     /// Nanoseconds per tick, in units of 2⁻⁶⁴.
     rate: u64,
-    /// The time at which the counter stood at 0, in the same units and modulo 2¹²⁸: it means something as a part of a sum alone.
-    origin: u128,
+    /// The upper half of the counter in the first window.
+    first: u64,
+    /// The moments at which the lower half is 0.
+    origins: [Origin; WINDOWS],
+    /// How many windows there are.
+    windows: u64,
 }
 
 impl Segment {
     /// One that no moment is in.
-    pub(super) const NONE: Self = Self { base_tsc: 0, length: 0, rate: 0, origin: 0 };
+    pub(super) const NONE: Self = Self { rate: 0, first: u64::MAX, origins: [Origin::at(0); WINDOWS], windows: 0 };
 
-    /// The first part of a line, as far as the counter does not run over in it; none if a tick is longer than a nanosecond.
+    /// The windows of a line up to its bend, the first one also before its base, as far as the counter does not run over in them; none if
+    /// a tick is longer than a nanosecond.
     pub(super) fn of(line: &Line) -> Self {
         let Line { base_tsc, base_ns, bent_rate, bend, .. } = *line;
-        if !(0..1 << SHIFT).contains(&bent_rate) || bend < 0 {
+        let first = base_tsc >> HALF;
+        let end = u128::from(base_tsc) + u128::from(bend.max(0).cast_unsigned());
+        let windows =
+            (0..WINDOWS as u64).take_while(|at| u128::from(first + at + 1) << HALF <= end.min(1 << 64)).count();
+        if !(0..1 << SHIFT).contains(&bent_rate) || windows == 0 {
             return Self::NONE;
         }
         let rate = bent_rate.cast_unsigned() << (64 - SHIFT);
-        let origin = (u128::from(base_ns) << 64).wrapping_sub(u128::from(base_tsc) * u128::from(rate));
-        Self { base_tsc, length: bend.cast_unsigned().min(u64::MAX - base_tsc), rate, origin }
+        // The time at which the counter stood at 0, modulo 2¹²⁸: it means something as a part of a sum alone.
+        let at_zero = (u128::from(base_ns) << 64).wrapping_sub(u128::from(base_tsc) * u128::from(rate));
+        let origin = |at: usize| {
+            let zero = u128::from(first + at as u64) << HALF;
+            Origin::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64)
+        };
+        Self { rate, first, origins: std::array::from_fn(origin), windows: windows as u64 }
     }
 
-    /// The time of the line at which the counter stands at `tsc`; `None` before the segment and behind it.
+    /// The moment of the line at which the counter stands at `ticks`; `None` outside the windows.
     #[inline(always)]
-    pub(super) fn at(&self, tsc: u64) -> Option<u64> {
-        // Of all ticks, not of those since the base, so that the product does not wait for a difference.
-        let time = (u128::from(tsc) * u128::from(self.rate)).wrapping_add(self.origin) >> 64;
-        (tsc.wrapping_sub(self.base_tsc) < self.length).then_some(time as u64)
+    pub(super) fn at(&self, ticks: Ticks) -> Option<Moment> {
+        let origin = if ticks.high == self.first {
+            self.origins[0]
+        } else {
+            unlikely();
+            let at = ticks.high.wrapping_sub(self.first);
+            if at >= self.windows {
+                return None;
+            }
+            *self.origins.get(at as usize)?
+        };
+        let passed = ((u128::from(ticks.low) * u128::from(self.rate)) >> 64) as u64;
+        Some(Moment { origin, passed })
     }
+}
+
+/// How many ticks after `begin` the window ends in which it will be in `ticks` ticks.
+pub(super) fn to_window_end(begin: u64, ticks: i64) -> i64 {
+    let low = begin.wrapping_add_signed(ticks) & WINDOW;
+    ticks.saturating_add_unsigned(WINDOW + 1 - low)
 }
 
 /// The rate of a counter; `None` if it is not a plausible one.
@@ -162,31 +253,65 @@ mod tests {
         }
     }
 
-    /// Up to the bend a segment tells what its line does, and nothing beside it.
+    fn halves(tsc: u64) -> Ticks {
+        Ticks { low: tsc & u64::from(u32::MAX), high: tsc >> HALF }
+    }
+
+    /// Up to the bend, or the end of its windows, a segment tells what its line does, up to a nanosecond; and nothing behind it.
     #[test]
     fn a_segment_is_the_first_part_of_its_line() {
         for ticks_per_second in [1_001_000_000, 2_445_430_017, 100_000_000_000] {
             let rate = rate_of(ticks_per_second).expect("plausible");
-            for base_tsc in [0, 1 << 40, u64::MAX - 5] {
-                for bend in [1, 1000, ticks_per_second.cast_signed(), i64::MAX] {
+            for base_tsc in [0, 1 << 40, (1 << 40) - 1, (1 << 40) + 1, (7 << 32) - 1000, (u64::MAX << 33) - 5] {
+                for bend in [0, 1000, 1 << 32, ticks_per_second.cast_signed()]
+                    .map(|bend| to_window_end(base_tsc, bend))
+                    .into_iter()
+                    .chain([i64::MAX])
+                {
                     for bent_rate in [rate, rate + rate / 2000, rate - rate / 2000] {
                         let line = Line { base_tsc, base_ns: 1 << 60, bent_rate, bend, rate };
                         let segment = Segment::of(&line);
-                        for ticks in [0, 1, 999, bend.cast_unsigned() / 2, bend.cast_unsigned() - 1] {
-                            let tsc = base_tsc.wrapping_add(ticks);
-                            let inside = ticks < bend.cast_unsigned() && tsc >= base_tsc && tsc < u64::MAX;
-                            assert_eq!(segment.at(tsc), inside.then(|| line.at(tsc)), "{line:?} {ticks}");
+                        let first = base_tsc >> HALF << HALF;
+                        let bend = u128::from(base_tsc) + u128::from(bend.cast_unsigned());
+                        let end = (u128::from(first) + ((WINDOWS as u128) << HALF)).min(bend).min(1 << 64);
+                        for tsc in [first, base_tsc, (end - 1) as u64]
+                            .into_iter()
+                            .chain((0..6).map(|at| base_tsc.wrapping_add(at << 31)))
+                        {
+                            let inside = tsc >= first && u128::from(tsc) < end;
+                            let moment = segment.at(halves(tsc));
+                            assert_eq!(moment.is_some(), inside, "{line:?} {tsc}");
+                            let Some(moment) = moment else { continue };
+                            assert!((0..=1).contains(&(line.at(tsc) - moment.time())), "{line:?} {tsc}: {moment:?}");
                         }
-                        for tsc in [base_tsc.wrapping_add(bend.cast_unsigned()), base_tsc.wrapping_sub(1)] {
-                            assert_eq!(segment.at(tsc), None, "{line:?} {tsc}");
+                        for tsc in [end as u64, first.wrapping_sub(1)] {
+                            assert_eq!(segment.at(halves(tsc)), None, "{line:?} {tsc}");
                         }
                     }
                 }
             }
         }
         let slow = Line::straight(0, 0, rate_of(1_000_000_000).expect("plausible"));
-        assert_eq!(Segment::of(&slow).at(1), None, "a tick of a nanosecond has no place in the fraction");
-        assert_eq!(Segment::NONE.at(0), None);
+        assert_eq!(Segment::of(&slow).at(halves(1)), None, "a tick of a nanosecond has no place in the fraction");
+        assert_eq!(Segment::NONE.at(halves(0)), None);
+        assert_eq!(Segment::NONE.at(halves(u64::MAX)), None);
+    }
+
+    /// From tick to tick, where a window ends, too.
+    #[test]
+    fn a_segment_never_goes_back() {
+        for ticks_per_second in [1_001_000_000, 2_445_430_017, 6_000_000_000] {
+            let rate = rate_of(ticks_per_second).expect("plausible");
+            for base_tsc in [(9 << HALF) - 50_000, (9 << HALF) - 49_999] {
+                let segment = Segment::of(&Line::straight(base_tsc, 12_345_678_901, rate));
+                let mut before = 0;
+                for tsc in base_tsc..base_tsc + 100_000 {
+                    let time = segment.at(halves(tsc)).expect("inside").time();
+                    assert!((before..=before + 2).contains(&time) || before == 0, "{before} {time}");
+                    before = time;
+                }
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! line's bend, or a line that could not be put anywhere (see [`rotation`](super::rotation)): then there is no time here, and who asks
 //! takes it from [`now`](super::now).
 
-use super::line::{Line, Segment};
-use super::machine::counter;
+use super::line::{Line, Moment, Segment};
+use super::machine::counter_halves;
 use super::rotation::{PLACES, Rotation};
 use crate::hint::unlikely;
 use crate::thread;
@@ -50,15 +50,15 @@ static QUICK: Quick = Quick {
 ///
 /// The caller is inside a read-side section.
 #[inline(always)]
-pub(crate) unsafe fn now() -> Option<u64> {
+pub(crate) unsafe fn now() -> Option<Moment> {
     let source = QUICK.source.load(Ordering::Relaxed);
     if source == COUNTER {
-        let ticks = counter();
+        let ticks = counter_halves();
         // SAFETY: inside a section, so that nobody writes the place that is found.
         unsafe { &*QUICK.line.read().0.get() }.at(ticks)
     } else {
         unlikely();
-        (source == CONSTANT).then_some(0)
+        (source == CONSTANT).then_some(Moment::at(0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! How the line is kept at the clock: what to draw next, given a comparison of the two. No clock is read here.
 
-use super::line::{Line, SHIFT, rate_between, ticks};
+use super::line::{Line, SHIFT, rate_between, ticks, to_window_end};
 
 /// The two clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +92,8 @@ impl Steering {
         }
         let rate = rate.map_or(self.line.rate, |measured| self.learn(measured, reading, passed));
         self.period = (self.period * 2).min(LONGEST_PERIOD);
-        // Well behind the next comparison, however late that comes: up to the bend there is less to work out.
-        let bend = ticks(self.period * 2, rate).max(ticks(error * GENTLE, rate));
+        // Well behind the next comparison, however late that comes, and where a window ends: up to the bend there is less to work out.
+        let bend = to_window_end(now, ticks(self.period * 2, rate).max(ticks(error * GENTLE, rate)));
         let correction = -((i128::from(difference) << SHIFT) / i128::from(bend)) as i64;
         self.line = Line { base_tsc: now, base_ns: self.line.at(now), bent_rate: rate + correction, bend, rate };
         self.last = reading;
@@ -202,8 +202,12 @@ mod tests {
         let reading = world.reading();
         let verdict = steering.compare(reading, world.tsc);
         assert!(matches!(verdict, Verdict::Steered { error: 89_990..=90_010 }), "{verdict:?}");
-        // The bend takes twice the 200 ms to the next comparison; then the line is on the clock, and nearly as steep as it, should nobody steer again.
-        for (ns, ahead) in [(200_000_000, 45_000), (200_000_000, 0), (1_000_000_000, 0), (3_600_000_000_000, 45_000)] {
+        // Half of it is gone half-way to the bend; from there on the line is on the clock, and nearly as steep as it, should nobody steer again.
+        let Line { base_tsc, bend, .. } = steering.line();
+        let end = base_tsc.wrapping_add_signed(bend);
+        assert_eq!(end % (1 << 32), 0, "it is bent where a window ends");
+        let half = bend.cast_unsigned() / 5;
+        for (ns, ahead) in [(half, 45_000), (half, 0), (1_000_000_000, 0), (3_600_000_000_000, 45_000)] {
             world.pass(ns);
             let now_ahead = steering.line().at(world.tsc).wrapping_sub(world.ns).cast_signed();
             assert!(now_ahead.abs_diff(ahead) < 100, "{now_ahead} ns after {ns} ns");

@@ -3,7 +3,7 @@
 use super::descriptor::{FieldView, Marker, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber, SubscriberList};
 use crate::channel::{EventId, Only, OpenChannel, Verdict};
-use crate::clock;
+use crate::clock::{self, Moment};
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::cell::Cell;
@@ -35,7 +35,7 @@ enum To<'s> {
 pub struct Stage<'s, M, const WAY: u8> {
     to: To<'s>,
     slot: &'static ThreadSlot,
-    time: u64,
+    moment: Moment,
     /// Set when the values are there: from then on the event is accounted for.
     emitted: &'s Cell<bool>,
     marker: PhantomData<fn() -> M>,
@@ -68,16 +68,16 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
             To::One(only) => {
                 // Not before the values are there: one that forks goes on in a child that has no ring.
                 if let Some(express) = only.express(self.slot) {
-                    express.record(self.time, values)
+                    express.record(self.moment, values)
                 } else {
                     // A copy, so that the values need not be in memory where this does not happen.
                     let values = std::hint::black_box(*values);
-                    serve_again::<M>(self.slot, self.time, &values);
+                    serve_again::<M>(self.slot, self.moment.time(), &values);
                     false
                 }
             }
             To::All(list) => {
-                serve_all::<M>(list, self.slot, self.time, values);
+                serve_all::<M>(list, self.slot, self.moment.time(), values);
                 false
             }
         };
@@ -88,7 +88,7 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
     #[inline(always)]
     fn try_record(&self, values: &M::Values<'_>) -> bool {
         let To::One(only) = self.to else { return false };
-        only.express(self.slot).is_some_and(|express| express.try_record(self.time, values))
+        only.express(self.slot).is_some_and(|express| express.try_record(self.moment, values))
     }
 }
 
@@ -167,18 +167,18 @@ fn begin<'s, M: MarkerType, const WAY: u8>(
     emitted: &'s Cell<bool>,
 ) -> Option<Stage<'s, M, WAY>> {
     let marker = M::marker();
-    let (time, to) = if WAY == way::LONG {
+    let (moment, to) = if WAY == way::LONG {
         // SAFETY: callers are inside a section, and are done with the stage before they leave it.
         let list = unsafe { marker.subscribers.read() }?;
-        (time.unwrap_or_else(clock::now), To::All(list))
+        (Moment::at(time.unwrap_or_else(clock::now)), To::All(list))
     } else {
         // SAFETY: as above.
         let only = unsafe { marker.express() }?;
         // SAFETY: as above. The clock first: all that follows goes on while it is read.
-        let time = if WAY == way::SHORT_BY_CALL { time? } else { unsafe { clock::quick() }? };
-        (time, To::One(only))
+        let moment = if WAY == way::SHORT_BY_CALL { Moment::at(time?) } else { unsafe { clock::quick() }? };
+        (moment, To::One(only))
     };
-    Some(Stage { to, slot, time, emitted, marker: PhantomData })
+    Some(Stage { to, slot, moment, emitted, marker: PhantomData })
 }
 
 /// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section.
