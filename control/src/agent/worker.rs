@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// How many tokens are told as answered.
 const ANSWERS: usize = 64;
+/// The pause before it is looked again at what could not be looked at.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What the thread has.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(super) struct Worker {
     /// What the environment asked for.
     environment: Option<Session>,
     answered: VecDeque<String>,
+    /// Whether the last look came to its end. Where it did not, what it was about is there still, and would wake the thread at once.
+    has_looked: bool,
     /// Wakes the thread when the program registers a state dump.
     dumps: Wake,
 }
@@ -58,6 +62,7 @@ impl Worker {
             applied: BTreeMap::new(),
             environment: None,
             answered: VecDeque::new(),
+            has_looked: true,
             dumps,
         };
         worker.publish()?;
@@ -98,6 +103,7 @@ impl Worker {
         loop {
             match self.wait(stopped) {
                 Woken::Rung => self.look_safely(),
+                Woken::Tick if !self.has_looked => self.look_safely(),
                 Woken::Tick => {}
                 Woken::Stopped => break,
             }
@@ -108,30 +114,36 @@ impl Worker {
         let _ = catch_unwind(AssertUnwindSafe(|| self.finish()));
     }
 
-    /// Blocks until the bell was rung, or a process has ended with which a session ends, or it is time to look at a budget, or to end.
+    /// Blocks until the bell was rung, or a process has ended with which a session ends, or it is time to look at a budget, or again, or to
+    /// end.
     fn wait(&self, stopped: &OwnedFd) -> Woken {
-        let tick = Timespec { tv_sec: 0, tv_nsec: budget::TICK.subsec_nanos().into() };
-        let tick = self.applied.values().any(Applied::has_budget).then_some(&tick);
-        let owners = self.applied.values().filter_map(Applied::owner);
+        let budget = self.applied.values().any(Applied::has_budget).then_some(budget::TICK);
+        let mut tick = if self.has_looked { budget } else { Some(AGAIN) };
+        let owners = self.applied.values().filter_map(Applied::owner).filter(|_| self.has_looked);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
         loop {
-            match poll(&mut fds, tick) {
+            let timeout =
+                tick.map(|tick| Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: tick.subsec_nanos().into() });
+            match poll(&mut fds, timeout.as_ref()) {
                 Ok(0) => return Woken::Tick,
                 Ok(_) if fds[0].revents().is_empty() => return Woken::Rung,
                 Ok(_) => return Woken::Stopped,
                 Err(Errno::INTR) => {}
-                // More files than the program may have open by now: all that can be waited for is the end.
-                Err(_) if fds.len() > 1 => fds.truncate(1),
+                // More files than the program may have open by now: all that can be waited for is the end, for a while.
+                Err(_) if fds.len() > 1 => {
+                    fds.truncate(1);
+                    tick = Some(AGAIN);
+                }
                 Err(_) => return wait_for_end(stopped),
             }
         }
     }
 
     fn look_safely(&mut self) {
-        // What a panic left half done is done when somebody rings again.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.look()));
+        // What a panic left half done is done at the next look.
+        self.has_looked = catch_unwind(AssertUnwindSafe(|| self.look())).unwrap_or(false);
     }
 
     /// Switches off what costs too much, and says so.
@@ -151,8 +163,8 @@ impl Worker {
         }
     }
 
-    /// Does what the sessions say.
-    fn look(&mut self) {
+    /// Does what the sessions say. `false` if it cannot be looked at what they say.
+    fn look(&mut self) -> bool {
         // Before the sessions are looked at: what is rung from here on is about something newer.
         self.dumps.reset();
         self.answered.extend(self.bell.take());
@@ -166,13 +178,16 @@ impl Worker {
             let _ = self.entry.publish_tracepoints(tracepoints);
         }
         // Where the program may not open another file, nobody knows what is there: all stays as it is.
-        let Ok(names) = self.sessions.names() else { return };
-        let mut found = BTreeMap::new();
+        let Ok(names) = self.sessions.names() else { return false };
+        let (mut found, mut all) = (BTreeMap::new(), true);
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
             match self.sessions.open_subdir(&name) {
                 Ok(dir) => drop(found.insert(name, Some(dir))),
                 Err(error) if error.is_missing() => {}
-                Err(_) => drop(found.insert(name, None)),
+                Err(_) => {
+                    all &= !self.applied.contains_key(&name);
+                    found.insert(name, None);
+                }
             }
         }
         // What is gone first: others may wait for the memory.
@@ -195,6 +210,7 @@ impl Worker {
             }
         }
         let _ = self.entry.tell(&self.status());
+        all
     }
 
     fn status(&self) -> AppStatus {

@@ -14,6 +14,7 @@ mod filters;
 mod forks;
 mod kinds;
 mod listing;
+mod no_files;
 mod rotation;
 mod sessions;
 mod state;
