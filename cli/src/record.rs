@@ -173,7 +173,7 @@ impl Record {
         while !end.is_reached(child.as_mut(), TICK)? {
             if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
-                controller.refresh(self.reach.timeout)?;
+                session.refresh(self.reach.timeout)?;
                 recovery.go_on(session, rescue)?;
                 let acks = session.acks()?;
                 servers.tell(&acks);

@@ -177,7 +177,7 @@ impl Controller {
         }
         let session = NamedSession::new(self, name);
         named::put(&dir, name, spec, "create")?;
-        self.ring_all("");
+        self.ring_all();
         Ok(session)
     }
 
@@ -185,15 +185,14 @@ impl Controller {
         Ok(Lock::take_within(&self.sessions, PATIENCE).map_err(|error| self.sessions.failed("lock", "", error))?)
     }
 
-    /// Says to all processes that there is something to look at; the entries of those that have so much to read that the token was not
-    /// taken.
-    fn ring_all(&self, token: &str) -> Vec<String> {
-        let mut names = self.apps.names().unwrap_or_default();
-        names.retain(|name| self.ring_one(name, token) == Rung::Full);
-        names
+    /// Says to all processes that there is something to look at. Who has much to read still will look later than now.
+    fn ring_all(&self) {
+        for name in self.apps.names().unwrap_or_default() {
+            self.ring_one(&name, "");
+        }
     }
 
-    /// The same to one of them.
+    /// The same to one of them, which is to answer by this token.
     fn ring_one(&self, name: &str, token: &str) -> Rung {
         let rung = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
         // Who cannot be reached does not acknowledge.

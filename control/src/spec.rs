@@ -23,6 +23,7 @@ pub use rule::{Rule, RuleError};
 pub(crate) use select::{Candidate, select, select_with};
 pub use sink::SinkSpec;
 
+use crate::process::ProcessKey;
 use serde::{Deserialize, Serialize};
 use std::iter::once;
 use toml::{Table, Value};
@@ -176,6 +177,13 @@ impl SessionSpec {
     /// Whether a process with this tag takes part.
     pub(crate) fn is_for(&self, tag: Option<&str>) -> bool {
         self.tag.is_none() || self.tag.as_deref() == tag
+    }
+
+    /// Whether there is something for this process to do, as far as its rules tell: whoever waits need not wait for the others.
+    pub(crate) fn concerns(&self, tag: Option<&str>, process: ProcessKey, exe: &str) -> bool {
+        // Of a rule that is not understood here only those know who understand it.
+        let may_be = |rule: Result<&Rule, &RuleError>| rule.map_or(true, |rule| rule.concerns(process, exe));
+        self.is_for(tag) && self.rules().any(may_be)
     }
 
     /// Whether its files can be removed: nobody is there who waits for what processes say at its end.

@@ -8,7 +8,8 @@ use anstyle::Style;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Write;
-use tracepoint_control::{Ack, AckState, Controller, Counters, NamedSession, RuleAck};
+use std::time::Duration;
+use tracepoint_control::{Ack, AckState, Application, ControlError, Controller, Counters, NamedSession, RuleAck};
 
 /// Shows sessions: their rules, what each process does for them, what was recorded and lost
 #[derive(Debug, Args)]
@@ -40,11 +41,10 @@ const HEADING: Style = Style::new().bold();
 impl Status {
     pub(crate) fn run(&self) -> Ended {
         let controller = controller(self.pid)?;
-        let names = match &self.name {
-            Some(name) => vec![controller.session(name)?.name().to_owned()],
-            None => controller.sessions()?,
+        let (names, silent) = match &self.name {
+            Some(name) => (vec![name.clone()], asked(&controller, name, self.reach.timeout)?),
+            None => (controller.sessions()?, controller.refresh(self.reach.timeout)?),
         };
-        let silent = controller.refresh(self.reach.timeout)?;
         let mut outcome = if silent.is_empty() { Outcome::Well } else { Outcome::Wanting };
         super::tell_silent(&silent);
         let mut shown = Vec::new();
@@ -99,6 +99,14 @@ impl Status {
             write!(out, "{}", session.log()?)?;
         }
         Ok(())
+    }
+}
+
+/// Has the processes that take part in a session say how it fares; of one that is damaged nobody knows which they are.
+fn asked(controller: &Controller, name: &str, timeout: Duration) -> Result<Vec<Application>, ControlError> {
+    match controller.session(name)?.refresh(timeout) {
+        Err(ControlError::Damaged { .. }) => controller.refresh(timeout),
+        asked => asked,
     }
 }
 

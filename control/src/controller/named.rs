@@ -73,7 +73,7 @@ impl<'a> NamedSession<'a> {
             put(&self.dir()?, &self.name, &spec, what)?;
         }
         drop(lock);
-        self.controller.ring_all("");
+        self.controller.ring_all();
         Ok(spec.generation)
     }
 

@@ -48,7 +48,7 @@ impl NamedSession<'_> {
         // Somebody may have made another one of that name by now, which stays.
         let is_ended = |dir: &PrivateDir| !matches!(read_spec(dir), Ok(spec) if spec.state != State::Destroyed);
         removed.dead = self.controller.remove(self.name(), rings_of_dead, is_ended)?;
-        self.controller.ring_all("");
+        self.controller.ring_all();
         Ok(removed)
     }
 }

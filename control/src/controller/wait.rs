@@ -1,8 +1,9 @@
 //! Waiting for the processes.
 
 use super::{Application, ControlError, Controller, NamedSession};
-use crate::ack::Ack;
+use crate::ack::{Ack, AckState};
 use crate::agent::Rung;
+use crate::spec::SessionSpec;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -22,29 +23,47 @@ pub struct Acknowledged {
 }
 
 impl NamedSession<'_> {
-    /// Waits until all processes that take part have acknowledged this generation, or a later one, for `timeout` at most.
+    /// Waits until all processes that take part have acknowledged this generation, or a later one, for `timeout` at most. Those take part
+    /// of which a rule speaks, and those that record for it.
     ///
     /// # Errors
     ///
     /// If the session is removed meanwhile, or the run directory cannot be read.
     pub fn wait(&self, generation: u64, timeout: Duration) -> Result<Acknowledged, ControlError> {
-        let (id, tag) = {
-            let spec = self.spec()?;
-            (spec.id, spec.tag)
-        };
-        let mut silent = self.controller.processes()?;
-        silent.retain(|process| tag.is_none() || process.info().tag == tag);
+        let spec = self.spec()?;
+        let mut silent = self.participants(&spec)?;
         let mut acks = Vec::new();
         within(timeout, || {
             acks = self.acks()?;
             let has = |process: &Application| {
                 let key = process.info().key();
-                acks.iter().any(|ack| ack.process == key && ack.id == id && ack.generation >= generation)
+                acks.iter().any(|ack| ack.process == key && ack.id == spec.id && ack.generation >= generation)
             };
             silent.retain(|process| !has(process) && process.is_alive());
             Ok(silent.is_empty())
         })?;
         Ok(Acknowledged { acks, silent })
+    }
+
+    /// Has the processes that take part say anew what was recorded: those that have not within `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// As [`NamedSession::wait`].
+    pub fn refresh(&self, timeout: Duration) -> Result<Vec<Application>, ControlError> {
+        self.controller.ask(self.participants(&self.spec()?)?, timeout)
+    }
+
+    /// The processes that live and have something to do for it, or something that they do.
+    fn participants(&self, spec: &SessionSpec) -> Result<Vec<Application>, ControlError> {
+        let mut processes = self.controller.processes()?;
+        let acks = self.acks()?;
+        processes.retain(|process| {
+            let info = process.info();
+            let does = |ack: &Ack| ack.process == info.key() && ack.id == spec.id && ack.state == AckState::Recording;
+            spec.concerns(info.tag.as_deref(), info.key(), &info.executable) || acks.iter().any(does)
+        });
+        Ok(processes)
     }
 }
 
@@ -56,12 +75,17 @@ impl Controller {
     ///
     /// If the run directory cannot be read.
     pub fn refresh(&self, timeout: Duration) -> Result<Vec<Application>, ControlError> {
-        let mut silent = self.processes()?;
+        self.ask(self.processes()?, timeout)
+    }
+
+    /// The same of these.
+    fn ask(&self, mut silent: Vec<Application>, timeout: Duration) -> Result<Vec<Application>, ControlError> {
         let token = Uuid::new_v4().simple().to_string();
-        let mut deaf: Vec<_> = self.ring_all(&token);
+        let is_deaf = |name: &String| self.ring_one(name, &token) == Rung::Full;
+        let mut deaf: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_deaf).collect();
         within(timeout, || {
             // Where the queue was full, the token was not in it.
-            deaf.retain(|name| self.ring_one(name, &token) == Rung::Full);
+            deaf.retain(is_deaf);
             let has = |process: &Application| process.status().is_ok_and(|status| status.answered.contains(&token));
             silent.retain(|process| !has(process) && process.is_alive());
             Ok(silent.is_empty())

@@ -53,6 +53,21 @@ impl Rule {
             _ => Ok(()),
         }
     }
+
+    /// Whether it may take something in in this process, whatever events that has.
+    pub(super) fn concerns(&self, process: ProcessKey, exe: &str) -> bool {
+        // What is no pattern matches nothing.
+        let is_program = |pattern: &String| Pattern::new(pattern).is_ok_and(|pattern| is_program(&pattern, exe));
+        !self.event.starts_with('!')
+            && self.process.is_none_or(|wanted| wanted == process)
+            && self.exe.as_ref().is_none_or(is_program)
+    }
+}
+
+/// Whether a pattern is for this program: by its path, or the last part of it.
+fn is_program(pattern: &Pattern, exe: &str) -> bool {
+    let last = exe.rsplit('/').next().unwrap_or(exe);
+    pattern.matches(exe) || pattern.matches(last)
 }
 
 impl fmt::Display for Rule {
@@ -179,8 +194,7 @@ impl Compiled {
 
     /// Whether the rule counts for this process.
     pub(super) fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
-        let last = exe.rsplit('/').next().unwrap_or(exe);
         self.process.is_none_or(|wanted| wanted == process)
-            && self.exe.as_ref().is_none_or(|pattern| pattern.matches(exe) || pattern.matches(last))
+            && self.exe.as_ref().is_none_or(|pattern| is_program(pattern, exe))
     }
 }

@@ -9,6 +9,7 @@ mod common;
 mod budget;
 mod channels;
 mod chaos;
+mod concern;
 mod environment;
 mod filters;
 mod forks;

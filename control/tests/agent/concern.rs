@@ -1,0 +1,63 @@
+//! Who is waited for: the processes that take part in a session, and no others.
+
+use crate::common::{Other, Outcome};
+use crate::traced::{PATIENCE, Place, is_traced, spec};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::time::Duration;
+use tracepoint_control::{Application, Rule, SinkSpec};
+
+fn signal(process: &Other, signal: Signal) -> Outcome {
+    Ok(kill(Pid::from_raw(i32::try_from(process.id())?), signal)?)
+}
+
+fn ids(processes: &[Application]) -> Vec<u32> {
+    processes.iter().map(|process| process.info().pid).collect()
+}
+
+#[test]
+fn a_stopped_process_that_has_no_part_is_not_waited_for() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "concern::a_stopped_process_that_has_no_part_is_not_waited_for";
+    let (runs, stopped) = (place.start(test), place.start(test));
+    signal(&stopped, Signal::SIGSTOP)?;
+
+    let short = Duration::from_millis(50);
+    let mut only = Rule::new("traced:tick");
+    only.process = Some(place.controller.process(runs.id())?.info().key());
+    let mut wanted = spec(&[], &[SinkSpec::ctf(place.out("s"))]);
+    wanted.add_rule(&only)?;
+    wanted.add_rule(&Rule::new("!*:other"))?;
+    let session = place.controller.create("s", &wanted)?;
+    // For as long as it takes, and not a moment for the other one.
+    assert_eq!(ids(&session.wait(1, PATIENCE)?.silent), [0; 0]);
+    assert_eq!(ids(&session.refresh(PATIENCE)?), [0; 0]);
+    assert_eq!(ids(&place.controller.refresh(short)?), [stopped.id()]);
+
+    // With a rule for all it has.
+    let all = Rule::new("traced:tock");
+    let generation = session.change("enable", |spec| {
+        spec.add_rule(&all).expect("a rule");
+        Ok(())
+    })?;
+    assert_eq!(ids(&session.wait(generation, short)?.silent), [stopped.id()]);
+    assert_eq!(ids(&session.refresh(short)?), [stopped.id()]);
+    signal(&stopped, Signal::SIGCONT)?;
+    assert_eq!(ids(&session.wait(generation, PATIENCE)?.silent), [0; 0]);
+
+    // Who records is waited for until it does not, though no rule speaks of it any more.
+    signal(&stopped, Signal::SIGSTOP)?;
+    let generation = session.change("disable", |spec| {
+        assert_eq!(spec.remove_rule(&all), 1);
+        Ok(())
+    })?;
+    assert_eq!(ids(&session.wait(generation, short)?.silent), [stopped.id()]);
+    signal(&stopped, Signal::SIGCONT)?;
+    assert_eq!(ids(&session.wait(generation, PATIENCE)?.silent), [0; 0]);
+    assert_eq!(ids(&session.destroy(PATIENCE, false)?.silent), [0; 0]);
+    assert!(runs.end() && stopped.end());
+    Ok(())
+}
