@@ -23,7 +23,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     round: u64,
-    /// Of the last second, the oldest first; none of before an event was switched off.
+    /// Of the last second, the oldest first, which is a second old or a little more; none of before an event was switched off.
     samples: VecDeque<(Instant, Usage)>,
     off: Vec<OverBudget>,
     times: u64,
@@ -62,8 +62,14 @@ impl Watch {
         if self.rests_until.is_some_and(|end| now < end) {
             return None;
         }
-        self.samples.retain(|(at, _)| now.saturating_duration_since(*at) <= WINDOW);
-        let over = self.samples.front().and_then(|(_, before)| overdrawn(budget, before, &usage));
+        // Looks come a little late: without the last one that is older, it would be less than a second that is looked at.
+        while self.samples.get(1).is_some_and(|(at, _)| now.saturating_duration_since(*at) >= WINDOW) {
+            self.samples.pop_front();
+        }
+        let over = self
+            .samples
+            .front()
+            .and_then(|(at, before)| overdrawn(budget, before, &usage, now.saturating_duration_since(*at)));
         let Some(over) = over.filter(|over| !self.bars(&over.event)) else {
             self.samples.push_back((now, usage));
             return None;
@@ -77,8 +83,11 @@ impl Watch {
     }
 }
 
-/// The hottest event, and by how much the budget is overdrawn; `None` if it is not, or no event is to blame.
-fn overdrawn(budget: &BudgetSpec, before: &Usage, now: &Usage) -> Option<OverBudget> {
+/// The hottest event, and by how much the budget was overdrawn in this time; `None` if it was not, or no event is to blame.
+fn overdrawn(budget: &BudgetSpec, before: &Usage, now: &Usage, time: Duration) -> Option<OverBudget> {
+    // Of more than a second, a second's part.
+    let part = |amount: u128| amount * WINDOW.as_nanos() / time.max(WINDOW).as_nanos();
+    let part_of = |time: Duration| Duration::from_nanos(u64::try_from(part(time.as_nanos())).unwrap_or(u64::MAX));
     let came = |count: fn(&EventUsage) -> u64| {
         now.events.iter().map(move |(name, event)| {
             let earlier = before.events.get(name).copied().unwrap_or_default();
@@ -89,20 +98,21 @@ fn overdrawn(budget: &BudgetSpec, before: &Usage, now: &Usage) -> Option<OverBud
         let others = came(count).filter(|(name, count)| *count > 0 && !name.starts_with(&format!("{OWN}:")));
         others.max_by_key(|(_, count)| *count).map(|(name, _)| name.to_owned())
     };
-    let bytes = now.bytes.saturating_sub(before.bytes);
-    if let Some(most) = budget.bytes_per_second.filter(|most| bytes > *most) {
+    let bytes = part(now.bytes.saturating_sub(before.bytes).into());
+    if let Some(most) = budget.bytes_per_second.filter(|most| bytes > u128::from(*most)) {
         let reason = format!("{bytes} bytes were recorded in a second, and the budget has {most}");
         return Some(OverBudget::new(hottest(|event| event.recorded)?, reason));
     }
     let most = budget.cpu_percent?;
     let fired: u64 = came(|event| event.fired).map(|(_, count)| count).sum();
-    let events = cost::of_events(fired);
-    let drain = now.drain.saturating_sub(before.drain);
+    let events = part_of(cost::of_events(fired));
+    let drain = part_of(now.drain.saturating_sub(before.drain));
     if (events + drain).as_nanos() <= u128::from(most.ns_per_second()) {
         return None;
     }
     let reason = format!(
-        "{fired} events took about {} of a core in a second, the drain thread {}, and the budget has {most}",
+        "{} events took about {} of a core in a second, the drain thread {}, and the budget has {most}",
+        part(fired.into()),
         percent(events),
         percent(drain)
     );
@@ -167,6 +177,19 @@ mod tests {
         assert!(looks(&budget, &steady).iter().all(Option::is_none));
         let faster: Vec<_> = (0..20).map(|n| (n * 250, usage(n * 251, 0, n, n))).collect();
         assert!(looks(&budget, &faster).iter().any(Option::is_some));
+    }
+
+    /// Who is woken after 250 ms comes a little later.
+    #[test]
+    fn a_second_is_one_however_late_the_looks_come() {
+        let budget = BudgetSpec::new(None, Some(1000));
+        for pause in [250, 251, 260, 400, 999, 1000, 5000] {
+            let looked = |rate: u64| {
+                let steady: Vec<_> = (0..20).map(|n| (n * pause, usage(n * pause * rate / 1000, 0, n, n))).collect();
+                looks(&budget, &steady).iter().any(Option::is_some)
+            };
+            assert_eq!((looked(1000), looked(1010)), (false, true), "every {pause} ms");
+        }
     }
 
     #[test]
