@@ -45,7 +45,7 @@ pub(crate) struct Outputs {
     /// And when the present one is so old
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     rotate_every: Option<Duration>,
-    /// How many chunks stay in each process, the newest [default: all]
+    /// How many chunks stay in each process, the newest, as far as `--max-size` has room for them [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     keep: Option<u32>,
 }

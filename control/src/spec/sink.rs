@@ -56,7 +56,7 @@ pub struct SinkSpec {
     /// And when the present one is so old, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate_every_ms: Option<u64>,
-    /// How many chunks stay in each process: the newest.
+    /// How many chunks stay in each process: the newest, and no more of them than `max_size` has room for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u32>,
 }

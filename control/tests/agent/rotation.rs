@@ -95,6 +95,39 @@ fn chunks_come_by_time_and_the_oldest_go() -> Outcome {
     Ok(())
 }
 
+/// What is bounded by bytes and by chunks goes on, whichever comes first.
+#[test]
+fn the_oldest_chunks_go_where_all_are_too_large() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("rotation::the_oldest_chunks_go_where_all_are_too_large");
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("small"))]);
+    wanted.channel.ring_size = 16 << 10;
+    let sink = &mut wanted.sinks[0];
+    (sink.rotate_size, sink.keep, sink.max_size) = (Some(4 << 10), Some(1000), 20 << 10);
+    let session = place.controller.create("small", &wanted)?;
+    let acks = place.until_recorded(&session, 5000);
+    assert_eq!(acks[0].counters.total_lost(), 0, "{:?}", acks[0]);
+    assert!(acks[0].sinks[0].contains("older chunks were removed, with "), "{:?}", acks[0].sinks);
+    session.destroy(PATIENCE, false)?;
+    let trace = traces(&place.out("small")).remove(0);
+    assert!((2..=6).contains(&chunks(&trace).len()), "{:?}", chunks(&trace));
+    assert_balances(&trace);
+    assert_no_gap(&ticks(&trace)?);
+
+    // Where nothing goes, it is told that nothing comes.
+    wanted = wanted.another();
+    (wanted.sinks[0].rotate_size, wanted.sinks[0].keep) = (None, None);
+    let session = place.controller.create("full", &wanted)?;
+    while !place.acks(&session)[0].sinks.iter().any(|notice| notice.contains("`max_size`")) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    session.destroy(PATIENCE, false)?;
+    Ok(())
+}
+
 #[test]
 fn what_cannot_rotate_is_told() -> Outcome {
     if is_traced() {

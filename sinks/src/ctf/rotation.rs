@@ -80,10 +80,15 @@ impl Rotation {
         self.failed = Some(Instant::now());
     }
 
-    /// The oldest chunk, if there are more than stay.
+    /// The oldest of the chunks before the present one.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.closed.front().map(|(number, _)| *number)
+    }
+
+    /// The same, if there are more than stay.
     pub(super) fn excess(&self) -> Option<u64> {
         let keep = self.keep?;
-        self.closed.front().filter(|_| self.closed.len() + 1 > keep.max(1)).map(|(number, _)| *number)
+        self.oldest().filter(|_| self.closed.len() + 1 > keep.max(1))
     }
 
     /// The oldest chunk was removed.

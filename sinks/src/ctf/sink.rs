@@ -102,6 +102,16 @@ impl CtfSink {
         self.rotation.closed_bytes() + self.books.content().bytes
     }
 
+    /// Removes the oldest chunk, should there be one before the present one: whether there was. The account tells what was in it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be removed.
+    pub fn remove_oldest(&mut self) -> Result<bool, SinkError> {
+        let Some(number) = self.rotation.oldest() else { return Ok(false) };
+        self.remove_chunk(number).map(|()| true)
+    }
+
     /// Removes a directory in which a trace was begun, and nothing was recorded. One in which there is anything else stays as it is.
     ///
     /// # Errors
@@ -190,11 +200,18 @@ impl CtfSink {
         Ok(closed)
     }
 
-    fn remove_excess(&mut self) -> io::Result<()> {
+    fn remove_excess(&mut self) -> Result<(), SinkError> {
         while let Some(number) = self.rotation.excess() {
-            self.base.remove_trace(&chunk_name(number), METADATA)?;
-            self.rotation.remove();
+            self.remove_chunk(number)?;
         }
+        Ok(())
+    }
+
+    /// Removes the chunk with this number, which is the oldest.
+    fn remove_chunk(&mut self, number: u64) -> Result<(), SinkError> {
+        let removed = self.base.remove_trace(&chunk_name(number), METADATA);
+        removed.map_err(|error| SinkError::new(format!("remove old chunks of {}", self.path().display()), error))?;
+        self.rotation.remove();
         Ok(())
     }
 }
@@ -246,10 +263,7 @@ impl Sink for CtfSink {
             return Ok(None);
         }
         match self.go_on() {
-            Ok(closed) => self
-                .remove_excess()
-                .map(|()| Some(closed))
-                .map_err(|error| SinkError::new(format!("remove old chunks of {}", self.path().display()), error)),
+            Ok(closed) => self.remove_excess().map(|()| Some(closed)),
             Err(error) => {
                 self.rotation.fail();
                 Err(self.cannot_rotate(error))

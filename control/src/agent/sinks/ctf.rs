@@ -33,7 +33,7 @@ impl Chunks {
     }
 }
 
-/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has `most` bytes of packets, and leaves a
+/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has `most` bytes of packets, of chunks the newest, and leaves a
 /// twentieth of its file system free.
 pub(in crate::agent) fn ctf(
     parent: &Path,
@@ -48,7 +48,8 @@ pub(in crate::agent) fn ctf(
             made => {
                 let sink = chunks.apply(made?);
                 let space = Space::new(&path, most);
-                return Ok((Bounded { sink, space }, path));
+                let keeps = chunks.keep.is_some();
+                return Ok((Bounded { sink, space, keeps }, path));
             }
         }
     }
@@ -60,6 +61,8 @@ pub(in crate::agent) fn ctf(
 pub(in crate::agent) struct Bounded {
     sink: CtfSink,
     space: Space,
+    /// Whether it is the newest chunks that stay: where they are too large together, the oldest goes.
+    keeps: bool,
 }
 
 impl Bounded {
@@ -85,6 +88,7 @@ impl Sink for Bounded {
         let len = packet.bytes.len() as u64;
         // Without the packet that ends a stream nobody could tell what is missing there.
         if packet.events_after > packet.events_before {
+            while self.keeps && self.space.is_beyond(self.sink.kept_bytes(), len) && self.sink.remove_oldest()? {}
             self.space
                 .check(self.sink.kept_bytes(), len)
                 .map_err(|error| SinkError::new(format!("write to {}", self.sink.path().display()), error))?;

@@ -17,6 +17,10 @@ pub(super) struct Watch {
     path: PathBuf,
     /// How often something was refused since the last time that there was room.
     refused: AtomicU64,
+    /// How many bytes the session allows.
+    most: u64,
+    /// How often something was refused that was beyond them, since the last time that something was not.
+    beyond: AtomicU64,
     /// Why the last rotation failed, if it did.
     rotation: Mutex<Option<String>>,
 }
@@ -30,7 +34,7 @@ impl Watch {
     /// What there is to tell.
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.no_room().into_iter().chain(rotation)
+        self.no_room().into_iter().chain(self.written_up()).chain(rotation)
     }
 
     fn no_room(&self) -> Option<String> {
@@ -40,6 +44,17 @@ impl Watch {
             format!(
                 "nothing is written to {path}, {refused} times by now: less than a twentieth of its file system is free; it goes on \
                  when there is room"
+            )
+        })
+    }
+
+    fn written_up(&self) -> Option<String> {
+        let beyond = self.beyond.load(Ordering::Relaxed);
+        let (path, most) = (self.path.display(), self.most);
+        (beyond > 0).then(|| {
+            format!(
+                "nothing is written to {path} any more, {beyond} times by now: the {most} bytes that the session allows (`max_size`) are \
+                 there; allow more, or have only the newest stay (`rotate_size` and `keep`, or a dt file)"
             )
         })
     }
@@ -60,7 +75,8 @@ pub(super) struct Space {
 
 impl Space {
     pub(super) fn new(path: &Path, most: u64) -> Self {
-        let watch = Watch { path: path.to_owned(), refused: AtomicU64::new(0), rotation: Mutex::new(None) };
+        let (refused, beyond) = (AtomicU64::new(0), AtomicU64::new(0));
+        let watch = Watch { path: path.to_owned(), refused, most, beyond, rotation: Mutex::new(None) };
         Self { path: path.to_owned(), most, since: None, free: true, watch: Arc::new(watch) }
     }
 
@@ -68,12 +84,19 @@ impl Space {
         Arc::clone(&self.watch)
     }
 
+    /// Whether `len` bytes more than these are more than the session allows.
+    pub(super) const fn is_beyond(&self, kept: u64, len: u64) -> bool {
+        kept.saturating_add(len) > self.most
+    }
+
     /// Whether `len` bytes may be added, where there are `kept` already.
     pub(super) fn check(&mut self, kept: u64, len: u64) -> io::Result<()> {
-        if kept.saturating_add(len) > self.most {
+        if self.is_beyond(kept, len) {
+            self.watch.beyond.fetch_add(1, Ordering::Relaxed);
             let text = format!("the {} bytes that the session allows (`max_size`) are written", self.most);
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
         }
+        self.watch.beyond.store(0, Ordering::Relaxed);
         if !self.free || self.since.is_none_or(|since| since >= LOOK) {
             self.free = has_room(&self.path)?;
             self.since = Some(0);
