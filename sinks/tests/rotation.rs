@@ -282,3 +282,27 @@ fn a_trace_that_was_not_begun_leaves_nothing() -> Outcome {
     assert!(CtfSink::remove_unused(&dir).is_err());
     Ok(())
 }
+
+/// What takes the place of a directory that was renamed is somebody's own.
+#[test]
+fn a_directory_that_was_renamed_loses_its_own_chunks() -> Outcome {
+    let _alone = alone();
+    let place = place();
+    let (dir, moved) = (place.path().join("trace"), place.path().join("moved"));
+    let mut recording = Recording::start(channel(), vec![Box::new(CtfSink::create(&dir)?.keep(2))])?;
+    fire(0..10);
+    recording.drain.rotate()?;
+    fs::rename(&dir, &moved)?;
+    let foreign = dir.join(chunk_name(1)).join("account");
+    fs::create_dir_all(&foreign)?;
+    fs::write(foreign.join("precious"), "")?;
+    for round in 1..5 {
+        fire(round * 10..round * 10 + 10);
+        recording.drain.rotate()?;
+    }
+    recording.finish();
+    assert!(foreign.join("precious").exists());
+    assert_eq!(chunks(&moved), [5, 6].map(|number| moved.join(chunk_name(number))));
+    assert_balances(&moved);
+    Ok(())
+}

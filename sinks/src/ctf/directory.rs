@@ -1,7 +1,9 @@
 //! The directory: made or found empty, then held open, so that renaming it or changing the working directory does no harm.
 
 use super::CtfError;
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -114,42 +116,81 @@ impl Directory {
             self.remove_file(&format!("account/{name}"))?;
         }
         match unlinkat(&self.fd, "account", AtFlags::REMOVEDIR) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }
 
     /// The same, and the directory with them; nothing, if there is anything else in it.
     pub(super) fn remove_begun(&self) -> io::Result<()> {
-        for entry in std::fs::read_dir(&self.absolute)? {
-            if !matches!(entry?.file_name().to_str(), Some("metadata" | "account")) {
-                return Ok(());
-            }
+        if self.remove_if_begun()? { std::fs::remove_dir(&self.absolute) } else { Ok(()) }
+    }
+
+    /// The same of the directory `name` in this one, open as `directory`.
+    pub(super) fn remove_begun_subdirectory(&self, name: &str, directory: &Self) -> io::Result<()> {
+        if directory.remove_if_begun()? {
+            unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?;
         }
-        self.remove_contents_begun()?;
-        std::fs::remove_dir(&self.absolute)
+        Ok(())
+    }
+
+    /// Removes the files of a trace in which nothing was recorded, unless there is anything else; whether nothing else was there.
+    fn remove_if_begun(&self) -> io::Result<bool> {
+        let is_begun = self.names()?.iter().all(|name| matches!(name.to_bytes(), b"metadata" | b"account"));
+        if is_begun {
+            self.remove_contents_begun()?;
+        }
+        Ok(is_begun)
     }
 
     /// Removes the directory `name` with the trace in it; its `metadata` first, so that whoever is killed leaves no part of a trace.
+    /// Wherever this directory was moved to, and whatever is where it was.
     pub(super) fn remove_trace(&self, name: &str, metadata: &str) -> io::Result<()> {
-        self.remove_file(&format!("{name}/{metadata}"))?;
-        match std::fs::remove_dir_all(self.absolute.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        match self.open_subdirectory(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => {
+                let trace = opened?;
+                trace.remove_file(metadata)?;
+                trace.remove_contents()?;
+            }
         }
+        Ok(unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Removes all that is in it.
+    fn remove_contents(&self) -> io::Result<()> {
+        for name in self.names()? {
+            match unlinkat(&self.fd, name.as_c_str(), AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(Errno::ISDIR | Errno::PERM) => {
+                    let text = name.to_str().map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))?;
+                    self.open_subdirectory(text)?.remove_contents()?;
+                    unlinkat(&self.fd, text, AtFlags::REMOVEDIR)?;
+                }
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of what is in it.
+    fn names(&self) -> io::Result<Vec<CString>> {
+        let names = Dir::read_from(&self.fd)?.map(|entry| Ok(entry?.file_name().to_owned()));
+        let names = names.collect::<io::Result<Vec<CString>>>()?;
+        Ok(names.into_iter().filter(|name| !matches!(name.to_bytes(), b"." | b"..")).collect())
     }
 
     /// Removes a file, if it is there.
     fn remove_file(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.fd, name, AtFlags::empty()) {
-            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
         match mkdirat(&self.fd, folder, FOLDER) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }

@@ -121,7 +121,7 @@ impl CtfSink {
         let base = Directory::open(directory.as_ref())?;
         let first = chunk_name(1);
         if let Ok(chunk) = base.open_subdirectory(&first) {
-            chunk.remove_begun()?;
+            base.remove_begun_subdirectory(&first, &chunk)?;
         }
         base.remove_begun()
     }
@@ -152,13 +152,14 @@ impl CtfSink {
 
     /// Makes the directory of a chunk, with all in it that is known of the trace.
     fn make_chunk(&self, number: u64) -> io::Result<(Directory, Streams)> {
-        let directory = self.base.create_subdirectory(&chunk_name(number))?;
+        let name = chunk_name(number);
+        let directory = self.base.create_subdirectory(&name)?;
         let mut streams = Streams::default();
         let made = streams.append(&directory, METADATA, self.text.as_bytes()).and_then(|()| self.reserve(&directory));
         match made {
             Ok(()) => Ok((directory, streams)),
             Err(error) => {
-                let _ = directory.remove_begun();
+                let _ = self.base.remove_begun_subdirectory(&name, &directory);
                 Err(error)
             }
         }
@@ -170,7 +171,7 @@ impl CtfSink {
         let (directory, _) = self.make_chunk(1)?;
         let moved = self.streams.move_to(&self.base, &directory, METADATA);
         if let Err(error) = moved {
-            let _ = directory.remove_begun();
+            let _ = self.base.remove_begun_subdirectory(&chunk_name(1), &directory);
             return Err(error);
         }
         // What cannot be removed is a trace of the same name without events.
@@ -190,7 +191,7 @@ impl CtfSink {
         let account = self.books.account(self.rotation.chunk(false));
         let (folder, name) = account_path();
         if let Err(error) = self.here().put_whole(folder, name, &account.to_json()) {
-            let _ = directory.remove_begun();
+            let _ = self.base.remove_begun_subdirectory(&chunk_name(next), &directory);
             return Err(error);
         }
         let closed = self.here().absolute_path().to_owned();
