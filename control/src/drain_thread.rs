@@ -32,6 +32,8 @@ pub(crate) struct DrainThread {
     thread: JoinHandle<()>,
     /// The processor time that it has taken, in ns: as of the end of its last round.
     taken: Arc<AtomicU64>,
+    /// Why the last round could not make rings for threads to come, if it could not.
+    unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
 }
 
 impl DrainThread {
@@ -40,22 +42,29 @@ impl DrainThread {
         let (stop, stopped) = channel();
         let taken = Arc::<AtomicU64>::default();
         let own = Arc::clone(&taken);
+        let unsupplied = Arc::<Mutex<_>>::default();
+        let wanting = Arc::clone(&unsupplied);
         // From here on, and not from when the thread runs: events may come to wait for it before.
         let (attending, pace) = {
             let drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
             (drain.attend(), Pace::new(drain.patience()))
         };
         let body = move || {
-            run(&drain, &stopped, &own, pace);
+            run(&drain, &stopped, &own, &wanting, pace);
             drop(attending);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
-        Ok(Self { stop, thread, taken })
+        Ok(Self { stop, thread, taken, unsupplied })
     }
 
     /// The processor time that it has taken, but for the round that it is in.
     pub(crate) fn taken(&self) -> Duration {
         Duration::from_nanos(self.taken.load(Ordering::Relaxed))
+    }
+
+    /// Why there are no rings for threads to come, as of its last round; `None`: there are.
+    pub(crate) fn unsupplied(&self) -> Option<io::ErrorKind> {
+        *self.unsupplied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the thread, and waits until it has ended.
@@ -66,7 +75,13 @@ impl DrainThread {
     }
 }
 
-fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>, taken: &AtomicU64, mut pace: Pace) {
+fn run(
+    drain: &Mutex<Drain>,
+    stopped: &Receiver<()>,
+    taken: &AtomicU64,
+    unsupplied: &Mutex<Option<io::ErrorKind>>,
+    mut pace: Pace,
+) {
     tracepoint::private::never_trace_this_thread();
     leave_signals_to_the_program();
     let mut pause = pace.pause();
@@ -88,7 +103,10 @@ fn run(drain: &Mutex<Drain>, stopped: &Receiver<()>, taken: &AtomicU64, mut pace
         // again: what it had not released is still in the rings.
         let drained = catch_unwind(AssertUnwindSafe(round));
         pause = match drained {
-            Ok(drained) => pace.after(&drained),
+            Ok(drained) => {
+                *unsupplied.lock().unwrap_or_else(PoisonError::into_inner) = drained.unsupplied;
+                pace.after(&drained)
+            }
             Err(_) => pace.pause(),
         };
         clock::steer();

@@ -203,6 +203,13 @@ impl Session {
         running.is_some_and(|running| running.channels.all().iter().map(|channel| channel.name()).eq(names))
     }
 
+    /// Why threads to come have no ring, if it is so, and what can be done. Waits for no sink.
+    pub(crate) fn want_of_rings(&self) -> Option<String> {
+        let reason = self.running.as_ref()?.thread.unsupplied()?;
+        let mend = "make room there, raise `memory_cap`, or choose smaller rings";
+        Some(format!("threads that begin now have no ring, and their events are lost (no_ring): {reason}; {mend}"))
+    }
+
     /// Where its rings are; `None` if they are in memory.
     pub(crate) fn ring_dir(&self) -> Option<&Path> {
         Some(self.running.as_ref()?.dir.as_ref()?.path())

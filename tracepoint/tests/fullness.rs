@@ -1,7 +1,9 @@
 //! How much a drain is wanted: as much as rings are full, and as spare rings were taken that can be replaced.
 
+use std::io;
 use std::sync::Arc;
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint::channel::{AnonymousMemory, Channel, MemorySource, OpenChannel, RingMemory, RingRequest};
 use tracepoint::marker::Subscriber;
 
 tracepoint::define_trace! {
@@ -43,4 +45,38 @@ fn rings_and_spares_count() {
     for channel in [drained, bounded] {
         channel.close();
     }
+}
+
+/// Memory as any, counted by rings.
+#[derive(Debug, Default)]
+struct Counted(Arc<AtomicU64>);
+
+impl MemorySource for Counted {
+    fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
+        self.0.fetch_add(u64::from(request.index.is_some()), Ordering::Relaxed);
+        AnonymousMemory.ring_memory(request)
+    }
+}
+
+#[test]
+fn a_channel_begins_with_some_of_its_spares() {
+    let rings = |config: Channel| {
+        let count = Arc::<AtomicU64>::default();
+        let source = Box::new(Counted(Arc::clone(&count)));
+        let channel = OpenChannel::open(config, [1; 16], 0, 1, source).expect("memory");
+        let counts = [(); 4].map(|()| {
+            let made = count.load(Ordering::Relaxed);
+            assert_eq!(channel.fullness(), 0, "what was not there was not taken");
+            channel.maintain().expect("memory");
+            made
+        });
+        channel.close();
+        counts
+    };
+    let spares = |spares| Channel::discard(8 << 10).spares(spares);
+    assert_eq!(rings(spares(6)), [6; 4]);
+    assert_eq!(rings(spares(6).at_first(9)), [6; 4]);
+    assert_eq!(rings(spares(6).at_first(3)), [3, 5, 6, 6]);
+    assert_eq!(rings(spares(6).at_first(0)), [1, 3, 5, 6]);
+    assert_eq!(rings(spares(6).max_rings(2).at_first(1)), [1, 2, 2, 2]);
 }

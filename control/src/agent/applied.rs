@@ -216,7 +216,7 @@ impl Applied {
     fn start(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), (String, bool)> {
         let builder = Session::builder(&self.name)
             .dir(context.sessions.join(&self.name))
-            .channel(spec.channel.channel())
+            .channel(spec.channel.channel().at_first(context.rings_at_first()))
             .memory_cap(spec.limits.memory_cap)
             .keep_dead(spec.limits.keep_dead)
             .keep_dead_bytes(spec.limits.keep_dead_bytes);
@@ -292,6 +292,7 @@ impl Applied {
         }
         self.ack.sinks = self.sinks.notices().collect();
         self.ack.sinks.extend(self.removed());
+        self.ack.sinks.extend(self.recording.as_ref().and_then(Session::want_of_rings));
         self.ack.error = self.refusals.error().or(self.ended.as_ref()).cloned();
         self.ack.state = match self.refusals.error() {
             _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,

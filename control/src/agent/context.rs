@@ -5,6 +5,7 @@ use crate::catalog::Catalog;
 use crate::process::ProcessKey;
 use crate::session::{PlannedEvent, all_events};
 use crate::spec::Candidate;
+use crate::state::registered;
 use std::path::PathBuf;
 
 /// The process, and the events that can be recorded in it.
@@ -19,6 +20,8 @@ pub(super) struct Context {
     pub(super) candidates: Vec<Candidate>,
     /// What of the program is in `events`, and elsewhere: it stays loaded.
     pub(super) catalog: Catalog,
+    /// Whether the agent has looked at the sessions that were there at its start.
+    pub(super) has_begun: bool,
 }
 
 impl Context {
@@ -27,7 +30,7 @@ impl Context {
         let catalog = Catalog::new();
         let events = events_of(&catalog);
         let candidates = events.iter().map(candidate).collect();
-        Self { info, entry, sessions, events, candidates, catalog }
+        Self { info, entry, sessions, events, candidates, catalog, has_begun: false }
     }
 
     /// Looks whether objects were loaded, or unloaded, since: what can be recorded now, if it may be something else.
@@ -39,6 +42,13 @@ impl Context {
         self.events = events_of(&self.catalog);
         self.candidates = self.events.iter().map(candidate).collect();
         Some(describe_tracepoints(&self.catalog))
+    }
+
+    /// With how many rings a recording begins: one for each thread that there is and each state dump, and one for the next thread. A
+    /// program that begins has its threads before it.
+    pub(super) fn rings_at_first(&self) -> usize {
+        let threads = || Some(std::fs::read_dir("/proc/self/task").ok()?.count());
+        self.has_begun.then(threads).flatten().map_or(usize::MAX, |threads| threads + registered(0).len() + 1)
     }
 
     pub(super) fn key(&self) -> ProcessKey {

@@ -99,6 +99,7 @@ impl Worker {
         tracepoint::private::never_trace_this_thread();
         leave_signals_to_the_program();
         self.look_safely();
+        self.context.has_begun = true;
         let _ = ready.send(());
         loop {
             match self.wait(stopped) {
@@ -124,8 +125,7 @@ impl Worker {
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
         loop {
-            let timeout =
-                tick.map(|tick| Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: tick.subsec_nanos().into() });
+            let timeout = tick.map(timespec);
             match poll(&mut fds, timeout.as_ref()) {
                 Ok(0) => return Woken::Tick,
                 Ok(_) if fds[0].revents().is_empty() => return Woken::Rung,
@@ -251,6 +251,11 @@ enum Woken {
     Rung,
     Tick,
     Stopped,
+}
+
+/// A time, as the kernel wants it.
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
 }
 
 /// Blocks until `stopped` is written to, where the kernel lets nothing be polled.

@@ -16,6 +16,7 @@ mod forks;
 mod kinds;
 mod listing;
 mod no_files;
+mod rings;
 mod rotation;
 mod sessions;
 mod state;

@@ -52,6 +52,8 @@ pub struct Channel {
     pub(super) ring_size: usize,
     pub(super) packets: usize,
     pub(super) spares: usize,
+    /// How many of them there are when the channel opens.
+    pub(super) at_first: usize,
     pub(super) max_rings: usize,
     /// How long an event waits for room, under [`Policy::Wait`].
     pub(super) patience: Duration,
@@ -104,6 +106,7 @@ impl Channel {
             ring_size,
             packets: 8,
             spares: 16,
+            at_first: usize::MAX,
             max_rings: 1024,
             patience: Duration::ZERO,
             contexts: Contexts::NONE,
@@ -131,6 +134,15 @@ impl Channel {
     #[must_use]
     pub fn spares(mut self, spares: usize) -> Self {
         self.spares = spares;
+        self
+    }
+
+    /// How many of the spare rings are made when the channel is opened: all of them, unless told otherwise, and one at least. Whoever drains
+    /// it makes the others, two at each [`maintain`](super::OpenChannel::maintain), so that there is room for them when it opens is not
+    /// known. For a program that runs: as many as it has threads, and its events are on the sooner.
+    #[must_use]
+    pub fn at_first(mut self, rings: usize) -> Self {
+        self.at_first = rings;
         self
     }
 

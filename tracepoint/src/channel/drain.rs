@@ -20,6 +20,9 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+/// How many rings are made in a round for a channel that began with fewer than it shall have: it is drained as well meanwhile.
+const AT_A_TIME: usize = 2;
+
 /// Which stream of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
@@ -56,20 +59,36 @@ impl OpenChannel {
         if control::has_deferred() {
             self.free_deferred();
         }
-        // Recycling closes packets, as `flush` does, and only one may do that at a time.
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let supplied = self.supply();
-        self.unsupplied.store(self.pool.empty_places(), Ordering::Relaxed);
-        supplied
+        // Relaxed: whoever does not see it yet makes fewer rings, and comes again.
+        let most = if self.was_filled.load(Ordering::Relaxed) { usize::MAX } else { AT_A_TIME };
+        self.supply(most)
     }
 
-    /// Fills the pool. The draining lock is held.
-    fn supply(&self) -> io::Result<()> {
+    /// Makes the rings with which the channel begins.
+    pub(super) fn supply_at_first(&self) -> io::Result<()> {
+        self.supply(self.config.at_first.max(1))
+    }
+
+    /// Puts so many rings into the pool at most.
+    fn supply(&self, most: usize) -> io::Result<()> {
+        // Recycling closes packets, as `flush` does, and only one may do that at a time.
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let supplied = self.fill_pool(most);
+        self.unsupplied.store(self.pool.empty_places(), Ordering::Relaxed);
+        if !matches!(supplied, Ok(count) if count == most) {
+            self.was_filled.store(true, Ordering::Relaxed);
+        }
+        supplied.map(drop)
+    }
+
+    /// Fills the pool, by so many rings at most: by how many. The draining lock is held.
+    fn fill_pool(&self, most: usize) -> io::Result<usize> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         self.give_up_broken(&rings);
-        let mut wanted = self.pool.empty_places();
+        let most = self.pool.empty_places().min(most);
+        let mut wanted = most;
         if wanted == 0 {
-            return Ok(());
+            return Ok(0);
         }
         // Under overwrite the rings of ended threads keep their history as long as new ones may be made.
         let whole = rings.iter().filter(|ring| ring.is_whole()).count();
@@ -92,8 +111,9 @@ impl OpenChannel {
             let ring = Arc::new(ring);
             self.pool.put(Arc::as_ptr(&ring));
             rings.push(ring);
+            wanted -= 1;
         }
-        Ok(())
+        Ok(most - wanted)
     }
 
     /// Says that somebody drains the channel regularly from here on, until the answer is dropped: under [`Policy::Wait`] events wait for

@@ -81,6 +81,8 @@ pub struct OpenChannel {
     pub(super) source: Box<dyn MemorySource>,
     /// How many spare rings the last `maintain` could not make.
     pub(super) unsupplied: AtomicUsize,
+    /// Whether the pool had all its rings once, or could not have them.
+    pub(super) was_filled: AtomicBool,
     /// Who drains.
     pub(super) attendance: Arc<Attendance>,
     /// Held while packets are handed out.
@@ -118,7 +120,7 @@ const MAX_EVENTS: usize = 1 << 16;
 
 impl OpenChannel {
     /// Opens a channel: stream class `class` of the trace `uuid`, for at most `max_events` events (65,536 at most).
-    /// The spare rings are made now, from memory that `source` gives.
+    /// The spare rings are made now, or [the first of them](Channel::at_first), from memory that `source` gives.
     ///
     /// # Errors
     ///
@@ -186,6 +188,7 @@ impl OpenChannel {
             rings: Mutex::default(),
             source,
             unsupplied: AtomicUsize::new(0),
+            was_filled: AtomicBool::new(false),
             attendance: Arc::default(),
             draining: Mutex::default(),
             subscriptions: AtomicU32::new(0),
@@ -194,7 +197,7 @@ impl OpenChannel {
             strays: (0..max_events).map(|_| EventCounters::default()).collect(),
             config,
         });
-        channel.maintain().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
+        channel.supply_at_first().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
         let has_room = Self::publish(|open| {
             let has_room = open.len() < MAX_OPEN;
             if has_room {

@@ -1,0 +1,62 @@
+//! The rings of a recording: some at first, so that events are on soon, and the others while it goes on.
+
+use crate::common::{Outcome, process_dirs, ring_files};
+use crate::traced::{PATIENCE, Place, is_traced, spec};
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tracepoint_control::{AckState, SinkSpec};
+
+/// Looks until it is so.
+fn until(mut is_so: impl FnMut() -> bool) -> bool {
+    let patience = Instant::now() + PATIENCE;
+    while Instant::now() < patience {
+        if is_so() {
+            return true;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+#[test]
+fn what_is_wanting_at_the_start_is_made_or_told() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = place.start("rings::what_is_wanting_at_the_start_is_made_or_told");
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id()))?.count() as u64;
+    let count = |session: &str| {
+        let dirs = process_dirs(&place.run_dir().join("sessions").join(session));
+        dirs.iter().map(|dir| ring_files(dir).len()).sum::<usize>()
+    };
+
+    // Beside the spares there are the rings of the threads that fire, and the one for who has none.
+    let all = place.record("all", &["traced:tick"]);
+    assert_eq!(place.until_recorded(&all, 5)[0].counters.total_lost(), 0);
+    assert!(until(|| count("all") == 16 + 1 + 1), "{}", count("all"));
+    assert_eq!(place.acks(&all)[0].sinks, [""; 0]);
+    all.destroy(PATIENCE, false)?;
+
+    // Room for those that the threads need, and not for all.
+    let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("few"))]);
+    wanted.limits.memory_cap = (threads + 4) * (wanted.channel.ring_size as u64 + (64 << 10));
+    let few = place.controller.create("few", &wanted)?;
+    let acks = place.until_recorded(&few, 5);
+    assert_eq!((acks[0].state, acks[0].counters.total_lost()), (AckState::Recording, 0));
+    let told = || place.acks(&few)[0].sinks.iter().any(|notice| notice.contains("memory_cap"));
+    assert!(until(told), "{:?}", place.acks(&few)[0]);
+    assert!(count("few") < 16, "{}", count("few"));
+    few.destroy(PATIENCE, false)?;
+
+    // Not even for those.
+    wanted = wanted.another();
+    wanted.limits.memory_cap = wanted.channel.ring_size as u64 / 2;
+    let none = place.controller.create("none", &wanted)?;
+    let ack = place.acks(&none).remove(0);
+    assert_eq!(ack.state, AckState::Refused);
+    assert!(ack.error.as_ref().is_some_and(|error| error.contains("beyond its cap")), "{ack:?}");
+    assert!(child.end());
+    Ok(())
+}
