@@ -152,8 +152,11 @@ impl Controller {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         let names = self.sessions()?;
         if !names.iter().any(|known| known == name) {
-            let names =
-                if names.is_empty() { "there is none".to_owned() } else { format!("there are: {}", names.join(", ")) };
+            let names = if names.is_empty() {
+                format!("there is none; make one: `tracectl create {name} -e RULE --start`")
+            } else {
+                format!("there are: {}", names.join(", "))
+            };
             return Err(ControlError::NoSession { name: name.to_owned(), names });
         }
         Ok(NamedSession::new(self, name))

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::{Ack, Application, Counters, NamedSession, State};
+use tracepoint_control::{Ack, AckState, Application, Counters, NamedSession, State};
 
 /// What was recorded.
 #[derive(Debug, Default)]
@@ -46,9 +46,12 @@ pub(super) fn finish(
 }
 
 impl Report {
-    /// How many processes took part.
+    /// How many processes took part: others have answered that they have nothing to do.
     pub(super) fn processes(&self) -> usize {
-        self.acks.len()
+        let took_part = |ack: &&Ack| {
+            ack.state != AckState::Waiting || !ack.outputs.is_empty() || ack.counters != Counters::default()
+        };
+        self.acks.iter().filter(took_part).count()
     }
 
     pub(super) fn outcome(&self) -> Outcome {

@@ -5,10 +5,10 @@ use super::channels::{ChannelArguments, Route};
 use super::outputs::Outputs;
 use super::{Reach, RuleArguments, add, insist, settle};
 use crate::failure::{self, Outcome};
-use crate::{Ended, units};
+use crate::{Ended, output, units};
 use clap::Args;
 use std::path::PathBuf;
-use tracepoint_control::{SessionSpec, State};
+use tracepoint_control::{ControlError, SessionSpec, State};
 
 /// Makes a session, for processes that run and those to come
 ///
@@ -62,6 +62,11 @@ pub(crate) struct Create {
 impl Create {
     pub(crate) fn run(&self) -> Ended {
         let controller = self.rules.controller()?;
+        match controller.session(&self.name) {
+            Err(ControlError::NoSession { .. }) => {}
+            Ok(_) => return Err(ControlError::Exists { name: self.name.clone() }.into()),
+            Err(error) => return Err(error.into()),
+        }
         let rules = self.route.of(self.rules.rules(&controller, &[])?);
         let mut spec = SessionSpec::new();
         spec.state = if self.start { State::Active } else { State::Stopped };
@@ -74,6 +79,12 @@ impl Create {
             insist(&controller, &spec, &rules)?;
         }
         let session = controller.create(&self.name, &spec)?;
+        if rules.is_empty() {
+            output::note(&format!(
+                "{0} has no rule, and records nothing: give it some by `tracectl enable {0} -e RULE`",
+                self.name
+            ));
+        }
         if self.start { settle(&session, spec.generation, self.reach.timeout) } else { Ok(Outcome::Well) }
     }
 }

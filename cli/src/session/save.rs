@@ -1,7 +1,7 @@
 //! `tracectl save`: writes down what is wanted of a session.
 
 use super::controller;
-use crate::failure::{self, Outcome};
+use crate::failure::{self, Failure, Outcome};
 use crate::{Ended, output};
 use clap::Args;
 use std::io::Write;
@@ -34,7 +34,8 @@ impl Save {
         let failed = |error| ControlError::Spec { session: self.name.clone(), error };
         let text = spec.to_toml().map_err(failed)?;
         if let Some(file) = &self.file {
-            std::fs::write(file, text)?;
+            let failed = |error| Failure::Senseless(format!("cannot write {}: {error}", file.display()));
+            std::fs::write(file, text).map_err(failed)?;
         } else {
             let mut out = output::raw();
             out.write_all(text.as_bytes())?;

@@ -352,7 +352,12 @@ fn what_cannot_be_is_told_with_the_mend() -> Outcome {
     let place = Place::new();
     let (_, _, err) = place.tracectl(&["list"]);
     assert!(err.contains("no process is traced in ") && err.contains("Agent::start"), "{err}");
+    assert!(place.refused(&["create", "a/b", "-e", "x:*"]).contains("a `/` in it"), "before what is traced matters");
+    assert!(place.refused(&["stop", "s"]).contains("there is none; make one: `tracectl create s -e RULE"));
     let _traced = place.start("what_cannot_be_is_told_with_the_mend");
+    let (code, _, err) = place.tracectl(&["create", "idle"]);
+    assert!(code == Some(0) && err.contains("`tracectl enable idle -e RULE`"), "{err}");
+    place.well(&["destroy", "idle"]);
     let me = std::process::id().to_string();
     place.well(&["create", "s", "-e", "shop:paid"]);
     for (arguments, parts) in [
@@ -360,6 +365,7 @@ fn what_cannot_be_is_told_with_the_mend() -> Outcome {
             &["record", "-e", "shop:pad", "-o", "o"][..],
             &["no event of the process matches `shop:pad`", "did you mean shop:paid", "--wait"][..],
         ),
+        (&["record", "-e", "shopp:*", "-o", "o"], &["did you mean shop:*"]),
         (&["record", "-e", "shop", "-o", "o"], &["`shop:*` for a provider"]),
         (&["record", "-e", "shop:*", "--level", "<=loud", "-o", "o"], &["no level"]),
         (
@@ -377,6 +383,7 @@ fn what_cannot_be_is_told_with_the_mend() -> Outcome {
         (&["disable", "s", "-e", "shop:looked"], &["it has `shop:paid`"]),
         (&["start", "nobody"], &["no session nobody", "there are: s"]),
         (&["load", "x", "run/sessions/s/log"], &["is no session"]),
+        (&["save", "s", "/no/such/file"], &["cannot write /no/such/file"]),
     ] {
         let err = place.refused(arguments);
         for part in parts {

@@ -80,7 +80,7 @@ pub enum ControlError {
         error: SpecError,
     },
     /// Its file is damaged, or of another version.
-    #[error("{}: {error}; mend it by hand, or destroy the session", path.display())]
+    #[error("{}: {error}; mend it by hand, or destroy the session (`tracectl destroy NAME`)", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -58,8 +58,36 @@ impl Controller {
         let unmatched = |rule: &crate::spec::Rule| Unmatched {
             rule: rule.event.clone(),
             processes,
-            nearest: nearest_names(&rule.event, names.iter().map(String::as_str)),
+            nearest: nearest(&rule.event, &names),
         };
         Ok(rules.map(unmatched).collect())
+    }
+}
+
+/// The names that come nearest to a rule; where it is for all events of a provider, such rules for the providers that do.
+fn nearest(rule: &str, names: &BTreeSet<String>) -> Vec<String> {
+    let Some(provider) = rule.strip_suffix(":*") else {
+        return nearest_names(rule, names.iter().map(String::as_str));
+    };
+    let providers: BTreeSet<_> = names.iter().filter_map(|name| Some(name.split_once(':')?.0)).collect();
+    nearest_names(provider, providers).into_iter().map(|provider| format!("{provider}:*")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_providers_come_near() {
+        let names = ["shop:paid", "shop:refused", "net:received"].map(str::to_owned).into();
+        for (rule, expected) in [
+            ("shop:pajd", &["shop:paid"][..]),
+            ("shpo:*", &[]),
+            ("shap:*", &["shop:*"]),
+            ("nt:*", &["net:*"]),
+            ("x:*", &[]),
+        ] {
+            assert_eq!(nearest(rule, &names), expected, "{rule}");
+        }
     }
 }
