@@ -1,5 +1,6 @@
 //! How a verb ends, and the exit code that says so.
 
+use crate::output;
 use anstream::eprintln;
 use anstyle::{AnsiColor, Style};
 use std::io;
@@ -89,5 +90,5 @@ pub(crate) fn exit_code(outcome: Result<Outcome, Failure>) -> ExitCode {
 
 /// Writes one message to the standard error.
 pub(crate) fn say_error(message: &str) {
-    eprintln!("{ERROR}error{ERROR:#}: {message}");
+    eprintln!("{ERROR}error{ERROR:#}: {}", output::plain(message));
 }

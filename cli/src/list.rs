@@ -39,11 +39,12 @@ const FAINT: Style = Style::new().dimmed();
 impl List {
     pub(crate) fn run(&self) -> Ended {
         let controller = controller(self.pid)?;
-        let silent = controller.refresh(self.reach.timeout)?;
-        let processes = match self.pid {
-            Some(pid) => vec![controller.process(pid)?],
-            None => controller.processes()?,
+        let processes = || match self.pid {
+            Some(pid) => Ok(vec![controller.process(pid)?]),
+            None => controller.processes(),
         };
+        let silent = controller.ask(processes()?, self.reach.timeout)?;
+        let processes = processes()?;
         if self.json {
             let shown: Vec<_> = processes.iter().map(|process| as_json(process, &silent)).collect();
             let object = json!({ "run_dir": controller.path().to_string_lossy(), "processes": shown });

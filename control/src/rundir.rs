@@ -22,6 +22,11 @@ impl RunDirError {
     pub(crate) fn is_missing(&self) -> bool {
         self.0.is_missing()
     }
+
+    /// What is wrong with it.
+    pub(crate) fn into_reason(self) -> DirError {
+        self.0
+    }
 }
 
 impl RunDir {

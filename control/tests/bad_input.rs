@@ -35,6 +35,7 @@ fn names_that_are_no_file_names_are_refused() {
         (".", "dot"),
         ("..", "dot"),
         (".hidden", "dot"),
+        ("a\u{1b}[2Jb", "control character"),
         (&long, "255"),
     ] {
         let message = refused(session(name));

@@ -56,6 +56,10 @@ fn root_is_another_user_if_it_says_so() -> Outcome {
     let refused = tracectl(&run_dir, &["list"])?;
     let told = String::from_utf8(refused.stderr)?;
     assert!(refused.status.code() == Some(3) && told.contains("belongs to user 65532"), "{told}");
+    assert!(told.contains("`tracectl --user 65532`"), "{told}");
+    let refused = tracectl(&run_dir, &["record", "-p", &pid, "-e", "*"])?;
+    let told = String::from_utf8(refused.stderr)?;
+    assert!(refused.status.code() == Some(3) && told.contains("`tracectl --user 65532`"), "{told}");
 
     let listed = tracectl(&run_dir, &["--user", &user, "list"])?;
     let out = String::from_utf8(listed.stdout)?;

@@ -13,7 +13,15 @@ use std::path::PathBuf;
 pub enum ControlError {
     /// The run directory cannot be used.
     #[error(transparent)]
-    RunDir(#[from] RunDirError),
+    RunDir(RunDirError),
+    /// It belongs to another user.
+    #[error("{reason}; be that user (root: `tracectl --user {owner}`)")]
+    OtherUser {
+        /// Which directory, and whose it is.
+        reason: DirError,
+        /// Its owner's id.
+        owner: u32,
+    },
     /// Something in it cannot be made, used or trusted.
     #[error(transparent)]
     Dir(#[from] DirError),
@@ -87,6 +95,15 @@ pub enum ControlError {
         /// What is wrong.
         error: SpecError,
     },
+}
+
+impl From<RunDirError> for ControlError {
+    fn from(error: RunDirError) -> Self {
+        match error.into_reason() {
+            reason @ DirError::Owner { owner, .. } => Self::OtherUser { reason, owner },
+            reason => Self::RunDir(reason.into()),
+        }
+    }
 }
 
 impl ControlError {

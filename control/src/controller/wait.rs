@@ -79,7 +79,11 @@ impl Controller {
     }
 
     /// The same of these.
-    fn ask(&self, mut silent: Vec<Application>, timeout: Duration) -> Result<Vec<Application>, ControlError> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Controller::refresh`].
+    pub fn ask(&self, mut silent: Vec<Application>, timeout: Duration) -> Result<Vec<Application>, ControlError> {
         let token = Uuid::new_v4().simple().to_string();
         let is_deaf = |name: &String| self.ring_one(name, &token) == Rung::Full;
         let mut deaf: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_deaf).collect();

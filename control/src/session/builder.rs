@@ -330,6 +330,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
         "it has a `/` in it"
     } else if name.contains('\0') {
         "it has a NUL in it"
+    } else if name.chars().any(char::is_control) {
+        "it has a control character in it"
     } else if name.starts_with('.') {
         "it starts with a dot"
     } else {
