@@ -116,10 +116,15 @@ impl Drain {
     ///
     /// # Errors
     ///
-    /// That of the first sink that cannot take them; the others are not asked.
+    /// That of the first sink that cannot take them; the others are not asked. Whoever tries it again uses the same ids: no sink is told
+    /// twice of an event.
     pub fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.describe(events)))?;
-        self.events.extend_from_slice(events);
+        self.feeds.iter_mut().try_for_each(|feed| feed.describe(events))?;
+        let is_new = |event: &&EventDescription| {
+            !self.events.iter().any(|known| (known.class, known.id) == (event.class, event.id))
+        };
+        let new: Vec<_> = events.iter().filter(is_new).cloned().collect();
+        self.events.extend(new);
         self.checkpoint();
         Ok(())
     }

@@ -7,6 +7,7 @@ use super::{PlannedEvent, SessionError};
 use crate::gate::Gate;
 use crate::session_dir::ProcessDir;
 use crate::state;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint::Marker;
@@ -35,6 +36,8 @@ pub(super) struct LiveEvents {
     outputs: Vec<u8>,
     known: BTreeMap<Key, Known>,
     descriptions: Vec<EventDescription>,
+    /// The ids of events that could not be made known: sinks may know them, and there is no end of tries.
+    given: BTreeMap<Key, EventId>,
     /// In which channels those around state dumps are on.
     with_state: BTreeSet<u32>,
 }
@@ -42,7 +45,14 @@ pub(super) struct LiveEvents {
 impl LiveEvents {
     /// None, of a trace whose outputs are listed like this.
     pub(super) const fn new(trace: TraceInfo, outputs: Vec<u8>) -> Self {
-        Self { trace, outputs, known: BTreeMap::new(), descriptions: Vec::new(), with_state: BTreeSet::new() }
+        Self {
+            trace,
+            outputs,
+            known: BTreeMap::new(),
+            descriptions: Vec::new(),
+            given: BTreeMap::new(),
+            with_state: BTreeSet::new(),
+        }
     }
 
     /// The events that are known: the channel, the name, the id there.
@@ -60,8 +70,12 @@ impl LiveEvents {
     ) -> Result<(), SessionError> {
         let first = self.descriptions.len();
         let new: Vec<&PlannedEvent> = events.iter().filter(|event| !self.known.contains_key(&key(event))).collect();
-        // All of their ids, or none is known.
-        let ids = new.iter().map(|event| channels.of(event.channel).add_event()).collect::<Result<Vec<_>, _>>()?;
+        for event in &new {
+            if let Entry::Vacant(place) = self.given.entry(key(event)) {
+                place.insert(channels.of(event.channel).add_event()?);
+            }
+        }
+        let ids = new.iter().filter_map(|event| self.given.get(&key(event)).copied()).collect::<Vec<_>>();
         for (event, id) in new.into_iter().zip(ids) {
             let PlannedEvent { name, markers, gate, channel } = event;
             self.descriptions.push(EventDescription::of(markers[0], *channel, id, name.clone()));
@@ -69,11 +83,16 @@ impl LiveEvents {
             self.known.insert(key(event), Known { id, markers, gate, subscriptions });
         }
         let told = self.tell(first, channels, drain, dir);
-        if told.is_err() {
-            // Their ids are lost with them: sinks may know them.
-            for event in self.descriptions.drain(first..) {
-                self.known.remove(&(event.class, event.name));
+        for event in &self.descriptions[first..] {
+            let key = (event.class, event.name.clone());
+            if told.is_ok() {
+                self.given.remove(&key);
+            } else {
+                self.known.remove(&key);
             }
+        }
+        if told.is_err() {
+            self.descriptions.truncate(first);
         }
         told
     }
@@ -200,4 +219,80 @@ impl LiveEvents {
 
 fn key(event: &PlannedEvent) -> Key {
     (event.channel, event.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Session, all_events};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex, PoisonError};
+    use tracepoint::channel::Packet;
+    use tracepoint_sinks::account::Account;
+    use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
+
+    tracepoint::define_trace! {
+        provider = "live";
+        first(n: u64) { n: u64 = n }
+        second(n: u64) { n: u64 = n }
+        third(n: u64) { n: u64 = n }
+    }
+
+    /// Writes down the ids that it is told, in a good mood.
+    #[derive(Clone, Debug, Default)]
+    struct Moody {
+        fails: Arc<AtomicBool>,
+        told: Arc<Mutex<Vec<u16>>>,
+    }
+
+    impl Moody {
+        fn told(&self) -> Vec<u16> {
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        }
+    }
+
+    impl Sink for Moody {
+        fn name(&self) -> String {
+            "moody".to_owned()
+        }
+
+        fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
+            Ok(())
+        }
+
+        fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+            if self.fails.load(Ordering::Relaxed) {
+                return Err(SinkError::new("be told", std::io::ErrorKind::StorageFull.into()));
+            }
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(events.iter().map(|event| event.id));
+            Ok(())
+        }
+
+        fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
+            Ok(())
+        }
+
+        fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
+            Ok(())
+        }
+    }
+
+    /// A disk that is full for a while does not use up the ids, and no sink is told twice.
+    #[test]
+    fn events_that_could_not_be_told_keep_their_ids() -> Result<(), Box<dyn std::error::Error>> {
+        let mut events = all_events(tracepoint::markers(), &mut Vec::new());
+        events.retain(|event| event.name.starts_with("live:"));
+        let (good, moody) = (Moody::default(), Moody::default());
+        let builder = Session::builder("live").in_memory().sink(good.clone()).sink(moody.clone());
+        let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
+        moody.fails.store(true, Ordering::Relaxed);
+        for _ in 0..5 {
+            let error = session.switch(&events).expect_err("a sink does not know them").to_string();
+            assert!(error.contains("be told"), "{error}");
+        }
+        moody.fails.store(false, Ordering::Relaxed);
+        assert!(session.switch(&events)?);
+        assert_eq!((good.told(), moody.told()), (vec![0, 1, 2], vec![0, 1, 2]));
+        session.stop()?;
+        Ok(())
+    }
 }

@@ -236,12 +236,14 @@ impl Sink for CtfSink {
     }
 
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        self.events += events.len() as u64;
+        self.reserve(self.here()).map_err(|error| self.failed(ACCOUNT_PATH, error))?;
         let text = MetadataText::events(events);
+        // The last thing that may fail: what is told here is told once.
         self.append(METADATA, text.as_str().as_bytes())?;
         self.text.push_str(text.as_str());
         self.books.describe(events);
-        self.events += events.len() as u64;
-        self.reserve(self.here()).map_err(|error| self.failed(ACCOUNT_PATH, error))
+        Ok(())
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {

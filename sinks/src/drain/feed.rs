@@ -3,9 +3,10 @@
 use super::SinkReport;
 use super::books::Positions;
 use crate::account::Account;
+use crate::description::EventDescription;
 use crate::error::SinkError;
 use crate::sink::{Sink, StreamInfo};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(super) struct Feed {
     /// `None` after a panic: what state it is in then, nobody knows.
     sink: Option<Box<dyn Sink>>,
     name: String,
+    /// The classes and ids of the events that the sink was told of.
+    known: BTreeSet<(u32, u16)>,
     streams: HashMap<StreamId, Arrived>,
     bytes: u64,
     refused: u64,
@@ -35,7 +38,15 @@ pub(super) struct Feed {
 impl Feed {
     pub(super) fn new(sink: Box<dyn Sink>) -> Self {
         let name = sink.name();
-        Self { sink: Some(sink), name, streams: HashMap::new(), bytes: 0, refused: 0, error: None }
+        Self {
+            sink: Some(sink),
+            name,
+            known: BTreeSet::new(),
+            streams: HashMap::new(),
+            bytes: 0,
+            refused: 0,
+            error: None,
+        }
     }
 
     /// Calls the sink; one that panics is not called again.
@@ -45,6 +56,17 @@ impl Feed {
         let result = catch_unwind(AssertUnwindSafe(|| act(sink.as_mut()))).map_err(|_| panicked(&self.name))?;
         self.sink = Some(sink);
         result
+    }
+
+    /// Tells the sink of those of the events that it does not know.
+    pub(super) fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        let id = |event: &EventDescription| (event.class, event.id);
+        let new: Vec<_> = events.iter().filter(|event| !self.known.contains(&id(event))).cloned().collect();
+        if !new.is_empty() {
+            self.call(|sink| sink.describe(&new))?;
+            self.known.extend(new.iter().map(id));
+        }
+        Ok(())
     }
 
     /// Gives the sink a packet, and before the first of a stream the empty one with which the stream begins.
