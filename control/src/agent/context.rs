@@ -44,11 +44,11 @@ impl Context {
         Some(describe_tracepoints(&self.catalog))
     }
 
-    /// With how many rings a recording begins: one for each thread that there is and each state dump, and one for the next thread. A
-    /// program that begins has its threads before it.
+    /// With how many rings a recording begins: one for each thread that there is, where the agent's is for the next one to come, and for
+    /// each state dump. A program that begins has its threads before it.
     pub(super) fn rings_at_first(&self) -> usize {
         let threads = || Some(std::fs::read_dir("/proc/self/task").ok()?.count());
-        self.has_begun.then(threads).flatten().map_or(usize::MAX, |threads| threads + registered(0).len() + 1)
+        self.has_begun.then(threads).flatten().map_or(usize::MAX, |threads| threads + registered(0).len())
     }
 
     pub(super) fn key(&self) -> ProcessKey {

@@ -1,15 +1,9 @@
 //! Who is waited for: the processes that take part in a session, and no others.
 
-use crate::common::{Other, Outcome};
-use crate::traced::{PATIENCE, Place, is_traced, spec};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::common::Outcome;
+use crate::traced::{PATIENCE, Place, go_on, is_traced, spec, stop};
 use std::time::Duration;
 use tracepoint_control::{Application, Rule, SinkSpec};
-
-fn signal(process: &Other, signal: Signal) -> Outcome {
-    Ok(kill(Pid::from_raw(i32::try_from(process.id())?), signal)?)
-}
 
 fn ids(processes: &[Application]) -> Vec<u32> {
     processes.iter().map(|process| process.info().pid).collect()
@@ -23,7 +17,7 @@ fn a_stopped_process_that_has_no_part_is_not_waited_for() -> Outcome {
     let place = Place::new();
     let test = "concern::a_stopped_process_that_has_no_part_is_not_waited_for";
     let (runs, stopped) = (place.start(test), place.start(test));
-    signal(&stopped, Signal::SIGSTOP)?;
+    stop(&stopped)?;
 
     let short = Duration::from_millis(50);
     let mut only = Rule::new("traced:tick");
@@ -45,17 +39,17 @@ fn a_stopped_process_that_has_no_part_is_not_waited_for() -> Outcome {
     })?;
     assert_eq!(ids(&session.wait(generation, short)?.silent), [stopped.id()]);
     assert_eq!(ids(&session.refresh(short)?), [stopped.id()]);
-    signal(&stopped, Signal::SIGCONT)?;
+    go_on(&stopped)?;
     assert_eq!(ids(&session.wait(generation, PATIENCE)?.silent), [0; 0]);
 
     // Who records is waited for until it does not, though no rule speaks of it any more.
-    signal(&stopped, Signal::SIGSTOP)?;
+    stop(&stopped)?;
     let generation = session.change("disable", |spec| {
         assert_eq!(spec.remove_rule(&all), 1);
         Ok(())
     })?;
     assert_eq!(ids(&session.wait(generation, short)?.silent), [stopped.id()]);
-    signal(&stopped, Signal::SIGCONT)?;
+    go_on(&stopped)?;
     assert_eq!(ids(&session.wait(generation, PATIENCE)?.silent), [0; 0]);
     assert_eq!(ids(&session.destroy(PATIENCE, false)?.silent), [0; 0]);
     assert!(runs.end() && stopped.end());

@@ -1,7 +1,10 @@
 //! The process that is controlled, and the place where it is.
 
-use crate::common::{Other, again, memory_place, part, ready, until_ready};
+use crate::common::{Other, Outcome, again, memory_place, part, ready, until_ready};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
@@ -131,6 +134,28 @@ pub(crate) fn spec(rules: &[&str], sinks: &[SinkSpec]) -> SessionSpec {
         spec.add_rule(&Rule::new(*rule)).expect("a rule");
     }
     spec
+}
+
+/// Stops a process. When this returns, none of its threads runs: the signal alone lets them go on for a moment.
+pub(crate) fn stop(process: &Other) -> Outcome {
+    kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGSTOP)?;
+    let stopped = |stat: String| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
+    let all_stopped = || -> std::io::Result<bool> {
+        let mut all = true;
+        for thread in fs::read_dir(format!("/proc/{}/task", process.id()))? {
+            all &= stopped(fs::read_to_string(thread?.path().join("stat"))?);
+        }
+        Ok(all)
+    };
+    while !all_stopped()? {
+        sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Has it go on.
+pub(crate) fn go_on(process: &Other) -> Outcome {
+    Ok(kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGCONT)?)
 }
 
 /// The traces below a directory.

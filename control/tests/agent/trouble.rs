@@ -1,9 +1,7 @@
 //! What goes wrong, and is told: damaged files, directories that are removed, rules by the thousand, controllers that are killed.
 
 use crate::common::{Outcome, again, assert_balances, memory_place, part, process_dirs, until_ready};
-use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::traced::{PATIENCE, Place, go_on, is_traced, spec, stop, traces};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::io::ErrorKind;
@@ -279,8 +277,7 @@ fn a_full_bell_is_rung_again() -> Outcome {
     let place = Place::new();
     let child = place.start("trouble::a_full_bell_is_rung_again");
     let process = place.controller.process(child.id())?;
-    let pid = Pid::from_raw(i32::try_from(child.id())?);
-    kill(pid, Signal::SIGSTOP)?;
+    stop(&child)?;
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     socket.connect(place.run_dir().join("apps").join(process.name()).join("bell"))?;
@@ -294,7 +291,7 @@ fn a_full_bell_is_rung_again() -> Outcome {
     let silent = scope(|scope| {
         let asks = scope.spawn(|| place.controller.refresh(PATIENCE));
         sleep(Duration::from_millis(20));
-        kill(pid, Signal::SIGCONT).expect("goes on");
+        go_on(&child).expect("goes on");
         asks.join().expect("no panic")
     })?;
     assert!(silent.is_empty(), "{silent:?}");
