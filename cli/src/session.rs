@@ -105,7 +105,17 @@ pub(crate) fn insist(controller: &Controller, spec: &SessionSpec, rules: &[Rule]
         return Ok(());
     }
     let text = "`tracectl list` shows what there is, and `--wait` records whatever comes";
-    Err(Failure::Senseless(format!("{}; {text}", told.join("; "))))
+    Err(Failure::Senseless(format!("{}; {text}", some(&told, "; "))))
+}
+
+/// The first of many, and how many others there are.
+pub(crate) fn some(texts: &[String], between: &str) -> String {
+    const SHOWN: usize = 8;
+    let shown = texts[..texts.len().min(SHOWN)].join(between);
+    match texts.len().saturating_sub(SHOWN) {
+        0 => shown,
+        others => format!("{shown}{between}and {others} others"),
+    }
 }
 
 /// Waits until the processes have done what is wanted, and tells what they have not.

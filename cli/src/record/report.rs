@@ -100,10 +100,11 @@ impl Report {
         for process in &self.recovered {
             writeln!(text, "  process {} died; {} events of it were recovered", process.pid, process.records)?;
         }
-        let traces: Vec<_> = places.iter().filter(|place| !is_text(place)).map(|p| p.display().to_string()).collect();
+        let traces: Vec<_> =
+            places.iter().filter(|place| place.exists() && !is_text(place)).map(|p| p.display().to_string()).collect();
         if counters.recorded > 0 && !traces.is_empty() {
             writeln!(text, "look at them by: tracectl view {}", traces.join(" "))?;
-            if let Some(out) = out {
+            if let Some(out) = out.filter(|out| out.exists()) {
                 writeln!(text, "             or: babeltrace2 {}", out.display())?;
             }
         }

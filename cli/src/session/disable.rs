@@ -1,7 +1,7 @@
 //! `tracectl disable`: takes rules out of a session.
 
 use super::channels::Route;
-use super::{Reach, RuleArguments, settle};
+use super::{Reach, RuleArguments, settle, some};
 use crate::Ended;
 use crate::failure::{self, Failure};
 use clap::Args;
@@ -35,9 +35,9 @@ impl Disable {
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
         let mut missing = None;
         let generation = session.change(&format!("disable {}", names.join(" ")), |spec| {
-            let known: Vec<_> = spec.rules().flatten().map(ToString::to_string).collect();
-            missing =
-                rules.iter().find(|rule| spec.clone().remove_rule(rule) == 0).map(|rule| (rule.to_string(), known));
+            let known: Vec<_> = spec.rules().flatten().collect();
+            let unknown = rules.iter().find(|rule| !known.contains(rule));
+            missing = unknown.map(|rule| (rule.to_string(), known.iter().map(ToString::to_string).collect::<Vec<_>>()));
             if missing.is_none() {
                 for rule in &rules {
                     spec.remove_rule(rule);
@@ -50,7 +50,7 @@ impl Disable {
                 Err(Failure::Senseless(format!("{} has no rule {rule}: it has none at all", self.name)))
             }
             Some((rule, known)) => {
-                Err(Failure::Senseless(format!("{} has no rule {rule}; it has {}", self.name, known.join(", "))))
+                Err(Failure::Senseless(format!("{} has no rule {rule}; it has {}", self.name, some(&known, ", "))))
             }
             None => settle(&session, generation, self.reach.timeout),
         }

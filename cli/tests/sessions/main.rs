@@ -390,6 +390,15 @@ fn what_cannot_be_is_told_with_the_mend() -> Outcome {
             assert!(err.contains(part), "{arguments:?}: {part} is not in {err}");
         }
     }
+    // Thousands of rules are neither all repeated nor looked for in copies of each other.
+    let many: Vec<_> = (0..3000).flat_map(|n| ["-e".to_owned(), format!("none{n}:*")]).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    let err = place.refused(&[&["create", "t"], &many[..]].concat());
+    assert!(err.contains("`none7:*`; and 2992 others") && err.len() < 2000, "{err}");
+    place.well(&[&["create", "t", "--wait"], &many[..]].concat());
+    assert!(place.refused(&["disable", "t", "-e", "x:*"]).contains("`none7:*`, and 2992 others"));
+    place.well(&[&["disable", "t"], &many[..]].concat());
+    place.well(&["destroy", "t"]);
     assert_eq!(place.tracectl(&["record", "--duration", "soon"]).0, Some(2));
     for verb in [&["record", "-o", "o"][..], &["create", "t"], &["enable", "s"]] {
         let (code, _, err) = place.tracectl(&[verb, &["-e", "shop:paid", "--filter", "cents >"]].concat());
