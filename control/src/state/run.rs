@@ -4,7 +4,7 @@ use super::events::{state_begin, state_end};
 use super::registry::Registered;
 use crate::own_thread::leave_signals_to_the_program;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -15,6 +15,9 @@ use tracepoint::channel::OpenChannel;
 
 /// How long whoever starts a session waits for all its dumps together.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Of how many dumps it is kept how they fared before those are forgotten that are registered no longer.
+const KEPT: usize = 64;
 
 /// A dump that runs, as it sees itself.
 #[derive(Debug)]
@@ -130,10 +133,15 @@ impl Runs {
 
     fn counts_of(&mut self, dump: &Registered) -> Arc<Counts> {
         self.seen = self.seen.max(dump.number);
+        // A program may register one for each connection, and a session may go on for years.
+        if self.counts.len() >= KEPT {
+            let there: BTreeSet<u64> = super::registered(0).iter().map(|dump| dump.number).collect();
+            self.counts.retain(|(number, _), _| there.contains(number));
+        }
         Arc::clone(self.counts.entry((dump.number, dump.name.clone())).or_default())
     }
 
-    /// How they fared, in the order of their registration.
+    /// How they fared, in the order of their registration; of those that are registered no longer, the last few.
     pub(crate) fn status(&self) -> Vec<StateDumpStatus> {
         let status = |((_, name), counts): (&(u64, String), &Arc<Counts>)| StateDumpStatus {
             name: name.clone(),
@@ -205,4 +213,29 @@ fn tell(dump: &Registered, told: &Dump, counts: &Counts, of: Arc<OpenChannel>) {
     count.fetch_add(1, Ordering::Relaxed);
     // What it panicked with may panic when it is dropped.
     std::mem::forget(result);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEPT, Round};
+    use crate::session::Session;
+    use crate::state::state_dump;
+    use tracepoint_sinks::TextSink;
+
+    #[test]
+    fn dumps_that_are_gone_are_forgotten() -> Result<(), Box<dyn std::error::Error>> {
+        let builder = Session::builder("dumps").in_memory().sink(TextSink::new(Vec::new()));
+        let mut session = builder.record(&[], 4, Vec::new())?;
+        let _stays = state_dump("stays", |_| {});
+        for n in 0..3 * KEPT {
+            let _goes = state_dump(format!("goes {n}"), |_| {});
+            session.dump_state(Round::New);
+        }
+        let status = session.state_dumps();
+        assert!((2..=KEPT).contains(&status.len()), "{}", status.len());
+        assert!(status.iter().any(|dump| (dump.name.as_str(), dump.ran) == ("stays", 1)), "{status:?}");
+        assert!(status.iter().any(|dump| dump.name == format!("goes {}", 3 * KEPT - 1)), "{status:?}");
+        session.stop()?;
+        Ok(())
+    }
 }
