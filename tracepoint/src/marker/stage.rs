@@ -170,7 +170,9 @@ fn begin<'s, M: MarkerType, const WAY: u8>(
     let (moment, to) = if WAY == way::LONG {
         // SAFETY: callers are inside a section, and are done with the stage before they leave it.
         let list = unsafe { marker.subscribers.read() }?;
-        (Moment::at(time.unwrap_or_else(clock::now)), To::All(list))
+        // SAFETY: as above.
+        let quick = || unsafe { clock::quick() };
+        (time.map(Moment::at).or_else(quick).unwrap_or_else(|| Moment::at(clock::now())), To::All(list))
     } else {
         // SAFETY: as above.
         let only = unsafe { marker.express() }?;
