@@ -54,16 +54,16 @@ impl Directory {
 
     /// Makes a file, which must not exist yet, and opens it for writing at its end.
     pub(super) fn create_file(&self, name: &str) -> io::Result<File> {
-        self.file(name, OFlags::CREATE | OFlags::EXCL)
+        self.file(name, OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Opens a file that was made before, for writing at its end.
     pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
-        self.file(name, OFlags::empty())
+        self.file(name, OFlags::APPEND)
     }
 
     fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        let flags = flags | OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = flags | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
         Ok(File::from(openat(&self.fd, name, flags, mode)?))
     }
@@ -81,6 +81,7 @@ impl Directory {
     pub(super) fn put_whole(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.make_folder(folder)?;
         let temporary = temporary(folder, name);
+        // From its begin, whatever an earlier try has left in it: the room that was kept stays.
         let mut file = self.file(&temporary, OFlags::CREATE)?;
         let written = file.write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64));
         let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, format!("{folder}/{name}"))?));
