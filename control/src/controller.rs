@@ -14,8 +14,8 @@ mod wait;
 pub use application::Application;
 pub use error::ControlError;
 pub use matching::Unmatched;
-pub use named::NamedSession;
 pub(crate) use named::log_line;
+pub use named::{NamedSession, Rotation};
 pub use remove::Removed;
 pub use wait::Acknowledged;
 

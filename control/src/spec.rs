@@ -32,7 +32,7 @@ use uuid::Uuid;
 const FORMAT: &str = "tracepoint-session";
 const VERSION: i64 = 1;
 /// The longest file, in bytes, and the most rules in it.
-pub(crate) const MAX_SIZE: u64 = 4 << 20;
+pub(crate) const MAX_SIZE: u64 = SessionSpec::MAX_SIZE;
 const MAX_RULES: usize = 10_000;
 
 /// Whether a session records.
@@ -111,6 +111,9 @@ struct Raw {
 }
 
 impl SessionSpec {
+    /// The longest `session.toml` that is read, in bytes.
+    pub const MAX_SIZE: u64 = 4 << 20;
+
     /// A session that is stopped, with no rule and no sink.
     pub fn new() -> Self {
         Self { id: Uuid::new_v4().to_string(), generation: 1, ..Self::default() }

@@ -4,6 +4,7 @@ use super::{Reach, controller, settle};
 use crate::Ended;
 use crate::failure::{self, Failure};
 use clap::Args;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use tracepoint_control::SessionSpec;
@@ -44,10 +45,15 @@ impl Load {
 
     fn read(&self) -> io::Result<Vec<u8>> {
         if self.file.as_os_str() != "-" {
-            return std::fs::read(&self.file);
+            return read(File::open(&self.file)?);
         }
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes)?;
-        Ok(bytes)
+        read(io::stdin().lock())
     }
+}
+
+/// All of it, or more than a session may have: `/dev/zero` has no end.
+fn read(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

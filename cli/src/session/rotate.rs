@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
+use tracepoint_control::Rotation;
 
 /// Closes the CTF traces of a session that goes on as chunks that can be looked at, moved or removed
 ///
@@ -38,13 +39,12 @@ impl Rotate {
     pub(crate) fn run(&self) -> Ended {
         let controller = controller(self.pid)?;
         let session = controller.session(&self.name)?;
-        let generation = session.rotate()?;
-        let asked = session.spec()?.rotations;
+        let Rotation { generation, number, .. } = session.rotate()?;
         let waited = session.wait(generation, self.reach.timeout)?;
         tell_silent(&waited.silent);
         let (mut chunks, mut failures): (Vec<PathBuf>, Vec<String>) = (Vec::new(), Vec::new());
         for ack in &waited.acks {
-            let Some(rotated) = ack.rotated.as_ref().filter(|rotated| rotated.number >= asked) else { continue };
+            let Some(rotated) = ack.rotated.as_ref().filter(|rotated| rotated.number >= number) else { continue };
             chunks.extend(rotated.chunks.iter().cloned());
             let failed = rotated.error.as_ref();
             failures.extend(failed.map(|error| format!("process {} ({}): {error}", ack.process.pid, ack.name)));

@@ -147,6 +147,8 @@ impl Applied {
             self.buckets = Buckets::default();
             self.budget = Watch::default();
             self.ack.outputs.clear();
+            (self.ack.over_budget, self.ack.times_over_budget) = (Vec::new(), 0);
+            self.ack.state_dumps.clear();
             (self.ack.rotated, self.rotations) = (None, spec.rotations);
             self.owner_ended = false;
         }

@@ -18,6 +18,16 @@ pub struct NamedSession<'a> {
     name: String,
 }
 
+/// A rotation that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rotation {
+    /// The session's generation with it, to [wait](NamedSession::wait) for.
+    pub generation: u64,
+    /// Its number: that of [`Rotated`](crate::Rotated) in the acknowledgements, or a later one's.
+    pub number: u64,
+}
+
 impl<'a> NamedSession<'a> {
     pub(super) fn new(controller: &'a Controller, name: &str) -> Self {
         Self { controller, name: name.to_owned() }
@@ -77,14 +87,14 @@ impl<'a> NamedSession<'a> {
         Ok(spec.generation)
     }
 
-    /// Has its traces go on in other chunks, in all processes: the generation that this makes. What became of it stands in the
-    /// acknowledgements ([`Ack::rotated`]).
+    /// Has its traces go on in other chunks, in all processes. What became of it stands in the acknowledgements ([`Ack::rotated`]).
     ///
     /// # Errors
     ///
     /// [`ControlError::CannotRotate`] if it has no CTF output, or is stopped; and as [`NamedSession::change`].
-    pub fn rotate(&self) -> Result<u64, ControlError> {
-        self.change("rotate", |spec| {
+    pub fn rotate(&self) -> Result<Rotation, ControlError> {
+        let mut number = 0;
+        let generation = self.change("rotate", |spec| {
             let refused = |reason: String| Err(ControlError::CannotRotate { name: self.name.clone(), reason });
             if !spec.sinks.iter().any(|sink| sink.kind == "ctf") {
                 return refused("it has no CTF output; make it with `-o`".to_owned());
@@ -93,8 +103,10 @@ impl<'a> NamedSession<'a> {
                 return refused(format!("it is stopped; start it with `tracectl start {}`", self.name));
             }
             spec.rotations += 1;
+            number = spec.rotations;
             Ok(())
-        })
+        })?;
+        Ok(Rotation { generation, number })
     }
 
     /// What the processes did for it, those that have ended included, by process.

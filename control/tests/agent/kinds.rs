@@ -162,7 +162,7 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
     let ballast = fill_up(&small)?;
     let ack = until(&place, &session, |ack| !ack.sinks.is_empty() && ack.counters.lost.contains_key("sink"))?;
     assert!(ack.sinks[0].contains("it goes on when there is room"), "{ack:?}");
-    let generation = session.rotate()?;
+    let generation = session.rotate()?.generation;
     let ack = session.wait(generation, PATIENCE)?.acks.remove(0);
     let rotated = ack.rotated.ok_or("not asked")?;
     assert!(rotated.error.as_ref().is_some_and(|error| error.contains("another chunk")), "{rotated:?}");
@@ -171,7 +171,7 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
     fs::remove_file(&ballast)?;
     let before = ack.counters.bytes;
     until(&place, &session, |ack| !has(ack, "nothing is written") && ack.counters.bytes > before)?;
-    let generation = session.rotate()?;
+    let generation = session.rotate()?.generation;
     let rotated = session.wait(generation, PATIENCE)?.acks.remove(0).rotated.ok_or("not asked")?;
     assert_eq!((rotated.number, rotated.chunks.len(), rotated.error), (2, 1, None));
     assert_eq!(asked(&place.controller, &session)?[0].sinks, [""; 0]);

@@ -5,7 +5,7 @@ use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::{ControlError, SinkSpec};
+use tracepoint_control::{ControlError, Rotation, SinkSpec};
 use tracepoint_reader::{Item, Trace, Value};
 
 /// The numbers of the ticks of a trace, in its order.
@@ -42,7 +42,7 @@ fn chunks_are_closed_on_demand() -> Outcome {
     let mut closed = Vec::new();
     for round in 1..5 {
         place.until_recorded(&session, round * 20);
-        let generation = session.rotate()?;
+        let generation = session.rotate()?.generation;
         let acknowledged = session.wait(generation, PATIENCE)?;
         let rotated = acknowledged.acks[0].rotated.clone().ok_or("nothing was rotated")?;
         assert_eq!((rotated.number, rotated.error), (round, None));
@@ -135,7 +135,8 @@ fn what_cannot_rotate_is_told() -> Outcome {
     }
     let place = Place::new();
     let _child = place.start("rotation::what_cannot_rotate_is_told");
-    let text = |error: Result<u64, ControlError>| error.map_err(|error| error.to_string()).err().unwrap_or_default();
+    let text =
+        |error: Result<Rotation, ControlError>| error.map_err(|error| error.to_string()).err().unwrap_or_default();
     let mut lines = spec(&["traced:tick"], &[SinkSpec::text(place.temp.path().join("lines"))]);
     let session = place.controller.create("lines", &lines)?;
     assert!(text(session.rotate()).contains("no CTF output"), "{:?}", session.rotate());

@@ -2,11 +2,12 @@
 
 use super::names::names;
 use super::space::{Space, Watch};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracepoint_sinks::DtSink;
@@ -35,7 +36,9 @@ pub(super) fn text(path: &Path, name: &str, most: u64) -> Result<(BoundedFile, P
 pub(in crate::agent) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, String> {
     for path in names(path, name, "txt") {
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
-        let file = File::options().append(true).create(true).open(&path).map_err(failed)?;
+        // A pipe that nobody reads, or that is full, keeps nobody waiting.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = File::options().append(true).create(true).custom_flags(flags).open(&path).map_err(failed)?;
         // Held for as long as the file is open, here or in a child that has no agent.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             continue;
@@ -113,6 +116,20 @@ mod tests {
         third.write_all(b"four\n")?;
         assert!(third.write_all(b"!").is_err());
         assert_eq!(fs::read_to_string(&path)?, "before\none\nfour\n");
+        Ok(())
+    }
+
+    /// Neither opening it waits nor writing.
+    #[test]
+    fn a_pipe_that_nobody_reads_keeps_nobody_waiting() -> Result<(), Box<dyn std::error::Error>> {
+        let place = place()?;
+        let path = place.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)?;
+        assert!(shared_text(&path, "a", 1 << 20).is_err_and(|error| error.contains("pipe")));
+        let _reader = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&path)?;
+        let mut file = shared_text(&path, "a", 1 << 20)?;
+        let error = file.write_all(&vec![b'x'; 1 << 18]).err().ok_or("it has no end")?;
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         Ok(())
     }
 
