@@ -17,7 +17,7 @@
 //!   does so only if a slot is free; otherwise the event is lost and the open packet stays open, for smaller records to come.
 //!   Under overwrite it takes the oldest slot. Under wait it waits for a slot to become free, as `patience` says, before the event is
 //!   lost.
-//! * Drain: takes closed packets, then sets `released`. Under overwrite it comes only when the owner is known to be outside. It also
+//! * Drain: takes closed packets, then sets `released`; it may be in another process. Under overwrite it comes only when the owner is known to be outside. It also
 //!   closes the open packets of idle owners: `gate` says how.
 //!
 //! Cost of the common case: no locked instruction, no branch but those for room, age and `writing`.
@@ -323,8 +323,10 @@ impl Buffer {
 
     /// Whether the slot of packet `next` is free, or becomes so while the owner waits.
     fn has_free_slot(&self, next: u64) -> bool {
-        // R1: Acquire pairs with the Release store in `release`: the drain has read the slot before we write to it.
-        let released = || self.released().load(Ordering::Acquire);
+        let closed = self.counters().closed.load(Ordering::Relaxed);
+        // R1: Acquire pairs with the Release store in `release`: the drain has read the slot before we write to it. A drain in another
+        // process may store anything: of packets that are not closed none was taken, and a number beyond them frees nothing.
+        let released = || Some(self.released().load(Ordering::Acquire)).filter(|taken| *taken <= closed).unwrap_or(0);
         let enough = (next + 1).saturating_sub(self.packets);
         if released() >= enough {
             return true;

@@ -140,17 +140,22 @@ impl OpenChannel {
     ///
     /// Costs a look at each ring.
     pub fn fullness(&self) -> u32 {
-        if !self.attachment.is_attached() {
-            return 0;
-        }
-        let taken = self.pool.empty_places().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
-        let taken = (taken * 100 / self.pool.places().max(1)) as u32;
-        if self.config.policy == Policy::Overwrite {
+        let taken = self.spares_taken();
+        if !self.attachment.is_attached() || self.config.policy == Policy::Overwrite {
             return taken;
         }
         let rings = self.all_rings();
         let whole = rings.iter().filter(|ring| ring.is_whole());
         whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
+    }
+
+    /// How much [`maintain`](Self::maintain) is wanted, in percent: of the spare rings the part that was taken since the last time.
+    pub fn spares_taken(&self) -> u32 {
+        if !self.attachment.is_attached() {
+            return 0;
+        }
+        let taken = self.pool.empty_places().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
+        (taken * 100 / self.pool.places().max(1)) as u32
     }
 
     /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
@@ -248,27 +253,8 @@ impl OpenChannel {
     /// If somebody is subscribed still, or if it cannot be known that nobody is writing; nothing is drained then. If memory of a ring
     /// was lost (see [`RingMemory::is_whole`](super::RingMemory::is_whole)); all others are drained.
     pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) -> Result<(), FinishError> {
-        if !self.attachment.is_attached() {
-            return Err(FinishError::Forked);
-        }
-        self.end_subscriptions()?;
-        if control::in_probe() {
-            return Err(FinishError::InsideProbe);
-        }
-        if !control::wait_for_grace() {
-            return Err(FinishError::NoGracePeriod);
-        }
-        // From here on no thread is, or will be, inside a record of this channel: nobody is subscribed, nobody can be again, and
-        // whoever found an older list has left its section. So what was the owners' may be touched.
+        let rings = self.close_rings()?;
         let end = clock::now();
-        let rings = self.all_rings();
-        {
-            // Whoever called `flush` or `maintain` meanwhile has done by now, and finds nothing to close later.
-            let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-            for ring in &rings {
-                ring.flush();
-            }
-        }
         self.drain_closed(&mut take);
         let whole = rings.iter().filter(|ring| ring.is_whole());
         for buffer in whole.flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
@@ -283,6 +269,44 @@ impl OpenChannel {
             let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
+        self.insist_on_whole(&rings)
+    }
+
+    /// Ends the recording as [`finish`](Self::finish) does, and leaves everything in the rings, all packets closed, to a consumer in
+    /// another process.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    pub fn seal(&self) -> Result<(), FinishError> {
+        let rings = self.close_rings()?;
+        self.insist_on_whole(&rings)
+    }
+
+    /// Waits until no thread is, or will be, inside a record of this channel, and closes all open packets.
+    fn close_rings(&self) -> Result<Vec<Arc<Ring>>, FinishError> {
+        if !self.attachment.is_attached() {
+            return Err(FinishError::Forked);
+        }
+        self.end_subscriptions()?;
+        if control::in_probe() {
+            return Err(FinishError::InsideProbe);
+        }
+        if !control::wait_for_grace() {
+            return Err(FinishError::NoGracePeriod);
+        }
+        // From here on no thread is, or will be, inside a record of this channel: nobody is subscribed, nobody can be again, and
+        // whoever found an older list has left its section. So what was the owners' may be touched.
+        let rings = self.all_rings();
+        // Whoever called `flush` or `maintain` meanwhile has done by now, and finds nothing to close later.
+        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        for ring in &rings {
+            ring.flush();
+        }
+        Ok(rings)
+    }
+
+    fn insist_on_whole(&self, rings: &[Arc<Ring>]) -> Result<(), FinishError> {
         let is_whole = self.orphans_are_whole() && rings.iter().all(|ring| ring.is_whole());
         if is_whole { Ok(()) } else { Err(FinishError::MemoryLost) }
     }

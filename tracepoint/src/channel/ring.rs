@@ -264,6 +264,7 @@ impl std::fmt::Debug for Ring {
 mod tests {
     use super::*;
     use crate::channel::memory::{AnonymousMemory, MemorySource, RingRequest};
+    use crate::channel::packet::HEADER_SIZE;
 
     fn ring() -> Ring {
         let config = Channel::discard(8 * 4096);
@@ -302,5 +303,33 @@ mod tests {
         let (bytes, _, _) = unsafe { ring.main.packet(packets.start) };
         let time = |offset: usize| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes")) >> 16;
         assert_eq!((time(96), time(96 + 16)), (500, 500));
+    }
+
+    /// Whoever takes the packets may be another process, which can store what it likes: nothing that was not taken is written over.
+    #[test]
+    fn a_position_beyond_what_is_closed_frees_nothing() {
+        let ring = ring();
+        let fill = |from: u64| {
+            let before = ring.event(0).lost(Loss::RingFull).get();
+            let is_recorded = |n: &u64| {
+                ring.record(ring.event(0), 0, 200 + n, &(*n, ()));
+                ring.event(0).lost(Loss::RingFull).get() == before
+            };
+            (from..from + 1_000_000).take_while(is_recorded).count() as u64
+        };
+        let recorded = fill(0);
+        let [main, _] = ring.buffers();
+        let closed = main.closed_packets();
+        assert_eq!(closed, 0..7, "the eighth is open");
+        for spoilt in [8, u64::MAX] {
+            main.release(spoilt);
+            assert_eq!(fill(recorded), 0, "{spoilt}");
+            assert!(main.waiting_percent() <= 100);
+        }
+        // SAFETY: the packet is closed and not released.
+        let (bytes, before, after) = unsafe { main.packet(0) };
+        assert_eq!((bytes.len() > HEADER_SIZE, before, after > 0), (true, 0, true));
+        main.release(1);
+        assert!(fill(recorded) > 0, "one is free");
     }
 }
