@@ -29,6 +29,7 @@
 
 pub mod account;
 mod chunk;
+pub mod consume;
 pub mod convert;
 mod decode;
 pub mod dt;
@@ -41,6 +42,7 @@ pub mod metadata;
 mod packet;
 pub mod recover;
 pub mod ring;
+pub mod sizes;
 mod source;
 mod stream;
 pub mod text;

@@ -30,6 +30,11 @@ mod target;
 
 use meter::Meter;
 use std::path::Path;
+
+pub(crate) use books::Ledger;
+pub(crate) use journal::Journal;
+pub(crate) use settle::Books;
+pub(crate) use stream::{Decoded, check_layout};
 pub(crate) use target::Target;
 
 pub use error::RecoverError;

@@ -6,6 +6,7 @@
 
 mod bytes;
 mod chase;
+mod consumer;
 mod counters;
 pub(crate) mod head;
 mod header;
@@ -23,6 +24,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use chase::Chased;
+pub(crate) use consumer::end_at;
+pub use consumer::{PacketHead, RingConsumer};
 pub use counters::{EventCounters, REASONS, StreamCounters};
 pub use identity::Identity;
 pub use places::{Place, Places, RingPacket};
@@ -47,6 +50,14 @@ pub enum Side {
 impl Side {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Main, Self::Nested];
+
+    /// Which of the two.
+    const fn index(self) -> usize {
+        match self {
+            Self::Main => 0,
+            Self::Nested => 1,
+        }
+    }
 }
 
 /// A ring file.
@@ -131,6 +142,11 @@ impl Ring {
     /// The stream instance id of one of its streams.
     pub fn instance(&self, side: Side) -> u64 {
         self.header.instance + u64::from(side == Side::Nested)
+    }
+
+    /// The size of a packet's place in one of its streams, in bytes; 0 where there is none.
+    pub fn place_size(&self, side: Side) -> u64 {
+        self.header.places(side).size
     }
 
     /// When the channel was opened, on the trace's clock.

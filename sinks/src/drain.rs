@@ -4,15 +4,14 @@
 //! Each sink has books of its own: one may fail while another goes on.
 
 mod books;
-mod feed;
+pub(crate) mod feed;
 
 use crate::account::Account;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::sink::{Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
-use books::Positions;
-pub(crate) use books::account_policy;
+pub(crate) use books::{Positions, account_policy};
 use feed::Feed;
 use std::fmt;
 use std::io;
@@ -63,6 +62,8 @@ pub struct Drain {
     channels: Vec<Arc<OpenChannel>>,
     events: Vec<EventDescription>,
     feeds: Vec<Feed>,
+    /// Whether packets stay in the rings, for a consumer in another process.
+    leaves: bool,
     positions: Positions,
     /// When sinks got the account last, and whether packets have moved since.
     checkpoint: Instant,
@@ -80,7 +81,15 @@ impl Drain {
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>, sinks: Vec<Box<dyn Sink>>) -> Self {
         let feeds = sinks.into_iter().map(Feed::new).collect();
         let (positions, checkpoint) = (Positions::default(), Instant::now());
-        Self { trace, channels, events: Vec::new(), feeds, positions, checkpoint, moved: false }
+        Self { trace, channels, events: Vec::new(), feeds, leaves: false, positions, checkpoint, moved: false }
+    }
+
+    /// The packets stay in the rings, for a consumer in another process ([`OutsideDrain`](crate::OutsideDrain)): the sinks get none, and the
+    /// account is what the channels count. What is closed for its age, and spare rings, are looked after all the same.
+    #[must_use]
+    pub fn leave_packets(mut self) -> Self {
+        self.leaves = true;
+        self
     }
 
     /// Tells the sinks that the trace begins. Called once, before anything else.
@@ -135,8 +144,13 @@ impl Drain {
     pub fn drain(&mut self) -> Drained {
         let mut drained = Drained::default();
         for channel in &self.channels {
-            drained.fullness = drained.fullness.max(channel.fullness());
+            // How full the rings are is the consumer's to look at.
+            let fullness = if self.leaves { channel.spares_taken() } else { channel.fullness() };
+            drained.fullness = drained.fullness.max(fullness);
             drained.unsupplied = drained.unsupplied.or(channel.maintain().err().map(|error| error.kind()));
+            if self.leaves {
+                continue;
+            }
             channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
         }
         self.feeds.iter_mut().for_each(Feed::rotate_if_due);
@@ -171,7 +185,7 @@ impl Drain {
         self.feeds.iter_mut().any(|feed| feed.call(|sink| Ok(sink.can_rotate())).unwrap_or(false))
     }
 
-    /// Moves everything that the channels still hold, and lets each sink finish, whatever became of the others.
+    /// Moves everything that the channels still hold, unless packets are left to another process, and lets each sink finish, whatever became of the others.
     ///
     /// The subscriptions of the channels have ended; where that is not so, or cannot be known, the account says that it is not complete.
     pub fn finish(mut self) -> Vec<SinkReport> {
@@ -180,16 +194,16 @@ impl Drain {
         for channel in &self.channels {
             let take =
                 |packet: Packet<'_>| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet);
-            complete &= channel.finish(take).is_ok();
+            complete &= if self.leaves { channel.seal() } else { channel.finish(take) }.is_ok();
         }
         let base = self.base_account(complete);
-        self.feeds.into_iter().map(|feed| feed.finish(&self.channels, &self.positions, base.clone())).collect()
+        self.feeds.into_iter().map(|feed| feed.finish(&self.positions, base.clone())).collect()
     }
 
     /// How the sinks fare, with the account so far: as good as a look at running counters can be.
     pub fn report(&self) -> Vec<SinkReport> {
         let base = self.base_account(false);
-        self.feeds.iter().map(|feed| feed.report(&self.channels, &self.positions, base.clone())).collect()
+        self.feeds.iter().map(|feed| feed.report(&self.positions, base.clone())).collect()
     }
 
     /// Gives the account so far to the sinks that keep it.
@@ -200,7 +214,7 @@ impl Drain {
         }
         let base = self.base_account(false);
         for feed in self.feeds.iter_mut().filter_map(|feed| feed.wants_checkpoints().then_some(feed)) {
-            feed.checkpoint(&self.channels, &self.positions, base.clone());
+            feed.checkpoint(&self.positions, base.clone());
         }
     }
 
@@ -227,6 +241,6 @@ fn deliver(
     positions.pass(packet);
     let stream = StreamInfo { id: packet.stream, channel: channel.name().to_owned() };
     for feed in feeds {
-        feed.take(channel, &stream, packet);
+        feed.take(&|| channel.first_packet(packet.stream), &stream, packet);
     }
 }

@@ -145,13 +145,20 @@ impl Sink for DtSink {
     }
 
     fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
+        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
+    }
+
+    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        self.describe_with_text(events, MetadataText::events(events).as_str())
+    }
+
+    fn begin_with_text(&mut self, _: &TraceInfo, channels: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
         let slot_size = self.size_for(channels)?;
         let File::New(storage) = std::mem::replace(&mut self.file, File::Gone) else {
             return Err(self.refused("it has been begun before".to_owned()));
         };
-        let text = MetadataText::begin(trace, channels);
         let begun = DtTraceWriter::create(storage, self.slots, slot_size).and_then(|mut file| {
-            file.describe(text.as_str().as_bytes())?;
+            file.describe(text.as_bytes())?;
             file.publish(self.replace)?;
             Ok(file)
         });
@@ -159,11 +166,11 @@ impl Sink for DtSink {
         Ok(())
     }
 
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
         self.events += events.len();
         let size = ACCOUNT_SIZE + ACCOUNT_EVENT_SIZE * self.events;
         self.with(|file| {
-            file.describe(MetadataText::events(events).as_str().as_bytes())?;
+            file.describe(text.as_bytes())?;
             file.reserve(size)
         })
     }

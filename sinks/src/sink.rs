@@ -54,6 +54,33 @@ pub trait Sink: Send {
     /// If they cannot be written down; the events are then not switched on.
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError>;
 
+    /// The same as [`begin`](Self::begin) for a trace that another process records, whose metadata so far is `text`, events included: what
+    /// is written down is that. Of contexts, `channels` say nothing then.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin).
+    fn begin_with_text(
+        &mut self,
+        trace: &TraceInfo,
+        channels: &[ChannelDescription],
+        text: &str,
+    ) -> Result<(), SinkError> {
+        let _ = text;
+        self.begin(trace, channels)
+    }
+
+    /// The same as [`describe`](Self::describe) for such a trace, whose metadata has grown by `text`; it is empty where `events` were in
+    /// the text with which the trace began. Of fields, `events` say nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`describe`](Self::describe).
+    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
+        let _ = text;
+        self.describe(events)
+    }
+
     /// A packet. Those of one stream come in their order; the first and the last of each stream hold no record.
     ///
     /// # Errors

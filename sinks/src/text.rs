@@ -85,8 +85,8 @@ impl<W: Write + Send> TextSink<W> {
         self
     }
 
-    fn metadata(&mut self, text: &MetadataText) -> Result<(), SinkError> {
-        self.metadata_text.push_str(text.as_str());
+    fn metadata(&mut self, text: &str) -> Result<(), SinkError> {
+        self.metadata_text.push_str(text);
         let metadata =
             Metadata::parse(self.metadata_text.as_bytes()).map_err(|error| failed(io::Error::other(error)))?;
         self.metadata = Some(metadata);
@@ -109,11 +109,19 @@ impl<W: Write + Send> Sink for TextSink<W> {
     }
 
     fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.metadata(&MetadataText::begin(trace, channels))
+        self.metadata(MetadataText::begin(trace, channels).as_str())
     }
 
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.metadata(&MetadataText::events(events))
+        self.metadata(MetadataText::events(events).as_str())
+    }
+
+    fn begin_with_text(&mut self, _: &TraceInfo, _: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
+        self.metadata(text)
+    }
+
+    fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
+        self.metadata(text)
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {

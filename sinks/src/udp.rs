@@ -18,7 +18,6 @@ mod server;
 mod session;
 mod signals;
 mod sink;
-mod sizes;
 mod stats;
 mod store;
 mod work;

@@ -12,7 +12,7 @@ const KILLED: &str = "killed";
 
 /// Adds up an account.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     account: Account,
     /// Where a stream class is among the channels.
     places: BTreeMap<u64, usize>,
@@ -21,7 +21,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// The account of a trace in which nothing has happened yet.
-    pub(super) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
+    pub(crate) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
         let mut account = Account::new(uuid, session, pid);
         let mut places = BTreeMap::new();
         for class in metadata.streams() {
@@ -40,7 +40,7 @@ impl Ledger {
     }
 
     /// Finds the channel of a ring, which says what it is called. All rings of a channel have to say the same.
-    pub(super) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
+    pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
         let class = u64::from(ring.class());
         let Some(&place) = self.places.get(&class) else {
             return Err(format!("its stream class {class} is not in the metadata"));
@@ -62,7 +62,7 @@ impl Ledger {
     }
 
     /// Adds what one ring counted.
-    pub(super) fn events(&mut self, ring: &Ring, books: &Books, journal: &mut Journal) {
+    pub(crate) fn events(&mut self, ring: &Ring, books: &Books, journal: &mut Journal) {
         let Some(channel) = self.channel(ring) else {
             return;
         };
@@ -100,7 +100,7 @@ impl Ledger {
     }
 
     /// Adds one stream. What was recorded and not written is gone: in the ring, or after it.
-    pub(super) fn stream(&mut self, ring: &Ring, mut stream: StreamAccount, counters: &StreamCounters) {
+    pub(crate) fn stream(&mut self, ring: &Ring, mut stream: StreamAccount, counters: &StreamCounters) {
         let gone = stream.recorded.saturating_sub(stream.written);
         match ring.policy() {
             Policy::Overwrite => stream.overwritten = gone,
@@ -122,7 +122,7 @@ impl Ledger {
     }
 
     /// The account, done.
-    pub(super) fn close(mut self, complete: bool) -> Account {
+    pub(crate) fn close(mut self, complete: bool) -> Account {
         self.account.complete = complete;
         self.account
     }

@@ -5,7 +5,7 @@ const MOST: usize = 100;
 
 /// Notes, and whether any of them means that something is missing that should be there.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     notes: Vec<String>,
     more: u64,
     wanting: bool,
@@ -13,7 +13,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Something worth knowing.
-    pub(super) fn note(&mut self, note: impl Into<String>) {
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
         if self.notes.len() < MOST {
             self.notes.push(note.into());
         } else {
@@ -22,17 +22,17 @@ impl Journal {
     }
 
     /// Something that could not be read, or contradicts the rest: the account is not complete.
-    pub(super) fn wrong(&mut self, note: impl Into<String>) {
+    pub(crate) fn wrong(&mut self, note: impl Into<String>) {
         self.wanting = true;
         self.note(note);
     }
 
     /// Whether everything could be read.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         !self.wanting
     }
 
-    pub(super) fn into_notes(mut self) -> Vec<String> {
+    pub(crate) fn into_notes(mut self) -> Vec<String> {
         if self.more > 0 {
             self.notes.push(format!("and {} more of this kind", self.more));
         }

@@ -11,33 +11,46 @@ use std::collections::BTreeMap;
 
 /// What became of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Settled {
+pub(crate) struct Settled {
     /// Committed.
-    pub(super) recorded: u64,
+    pub(crate) recorded: u64,
     /// Fired, and nothing else.
-    pub(super) killed: u64,
+    pub(crate) killed: u64,
 }
 
 /// The books of one ring.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(crate) struct Books {
     /// What was counted of each event.
-    pub(super) counted: Vec<EventCounters>,
+    pub(crate) counted: Vec<EventCounters>,
     /// By the same index.
-    pub(super) settled: Vec<Settled>,
+    pub(crate) settled: Vec<Settled>,
     /// Committed, and not yet counted as recorded.
-    pub(super) uncounted: u64,
+    pub(crate) uncounted: u64,
     /// Fired, and nothing else.
-    pub(super) killed: u64,
+    pub(crate) killed: u64,
     /// All losses before the ring, those that were killed included.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
     /// What cannot be.
-    pub(super) flaws: Vec<String>,
+    pub(crate) flaws: Vec<String>,
 }
 
 impl Books {
+    /// The books of a ring that is being written: what its counters say.
+    pub(crate) fn running(counted: Vec<EventCounters>) -> Self {
+        let settled = counted.iter().map(|event| Settled { recorded: event.recorded, killed: 0 }).collect();
+        Self { counted, settled, ..Self::default() }
+    }
+
+    /// The same of a ring whose owner runs: what is in between two counters will be in the next.
+    pub(crate) fn without_killed(mut self) -> Self {
+        self.settled.iter_mut().for_each(|event| event.killed = 0);
+        self.lost = self.lost.saturating_sub(std::mem::take(&mut self.killed));
+        self
+    }
+
     /// Settles `counted`, by event id, with the `committed` records of the ring, of which some were `decoded`.
-    pub(super) fn settle(counted: Vec<EventCounters>, decoded: &BTreeMap<u64, Decoded>, committed: u64) -> Self {
+    pub(crate) fn settle(counted: Vec<EventCounters>, decoded: &BTreeMap<u64, Decoded>, committed: u64) -> Self {
         let mut books = Self::default();
         let decoded_of = |id: usize| decoded.get(&(id as u64)).copied().unwrap_or_default();
         // What fired and has no outcome yet; negative where counters contradict each other.

@@ -6,7 +6,7 @@ use super::target::Target;
 use crate::account::StreamAccount;
 use crate::metadata::Metadata;
 use crate::packet::PacketDecoder;
-use crate::ring::head::{self, Head};
+use crate::ring::head::{Head, put};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -16,10 +16,10 @@ const MAX_SEQUENCE: u64 = u64::MAX / 2;
 
 /// What was decoded of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Decoded {
-    pub(super) count: u64,
+pub(crate) struct Decoded {
+    pub(crate) count: u64,
     /// The time of the last one.
-    pub(super) last: u64,
+    pub(crate) last: u64,
 }
 
 /// What became of a packet.
@@ -76,7 +76,7 @@ impl Content {
 }
 
 /// Checks that the metadata describes the packets that a tracer writes.
-pub(super) fn check_layout(metadata: &Metadata, uuid: [u8; 16], class: u32) -> Result<(), String> {
+pub(crate) fn check_layout(metadata: &Metadata, uuid: [u8; 16], class: u32) -> Result<(), String> {
     // Each field has a value of its own, which needs all bits of it, the packet 8 bytes of padding.
     let value = |last: u8| u64::from_le_bytes([last, 0xe1, 0xd2, 0xc3, 0xb4, 0xa5, 0x96, 0xf7]);
     let id = StreamId { uuid, class, instance: value(5) };
@@ -250,25 +250,5 @@ pub(super) struct Ended {
 
 /// A packet without records.
 fn empty(id: StreamId, time: u64) -> Head {
-    let bits = head::SIZE as u64 * 8;
-    Head {
-        magic: head::MAGIC,
-        uuid: id.uuid,
-        class: id.class,
-        instance: id.instance,
-        begin: time,
-        end: time,
-        content: bits,
-        size: bits,
-        sequence: 0,
-        discarded: 0,
-        tid: 0,
-        before: 0,
-    }
-}
-
-fn put(bytes: &mut [u8], head: &Head) {
-    if let Some(place) = bytes.get_mut(..head::SIZE) {
-        place.copy_from_slice(&head.bytes());
-    }
+    Head::empty(id.uuid, id.class, id.instance, time)
 }

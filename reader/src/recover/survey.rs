@@ -49,7 +49,7 @@ impl Survey {
             match Ring::open(&path) {
                 Ok(None) => journal.note(format!("{}: not begun", path.display())),
                 Ok(Some(ring)) => match survey.check(metadata, &ring) {
-                    Ok(()) => survey.add(&ring, outputs, journal),
+                    Ok(()) => survey.add(directory, &ring, outputs, journal),
                     Err(error) => {
                         journal.wrong(format!("{error}; not used"));
                         first_error.get_or_insert(error);
@@ -81,12 +81,12 @@ impl Survey {
             .map_err(|reason| wrong(40, format!("with the metadata beside it: {reason}")))
     }
 
-    fn add(&mut self, ring: &Ring, outputs: &Outputs, journal: &mut Journal) {
+    fn add(&mut self, directory: &Path, ring: &Ring, outputs: &Outputs, journal: &mut Journal) {
         let file = ring.path().metadata().map_or(0, |file| file.len());
         let kept = Side::ALL.iter().map(|side| outputs.length(&file_name(ring, *side)));
         let bytes = kept.fold(file, u64::saturating_add);
         if self.rings.is_empty() {
-            self.introduce(ring, journal);
+            self.introduce(directory, ring, journal);
         }
         let found = ring.identity().pid;
         let pid = self.described.unwrap_or(self.pid.into());
@@ -99,12 +99,12 @@ impl Survey {
     }
 
     /// Takes the names of all from one ring.
-    fn introduce(&mut self, ring: &Ring, journal: &mut Journal) {
+    fn introduce(&mut self, directory: &Path, ring: &Ring, journal: &mut Journal) {
         let identity = ring.identity();
         // The metadata's word counts: that is what the account is held against.
         self.pid = self.described.and_then(|pid| pid.try_into().ok()).unwrap_or(identity.pid);
         self.session.clone_from(&identity.session);
-        self.lives = alive::lives(identity);
+        self.lives = alive::records(identity, directory);
         if self.lives {
             let pid = identity.pid;
             journal.wrong(format!("process {pid} is running: this is what it had committed when it was looked at"));

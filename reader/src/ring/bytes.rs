@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Bytes at offsets, each time as they are now. Never mapped: whoever cuts the file short must not end this process.
 pub(super) trait Bytes: fmt::Debug + Send {
@@ -20,6 +21,16 @@ impl Bytes for File {
 
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.read_exact_at(buffer, offset)
+    }
+}
+
+impl Bytes for Arc<File> {
+    fn length(&self) -> io::Result<u64> {
+        self.as_ref().length()
+    }
+
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.as_ref().fill(buffer, offset)
     }
 }
 

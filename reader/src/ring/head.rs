@@ -27,6 +27,25 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// That of a packet without records, the first of its stream, at `time`.
+    pub(crate) const fn empty(uuid: [u8; 16], class: u32, instance: u64, time: u64) -> Self {
+        let bits = SIZE as u64 * 8;
+        Self {
+            magic: MAGIC,
+            uuid,
+            class,
+            instance,
+            begin: time,
+            end: time,
+            content: bits,
+            size: bits,
+            sequence: 0,
+            discarded: 0,
+            tid: 0,
+            before: 0,
+        }
+    }
+
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         let page = Page(bytes);
         Self {
@@ -59,5 +78,12 @@ impl Head {
         put(80, &self.tid.to_le_bytes());
         put(88, &self.before.to_le_bytes());
         out
+    }
+}
+
+/// Writes a header over that of a packet.
+pub(crate) fn put(bytes: &mut [u8], head: &Head) {
+    if let Some(place) = bytes.get_mut(..SIZE) {
+        place.copy_from_slice(&head.bytes());
     }
 }

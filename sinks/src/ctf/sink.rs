@@ -223,25 +223,39 @@ impl Sink for CtfSink {
     }
 
     fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
+        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
+    }
+
+    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        self.describe_with_text(events, MetadataText::events(events).as_str())
+    }
+
+    fn begin_with_text(
+        &mut self,
+        trace: &TraceInfo,
+        channels: &[ChannelDescription],
+        text: &str,
+    ) -> Result<(), SinkError> {
         if self.rotation.is_asked_for() {
             let first = self.base.create_subdirectory(&chunk_name(1));
             self.chunk = Some(first.map_err(|error| self.failed(&chunk_name(1), error))?);
             self.rotation.begin(1, None);
         }
-        let text = MetadataText::begin(trace, channels);
-        self.append(METADATA, text.as_str().as_bytes())?;
-        self.text.push_str(text.as_str());
+        self.append(METADATA, text.as_bytes())?;
+        self.text.push_str(text);
         self.books.begin(trace, channels);
         Ok(())
     }
 
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
+        // The text comes last: whoever tries again after an error finds none of it there.
         self.events += events.len() as u64;
-        self.reserve(self.here()).map_err(|error| self.failed(ACCOUNT_PATH, error))?;
-        let text = MetadataText::events(events);
-        // The last thing that may fail: what is told here is told once.
-        self.append(METADATA, text.as_str().as_bytes())?;
-        self.text.push_str(text.as_str());
+        let reserved = self.reserve(self.here()).map_err(|error| self.failed(ACCOUNT_PATH, error));
+        if let Err(error) = reserved.and_then(|()| self.append(METADATA, text.as_bytes())) {
+            self.events -= events.len() as u64;
+            return Err(error);
+        }
+        self.text.push_str(text);
         self.books.describe(events);
         Ok(())
     }

@@ -7,7 +7,7 @@ use tracepoint::channel::{self, Loss, OpenChannel, Packet, StreamId};
 
 /// How far each stream has been taken out of its ring.
 #[derive(Debug, Default)]
-pub(super) struct Positions(HashMap<StreamId, Position>);
+pub(crate) struct Positions(HashMap<StreamId, Position>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Position {
@@ -19,7 +19,7 @@ struct Position {
 
 impl Positions {
     /// Takes note of a packet. What lies between it and the one before it was overwritten.
-    pub(super) fn pass(&mut self, packet: &Packet<'_>) {
+    pub(crate) fn pass(&mut self, packet: &Packet<'_>) {
         let position = self.0.entry(packet.stream).or_default();
         position.overwritten += packet.events_before.saturating_sub(position.records);
         position.records = packet.events_after;

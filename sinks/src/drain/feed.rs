@@ -9,8 +9,7 @@ use crate::sink::{Sink, StreamInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use tracepoint::channel::{OpenChannel, Packet, StreamId};
+use tracepoint::channel::{Packet, StreamId};
 
 /// What arrived of one stream.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +22,7 @@ struct Arrived {
     lost: u64,
 }
 
-pub(super) struct Feed {
+pub(crate) struct Feed {
     /// `None` after a panic: what state it is in then, nobody knows.
     sink: Option<Box<dyn Sink>>,
     name: String,
@@ -33,10 +32,12 @@ pub(super) struct Feed {
     bytes: u64,
     refused: u64,
     error: Option<SinkError>,
+    /// Whether nothing more can come: what was recorded and did not arrive is lost here.
+    is_over: bool,
 }
 
 impl Feed {
-    pub(super) fn new(sink: Box<dyn Sink>) -> Self {
+    pub(crate) fn new(sink: Box<dyn Sink>) -> Self {
         let name = sink.name();
         Self {
             sink: Some(sink),
@@ -46,11 +47,12 @@ impl Feed {
             bytes: 0,
             refused: 0,
             error: None,
+            is_over: false,
         }
     }
 
     /// Calls the sink; one that panics is not called again.
-    pub(super) fn call<R>(&mut self, act: impl FnOnce(&mut dyn Sink) -> Result<R, SinkError>) -> Result<R, SinkError> {
+    pub(crate) fn call<R>(&mut self, act: impl FnOnce(&mut dyn Sink) -> Result<R, SinkError>) -> Result<R, SinkError> {
         let panicked = |name: &str| SinkError::new(format!("use {name}"), io::Error::other("it panicked"));
         let Some(mut sink) = self.sink.take() else { return Err(panicked(&self.name)) };
         let result = catch_unwind(AssertUnwindSafe(|| act(sink.as_mut()))).map_err(|_| panicked(&self.name))?;
@@ -59,7 +61,7 @@ impl Feed {
     }
 
     /// Tells the sink of those of the events that it does not know.
-    pub(super) fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+    pub(crate) fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
         let id = |event: &EventDescription| (event.class, event.id);
         let new: Vec<_> = events.iter().filter(|event| !self.known.contains(&id(event))).cloned().collect();
         if !new.is_empty() {
@@ -69,21 +71,36 @@ impl Feed {
         Ok(())
     }
 
-    /// Gives the sink a packet, and before the first of a stream the empty one with which the stream begins.
-    pub(super) fn take(&mut self, channel: &OpenChannel, stream: &StreamInfo, packet: &Packet<'_>) {
+    /// Gives the sink a packet, and before the first of a stream the empty one with which the stream begins: `first` makes it.
+    pub(crate) fn take(&mut self, first: &dyn Fn() -> Vec<u8>, stream: &StreamInfo, packet: &Packet<'_>) {
         let begun = self.streams.get(&stream.id).is_some_and(|arrived| arrived.packets > 0);
         // A stream does not begin in its middle: without its first packet the reader could not tell what is missing.
-        let first = if begun { Ok(()) } else { self.begin_stream(channel, stream) };
+        let first = if begun { Ok(()) } else { self.begin_stream(&first(), stream) };
         if let Err(error) = first.and_then(|()| self.give(stream, packet)) {
-            self.streams.entry(stream.id).or_default().lost += packet.events_after - packet.events_before;
-            self.refused += 1;
-            self.error.get_or_insert(error);
+            self.refuse(stream, packet, error);
         }
         self.rotate_if_due();
     }
 
+    /// Counts a packet that the sink does not get.
+    pub(crate) fn refuse(&mut self, stream: &StreamInfo, packet: &Packet<'_>, error: SinkError) {
+        self.streams.entry(stream.id).or_default().lost += packet.events_after - packet.events_before;
+        self.refused += 1;
+        self.error.get_or_insert(error);
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn is_over(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Bytes that the sink took.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Has the sink go on in another place if it is time to. Where it cannot, it goes on where it is.
-    pub(super) fn rotate_if_due(&mut self) {
+    pub(crate) fn rotate_if_due(&mut self) {
         let rotate = |sink: &mut dyn Sink| if sink.rotation_is_due() { sink.rotate().map(drop) } else { Ok(()) };
         if self.sink.is_none() {
             return;
@@ -93,9 +110,8 @@ impl Feed {
         }
     }
 
-    fn begin_stream(&mut self, channel: &OpenChannel, stream: &StreamInfo) -> Result<(), SinkError> {
-        let bytes = channel.first_packet(stream.id);
-        self.give(stream, &Packet { stream: stream.id, bytes: &bytes, events_before: 0, events_after: 0 })?;
+    fn begin_stream(&mut self, bytes: &[u8], stream: &StreamInfo) -> Result<(), SinkError> {
+        self.give(stream, &Packet { stream: stream.id, bytes, events_before: 0, events_after: 0 })?;
         let file = self.call(|sink| Ok(sink.file_of(stream)))?;
         self.streams.entry(stream.id).or_default().file = file;
         Ok(())
@@ -111,24 +127,24 @@ impl Feed {
     }
 
     /// Whether the sink keeps the account while the trace goes on.
-    pub(super) fn wants_checkpoints(&mut self) -> bool {
+    pub(crate) fn wants_checkpoints(&mut self) -> bool {
         self.call(|sink| Ok(sink.wants_checkpoints())).unwrap_or(false)
     }
 
     /// Gives the sink the account so far.
-    pub(super) fn checkpoint(&mut self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) {
-        let account = self.report(channels, positions, base).account;
+    pub(crate) fn checkpoint(&mut self, positions: &Positions, base: Account) {
+        let account = self.report(positions, base).account;
         if let Err(error) = self.call(|sink| sink.checkpoint(&account)) {
             self.error.get_or_insert(error);
         }
     }
 
     /// Lets the sink finish. The error of the report is the first one of all.
-    pub(super) fn finish(mut self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) -> SinkReport {
-        let account = self.report(channels, positions, base.clone()).account;
+    pub(crate) fn finish(mut self, positions: &Positions, base: Account) -> SinkReport {
+        let account = self.report(positions, base.clone()).account;
         let finished = self.call(|sink| sink.finish(&account));
         // What it lost while it finished is known now.
-        let mut report = self.report(channels, positions, base);
+        let mut report = self.report(positions, base);
         report.error = self.error.or(finished.err());
         report
     }
@@ -139,11 +155,13 @@ impl Feed {
         lost.and_then(Result::ok).unwrap_or_default()
     }
 
-    pub(super) fn report(&self, channels: &[Arc<OpenChannel>], positions: &Positions, base: Account) -> SinkReport {
+    pub(crate) fn report(&self, positions: &Positions, base: Account) -> SinkReport {
         let mut account = base;
-        for (entry, channel) in account.channels.iter_mut().zip(channels) {
+        for entry in &mut account.channels {
+            // What a channel has as its id has 32 bits.
+            let class = entry.id as u32;
             for line in &mut entry.streams {
-                let id = StreamId { class: channel.class(), instance: line.instance };
+                let id = StreamId { class, instance: line.instance };
                 line.overwritten = positions.overwritten(id);
                 let Some(arrived) = self.streams.get(&id) else { continue };
                 line.file.clone_from(&arrived.file);
@@ -151,7 +169,8 @@ impl Feed {
                 let lost = self.lost_since(id);
                 let lost_later: u64 = lost.values().sum();
                 line.written = arrived.records.saturating_sub(lost_later);
-                line.sink = arrived.lost + lost_later;
+                line.sink =
+                    if self.is_over { line.recorded.saturating_sub(line.written) } else { arrived.lost + lost_later };
                 line.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
             }
         }

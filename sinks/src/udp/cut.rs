@@ -1,9 +1,9 @@
 //! Cuts packets to the size of datagrams, between records; each part is a packet.
 
-use super::sizes::Sizes;
 use super::store::{Held, Reason, Store};
 use std::collections::HashMap;
 use tracepoint::channel::StreamId;
+use tracepoint_reader::sizes::Sizes;
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
 use tracepoint_reader::udp::wire::packet::HEADER;
@@ -184,7 +184,7 @@ impl Cutting {
     /// The time of the first of these records, which follow what is behind us.
     fn first_time(&self, records: &[u8]) -> u64 {
         let low = records.first_chunk().map_or(self.time, |word| u64::from_le_bytes(*word) >> 16);
-        super::sizes::later(self.time, low)
+        tracepoint_reader::sizes::later(self.time, low)
     }
 }
 

@@ -154,10 +154,10 @@ mod tests {
     use crate::description::{ChannelDescription, EventDescription};
     use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
     use crate::udp::options::DropPolicy;
-    use crate::udp::sizes::Sizes;
     use std::sync::Arc;
     use tracepoint::Level;
     use tracepoint::channel::{Policy, StreamId};
+    use tracepoint_reader::sizes::Sizes;
     use tracepoint_reader::udp::wire::PacketHeader;
 
     /// A store that knows one event, without fields.

@@ -4,7 +4,6 @@ mod directory;
 mod dt;
 
 use super::server::{Packet, UdpServer};
-use super::sizes::Sizes;
 use crate::account::Account;
 use crate::error::SinkError;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint::channel::StreamId;
 use tracepoint_reader::dt::DtTrace;
 use tracepoint_reader::metadata::MAX_METADATA;
+use tracepoint_reader::sizes::Sizes;
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Damage, Metadata, PacketDecoder, ReadError, Trace, stream_files};
 

@@ -4,7 +4,6 @@ use super::books::{self, OutsideBooks};
 use super::desk::Desk;
 use super::options::UdpOptions;
 use super::outside::{Outside, metadata as outside_metadata};
-use super::sizes::Sizes;
 use super::stats::{Counters, UdpStats, UdpWatch};
 use super::store::{Held, Layout, Store};
 use super::work::Work;
@@ -19,6 +18,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 use tracepoint::channel::StreamId;
 use tracepoint_reader::Metadata;
+use tracepoint_reader::sizes::Sizes;
 
 /// Its thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-udp";

@@ -59,12 +59,20 @@ impl Sink for UdpServerSink {
     }
 
     fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.server.describe(MetadataText::begin(trace, channels).as_str())?;
-        self.server.start(Box::new(clock::now))
+        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
     }
 
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
         self.server.describe(MetadataText::events(events).as_str())
+    }
+
+    fn begin_with_text(&mut self, _: &TraceInfo, _: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
+        self.server.describe(text)?;
+        self.server.start(Box::new(clock::now))
+    }
+
+    fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
+        if text.is_empty() { Ok(()) } else { self.server.describe(text) }
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &channel::Packet<'_>) -> Result<(), SinkError> {

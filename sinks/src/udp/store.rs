@@ -4,7 +4,6 @@
 
 use super::options::DropPolicy;
 use super::outside::Messages;
-use super::sizes::Sizes;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -12,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tracepoint::channel::StreamId;
 use tracepoint_reader::Metadata;
+use tracepoint_reader::sizes::Sizes;
 use tracepoint_reader::udp::wire::Losses;
 
 /// A packet that waits, or is being sent.

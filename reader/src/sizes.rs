@@ -1,10 +1,9 @@
 //! How long each record is, by its kind: what it takes to cut a packet between records, without decoding any value.
 
+use crate::metadata::types::{ByteOrder, Field, Length, StructType, Type};
+use crate::metadata::{Metadata, StreamClass};
+use crate::udp::wire::packet;
 use std::collections::HashMap;
-use tracepoint_reader::Metadata;
-use tracepoint_reader::metadata::StreamClass;
-use tracepoint_reader::metadata::types::{ByteOrder, Field, Length, StructType, Type};
-use tracepoint_reader::udp::wire::packet;
 
 /// The size of a record's header word: 16 bits of id, 48 bits of time.
 const WORD: usize = 8;
@@ -13,7 +12,7 @@ const TIME_BITS: u32 = 48;
 
 /// The sizes of all records of a trace that is laid out as `tracepoint` does it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sizes {
+pub struct Sizes {
     classes: HashMap<u32, Vec<RecordSize>>,
 }
 
@@ -37,7 +36,7 @@ enum Step {
 
 impl Sizes {
     /// The sizes of the records that `metadata` describes; `None` if packets or records are laid out differently.
-    pub(super) fn of(metadata: &Metadata) -> Option<Self> {
+    pub fn of(metadata: &Metadata) -> Option<Self> {
         let header = metadata.packet_header().map(|ty| shape(ty))?;
         let ours = metadata.byte_order() == ByteOrder::Little
             && header == ["magic 32", "uuid 128", "stream_id 32", "stream_instance_id 64"];
@@ -62,14 +61,15 @@ impl Sizes {
     }
 
     /// The records in `packet`, from the one at offset `at` on, before which the time was `time`.
-    pub(super) fn records<'a>(&'a self, class: u32, packet: &'a [u8], at: usize, time: u64) -> Records<'a> {
+    pub fn records<'a>(&'a self, class: u32, packet: &'a [u8], at: usize, time: u64) -> Records<'a> {
         let sizes = self.classes.get(&class).map_or(&[][..], Vec::as_slice);
         Records { sizes, packet, at: at.max(packet::HEADER), time }
     }
 }
 
 /// Iterates over the records of a packet: where each ends, and its time.
-pub(super) struct Records<'a> {
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
     sizes: &'a [RecordSize],
     packet: &'a [u8],
     at: usize,
@@ -78,15 +78,21 @@ pub(super) struct Records<'a> {
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) time: u64,
+#[non_exhaustive]
+pub struct Record {
+    /// Its event's id.
+    pub id: u16,
+    /// Where it begins in the packet, in bytes.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// When it happened, in cycles of the trace's clock.
+    pub time: u64,
 }
 
 /// What follows in the packet is no record that the metadata describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unreadable;
+pub struct Unreadable;
 
 impl Iterator for Records<'_> {
     type Item = Result<Record, Unreadable>;
@@ -105,12 +111,12 @@ impl Iterator for Records<'_> {
         };
         self.at += size;
         self.time = later(self.time, word >> 16);
-        Some(Ok(Record { start, end: self.at, time: self.time }))
+        Some(Ok(Record { id: word as u16, start, end: self.at, time: self.time }))
     }
 }
 
 /// The first time at or after `before` whose lower 48 bits are `low`.
-pub(super) fn later(before: u64, low: u64) -> u64 {
+pub fn later(before: u64, low: u64) -> u64 {
     let span = 1 << TIME_BITS;
     before.wrapping_add(low.wrapping_sub(before) % span)
 }
