@@ -22,7 +22,9 @@ mod worker;
 
 pub(crate) use bell::{Rung, ring};
 pub use builder::AgentBuilder;
+pub(crate) use context::trace_name;
 pub use error::AgentError;
+pub(crate) use sinks::{Allowance, Sinks};
 
 use crate::rundir::RunDir;
 use crate::state::{Dump, StateDump, state_dump};

@@ -1,6 +1,6 @@
 //! The background thread of a session: it moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
-mod pace;
+pub(crate) mod pace;
 
 use crate::own_thread::{self, leave_signals_to_the_program};
 use crate::tsc;

@@ -52,6 +52,8 @@ mod limit;
 mod own_thread;
 mod private_dir;
 mod process;
+mod recorder;
+mod rights;
 mod ring_files;
 mod rule;
 mod rundir;
@@ -69,10 +71,14 @@ pub use controller::{Acknowledged, Application, ControlError, Controller, NamedS
 pub use limit::{Limit, LimitError};
 pub use private_dir::DirError;
 pub use process::ProcessKey;
+pub use recorder::{Recorded, Recorder};
+pub use rights::Rights;
 pub use rundir::{RunDir, RunDirError};
 pub use session::{Notice, Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
 pub use session_dir::RingDirError;
-pub use spec::{BudgetSpec, ChannelSpec, CpuPercent, Limits, Rule, RuleError, SessionSpec, SinkSpec, SpecError, State};
+pub use spec::{
+    BudgetSpec, ChannelSpec, CpuPercent, DrainedBy, Limits, Rule, RuleError, SessionSpec, SinkSpec, SpecError, State,
+};
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint::channel::Channel;
 pub use tracepoint::clock::Clock;

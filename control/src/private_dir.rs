@@ -192,6 +192,23 @@ impl PrivateDir {
         Ok(File::from(openat(&self.fd, name, OFlags::RDONLY | OPEN_FILE, Mode::empty())?))
     }
 
+    /// Opens the file `name`, which belongs to whom the directory belongs to, for reading and writing.
+    pub(crate) fn open_to_change(&self, name: &str) -> io::Result<File> {
+        let file = File::from(openat(&self.fd, name, OFlags::RDWR | OPEN_FILE, Mode::empty())?);
+        let (stat, own) = (fstat(&file)?, self.stat()?);
+        if stat.st_uid != own.st_uid && stat.st_gid != own.st_gid {
+            let text = "it belongs to another user than its directory";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
+        Ok(file)
+    }
+
+    /// What tells the file `name` from one that was put in its place, or changed.
+    pub(crate) fn stamp(&self, name: &str) -> io::Result<(u64, u64)> {
+        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok((stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0)))
+    }
+
     /// Makes the file `name`, which must not be there yet, for reading and writing; it will be `len` bytes long.
     pub(crate) fn create_file(&self, name: &str, len: u64) -> io::Result<File> {
         // Going beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the program that is traced.

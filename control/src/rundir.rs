@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A directory of this user alone, on which the user's processes agree: `$TRACEPOINT_RUN_DIR`, else systemd's
 /// `$RUNTIME_DIRECTORY`, else `$XDG_RUNTIME_DIR/tracepoint`, else `/dev/shm/tracepoint-UID`.
@@ -87,7 +88,9 @@ impl RunDir {
 
 /// Whether this process was given more rights than its user has (set-user-id, capabilities). In doubt it was.
 pub(crate) fn secure() -> bool {
-    is_secure(Path::new("/proc/self"))
+    // It does not change; and a thread that acts as another user cannot look any more.
+    static SECURE: OnceLock<bool> = OnceLock::new();
+    *SECURE.get_or_init(|| is_secure(Path::new("/proc/self")))
 }
 
 /// The same of the process whose directory in `/proc` this is.

@@ -68,6 +68,8 @@ struct Running {
     channels: Channels,
     /// Where the rings are; `None` if they are in memory.
     dir: Option<Arc<ProcessDir>>,
+    /// Whether the packets are taken from outside.
+    outside: bool,
     /// Counts pages of rings that were cut off.
     cut_off: Option<Arc<AtomicU64>>,
     /// The state dumps that ran for it.
@@ -246,7 +248,7 @@ impl Running {
     }
 
     fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
-        let Self { mut live, thread, drain, channels, dir, dumps, .. } = self;
+        let Self { mut live, thread, drain, channels, dir, outside, dumps, .. } = self;
         // Dumps that still run have nobody to tell it to.
         drop(dumps);
         // Waits for a grace period: from here on nothing is written into the rings.
@@ -260,8 +262,10 @@ impl Running {
         drop(channels);
         // All that was in the rings has gone to the sinks, or is counted. Where it could not be taken out, it stays.
         let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
-        if let Some(dir) = dir.filter(|_| drained) {
-            dir.remove();
+        match dir {
+            Some(dir) if outside => dir.leave(),
+            Some(dir) if drained => dir.remove(),
+            _ => {}
         }
         reports
     }

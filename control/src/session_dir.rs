@@ -12,9 +12,11 @@
 
 mod dead;
 mod error;
+mod foreign;
 pub(crate) mod lock;
 
 pub use error::RingDirError;
+pub(crate) use foreign::{ForeignDir, ForeignRings};
 
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process;
@@ -32,6 +34,8 @@ const SESSIONS: &str = "sessions";
 const RINGS: &str = "rings";
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
+/// Locked by whoever takes the packets of the rings from outside.
+const CONSUMER: &str = "consumer";
 
 /// File systems whose files are memory, by the kernel's numbers.
 const TMPFS: u64 = 0x0102_1994;
@@ -80,6 +84,7 @@ pub(crate) struct ProcessDir {
     name: String,
     dir: PrivateDir,
     path: PathBuf,
+    keep_dead: KeepDead,
 }
 
 impl ProcessDir {
@@ -120,7 +125,7 @@ impl ProcessDir {
             .map_err(|errno| rings.failed("lock", &name, errno.into()))?;
         drop(lock);
         let path = std::path::absolute(dir.path()).map_err(|error| rings.failed("find", &name, error))?;
-        Ok(Self { sessions, session, rings, name, dir, path })
+        Ok(Self { sessions, session, rings, name, dir, path, keep_dead: options.keep_dead })
     }
 
     /// Its absolute path.
@@ -139,11 +144,33 @@ impl ProcessDir {
     }
 
     /// Puts the files there that tell how to read the rings, and where packets went that are no longer in them.
-    pub(crate) fn describe(&self, metadata: &str, outputs: &[u8]) -> Result<(), RingDirError> {
-        for (name, bytes) in [(OUTPUTS, outputs), (METADATA, metadata.as_bytes())] {
+    /// Without `outputs`, that is said by whoever takes the packets from outside.
+    pub(crate) fn describe(&self, metadata: &str, outputs: Option<&[u8]>) -> Result<(), RingDirError> {
+        let outputs = outputs.map(|bytes| (OUTPUTS, bytes));
+        for (name, bytes) in outputs.into_iter().chain([(METADATA, metadata.as_bytes())]) {
             self.dir.put_whole(name, bytes).map_err(|error| self.dir.failed("write", name, error))?;
         }
         Ok(())
+    }
+
+    /// Says that packets are taken from outside: what is locked by whoever does that.
+    pub(crate) fn admit_consumer(&self) -> Result<(), RingDirError> {
+        let made = self.dir.create_file(CONSUMER, 0);
+        made.map_err(|error| self.dir.failed("make", CONSUMER, error))?;
+        Ok(())
+    }
+
+    /// Leaves all as it is to whoever takes the packets from outside: as if the process had died. Where nobody wants them any more, who
+    /// has taken away the metadata then, it is removed; and of what other processes left, what is too much.
+    pub(crate) fn leave(&self) {
+        if self.dir.file_len(METADATA).is_err() {
+            return self.remove();
+        }
+        // Not by closing it: a forked child may have it open, too. Fails only for a bad descriptor.
+        let _ = flock(&self.dir, FlockOperation::Unlock);
+        if let Ok(_lock) = Lock::take(&self.rings) {
+            dead::remove_old(&self.rings, self.keep_dead);
+        }
     }
 
     /// Makes `file`, unless the files of the rings of all living processes of the session, this one included, are then larger than

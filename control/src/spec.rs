@@ -6,6 +6,7 @@ mod budget;
 mod channel;
 mod check;
 mod context;
+mod drain;
 mod error;
 mod owner;
 mod rule;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use budget::{BudgetSpec, CpuPercent};
 pub use channel::{ChannelSpec, Limits};
+pub use drain::DrainedBy;
 pub use error::SpecError;
 pub(crate) use owner::Owner;
 pub(crate) use rule::{Compiled, RuleEntry};
@@ -70,6 +72,9 @@ pub struct SessionSpec {
     /// Further ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<ChannelSpec>,
+    /// Who takes the packets out of the rings.
+    #[serde(skip_serializing_if = "DrainedBy::is_default")]
+    pub drain: DrainedBy,
     /// Bounds on what it takes.
     pub limits: Limits,
     /// What it may cost each process; `None` is no bound.
@@ -99,6 +104,8 @@ struct Raw {
     channel: ChannelSpec,
     #[serde(default)]
     channels: Vec<ChannelSpec>,
+    #[serde(default)]
+    drain: DrainedBy,
     #[serde(default)]
     limits: Limits,
     budget: Option<BudgetSpec>,
@@ -239,10 +246,37 @@ impl SessionSpec {
         if raw.rules.len() > MAX_RULES {
             return Err(SpecError::TooManyRules { most: MAX_RULES });
         }
-        let Raw { id, generation, state, owner, tag, channel, channels, limits, budget, rotations, sinks, rules } = raw;
+        let Raw {
+            id,
+            generation,
+            state,
+            owner,
+            tag,
+            channel,
+            channels,
+            drain,
+            limits,
+            budget,
+            rotations,
+            sinks,
+            rules,
+        } = raw;
         let rules = rules.into_iter().map(RuleEntry::read).collect();
-        let mut spec =
-            Self { id, generation, state, tag, owner, channel, channels, limits, budget, rotations, sinks, rules };
+        let mut spec = Self {
+            id,
+            generation,
+            state,
+            tag,
+            owner,
+            channel,
+            channels,
+            drain,
+            limits,
+            budget,
+            rotations,
+            sinks,
+            rules,
+        };
         let rules = std::mem::take(&mut spec.rules);
         let names = spec.channel_names();
         spec.rules = rules.into_iter().map(|entry| entry.in_channels(&names)).collect();

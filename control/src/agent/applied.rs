@@ -11,7 +11,7 @@ use crate::ack::{Ack, AckState, ChannelCounters, Counters, Rotated};
 use crate::app::{self, ACKS};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session::{PlannedEvent, Session, SessionError};
-use crate::spec::{SessionSpec, State};
+use crate::spec::{DrainedBy, SessionSpec, State};
 use crate::state::{self, Round};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -176,7 +176,8 @@ impl Applied {
             events.clear();
         }
         self.ack.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
-        if is_over || (spec.state == State::Stopped && !spec.sinks.is_empty()) {
+        let is_taken = !spec.sinks.is_empty() || spec.drain == DrainedBy::Outside;
+        if is_over || (spec.state == State::Stopped && is_taken) {
             self.end();
         } else {
             self.record(&spec, &events, context);
@@ -225,6 +226,10 @@ impl Applied {
         let further = spec.channels.iter();
         let builder = further.fold(builder, |builder, further| builder.channel_named(&further.name, further.channel()));
         let mut sinks = Sinks::default();
+        let builder = match spec.drain {
+            DrainedBy::Process => builder,
+            DrainedBy::Outside => builder.drained_from_outside(),
+        };
         let builder = sinks.add_to(builder, &spec.sinks, context);
         let started = builder.map_err(|error| (error, true)).and_then(|builder| {
             let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());

@@ -57,10 +57,15 @@ impl Context {
 
     /// The name of this process's trace in a directory of many: its program and itself.
     pub(super) fn trace_name(&self) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
-        let name: String = self.info.name.chars().map(plain).collect();
-        format!("{}-{}", name.trim_start_matches('.'), self.entry)
+        trace_name(&self.info.name, &self.entry)
     }
+}
+
+/// The name of the trace of a program called `program`, in a directory of many; `entry` is the process's own.
+pub(crate) fn trace_name(program: &str, entry: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+    let name: String = program.chars().map(plain).collect();
+    format!("{}-{entry}", name.trim_start_matches('.'))
 }
 
 fn events_of(catalog: &Catalog) -> Vec<PlannedEvent> {

@@ -1,7 +1,7 @@
 //! What the environment asks for: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
 
 use super::context::Context;
-use super::sinks::{self, Chunks};
+use super::sinks::{self, Allowance, Chunks};
 use crate::rundir::secure;
 use crate::session::{Session, SessionBuilder};
 use crate::spec::{Rule, RuleError, SessionSpec, SpecError, select};
@@ -74,7 +74,7 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
         Target::Ctf(place) => {
             let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from)).unwrap_or_default();
             let name = context.trace_name();
-            let made = sinks::ctf(&place, &name, MOST, &Chunks::default());
+            let made = sinks::ctf(&place, &name, Allowance::of(MOST), &Chunks::default());
             Ok(builder.sink(made.map_err(|error| error.to_string())?.0))
         }
         Target::Text(None) => Ok(builder.sink(TextSink::new(std::io::stderr()))),

@@ -8,6 +8,7 @@ mod space;
 
 pub(super) use ctf::{Chunks, ctf};
 pub(super) use file::shared_text;
+pub(crate) use space::Allowance;
 
 use super::context::Context;
 use crate::session::SessionBuilder;
@@ -19,18 +20,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpServerSink};
-use tracepoint_sinks::{CtfSink, TextSink};
+use tracepoint_sinks::{CtfSink, Sink, TextSink};
 
 /// How long a server goes on serving its client when the session ends: the agent waits for it.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// What was made for a recording.
 #[derive(Debug, Default)]
-pub(super) struct Sinks {
+pub(crate) struct Sinks {
     /// Where the traces are.
-    pub(super) outputs: Vec<PathBuf>,
+    pub(crate) outputs: Vec<PathBuf>,
     /// Where servers listen.
-    pub(super) servers: Vec<SocketAddr>,
+    pub(crate) servers: Vec<SocketAddr>,
     directories: Vec<PathBuf>,
     files: Vec<PathBuf>,
     watches: Vec<Arc<Watch>>,
@@ -48,27 +49,33 @@ impl Sinks {
             return Ok(builder.sink(Nowhere));
         }
         for spec in specs {
-            builder = self.add(builder, spec, &context.trace_name())?;
+            builder = builder.boxed_sink(self.make(spec, &context.trace_name(), Allowance::of(spec.max_size))?);
         }
         Ok(builder)
     }
 
-    fn add(&mut self, builder: SessionBuilder, spec: &SinkSpec, name: &str) -> Result<SessionBuilder, String> {
+    /// Makes a sink for the trace called `name`; the error is why it cannot be had.
+    pub(crate) fn make(
+        &mut self,
+        spec: &SinkSpec,
+        name: &str,
+        allowance: Arc<Allowance>,
+    ) -> Result<Box<dyn Sink>, String> {
         Ok(match spec.kind.as_str() {
             "dt" => {
                 space::insist(&spec.path)?;
                 let (sink, path) = file::dt(&spec.path, name, spec.dt_slots())?;
                 self.outputs.push(path);
-                builder.sink(sink)
+                Box::new(sink)
             }
-            "text" if spec.path.as_os_str().is_empty() => builder.sink(TextSink::new(std::io::stderr())),
+            "text" if spec.path.as_os_str().is_empty() => Box::new(TextSink::new(std::io::stderr())),
             "text" => {
                 space::insist(&spec.path)?;
-                let (file, path) = file::text(&spec.path, name, spec.max_size)?;
+                let (file, path) = file::text(&spec.path, name, allowance)?;
                 self.watches.push(file.watch());
                 self.files.push(path.clone());
                 self.outputs.push(path);
-                builder.sink(TextSink::new(file))
+                Box::new(TextSink::new(file))
             }
             "udp" => {
                 let drops = match spec.drop.as_deref() {
@@ -81,23 +88,23 @@ impl Sinks {
                 }
                 let sink = UdpServerSink::bind(options).map_err(|error| error.to_string())?;
                 self.servers.push(sink.address());
-                builder.sink(sink)
+                Box::new(sink)
             }
             _ => {
                 space::insist(&spec.path)?;
                 let chunks = Chunks { size: spec.rotate_size, every: spec.rotate_every(), keep: spec.keep };
-                let (sink, path) = ctf(&spec.path, name, spec.max_size, &chunks).map_err(|error| error.to_string())?;
+                let (sink, path) = ctf(&spec.path, name, allowance, &chunks).map_err(|error| error.to_string())?;
                 self.watches.push(sink.watch());
                 self.directories.push(path.clone());
                 self.outputs.push(path);
-                builder.sink(sink)
+                Box::new(sink)
             }
         })
     }
 
     /// Removes what was made for a recording that did not start: the next try begins where this one did. Where something is in it, it is
     /// worth keeping.
-    pub(super) fn remove_unused(self) {
+    pub(crate) fn remove_unused(self) {
         for directory in self.directories {
             let _ = CtfSink::remove_unused(&directory);
         }
@@ -109,7 +116,7 @@ impl Sinks {
     }
 
     /// What keeps them from writing now.
-    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn notices(&self) -> impl Iterator<Item = String> {
         self.watches.iter().flat_map(|watch| watch.notices())
     }
 }

@@ -47,6 +47,11 @@ impl<'a> NamedSession<'a> {
         self.controller.sessions.open_subdir(&self.name).map_err(|error| self.missing_or(error))
     }
 
+    /// Its directory, open.
+    pub(crate) fn directory(&self) -> Result<PrivateDir, ControlError> {
+        self.dir()
+    }
+
     /// What is wanted of it.
     ///
     /// # Errors

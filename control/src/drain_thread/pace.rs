@@ -19,7 +19,7 @@ const ROUNDS_OF_PATIENCE: u32 = 4;
 
 /// The pauses of one drain.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     pause: Duration,
     shortest: Duration,
     longest: Duration,
@@ -27,19 +27,19 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Of a drain for which events wait so long, if they do.
-    pub(super) fn new(patience: Option<Duration>) -> Self {
+    pub(crate) fn new(patience: Option<Duration>) -> Self {
         let longest = patience
             .map_or(LONGEST, |patience| (patience / ROUNDS_OF_PATIENCE).clamp(Duration::from_millis(1), LONGEST));
         Self { pause: FIRST.min(longest), shortest: SHORTEST.min(longest), longest }
     }
 
     /// The pause until the next round.
-    pub(super) const fn pause(&self) -> Duration {
+    pub(crate) const fn pause(&self) -> Duration {
         self.pause
     }
 
     /// After a round: the pause, or none. Where nothing was moved there is always one, however full the rings are.
-    pub(super) fn after(&mut self, round: &Drained) -> Duration {
+    pub(crate) fn after(&mut self, round: &Drained) -> Duration {
         self.adapt(round.fullness);
         if round.fullness >= TOO_FULL && round.packets > 0 { Duration::ZERO } else { self.pause }
     }

@@ -37,6 +37,8 @@ pub struct SessionBuilder {
     rings: Rings,
     clock: Option<Clock>,
     sinks: Vec<Box<dyn Sink>>,
+    /// Whether the packets are taken from outside.
+    outside: bool,
 }
 
 impl fmt::Debug for SessionBuilder {
@@ -52,6 +54,7 @@ impl fmt::Debug for SessionBuilder {
             .field("rings", &self.rings)
             .field("clock", &self.clock)
             .field("sinks", &sinks)
+            .field("outside", &self.outside)
             .finish()
     }
 }
@@ -68,6 +71,7 @@ impl SessionBuilder {
             rings: Rings::default(),
             clock: None,
             sinks: Vec::new(),
+            outside: false,
         }
     }
 
@@ -228,8 +232,18 @@ impl SessionBuilder {
 
     /// One more place to which the events go.
     #[must_use]
-    pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
-        self.sinks.push(Box::new(sink));
+    pub fn sink(self, sink: impl Sink + 'static) -> Self {
+        self.boxed_sink(Box::new(sink))
+    }
+
+    pub(crate) fn boxed_sink(mut self, sink: Box<dyn Sink>) -> Self {
+        self.sinks.push(sink);
+        self
+    }
+
+    /// The packets stay in the rings, for a consumer in another process; the sinks get none.
+    pub(crate) fn drained_from_outside(mut self) -> Self {
+        self.outside = true;
         self
     }
 
@@ -274,6 +288,9 @@ impl SessionBuilder {
 
         let uuid = Uuid::new_v4().into_bytes();
         let mut unfinished = Unfinished::new(self.rings.make_dir(&self.name)?);
+        if let Some(dir) = unfinished.dir.as_ref().filter(|_| self.outside) {
+            dir.admit_consumer()?;
+        }
         let source = || self.rings.source(unfinished.dir.as_ref(), &self.name);
         unfinished.channels = Channels::open(self.channel, self.further, uuid, most, source)?;
         let channels = &unfinished.channels;
@@ -281,8 +298,11 @@ impl SessionBuilder {
         self.clock.map_or(Ok(()), select)?;
         let trace =
             TraceInfo { uuid, name: self.name.clone(), clock: clock_info(&mut notices), process: this_process() };
-        let outputs = outputs::list(&self.sinks, &mut notices);
+        let outputs = (!self.outside).then(|| outputs::list(&self.sinks, &mut notices));
         let mut drain = Drain::new(trace.clone(), channels.all().to_vec(), self.sinks);
+        if self.outside {
+            drain = drain.leave_packets();
+        }
         drain.begin().map_err(SessionError::Start)?;
         let drain = Arc::new(Mutex::new(drain));
         let mut live = LiveEvents::new(trace, outputs);
@@ -290,7 +310,7 @@ impl SessionBuilder {
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
         live.switch_all_on(channels)?;
         let ((dir, channels), cut_off, dumps) = (unfinished.started(), self.rings.cut_off(), Runs::default());
-        let running = Running { live, thread, drain, channels, dir, cut_off, dumps };
+        let running = Running { live, thread, drain, channels, dir, outside: self.outside, cut_off, dumps };
         Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
     }
 }

@@ -33,7 +33,8 @@ type Key = (u32, String);
 #[derive(Debug)]
 pub(super) struct LiveEvents {
     trace: TraceInfo,
-    outputs: Vec<u8>,
+    /// `None`: somebody else says so.
+    outputs: Option<Vec<u8>>,
     known: BTreeMap<Key, Known>,
     descriptions: Vec<EventDescription>,
     /// The ids of events that could not be made known: sinks may know them, and there is no end of tries.
@@ -44,7 +45,7 @@ pub(super) struct LiveEvents {
 
 impl LiveEvents {
     /// None, of a trace whose outputs are listed like this.
-    pub(super) const fn new(trace: TraceInfo, outputs: Vec<u8>) -> Self {
+    pub(super) const fn new(trace: TraceInfo, outputs: Option<Vec<u8>>) -> Self {
         Self {
             trace,
             outputs,
@@ -113,7 +114,7 @@ impl LiveEvents {
         let metadata = || ctf::metadata(&self.trace, &channels.descriptions(), &self.descriptions);
         // At the start it is written in any case.
         match dir {
-            Some(dir) if !new.is_empty() || first == 0 => Ok(dir.describe(&metadata(), &self.outputs)?),
+            Some(dir) if !new.is_empty() || first == 0 => Ok(dir.describe(&metadata(), self.outputs.as_deref())?),
             _ => Ok(()),
         }
     }

@@ -4,6 +4,7 @@
 //! then it is dead all the same if its id says so, where the id means anything to us.
 
 use super::KeepDead;
+use super::foreign::is_taken;
 use super::lock::is_locked;
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
     let mut sum = 0;
     for (_, dir) in process_dirs(rings)? {
-        if is_alive(&dir) {
+        if is_alive(&dir) || is_taken(&dir) {
             sum += memory_of(&dir);
         }
     }
@@ -29,7 +30,8 @@ pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
 pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let mut dead = Vec::new();
     for (name, dir) in process_dirs(rings).unwrap_or_default() {
-        if is_alive(&dir) {
+        // What somebody takes the rest of is his.
+        if is_alive(&dir) || is_taken(&dir) {
             continue;
         }
         // Without metadata nothing had been switched on.
@@ -56,7 +58,7 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
 /// Removes the directory called `name`, unless its process records into it still.
 pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
     let own = ProcessKey::of_directory(name).and_then(|_| rings.open_subdir(name).ok());
-    if let Some(dir) = own.filter(|dir| !is_alive(dir)) {
+    if let Some(dir) = own.filter(|dir| !is_alive(dir) && !is_taken(dir)) {
         rings.remove_with_files(name, &dir);
     }
 }
@@ -73,12 +75,12 @@ fn process_dirs(rings: &PrivateDir) -> io::Result<Vec<(String, PrivateDir)>> {
 }
 
 /// The names of the rings in `dir`; none if it vanished meanwhile.
-fn ring_names(dir: &PrivateDir) -> Vec<String> {
+pub(super) fn ring_names(dir: &PrivateDir) -> Vec<String> {
     dir.names().unwrap_or_default().into_iter().filter(|name| name.ends_with(RING_SUFFIX)).collect()
 }
 
 /// Whether the process of this directory records into it still. In doubt it does.
-fn is_alive(dir: &PrivateDir) -> bool {
+pub(super) fn is_alive(dir: &PrivateDir) -> bool {
     is_locked(dir).unwrap_or(true) && !is_known_to_be_gone(dir).unwrap_or(false)
 }
 

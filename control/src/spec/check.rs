@@ -1,6 +1,6 @@
 //! Whether the description of a session can be.
 
-use super::{BudgetSpec, ChannelSpec, SessionSpec, SinkSpec, SpecError};
+use super::{BudgetSpec, ChannelSpec, DrainedBy, SessionSpec, SinkSpec, SpecError};
 
 /// The most channels of a session: a process has room for 32, of all sessions.
 const MAX_CHANNELS: usize = 16;
@@ -15,8 +15,9 @@ impl SessionSpec {
         self.sinks.iter().try_for_each(SinkSpec::check)?;
         self.check_numbers()?;
         self.check_names()?;
+        self.drain.check(self)?;
         for channel in self.all_channels() {
-            if self.sinks.is_empty() && !channel.keeps_newest() {
+            if self.drain == DrainedBy::Process && self.sinks.is_empty() && !channel.keeps_newest() {
                 let text = "without a sink, events stay in the rings, and there must be room for the newest: the policy is `overwrite`";
                 return Err(channel.refused(text));
             }
@@ -24,6 +25,19 @@ impl SessionSpec {
             channel.check()?;
         }
         self.budget.as_ref().map_or(Ok(()), BudgetSpec::check).map_err(SpecError::malformed)
+    }
+
+    /// Whether these sinks, of whoever drains it from outside, fit to the session's packets.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong.
+    pub fn check_sinks(&self, sinks: &[SinkSpec]) -> Result<(), SpecError> {
+        sinks.iter().try_for_each(SinkSpec::check)?;
+        for channel in self.all_channels() {
+            sinks.iter().try_for_each(|sink| sink.check_room(channel.packet_size()))?;
+        }
+        check_all(sinks.iter().flat_map(SinkSpec::numbers))
     }
 
     /// Whether its channels can be told apart, and rules name those that there are.
@@ -57,12 +71,16 @@ impl SessionSpec {
         ];
         let of_channels = self.all_channels().flat_map(ChannelSpec::numbers);
         let of_sinks = self.sinks.iter().flat_map(SinkSpec::numbers);
-        match ours.into_iter().chain(of_channels).chain(of_sinks).find(|(_, number)| i64::try_from(*number).is_err()) {
-            Some((key, number)) => {
-                let most = i64::MAX;
-                Err(SpecError::malformed(format!("`{key}` is {number}, and a session has no number beyond {most}")))
-            }
-            None => Ok(()),
+        check_all(ours.into_iter().chain(of_channels).chain(of_sinks))
+    }
+}
+
+fn check_all<'a>(mut numbers: impl Iterator<Item = (&'a str, u64)>) -> Result<(), SpecError> {
+    match numbers.find(|(_, number)| i64::try_from(*number).is_err()) {
+        Some((key, number)) => {
+            let most = i64::MAX;
+            Err(SpecError::malformed(format!("`{key}` is {number}, and a session has no number beyond {most}")))
         }
+        None => Ok(()),
     }
 }

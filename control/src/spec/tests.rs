@@ -310,3 +310,27 @@ fn rules_choose_for_channels() -> Outcome {
     assert_eq!(counts, [4, 1, 4, 1, 1, 1]);
     Ok(())
 }
+
+#[test]
+fn a_session_that_is_drained_from_outside_has_no_sinks() -> Outcome {
+    let mut outside = SessionSpec::new();
+    outside.drain = DrainedBy::Outside;
+    let text = outside.to_toml()?;
+    assert!(text.contains("drain = \"outside\""), "{text}");
+    assert_eq!(SessionSpec::parse(text.as_bytes())?, outside);
+    assert!(!spec()?.to_toml()?.contains("drain"), "an agent that does not know it need not");
+    let refused = |change: &dyn Fn(&mut SessionSpec)| {
+        let mut spec = outside.clone();
+        change(&mut spec);
+        spec.to_toml().map_err(|error| error.to_string()).expect_err("it cannot be")
+    };
+    assert!(refused(&|spec| spec.sinks.push(SinkSpec::ctf("/tmp/out"))).contains("no sinks of its own"));
+    assert!(refused(&|spec| spec.channel.policy = "overwrite".to_owned()).contains("the policy `discard`"));
+    assert!(refused(&|spec| spec.channels.push(ChannelSpec::overwrite(64 << 10).named("x"))).contains("channel `x`"));
+    // The sinks of whoever drains it are held against its packets.
+    assert!(outside.check_sinks(&[SinkSpec::ctf("/tmp/out")]).is_ok());
+    let mut large = SinkSpec::dt("/tmp/x.dt");
+    large.slots = Some(100_000);
+    assert!(outside.check_sinks(&[large]).is_err_and(|error| error.to_string().contains("fewer slots")));
+    Ok(())
+}

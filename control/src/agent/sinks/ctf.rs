@@ -1,6 +1,6 @@
 //! A CTF directory for each process.
 
-use super::space::{Space, Watch};
+use super::space::{Allowance, Space, Watch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,12 +33,12 @@ impl Chunks {
     }
 }
 
-/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has `most` bytes of packets, of chunks the newest, and leaves a
+/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has as many bytes of packets as are allowed, of chunks the newest, and leaves a
 /// twentieth of its file system free.
 pub(in crate::agent) fn ctf(
     parent: &Path,
     name: &str,
-    most: u64,
+    allowance: Arc<Allowance>,
     chunks: &Chunks,
 ) -> Result<(Bounded, PathBuf), CtfError> {
     let mut path = parent.join(name);
@@ -47,7 +47,7 @@ pub(in crate::agent) fn ctf(
             Err(CtfError::NotEmpty { .. }) => path = parent.join(format!("{name}-{number}")),
             made => {
                 let sink = chunks.apply(made?);
-                let space = Space::new(&path, most);
+                let space = Space::new(&path, allowance);
                 let keeps = chunks.keep.is_some();
                 return Ok((Bounded { sink, space, keeps }, path));
             }
@@ -82,6 +82,19 @@ impl Sink for Bounded {
 
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
         self.sink.describe(events)
+    }
+
+    fn begin_with_text(
+        &mut self,
+        trace: &TraceInfo,
+        channels: &[ChannelDescription],
+        text: &str,
+    ) -> Result<(), SinkError> {
+        self.sink.begin_with_text(trace, channels, text)
+    }
+
+    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
+        self.sink.describe_with_text(events, text)
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {

@@ -1,7 +1,7 @@
 //! Sinks that are one file for each process.
 
 use super::names::names;
-use super::space::{Space, Watch};
+use super::space::{Allowance, Space, Watch};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -19,13 +19,13 @@ pub(super) fn dt(path: &Path, name: &str, slots: u32) -> Result<(DtSink, PathBuf
     DtSink::create(&path, slots).map(|sink| (sink, path)).map_err(|error| error.to_string())
 }
 
-/// A new file of lines at `path`, in it, or beside it, of `most` bytes.
-pub(super) fn text(path: &Path, name: &str, most: u64) -> Result<(BoundedFile, PathBuf), String> {
+/// A new file of lines at `path`, in it, or beside it, of as many bytes as are allowed.
+pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result<(BoundedFile, PathBuf), String> {
     for path in names(path, name, "txt") {
         match File::create_new(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(format!("cannot make {}: {error}", path.display())),
-            Ok(file) => return Ok((BoundedFile::new(file, 0, &path, most), path)),
+            Ok(file) => return Ok((BoundedFile::new(file, 0, &path, allowance), path)),
         }
     }
     unreachable!("no directory has that many entries")
@@ -44,7 +44,7 @@ pub(in crate::agent) fn shared_text(path: &Path, name: &str, most: u64) -> Resul
             continue;
         }
         let written = file.metadata().map_err(failed)?.len();
-        return Ok(BoundedFile::new(file, written, &path, most));
+        return Ok(BoundedFile::new(file, written, &path, Allowance::of(most)));
     }
     unreachable!("no directory has that many entries")
 }
@@ -58,8 +58,8 @@ pub(in crate::agent) struct BoundedFile {
 }
 
 impl BoundedFile {
-    fn new(file: File, written: u64, path: &Path, most: u64) -> Self {
-        Self { file, written, space: Space::new(path, most) }
+    fn new(file: File, written: u64, path: &Path, allowance: Arc<Allowance>) -> Self {
+        Self { file, written, space: Space::new(path, allowance) }
     }
 
     pub(super) fn watch(&self) -> Arc<Watch> {
@@ -137,12 +137,18 @@ mod tests {
     fn a_file_of_ones_own_is_new() -> Result<(), Box<dyn std::error::Error>> {
         let place = place()?;
         let path = place.path().join("x.txt");
-        let (mut file, first) = text(&path, "server-7-1", 100)?;
-        assert_eq!((&first, text(&path, "server-7-1", 100)?.1), (&path, place.path().join("x-server-7-1.txt")));
-        assert_eq!(text(place.path(), "server-7-1", 100)?.1, place.path().join("server-7-1.txt"));
+        let (mut file, first) = text(&path, "server-7-1", Allowance::of(100))?;
+        assert_eq!(
+            (&first, text(&path, "server-7-1", Allowance::of(100))?.1),
+            (&path, place.path().join("x-server-7-1.txt"))
+        );
+        assert_eq!(text(place.path(), "server-7-1", Allowance::of(100))?.1, place.path().join("server-7-1.txt"));
         file.write_all(b"all")?;
         assert_eq!(fs::read(&first)?, b"all");
-        assert!(text(&place.path().join("nowhere/x"), "a", 1).is_err_and(|error| error.contains("nowhere/x")));
+        assert!(
+            text(&place.path().join("nowhere/x"), "a", Allowance::of(1))
+                .is_err_and(|error| error.contains("nowhere/x"))
+        );
         Ok(())
     }
 }

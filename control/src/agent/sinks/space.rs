@@ -3,7 +3,7 @@
 use rustix::fs::statvfs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What part of a file system stays free: one in so many.
@@ -60,13 +60,53 @@ impl Watch {
     }
 }
 
+/// How many bytes one sink may write, or several together.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    most: u64,
+    /// What is there, of all of them.
+    kept: AtomicU64,
+    /// Whether something was refused, because it was beyond.
+    used_up: AtomicBool,
+}
+
+impl Allowance {
+    /// So many.
+    pub(crate) fn of(most: u64) -> Arc<Self> {
+        Arc::new(Self { most, kept: AtomicU64::new(0), used_up: AtomicBool::new(false) })
+    }
+
+    /// Whether something was refused, because it was beyond.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.used_up.load(Ordering::Relaxed)
+    }
+
+    /// What is there, of all, if somebody who had `before` bytes, as far as is known here, has `kept`.
+    fn all(&self, before: u64, kept: u64) -> u64 {
+        // Relaxed: the number tells of nothing else. Sinks that share it are used by one thread.
+        self.kept.load(Ordering::Relaxed).saturating_sub(before).saturating_add(kept)
+    }
+
+    /// Whether somebody who had `before` bytes, as far as is known here, and has `kept`, may have `len` more.
+    fn check(&self, before: u64, kept: u64, len: u64) -> bool {
+        let all = self.all(before, kept);
+        self.kept.store(all, Ordering::Relaxed);
+        let fits = all.saturating_add(len) <= self.most;
+        if !fits {
+            self.used_up.store(true, Ordering::Relaxed);
+        }
+        fits
+    }
+}
+
 /// The bounds of what one sink writes.
 #[derive(Debug)]
 pub(super) struct Space {
     /// A path on the file system.
     path: PathBuf,
-    /// The most bytes that are there.
-    most: u64,
+    allowance: Arc<Allowance>,
+    /// What it has of that, as it was when it was asked for last.
+    kept: u64,
     /// How many were written since it was looked at last; `None`: it was not.
     since: Option<u64>,
     free: bool,
@@ -74,10 +114,11 @@ pub(super) struct Space {
 }
 
 impl Space {
-    pub(super) fn new(path: &Path, most: u64) -> Self {
+    pub(super) fn new(path: &Path, allowance: Arc<Allowance>) -> Self {
         let (refused, beyond) = (AtomicU64::new(0), AtomicU64::new(0));
+        let most = allowance.most;
         let watch = Watch { path: path.to_owned(), refused, most, beyond, rotation: Mutex::new(None) };
-        Self { path: path.to_owned(), most, since: None, free: true, watch: Arc::new(watch) }
+        Self { path: path.to_owned(), allowance, kept: 0, since: None, free: true, watch: Arc::new(watch) }
     }
 
     pub(super) fn watch(&self) -> Arc<Watch> {
@@ -85,15 +126,17 @@ impl Space {
     }
 
     /// Whether `len` bytes more than these are more than the session allows.
-    pub(super) const fn is_beyond(&self, kept: u64, len: u64) -> bool {
-        kept.saturating_add(len) > self.most
+    pub(super) fn is_beyond(&self, kept: u64, len: u64) -> bool {
+        self.allowance.all(self.kept, kept).saturating_add(len) > self.allowance.most
     }
 
     /// Whether `len` bytes may be added, where there are `kept` already.
     pub(super) fn check(&mut self, kept: u64, len: u64) -> io::Result<()> {
-        if self.is_beyond(kept, len) {
+        let before = std::mem::replace(&mut self.kept, kept);
+        if !self.allowance.check(before, kept, len) {
             self.watch.beyond.fetch_add(1, Ordering::Relaxed);
-            let text = format!("the {} bytes that the session allows (`max_size`) are written", self.most);
+            let most = self.allowance.most;
+            let text = format!("the {most} bytes that the session allows (`max_size`) are written");
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
         }
         self.watch.beyond.store(0, Ordering::Relaxed);
@@ -120,6 +163,8 @@ impl Space {
     /// So many bytes were written.
     pub(super) fn add(&mut self, len: u64) {
         self.since = self.since.map(|since| since + len);
+        self.kept = self.kept.saturating_add(len);
+        self.allowance.kept.fetch_add(len, Ordering::Relaxed);
     }
 }
 

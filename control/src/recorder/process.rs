@@ -1,0 +1,184 @@
+//! One process that is recorded.
+
+use super::Recorded;
+use crate::ack::Counters;
+use crate::agent::{Allowance, Sinks, trace_name};
+use crate::process::ProcessKey;
+use crate::rights::Rights;
+use crate::session_dir::{ForeignDir, ForeignRings};
+use crate::spec::SinkSpec;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tracepoint_sinks::{Consumer, Output, OutsideDrain, SinkReport};
+
+/// One process: its directory, and where its packets go.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    key: ProcessKey,
+    dir: ForeignDir,
+    stamp: (u64, u64),
+    drain: OutsideDrain,
+    sinks: Sinks,
+    name: String,
+    notes: Vec<String>,
+}
+
+impl Foreign {
+    /// Makes the sinks, and tells them what they are to know; the error is why it cannot be done.
+    pub(super) fn begin(
+        dir: ForeignDir,
+        specs: &[SinkSpec],
+        allowance: &Arc<Allowance>,
+        rights: &Rights,
+    ) -> Result<Self, String> {
+        let mut sinks = Sinks::default();
+        let begun = begin(&dir, specs, (allowance, rights), &mut sinks);
+        match begun {
+            Ok((key, stamp, drain)) => {
+                let name = drain.trace().process.name.clone();
+                Ok(Self { key, dir, stamp, drain, sinks, name, notes: Vec::new() })
+            }
+            Err(reason) => {
+                rights.as_self(|| sinks.remove_unused());
+                Err(reason)
+            }
+        }
+    }
+
+    pub(super) const fn key(&self) -> ProcessKey {
+        self.key
+    }
+
+    /// Whether it records no more.
+    pub(super) fn is_over(&self) -> bool {
+        !self.dir.is_recorded_into()
+    }
+
+    /// Takes what is closed: how many packets, and how full the fullest ring was.
+    pub(super) fn take(&mut self, rights: &Rights) -> (u64, u32) {
+        add_rings(&self.dir, &mut self.drain);
+        let fullness = self.drain.look();
+        // After that: what was closed by then is described by now.
+        if let Err(reason) = self.look_at_metadata(rights) {
+            let note = format!("the metadata of process {}: {reason}", self.key);
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        (rights.as_self(|| self.drain.take()).packets, fullness)
+    }
+
+    fn look_at_metadata(&mut self, rights: &Rights) -> Result<(), String> {
+        let stamp = self.dir.metadata_stamp().map_err(|error| error.to_string())?;
+        if stamp == self.stamp {
+            return Ok(());
+        }
+        let text = self.dir.metadata().map_err(|error| error.to_string())?;
+        self.stamp = stamp;
+        rights.as_self(|| self.drain.describe(text)).map_err(|error| error.to_string())
+    }
+
+    /// Whether its sinks may wait for somebody when they finish.
+    pub(super) fn takes_its_time(&self) -> bool {
+        !self.sinks.servers.is_empty()
+    }
+
+    /// What was taken so far.
+    pub(super) fn so_far(&self) -> Recorded {
+        Recorded {
+            process: Some(self.key),
+            name: self.name.clone(),
+            outputs: self.sinks.outputs.clone(),
+            servers: self.sinks.servers.clone(),
+            bytes: self.drain.bytes(),
+            sinks: self.sinks.notices().collect(),
+            ..Recorded::default()
+        }
+    }
+
+    /// Takes the rest, and has the sinks finish. Unless it `runs`, its directory is removed; where something could not be read, it stays.
+    pub(super) fn end(mut self, runs: bool, rings: Option<&ForeignRings>, rights: &Rights) -> Recorded {
+        self.take(rights);
+        let so_far = self.so_far();
+        let Self { dir, drain, notes, .. } = self;
+        let (reports, mut said) = rights.as_self(|| drain.end(runs));
+        said.extend(notes);
+        let complete = said.is_empty() && reports.iter().all(|report| report.account.complete);
+        if runs {
+            dir.give_up();
+        } else if let Some(rings) = rings.filter(|_| complete) {
+            rings.remove(&dir);
+        }
+        let bytes = reports.iter().map(|report| report.bytes).sum();
+        let counters = reports.first().map(|report| {
+            let mut counters = Counters::default();
+            counters.add_account(&report.account, bytes);
+            counters
+        });
+        let errors = reports.iter().filter_map(error).collect();
+        Recorded { bytes, counters, complete, notes: said, errors, servers: Vec::new(), sinks: Vec::new(), ..so_far }
+    }
+}
+
+type Begun = (ProcessKey, (u64, u64), OutsideDrain);
+
+fn begin(
+    dir: &ForeignDir,
+    specs: &[SinkSpec],
+    (allowance, rights): (&Arc<Allowance>, &Rights),
+    made: &mut Sinks,
+) -> Result<Begun, String> {
+    let key = ProcessKey::of_directory(dir.name()).ok_or("a directory that is no process's")?;
+    let text = |error: io::Error| format!("the metadata of process {key} cannot be read: {error}");
+    let stamp = dir.metadata_stamp().map_err(text)?;
+    let consumer = Consumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
+    // The sinks come last: without the program's name they have none.
+    let mut drain = OutsideDrain::new(consumer);
+    add_rings(dir, &mut drain);
+    let name = trace_name(&drain.trace().process.name, dir.name());
+    let mut outputs = Vec::new();
+    for spec in specs {
+        let sink = rights.as_self(|| made.make(spec, &name, Arc::clone(allowance)))?;
+        outputs.extend(sink.output().map(line));
+        drain.add_sink(sink);
+    }
+    // Before the first packet is given back: whoever recovers this looks there for it.
+    dir.put_outputs(&outputs.concat())
+        .map_err(|error| format!("cannot note where the packets of {key} go: {error}"))?;
+    rights.as_self(|| drain.begin()).map_err(|error| error.to_string())?;
+    Ok((key, stamp, drain))
+}
+
+/// Adds the rings that are new.
+fn add_rings(dir: &ForeignDir, drain: &mut OutsideDrain) {
+    for name in dir.rings() {
+        if drain.has_ring(&name) {
+            continue;
+        }
+        // What cannot be opened, or is no ring yet, is tried again in the next round.
+        let opened: io::Result<(PathBuf, File)> = dir.ring(&name);
+        if let Ok((path, file)) = opened {
+            drain.add_ring(&name, &path, file);
+        }
+    }
+}
+
+/// The line of an output.
+fn line(output: Output) -> Vec<u8> {
+    let Output { format, path } = output;
+    [format.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\n"].concat()
+}
+
+/// What a sink could not do.
+fn error(report: &SinkReport) -> Option<String> {
+    let SinkReport { name, refused, error, .. } = report;
+    let error = error.as_ref()?;
+    Some(if *refused > 0 {
+        format!("{name}: {error}; {refused} packets were not taken")
+    } else {
+        format!("{name}: {error}")
+    })
+}
