@@ -27,6 +27,7 @@ mod view;
 use clap::{Parser, Subcommand};
 use failure::{Failure, Outcome};
 use std::process::ExitCode;
+use tracepoint_control::Rights;
 
 /// Records running processes, looks at what was recorded, and checks that the books balance.
 #[derive(Debug, Parser)]
@@ -38,9 +39,13 @@ use std::process::ExitCode;
     arg_required_else_help = true
 )]
 struct Arguments {
-    /// Root only: be this user, by name or number, whose processes these are; nothing is done as root
+    /// Root only: be this user, by name or number, whose processes these are. What `record` writes, without a command to start, is written by
+    /// root, where root says; nothing else is done as root
     #[arg(long, global = true, value_name = "USER")]
     user: Option<String>,
+    /// What `--user` becomes for a command that writes as root
+    #[arg(long = user::BESIDE, hide = true, value_name = "USER:GROUP", value_parser = user::beside)]
+    beside_root: Option<(u32, u32)>,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -72,13 +77,18 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let Arguments { user, verb } = Arguments::parse();
-    if let Some(Err(failure)) = user.as_deref().map(user::become_user) {
+    let Arguments { user, beside_root, verb } = Arguments::parse();
+    let stays_root = matches!(&verb, Verb::Record(record) if !record.starts_a_command());
+    if let Some(Err(failure)) = user.as_deref().map(|user| user::become_user(user, stays_root)) {
         return failure::exit_code(Err(failure));
     }
+    let rights = match beside_root.map(|(user, group)| Rights::beside_root(user, group)).transpose() {
+        Ok(rights) => rights.unwrap_or_default(),
+        Err(error) => return failure::exit_code(Err(error.into())),
+    };
     let outcome = match verb {
         Verb::List(list) => list.run(),
-        Verb::Record(record) => record.run(),
+        Verb::Record(record) => record.run(&rights),
         Verb::Create(create) => create.run(),
         Verb::Enable(enable) => enable.run(),
         Verb::Disable(disable) => disable.run(),

@@ -2,9 +2,9 @@
 
 mod end;
 mod live;
-mod recovery;
 mod report;
 mod servers;
+mod taken;
 
 use crate::failure::{self, Failure};
 use crate::session::budget::BudgetArguments;
@@ -14,15 +14,16 @@ use crate::{Ended, output, units};
 use clap::Args;
 use end::End;
 use live::LiveLine;
-use recovery::Recovery;
 use report::Report;
 use servers::Servers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+use taken::Taken;
 use tracepoint_control::{
-    Ack, AckState, Acknowledged, ControlError, Controller, Counters, NamedSession, SessionSpec, State,
+    Ack, AckState, Acknowledged, ControlError, Controller, Counters, DrainedBy, NamedSession, Recorder, Rights,
+    SessionSpec, SinkSpec, State,
 };
 
 /// How often the processes are asked how far they are.
@@ -31,14 +32,15 @@ const LOOK: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(20);
 /// Of how many processes that die between two looks what they recorded is kept until it is recovered.
 const KEEP_DEAD: usize = 64;
-/// How long the processes are waited for at the end, at least.
-const END: Duration = Duration::from_secs(10);
+/// How long the processes are waited for at the end, at least: until they have ended what they record.
+const END: Duration = Duration::from_secs(5);
 
 /// Records running processes, or a command
 ///
-/// Until Ctrl-C, or until the time is over, the size is reached, or the process or command has ended; then all is switched off again. Each
-/// process writes a trace of its own: in CTF in the output directory, unless `--dt`, `--text` or `--udp` say otherwise; with `-o` too, both. Of
-/// a process that dies meanwhile, what it had recorded is recovered.
+/// Until Ctrl-C, or until the time is over, the size is reached, or the process or command has ended; then all is switched off again. Of each
+/// process there is a trace of its own: in CTF in the output directory, unless `--dt`, `--text` or `--udp` say otherwise; with `-o` too, both.
+/// This program writes it, out of the rings of the processes, which need no rights there; of one that is killed meanwhile, or stopped, all
+/// that it has committed.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -62,7 +64,7 @@ pub(crate) struct Record {
     /// For how long [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
-    /// How much is written, by all processes together; looked at twice a second, and a bound for each process. With `--keep` it is that alone
+    /// How much is written, of all processes together. With `--keep`, how much of it is there at a time
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
     /// The size of a thread's ring
@@ -84,14 +86,22 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn run(&self) -> Ended {
+    /// Whether it starts a command.
+    pub(crate) fn starts_a_command(&self) -> bool {
+        !self.command.is_empty()
+    }
+
+    /// Records. What it writes it writes with its own rights; of the processes it sees what `rights` let it.
+    pub(crate) fn run(&self, rights: &Rights) -> Ended {
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.rules.rules(&controller, &["*"])?;
         let name = format!("record-{}", std::process::id());
         let out = self.output()?;
-        self.outputs.insist_on_new_files()?;
-        let mut spec = self.spec(out.as_deref())?;
+        rights.as_self(|| self.outputs.insist_on_new_files())?;
+        let mut spec = self.spec();
+        let sinks = self.outputs.sinks(out.as_deref(), self.max_size)?;
+        spec.check_sinks(&sinks).map_err(|error| ControlError::Spec { session: name.clone(), error })?;
         let failed = |error| ControlError::Spec { session: name.clone(), error };
         spec.check().map_err(failed)?;
         add(&mut spec, &name, &rules)?;
@@ -100,22 +110,19 @@ impl Record {
         }
         // Before anything is switched on, so that Ctrl-C never leaves anything on.
         let mut end = End::new(self.duration, process)?;
-        out.as_deref().map_or(Ok(()), make_output)?;
+        rights.as_self(|| out.as_deref().map_or(Ok(()), make_output))?;
         let session = controller.create(&name, &spec)?;
-        // Of whoever wrote something else, what is recovered is in CTF all the same.
-        let rescue = out.clone().map_or_else(default_output, Ok)?;
-        let mut recovery = Recovery::default();
-        let recorded = self.record(&controller, &session, &spec, &mut end, (&mut recovery, &rescue));
-        let report = recorded.and_then(|child| {
-            let report = report::finish(&session, recovery, &rescue, self.reach.timeout.max(END))?;
+        let recorded = self.record(&controller, &session, &spec, (sinks, rights), &mut end);
+        let report = recorded.and_then(|(recorder, child)| {
+            let report = report::finish(&session, recorder, self.reach.timeout.max(END))?;
             Ok((report, child))
         });
         // Whatever happened, nothing stays on; and what is empty need not stay.
         let (report, child) = report.inspect_err(|_| {
             let _ = session.destroy(self.reach.timeout, false);
-            let _ = out.as_ref().map(fs::remove_dir);
+            let _ = rights.as_self(|| out.as_ref().map(fs::remove_dir));
         })?;
-        self.tell(&report, out.as_deref())?;
+        rights.as_self(|| self.tell(&report, out.as_deref()))?;
         if let Some(mut child) = child {
             if report.processes() == 0 {
                 output::note(
@@ -139,19 +146,19 @@ impl Record {
         }
     }
 
-    fn spec(&self, out: Option<&Path>) -> Result<SessionSpec, Failure> {
+    fn spec(&self) -> SessionSpec {
         let mut spec = SessionSpec::new();
         spec.state = State::Active;
         spec.end_with_this_process();
         spec.limits.keep_dead = KEEP_DEAD;
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         spec.budget = self.budget.spec();
-        spec.sinks = self.outputs.sinks(out, self.max_size)?;
+        spec.drain = DrainedBy::Outside;
         if !self.command.is_empty() {
             // Inherited by what it starts, and by nothing else.
             spec.tag = Some(spec.id.clone());
         }
-        Ok(spec)
+        spec
     }
 
     /// Records until it is enough; the command that was started, which has ended or is about to.
@@ -160,43 +167,47 @@ impl Record {
         controller: &Controller,
         session: &NamedSession<'_>,
         spec: &SessionSpec,
+        (sinks, rights): (Vec<SinkSpec>, &Rights),
         end: &mut End,
-        (recovery, rescue): (&mut Recovery, &Path),
-    ) -> Result<Option<Child>, Failure> {
-        self.insist_on_one(&session.wait(spec.generation, self.reach.timeout)?)?;
+    ) -> Result<(Recorder, Option<Child>), Failure> {
+        let is_bounded = sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.keeps();
+        let waited = session.wait(spec.generation, self.reach.timeout)?;
+        let recorder = Recorder::start(session, sinks, self.max_size, rights.clone())?;
+        self.insist_on_one(&waited, &recorder)?;
         let mut child = self.start(controller, spec)?;
         let mut line = LiveLine::new();
         let mut looked: Option<Instant> = None;
         let mut servers = Servers::default();
-        let is_bounded =
-            spec.sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.keeps();
         while !end.is_reached(child.as_mut(), TICK)? {
             if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
                 looked = Some(Instant::now());
                 session.refresh(self.reach.timeout)?;
-                recovery.go_on(session, rescue)?;
-                let acks = session.acks()?;
+                let mut acks = session.acks()?;
+                Taken::of(&recorder.recorded()).add_to(&mut acks);
                 servers.tell(&acks);
                 let counters = sum(&acks);
                 line.show(&counters, acks.iter().map(|ack| ack.over_budget.len()).sum());
-                if is_bounded && counters.bytes >= self.max_size {
-                    break;
-                }
+            }
+            if is_bounded && recorder.is_full() {
+                break;
             }
         }
         line.clear();
-        Ok(child)
+        Ok((recorder, child))
     }
 
     /// Fails if none of the processes can do what is wanted. What some cannot is told at the end.
-    fn insist_on_one(&self, waited: &Acknowledged) -> Result<(), Failure> {
+    fn insist_on_one(&self, waited: &Acknowledged, recorder: &Recorder) -> Result<(), Failure> {
         tell_silent(&waited.silent);
         waited.acks.iter().for_each(tell_notices);
         let mut told: Vec<_> = waited.acks.iter().flat_map(complaints).collect();
         let refused = waited.acks.iter().filter(|ack| ack.state == AckState::Refused);
-        let refused: Vec<_> = refused.filter_map(refusal).collect();
+        let mut refused: Vec<_> = refused.filter_map(refusal).collect();
+        let without = recorder.refused();
+        refused.extend(without.iter().map(|(process, reason)| format!("process {}: {reason}", process.pid)));
         told.extend(refused.iter().cloned());
-        let does_nothing = |ack: &Ack| ack.events == 0 || ack.state == AckState::Refused;
+        let has_no_sinks = |ack: &Ack| without.iter().any(|(process, _)| *process == ack.process);
+        let does_nothing = |ack: &Ack| ack.events == 0 || ack.state == AckState::Refused || has_no_sinks(ack);
         let is_hopeless = waited.silent.is_empty() && waited.acks.iter().all(does_nothing);
         if told.is_empty() || !is_hopeless || self.wait || !self.command.is_empty() {
             for text in &refused {

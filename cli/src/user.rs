@@ -1,4 +1,4 @@
-//! Being another user: root controls the processes of others as these users, and never as itself.
+//! Being another user: root controls the processes of others as these users. What it records of them it writes as itself.
 
 use crate::failure::Failure;
 use nix::unistd::{Uid, User};
@@ -13,17 +13,26 @@ use std::process::Command;
 /// The option, as `Arguments` has it.
 const OPTION: &str = "--user";
 
+/// The hidden option of a command that is root's, and this user where the user's files are: user and group, by number.
+pub(crate) const BESIDE: &str = "beside-root";
+
 /// The command once more, without the option, with the rights of this user and of its own group, and no others: what it makes is the
-/// user's, and what only root may read is not read. Comes back if that cannot be.
-pub(crate) fn become_user(name: &str) -> Result<Infallible, Failure> {
+/// user's, and what only root may read is not read. If it `stays_root`, it is that user only where it deals with the user's processes.
+/// Comes back if that cannot be.
+pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Failure> {
     if !Uid::effective().is_root() {
         return Err(Failure::Senseless(format!("only root can be another user: leave {OPTION} out, or use `sudo`")));
     }
     let (uid, gid) = find(name)?;
     // Not by its path, which the user may not be allowed to follow.
     let mut command = Command::new("/proc/self/exe");
-    command.arg0(env::args_os().next().unwrap_or_default()).args(without_option(env::args_os().skip(1)));
-    command.uid(uid).gid(gid).env_remove("RUNTIME_DIRECTORY");
+    command.arg0(env::args_os().next().unwrap_or_default());
+    if stays_root {
+        command.arg(format!("--{BESIDE}={uid}:{gid}"));
+    } else {
+        command.uid(uid).gid(gid);
+    }
+    command.args(without_option(env::args_os().skip(1))).env_remove("RUNTIME_DIRECTORY");
     // That of root is not the user's.
     let runtime = PathBuf::from(format!("/run/user/{uid}"));
     if runtime.is_dir() {
@@ -33,6 +42,12 @@ pub(crate) fn become_user(name: &str) -> Result<Infallible, Failure> {
     }
     let error = command.exec();
     Err(Failure::Senseless(format!("cannot become user {name}: {error}")))
+}
+
+/// Reads the value of the hidden option.
+pub(crate) fn beside(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text.split_once(':').and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
+    numbers.ok_or_else(|| "expected USER:GROUP, by number".to_owned())
 }
 
 /// The numbers of a user and its group.

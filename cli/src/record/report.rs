@@ -1,6 +1,6 @@
 //! The end of a recording, and what there is to tell of it.
 
-use super::recovery::Recovery;
+use super::taken::Taken;
 use crate::failure::{Failure, Outcome};
 use crate::session::{complaints, tell_silent};
 use crate::{output, units};
@@ -9,40 +9,84 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_control::{Ack, AckState, Application, Counters, NamedSession, State};
+use tracepoint_control::{
+    Ack, AckState, Acknowledged, Application, Counters, NamedSession, ProcessKey, Recorded, Recorder, State,
+};
+use tracepoint_reader::recover::RecoveredProcess;
 
 /// What was recorded.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     acks: Vec<Ack>,
     silent: Vec<Application>,
-    /// Processes that died, and what was recovered of them.
-    recovered: Vec<tracepoint_reader::recover::RecoveredProcess>,
+    /// Processes that died, and what was taken of them.
+    recovered: Vec<RecoveredProcess>,
     failures: Vec<String>,
 }
 
-/// Switches all off, waits until the traces are whole, recovers what dead processes left, and removes the session.
-/// `recovery` is what was recovered before, and `rescue` where the rest goes.
-pub(super) fn finish(
-    session: &NamedSession<'_>,
-    mut recovery: Recovery,
-    rescue: &Path,
-    timeout: Duration,
-) -> Result<Report, Failure> {
+/// Switches all off, waits until the processes have ended the recording, takes the rest of their packets, and removes the session.
+pub(super) fn finish(session: &NamedSession<'_>, recorder: Recorder, timeout: Duration) -> Result<Report, Failure> {
     let generation = session.change("stop", |spec| {
         spec.state = State::Stopped;
         Ok(())
     })?;
     let waited = session.wait(generation, timeout)?;
-    recovery.go_on(session, rescue)?;
-    // What could not be recovered stays.
-    session.destroy(timeout, !recovery.is_wanting() && waited.silent.is_empty())?;
-    recovery.miss(&waited.acks, &waited.silent, generation);
-    let Recovery { processes: recovered, failures, .. } = recovery;
-    let mut report = Report { acks: waited.acks, silent: waited.silent, recovered, failures };
-    report.failures.extend(report.acks.iter().filter_map(super::refusal));
-    report.failures.extend(report.acks.iter().flat_map(complaints));
-    Ok(report)
+    let keys: Vec<_> = waited.silent.iter().map(|process| process.info().key()).collect();
+    let all = recorder.finish(&keys);
+    // What could not be taken stays.
+    let is_whole = all.iter().all(|recorded| recorded.complete || is_silent(&keys, recorded));
+    // Who did not answer then is not waited for again.
+    session.destroy(if keys.is_empty() { timeout } else { Duration::ZERO }, is_whole)?;
+    let mut failures: Vec<_> = waited.acks.iter().filter_map(super::refusal).collect();
+    failures.extend(waited.acks.iter().flat_map(complaints));
+    for recorded in &all {
+        let notes = recorded.notes.iter().filter(|_| !is_silent(&keys, recorded));
+        let pid = recorded.process.map_or(0, |process| process.pid);
+        failures.extend(notes.chain(&recorded.errors).map(|text| format!("process {pid}: {text}")));
+    }
+    let taken = Taken::of(&all);
+    let Acknowledged { mut acks, silent, .. } = waited;
+    let died: Vec<_> = acks.iter().filter(|ack| has_died(ack, &keys)).cloned().collect();
+    for ack in died.iter().filter(|ack| taken.get(ack.process).is_none()) {
+        let (pid, name) = (ack.process.pid, &ack.name);
+        failures.push(format!(
+            "process {pid} ({name}) died, and its rings were gone before anything was taken: what was in them is lost"
+        ));
+    }
+    taken.add_to(&mut acks);
+    let recovered = died.iter().filter_map(|ack| Some(recovered(session, ack.process, taken.get(ack.process)?)));
+    let mut recovered: Vec<_> = recovered.collect();
+    // Those that did not live long enough to say anything of themselves.
+    let unheard = taken.all().filter(|(process, _)| !acks.iter().any(|ack| ack.process == *process));
+    recovered.extend(unheard.map(|(process, recorded)| self::recovered(session, process, recorded)));
+    Ok(Report { acks, silent, recovered, failures })
+}
+
+/// Whether a process recorded still when it was heard of last, and is not there any more.
+fn has_died(ack: &Ack, silent: &[ProcessKey]) -> bool {
+    ack.state == AckState::Recording && !silent.contains(&ack.process)
+}
+
+fn is_silent(silent: &[ProcessKey], recorded: &Recorded) -> bool {
+    recorded.process.is_some_and(|process| silent.contains(&process))
+}
+
+/// What there is of a process that died.
+fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorded) -> RecoveredProcess {
+    let mut told = RecoveredProcess::default();
+    let counters = recorded.counters.clone().unwrap_or_default();
+    session.name().clone_into(&mut told.session);
+    (told.pid, told.complete, told.records, told.lost) =
+        (process.pid, recorded.complete, written(&counters), counters.lost);
+    told.output = recorded.outputs.first().cloned().unwrap_or_default();
+    told.notes.clone_from(&recorded.notes);
+    told
+}
+
+/// What came out of the rings, and was not lost behind them.
+fn written(counters: &Counters) -> u64 {
+    let behind = ["overwritten", "sink"].iter().filter_map(|reason| counters.lost.get(*reason));
+    counters.recorded.saturating_sub(behind.sum())
 }
 
 impl Report {
@@ -59,15 +103,16 @@ impl Report {
         if well { Outcome::Well } else { Outcome::Wanting }
     }
 
-    /// The sums: of processes that died, what was recovered.
+    /// The sums.
     fn counters(&self) -> Counters {
         let mut sum = Counters::default();
-        let is_dead = |ack: &&Ack| self.recovered.iter().any(|process| process.pid == ack.process.pid);
-        self.acks.iter().filter(|ack| !is_dead(ack)).for_each(|ack| sum.add(&ack.counters));
+        self.acks.iter().for_each(|ack| sum.add(&ack.counters));
         for process in &self.recovered {
-            let mut counters = Counters::default();
-            (counters.recorded, counters.lost) = (process.records, process.lost.clone());
-            sum.add(&counters);
+            if !self.acks.iter().any(|ack| ack.process.pid == process.pid) {
+                let mut counters = Counters::default();
+                (counters.recorded, counters.lost) = (process.records, process.lost.clone());
+                sum.add(&counters);
+            }
         }
         sum
     }
@@ -98,7 +143,7 @@ impl Report {
             }
         }
         for process in &self.recovered {
-            writeln!(text, "  process {} died; {} events of it were recovered", process.pid, process.records)?;
+            writeln!(text, "  process {} died; {} events of it were taken", process.pid, process.records)?;
         }
         let traces: Vec<_> =
             places.iter().filter(|place| place.exists() && !is_text(place)).map(|p| p.display().to_string()).collect();

@@ -26,7 +26,7 @@ pub(crate) struct Outputs {
     /// How many packets such a file holds [default: 256]
     #[arg(long, value_name = "N", requires = "dt", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     dt_slots: Option<u32>,
-    /// Each process serves its events over UDP, for `tracectl read`. Without a port, and with port 0, at one that is free, which is told
+    /// The events of each process are served over UDP, for `tracectl read`. Without a port, and with port 0, at one that is free, which is told
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
     udp: Option<SocketAddr>,
     /// How much waits for a client in each process [default: 64M]
@@ -35,8 +35,8 @@ pub(crate) struct Outputs {
     /// What is dropped if there is more [default: oldest]
     #[arg(long, value_name = "END", requires = "udp")]
     udp_drop: Option<Drop>,
-    /// Lines of text. Of several processes one has the file, the others files beside it; without FILE, and for `-`, on the standard error
-    /// of each
+    /// Lines of text. Of several processes one has the file, the others files beside it; without FILE, and for `-`, on the standard error:
+    /// that of `record`, or, of a session that is made by `create`, of each process
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     text: Option<PathBuf>,
     /// The CTF trace of a process goes on in another chunk, `chunk-000001` and so on, when so much is in the present one

@@ -4,6 +4,7 @@
 mod channels;
 mod other_users;
 mod outputs;
+mod outside;
 
 use std::env;
 use std::fs;
@@ -29,6 +30,9 @@ tracepoint::define_trace! {
 /// Tells a process that a test starts that it is the one that is traced; how many events it fires, or 0 for as long as it lives.
 const TRACED: &str = "TEST_TRACED";
 
+/// Tells it how many threads fire, without a pause, for as long as it lives.
+const BUSY: &str = "TEST_BUSY";
+
 /// Tells it to die then.
 const DIES: &str = "TEST_DIES";
 
@@ -40,7 +44,16 @@ fn is_traced() -> bool {
     let times: u64 = times.parse().expect("a number");
     let _agent = Agent::start().expect("an agent");
     println!("ready");
-    if times == 0 {
+    if let Some(threads) = env::var(BUSY).ok().and_then(|threads| threads.parse().ok()) {
+        for _ in 0..threads {
+            std::thread::spawn(|| {
+                for n in 0.. {
+                    tracepoint::trace!(paid(n));
+                }
+            });
+        }
+        let _ = std::io::stdin().lines().count();
+    } else if times == 0 {
         std::thread::spawn(|| {
             for n in 0.. {
                 fire(n);
@@ -92,7 +105,10 @@ impl Place {
     }
 
     fn start(&self, test: &str) -> Traced {
-        let mut command = program(test, 0);
+        self.start_as(program(test, 0))
+    }
+
+    fn start_as(&self, mut command: Command) -> Traced {
         command.env("TRACEPOINT_RUN_DIR", self.path("run")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut traced = Traced(command.spawn().expect("the test's own program"));
         let output = BufReader::new(traced.0.stdout.take().expect("a pipe"));
@@ -240,8 +256,13 @@ fn whoever_is_killed() -> Outcome {
     record.wait()?;
     // The kernel tells the agent; nobody else does.
     while place.on() != [""; 0] {}
-    assert!(viewed(&place.path("killed"), " shop:paid: ") > 0);
     assert_eq!(place.well(&["status"]), "");
+    // What the process had recorded is in its rings still, though it lives.
+    let left = place.path("run/sessions");
+    place.well(&["recover", left.to_str().ok_or("no text")?, "-o", "recovered"]);
+    assert!(viewed(&place.path("recovered"), " shop:paid: ") > 0);
+    assert_eq!(place.tracectl(&["verify", "recovered"]).0, Some(0));
+    fs::remove_dir_all(left.join(format!("record-{}", record.id())))?;
     drop(stays);
 
     let dies = place.start(test);

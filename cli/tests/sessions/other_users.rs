@@ -69,15 +69,31 @@ fn root_is_another_user_if_it_says_so() -> Outcome {
     let recorded =
         tracectl(&run_dir, &["record", "-e", "shop:paid", "--duration", "200ms", "-o", &path, "--user", &user])?;
     assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
-    assert_eq!(fs::metadata(&dir)?.uid(), USER, "what it made is the user's");
+    assert_eq!(fs::metadata(&dir)?.uid(), 0, "what it writes is root's");
     let viewed = tracectl(&run_dir, &["view", &path])?;
     assert!(String::from_utf8(viewed.stdout)?.contains("shop:paid"));
 
-    // It has no rights of root's left.
+    // Where only root may write: the process has no part in it.
     let elsewhere = temp.path().join("elsewhere");
-    let refused = tracectl(&run_dir, &["record", "--user", &user, "-o", &elsewhere.to_string_lossy(), "-p", &pid])?;
+    fs::create_dir(&elsewhere)?;
+    fs::set_permissions(&elsewhere, Permissions::from_mode(0o700))?;
+    let path = elsewhere.join("trace").to_string_lossy().into_owned();
+    let arguments = ["record", "--user", &user, "-p", &pid, "--duration", "200ms", "-o", &path];
+    let recorded = tracectl(&run_dir, &arguments)?;
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    assert!(tracectl(&run_dir, &["verify", &path])?.status.success());
+    for entry in fs::read_dir(&path)?.flatten() {
+        assert_eq!(entry.metadata()?.uid(), 0);
+    }
+    // What is in the run directory is the user's all the same, and nothing is left there.
+    assert_eq!(fs::read_dir(run_dir.join("sessions"))?.count(), 0);
+
+    // A command that it starts, and what is written then, have no rights of root's left.
+    let path = elsewhere.join("no").to_string_lossy().into_owned();
+    let command = ["record", "--user", &user, "-o", &path, "--", "true"];
+    let refused = tracectl(&run_dir, &command)?;
     let told = String::from_utf8(refused.stderr)?;
-    assert!(refused.status.code() == Some(3) && told.contains("cannot make") && !elsewhere.exists(), "{told}");
+    assert!(refused.status.code() == Some(3) && told.contains("cannot make"), "{told}");
     let nobody = tracectl(&run_dir, &["--user", "no such user", "list"])?;
     assert!(String::from_utf8(nobody.stderr)?.contains("there is no user no such user"));
     Ok(())

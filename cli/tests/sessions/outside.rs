@@ -1,0 +1,188 @@
+//! Processes that are recorded from outside: whoever is killed or stopped, nothing that was committed is missing, and nothing is there
+//! twice.
+
+use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+/// How often `record` is killed, unless the environment says more.
+const KILLS: u32 = 5;
+const KILLS_VARIABLE: &str = "TRACEPOINT_TEST_KILLS";
+
+/// A process whose threads fire as fast as they can.
+fn busy(place: &Place, test: &str, threads: u32) -> Traced {
+    let mut command = program(test, 0);
+    command.env(BUSY, threads.to_string());
+    place.start_as(command)
+}
+
+fn record(place: &Place, traced: &Traced, out: &str) -> Result<Child, Box<dyn std::error::Error>> {
+    let pid = traced.0.id().to_string();
+    let arguments = ["record", "-e", "shop:paid", "-p", &pid, "-o", out, "--max-size", "4G", "--json"];
+    Ok(place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+}
+
+/// How many bytes are in the stream files below a directory.
+fn written(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let size =
+        |path: PathBuf| if path.is_dir() { written(&path) } else { path.metadata().map_or(0, |file| file.len()) };
+    entries.map(|entry| entry.path()).filter(|path| !path.ends_with("metadata")).map(size).sum()
+}
+
+/// How many events `tracectl view` shows. What threads lost that are faster than the machine is shown, too.
+fn viewed(place: &Place, trace: &str) -> u64 {
+    let (code, out, err) = place.tracectl(&["view", trace]);
+    assert_eq!(code, Some(0), "{err}");
+    out.lines().filter(|line| line.contains(" shop:paid: ")).count() as u64
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether the account of the trace balances, and nothing is missing in it.
+fn verified(place: &Place, trace: &str) {
+    let (code, out, err) = place.tracectl(&["verify", trace]);
+    assert_eq!(code, Some(0), "{trace}: {out}{err}");
+}
+
+#[test]
+fn a_busy_process_that_is_killed_is_whole_up_to_its_last_event() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = busy(&place, "outside::a_busy_process_that_is_killed_is_whole_up_to_its_last_event", 2);
+    let pid = traced.0.id();
+    let record = record(&place, &traced, "out")?;
+    until(|| written(&place.path("out")) > 1 << 20);
+    drop(traced);
+    let output = record.wait_with_output()?;
+    assert!(output.status.success(), "{output:?}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(told["recovered"][0]["pid"], pid);
+    assert_eq!(told["failures"], serde_json::json!([]));
+    let counters = &told["counters"];
+    assert_eq!(told["recovered"][0]["records"], counters["recorded"], "what was committed is there: {counters}");
+    assert_eq!(counters["lost"].get("sink"), None);
+    verified(&place, "out");
+    assert_eq!(viewed(&place, "out"), counters["recorded"].as_u64().unwrap_or_default());
+    assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
+    Ok(())
+}
+
+/// At whatever moment: with what it had written and what is in the rings there is a whole trace, each packet once.
+#[test]
+fn a_recorder_that_is_killed_leaves_nothing_half_done() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let kills = env::var(KILLS_VARIABLE).ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    let place = Place::new();
+    let traced = busy(&place, "outside::a_recorder_that_is_killed_leaves_nothing_half_done", 2);
+    for round in 0..kills {
+        let (out, whole) = (format!("out{round}"), format!("whole{round}"));
+        let mut record = record(&place, &traced, &out)?;
+        until(|| written(&place.path(&out)) > 1 << 16);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        sleep(Duration::from_micros(u64::from(now.subsec_micros() % 50_000)));
+        record.kill()?;
+        record.wait()?;
+        until(|| place.on().is_empty());
+        let left = place.path(&format!("run/sessions/record-{}", record.id()));
+        // Once, whatever the sinks had.
+        let told = place.well(&["recover", left.to_str().ok_or("no text")?, "-o", &whole, "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&told)?;
+        let process = &told["processes"][0];
+        assert!(process["packets_from_outputs"].as_u64() > Some(0), "{process}");
+        assert_eq!(process["lost"].get("sink"), None, "{process}");
+        verified(&place, &whole);
+        for dir in [left, place.path(&out), place.path(&whole)] {
+            fs::remove_dir_all(dir)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_process_that_is_stopped_is_drained() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = busy(&place, "outside::a_process_that_is_stopped_is_drained", 1);
+    let record = record(&place, &traced, "out")?;
+    until(|| written(&place.path("out")) > 1 << 16);
+    kill(&traced.0, "STOP")?;
+    // It waits for the process, and then takes what there is.
+    kill(&record, "INT")?;
+    let output = record.wait_with_output()?;
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert_eq!(told["not_acknowledged"][0], traced.0.id());
+    let counters = &told["counters"];
+    let [recorded, full] = [&counters["recorded"], &counters["fired"]].map(|count| count.as_u64().unwrap_or_default());
+    assert!(recorded > 0 && recorded <= full, "{told}");
+    assert_eq!(viewed(&place, "out"), recorded, "all that was committed");
+    let (code, out, _) = place.tracectl(&["verify", "out"]);
+    assert!(code != Some(0) && out.contains("complete"), "it runs: {out}");
+    // It ends the recording when it goes on, and nobody wants its rings any more.
+    kill(&traced.0, "CONT")?;
+    until(|| {
+        // Which removes the session's own directory, once nothing is in it.
+        place.well(&["status"]);
+        fs::read_dir(place.path("run/sessions")).is_ok_and(|dir| dir.count() == 0)
+    });
+    Ok(())
+}
+
+#[test]
+fn two_recorders_have_rings_of_their_own() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let traced = busy(&place, "outside::two_recorders_have_rings_of_their_own", 1);
+    let records = [record(&place, &traced, "first")?, record(&place, &traced, "second")?];
+    until(|| ["first", "second"].iter().all(|out| written(&place.path(out)) > 1 << 20));
+    for record in &records {
+        kill(record, "INT")?;
+    }
+    for (record, out) in records.into_iter().zip(["first", "second"]) {
+        let output = record.wait_with_output()?;
+        assert!(output.status.success(), "{output:?}");
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        verified(&place, out);
+        let lines = viewed(&place, out);
+        assert_eq!(Some(lines), told["counters"]["recorded"].as_u64());
+    }
+    assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
+    Ok(())
+}
+
+/// However many processes write: together they are within the bound.
+#[test]
+fn the_bound_is_that_of_all_together() -> Outcome {
+    const MOST: u64 = 4 << 20;
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = [(); 3].map(|()| busy(&place, "outside::the_bound_is_that_of_all_together", 1));
+    let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "-o", "out", "--max-size", "4M", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&out)?;
+    assert_eq!(code, Some(1), "something was refused: {err}");
+    let bytes = told["counters"]["bytes"].as_u64().unwrap_or_default();
+    // Beside it are the packets with which streams begin and end.
+    assert!(bytes > MOST / 2 && bytes < MOST + (64 << 10), "{bytes}");
+    assert!(told["counters"]["lost"]["sink"].as_u64() > Some(0), "{told}");
+    verified(&place, "out");
+    Ok(())
+}
