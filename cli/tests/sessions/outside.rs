@@ -98,7 +98,9 @@ fn a_recorder_that_is_killed_leaves_nothing_half_done() -> Outcome {
         until(|| place.on().is_empty());
         let left = place.path(&format!("run/sessions/record-{}", record.id()));
         // Once, whatever the sinks had.
-        let told = place.well(&["recover", left.to_str().ok_or("no text")?, "-o", &whole, "--json"]);
+        let (code, told, said) = place.tracectl(&["recover", left.to_str().ok_or("no text")?, "-o", &whole, "--json"]);
+        // In the middle of a write, too: what is in the file of such a packet is in the ring as well.
+        assert!(code == Some(0) && said.lines().all(|line| line.contains("are a part of a packet")), "{told} {said}");
         let told: serde_json::Value = serde_json::from_str(&told)?;
         let process = &told["processes"][0];
         assert!(process["packets_from_outputs"].as_u64() > Some(0), "{process}");
