@@ -4,7 +4,8 @@
 #   scripts/fuzz.sh [--long] [SECONDS] [TARGET...]
 #
 # Each target runs for 5 seconds, over the same inputs each time, as far as it gets; with --long, for 10 minutes, over others
-# each time. The exit status is not 0 if one crashes, hangs or takes too much memory. What a run finds stays in a temporary directory, whose name is told; the tree is left as it is.
+# each time. The exit status is not 0 if one crashes, hangs or takes too much memory. What a run finds stays in a temporary directory,
+# whose name is told; the tree is left as it is.
 set -eu
 
 seconds=5

@@ -1,7 +1,8 @@
-//! A process's directory: the text up to the first NUL is its metadata, two bytes behind it say how long the file of the main
-//! stream in its output is, which follows; the rest is a ring. What is called complete balances.
+//! A process's directory: its first part is the file of the main stream in its output, the last a ring. What is called complete balances.
 
 #![no_main]
+
+mod directory;
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +11,9 @@ use libfuzzer_sys::fuzz_target;
 use tracepoint_reader::{recover, verify};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(end) = bytes.iter().position(|b| *b == 0) else {
+    let Some([metadata, kept, ring]) = directory::parts(bytes) else {
         return;
     };
-    let (metadata, rest) = bytes.split_at(end);
-    let Some((length, rest)) = rest[1..].split_first_chunk() else {
-        return;
-    };
-    let kept = usize::from(u16::from_le_bytes(*length)).min(rest.len());
-    let (kept, ring) = rest.split_at(kept);
     let memory = Path::new("/dev/shm");
     let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     let place = place.join(format!("recover-{}", std::process::id()));
