@@ -210,6 +210,6 @@ const fn destroyed(spec: &SessionSpec) -> bool {
 
 /// Reads a session's file.
 fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
-    let bytes = dir.read_file(SESSION, crate::spec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error))?;
+    let bytes = dir.read_file(SESSION, SessionSpec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error))?;
     SessionSpec::parse(&bytes).map_err(|error| ControlError::Damaged { path: dir.path().join(SESSION), error })
 }

@@ -33,8 +33,7 @@ use uuid::Uuid;
 
 const FORMAT: &str = "tracepoint-session";
 const VERSION: i64 = 1;
-/// The longest file, in bytes, and the most rules in it.
-pub(crate) const MAX_SIZE: u64 = SessionSpec::MAX_SIZE;
+/// The most rules in a file.
 const MAX_RULES: usize = 10_000;
 
 /// Whether a session records.
@@ -229,7 +228,7 @@ impl SessionSpec {
     ///
     /// If it is longer than 4 MiB, is not TOML, of another format or a newer version, or has something that is not understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, SpecError> {
-        if bytes.len() as u64 > MAX_SIZE {
+        if bytes.len() as u64 > Self::MAX_SIZE {
             return Err(SpecError::malformed("it is longer than 4 MiB"));
         }
         let text = str::from_utf8(bytes).map_err(SpecError::malformed)?;
@@ -246,40 +245,23 @@ impl SessionSpec {
         if raw.rules.len() > MAX_RULES {
             return Err(SpecError::TooManyRules { most: MAX_RULES });
         }
-        let Raw {
-            id,
-            generation,
-            state,
-            owner,
-            tag,
-            channel,
-            channels,
-            drain,
-            limits,
-            budget,
-            rotations,
-            sinks,
-            rules,
-        } = raw;
-        let rules = rules.into_iter().map(RuleEntry::read).collect();
         let mut spec = Self {
-            id,
-            generation,
-            state,
-            tag,
-            owner,
-            channel,
-            channels,
-            drain,
-            limits,
-            budget,
-            rotations,
-            sinks,
-            rules,
+            id: raw.id,
+            generation: raw.generation,
+            state: raw.state,
+            tag: raw.tag,
+            owner: raw.owner,
+            channel: raw.channel,
+            channels: raw.channels,
+            drain: raw.drain,
+            limits: raw.limits,
+            budget: raw.budget,
+            rotations: raw.rotations,
+            sinks: raw.sinks,
+            rules: Vec::new(),
         };
-        let rules = std::mem::take(&mut spec.rules);
-        let names = spec.channel_names();
-        spec.rules = rules.into_iter().map(|entry| entry.in_channels(&names)).collect();
+        let channels = spec.channel_names();
+        spec.rules = raw.rules.into_iter().map(|table| RuleEntry::read(table).in_channels(&channels)).collect();
         spec.check()?;
         Ok(spec)
     }

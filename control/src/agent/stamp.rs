@@ -2,7 +2,7 @@
 
 use crate::app::SESSION;
 use crate::private_dir::PrivateDir;
-use crate::spec::MAX_SIZE;
+use crate::spec::SessionSpec;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
@@ -18,6 +18,6 @@ pub(super) fn read(dir: &PrivateDir, stamp: Option<Stamp>) -> io::Result<Option<
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    file.take(SessionSpec::MAX_SIZE + 1).read_to_end(&mut bytes)?;
     Ok(Some((found, bytes)))
 }
