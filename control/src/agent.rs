@@ -74,8 +74,9 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// `TRACEPOINT='RULE[,RULE…][=SINK]'` records from the start. A rule is a pattern for `provider:name`, with `!` one for what is left
 /// out, or one for levels (`<=info`). SINK is `ctf:DIR`, `text:FILE`, or `text`, which is the standard error; without it events go to a CTF
 /// directory in `$TRACEPOINT_OUT`, or where the program was started. FILE is written on from its end; a process that is started while
-/// another one writes it, a child for example, has a file beside it, with its own name. Directories and files get 1 GiB large. What is wrong with it is told on the standard error, and in
-/// [`Agent::notices`]. Processes that were given more rights than their user do not look at the environment.
+/// another one writes it, a child for example, has a file beside it, with its own name. Directories and files get 1 GiB large. What is
+/// wrong with it is told on the standard error, and in [`Agent::notices`]. Processes that were given more rights than their user do not
+/// look at the environment.
 ///
 /// # Forked children
 ///

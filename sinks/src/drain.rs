@@ -185,7 +185,8 @@ impl Drain {
         self.feeds.iter_mut().any(|feed| feed.call(|sink| Ok(sink.can_rotate())).unwrap_or(false))
     }
 
-    /// Moves everything that the channels still hold, unless packets are left to another process, and lets each sink finish, whatever became of the others.
+    /// Moves everything that the channels still hold, unless packets are left to another process, and lets each sink finish,
+    /// whatever became of the others.
     ///
     /// The subscriptions of the channels have ended; where that is not so, or cannot be known, the account says that it is not complete.
     pub fn finish(mut self) -> Vec<SinkReport> {

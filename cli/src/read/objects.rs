@@ -2,7 +2,8 @@
 //!
 //! `{"type":"session_begin","layout":"batch","trace":UUID,"earlier":N}`; `trace_begin`, `stop_sent`, `trace_end`, `session_end` alone;
 //! events of batches as `tracectl view --json` has them; of the stock layout, `{"type":"event","seq":N,"time_ns":N,"content":…}`; losses
-//! `{"type":"loss","kind":…}` with their numbers, `{"type":"late","events":N}` for what was told as lost and came after all; at last `{"type":"end","ending":…}` with all counts.
+//! `{"type":"loss","kind":…}` with their numbers, `{"type":"late","events":N}` for what was told as lost and came after all; at last
+//! `{"type":"end","ending":…}` with all counts.
 
 use super::{Out, each_event, ending};
 use crate::failure::Failure;

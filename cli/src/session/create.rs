@@ -13,7 +13,8 @@ use tracepoint_control::{ControlError, SessionSpec, State};
 /// Makes a session, for processes that run and those to come
 ///
 /// With an output directory each process writes a CTF trace into it, with `--dt`, `--text` and `--udp` a circular file, lines, or to a
-/// client; without any of them the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped until `tracectl start`, unless `--start` is given.
+/// client; without any of them the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped until
+/// `tracectl start`, unless `--start` is given.
 ///
 /// A session has one channel, `channel0`, and those that `--add-channel` adds: each with rings, a policy and contexts of its own, in one trace. The
 /// rules of a command go into the channel that `--channel` names; further rules are added by `tracectl enable`.

@@ -198,8 +198,8 @@ impl SessionBuilder {
     /// pages ([`Summary::cut_off_pages`](super::Summary::cut_off_pages)); the ring is given up with all that it held and counted, its
     /// thread gets another one when the drain comes round, within 200 ms, and the account says that it is not complete. Signals of
     /// other origin go to the handler that was there before. A thread that blocks SIGBUS ends the program all the same; a sink that has
-    /// the kernel write what is lost fails, which `stop` tells. The handler stays; whoever installs another one later should hand on to it. Costs nothing
-    /// at an event. At most 4096 rings of a process are guarded; more are not made.
+    /// the kernel write what is lost fails, which `stop` tells. The handler stays; whoever installs another one later should hand on to
+    /// it. Costs nothing at an event. At most 4096 rings of a process are guarded; more are not made.
     #[must_use]
     pub fn survive_cut_off_rings(mut self, survive: bool) -> Self {
         self.rings.survive_cut_off(survive);
@@ -248,15 +248,13 @@ impl SessionBuilder {
     }
 
     /// Starts recording: when it returns, the events are on, and the program has told its [state](crate::state_dump), unless that takes
-    /// longer than 500 ms. Unless told otherwise, all events are recorded, through a
-    /// [`Channel::default`].
+    /// longer than 500 ms. Unless told otherwise, all events are recorded, through a [`Channel::default`].
     ///
     /// # Errors
     ///
-    /// If the name, a rule, a filter, a limit or a channel's name or sizes will not do; if a rule names no channel of the session; if a rule matches nothing, or the rules leave nothing, or
-    /// a filter fits none of its rule's events; if there
-    /// is no sink, or one cannot begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing
-    /// is switched on then.
+    /// If the name, a rule, a filter, a limit or a channel's name or sizes will not do; if a rule names no channel of the session; if a
+    /// rule matches nothing, or the rules leave nothing, or a filter fits none of its rule's events; if there is no sink, or one cannot
+    /// begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing is switched on then.
     pub fn start(self) -> Result<Session, SessionError> {
         check_name(&self.name)?;
         let names: Vec<&str> = once(&self.channel).chain(&self.further).map(Channel::called).collect();

@@ -75,8 +75,8 @@ impl Drop for StateDump {
 /// dump tells of several things is no picture of one moment, unless it holds the locks that make it one.
 ///
 /// Whoever starts a session waits for the dumps, for 500 ms together; a dump that takes longer goes on by itself, and is told as late
-/// ([`StateDumpStatus`](crate::StateDumpStatus)). One that panics is caught, and counted. A dump may take locks: one that the thread that starts a session holds makes it
-/// late.
+/// ([`StateDumpStatus`](crate::StateDumpStatus)). One that panics is caught, and counted. A dump may take locks: one that the thread that
+/// starts a session holds makes it late.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

@@ -200,7 +200,8 @@ impl Directory {
     }
 }
 
-/// What the account tells of the events that this server lost, by reasons of its own. Messages that were too long for it are lost before they are events of a stream.
+/// What the account tells of the events that this server lost, by reasons of its own. Messages that were too long for it are lost before
+/// they are events of a stream.
 fn told(account: &Account) -> u64 {
     let lines = account.channels.iter().flat_map(|channel| &channel.streams);
     let streams = lines

@@ -17,8 +17,8 @@
 //!   does so only if a slot is free; otherwise the event is lost and the open packet stays open, for smaller records to come.
 //!   Under overwrite it takes the oldest slot. Under wait it waits for a slot to become free, as `patience` says, before the event is
 //!   lost.
-//! * Drain: takes closed packets, then sets `released`; it may be in another process. Under overwrite it comes only when the owner is known to be outside. It also
-//!   closes the open packets of idle owners: `gate` says how.
+//! * Drain: takes closed packets, then sets `released`; it may be in another process. Under overwrite it comes only when the owner is
+//!   known to be outside. It also closes the open packets of idle owners: `gate` says how.
 //!
 //! Cost of the common case: no locked instruction, no branch but those for room, age and `writing`.
 

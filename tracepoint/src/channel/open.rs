@@ -248,7 +248,8 @@ impl OpenChannel {
     }
 
     /// From here on, until it ends, the calling thread's events go into this channel, those that were [opened beside](Self::open_beside) it,
-    /// and no other: others neither record nor count them. For threads that tell one recording what it has missed. Probes and aggregates see the events as ever.
+    /// and no other: others neither record nor count them. For threads that tell one recording what it has missed. Probes and aggregates
+    /// see the events as ever.
     ///
     /// `false`, and nothing has changed, inside a probe, and where the thread cannot be served ([`crate::unserved_events`]).
     pub fn keep_this_thread(&self) -> bool {

@@ -1,9 +1,9 @@
 //! The call stack of the calling thread, by frame pointers.
 //!
 //! Each function that keeps a frame pointer begins with two words on the stack, to which the register points: the caller's frame pointer,
-//! and where the caller goes on. In a program that was built without (`-C force-frame-pointers=yes` is with) the register holds anything. So nothing is
-//! read that is not inside the stack that the thread was born with, which is looked up once; while it runs on another one (a
-//! signal handler's, a coroutine's) the call stack is empty.
+//! and where the caller goes on. In a program that was built without (`-C force-frame-pointers=yes` is with) the register holds anything.
+//! So nothing is read that is not inside the stack that the thread was born with, which is looked up once; while it runs on another one
+//! (a signal handler's, a coroutine's) the call stack is empty.
 
 use std::ops::Range;
 

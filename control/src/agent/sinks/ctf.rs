@@ -33,8 +33,8 @@ impl Chunks {
     }
 }
 
-/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has as many bytes of packets as are allowed, of chunks the newest, and leaves a
-/// twentieth of its file system free.
+/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has as many bytes of packets as are
+/// allowed, of chunks the newest, and leaves a twentieth of its file system free.
 pub(in crate::agent) fn ctf(
     parent: &Path,
     name: &str,
