@@ -192,7 +192,7 @@ impl ProcessDir {
 
     /// Removes the directory with all that is in it, and those above that are empty then. For sessions that ended well.
     pub(crate) fn remove(&self) {
-        self.rings.remove_with_files(&self.name, &self.dir);
+        dead::remove(&self.rings, &self.name, &self.dir);
         self.session.remove_empty(RINGS);
         if let Some((sessions, name)) = &self.sessions {
             sessions.remove_empty(name);

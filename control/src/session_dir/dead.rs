@@ -3,9 +3,9 @@
 //! A process holds the lock on its directory for as long as it records. Forked children inherit it, and may outlive the process:
 //! then it is dead all the same if its id says so, where the id means anything to us.
 
-use super::KeepDead;
 use super::foreign::is_taken;
 use super::lock::is_locked;
+use super::{KeepDead, METADATA};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
 use crate::ring_files::{RING_SUFFIX, pid_namespace_of};
@@ -34,9 +34,9 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
         if is_alive(&dir) || is_taken(&dir) {
             continue;
         }
-        // Without metadata nothing had been switched on.
-        if dir.file_len(super::METADATA).is_err() {
-            rings.remove_with_files(&name, &dir);
+        // Without metadata nothing had been switched on, or somebody was about to remove it.
+        if dir.file_len(METADATA).is_err() {
+            remove(rings, &name, &dir);
         } else {
             let changed = dir.stat().map_or((0, 0), |stat| (stat.st_mtime, stat.st_mtime_nsec));
             dead.push((changed, name, dir));
@@ -49,7 +49,7 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
         if kept.len() < keep.processes && bytes <= keep.bytes {
             kept.push(dir.path().to_owned());
         } else {
-            rings.remove_with_files(name, dir);
+            remove(rings, name, dir);
         }
     }
     kept
@@ -59,8 +59,15 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
 pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
     let own = ProcessKey::of_directory(name).and_then(|_| rings.open_subdir(name).ok());
     if let Some(dir) = own.filter(|dir| !is_alive(dir) && !is_taken(dir)) {
-        rings.remove_with_files(name, &dir);
+        remove(rings, name, &dir);
     }
+}
+
+/// Removes `dir`, which is called `name`, with all that is in it. The metadata goes first: whoever is killed on the way leaves nothing that
+/// is taken for something to recover.
+pub(super) fn remove(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
+    dir.remove_file(METADATA);
+    rings.remove_with_files(name, dir);
 }
 
 /// How many bytes the files of the rings in `dir` take. A file that vanishes meanwhile takes nothing.
@@ -96,7 +103,7 @@ fn is_known_to_be_gone(dir: &PrivateDir) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::fs::{FlockOperation, flock};
+    use rustix::fs::{FlockOperation, flock, inotify};
 
     #[test]
     fn the_newest_are_kept_by_number_and_bytes() -> Result<(), Box<dyn std::error::Error>> {
@@ -104,7 +111,7 @@ mod tests {
         let rings = PrivateDir::at(temp.path())?;
         for (age, name) in ["1-1", "2-2", "3-3", "4-4"].into_iter().enumerate() {
             let dir = rings.make_subdir(name)?;
-            dir.put_whole(super::super::METADATA, b"")?;
+            dir.put_whole(METADATA, b"")?;
             dir.create_file("0-0.ring", 100)?.set_len(100)?;
             let changed = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 - age as u64);
             std::fs::File::open(dir.path())?.set_modified(changed)?;
@@ -124,7 +131,7 @@ mod tests {
         assert_eq!(left(KeepDead::ALL), ["1-1", "2-2", "3-3", "4-4"]);
         assert_eq!(left(KeepDead { processes: 3, bytes: 1000 }), ["1-1", "2-2", "3-3"]);
         assert_eq!(left(KeepDead { processes: 3, bytes: 250 }), ["1-1", "2-2"]);
-        rings.make_subdir("6-6")?.put_whole(super::super::METADATA, b"")?;
+        rings.make_subdir("6-6")?.put_whole(METADATA, b"")?;
         remove_one(&rings, "2-2");
         remove_one(&rings, "metadata");
         assert_eq!(left(KeepDead::ALL), ["1-1", "6-6"]);
@@ -134,6 +141,26 @@ mod tests {
         assert_eq!(rings.names()?.len(), 2, "it lives");
         drop(alive);
         assert_eq!(left(KeepDead::NONE), [""; 0]);
+        Ok(())
+    }
+
+    /// Whoever removes it may be killed at any file.
+    #[test]
+    fn metadata_goes_first() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let rings = PrivateDir::at(temp.path())?;
+        let dir = rings.make_subdir("1-1")?;
+        for name in ["0-0.ring", METADATA, super::super::OUTPUTS, "0-orphans.ring"] {
+            dir.create_file(name, 0)?;
+        }
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&watch, dir.path(), inotify::WatchFlags::DELETE)?;
+        remove(&rings, "1-1", &dir);
+        let mut buffer = [const { std::mem::MaybeUninit::uninit() }; 1024];
+        let mut removed = inotify::Reader::new(&watch, &mut buffer);
+        let first = removed.next()?;
+        assert_eq!(first.file_name().and_then(|name| name.to_str().ok()), Some(METADATA));
+        assert_eq!(rings.names()?, [""; 0]);
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl ForeignRings {
     /// Removes a directory of which all is taken.
     pub(crate) fn remove(&self, dir: &ForeignDir) {
         let _lock = Lock::take(&self.0);
-        self.0.remove_with_files(&dir.name, &dir.dir);
+        dead::remove(&self.0, &dir.name, &dir.dir);
     }
 }
 
