@@ -1,5 +1,7 @@
 //! What a process did for a session: `acks/PID-START.json`, which its agent writes.
 
+pub(crate) mod files;
+
 use crate::process::ProcessKey;
 use crate::state::StateDumpStatus;
 use serde::{Deserialize, Serialize};
@@ -204,6 +206,33 @@ pub struct Ack {
     /// Where its rings are, while it records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<PathBuf>,
+}
+
+impl Ack {
+    /// That of a process that has done nothing yet.
+    pub(crate) fn new(process: ProcessKey, name: String) -> Self {
+        Self {
+            process,
+            name,
+            id: String::new(),
+            generation: 0,
+            state: AckState::Waiting,
+            error: None,
+            rules: Vec::new(),
+            events: 0,
+            notices: Vec::new(),
+            over_budget: Vec::new(),
+            times_over_budget: 0,
+            state_dumps: Vec::new(),
+            counters: Counters::default(),
+            channels: BTreeMap::new(),
+            outputs: Vec::new(),
+            servers: Vec::new(),
+            sinks: Vec::new(),
+            rotated: None,
+            rings: None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -27,15 +27,9 @@ pub(crate) const BELL: &str = "bell";
 /// The files of a session.
 pub(crate) const SESSION: &str = "session.toml";
 pub(crate) const LOG: &str = "log";
-pub(crate) const ACKS: &str = "acks";
 
 /// The longest file that is read, in bytes.
 const MAX_JSON: u64 = 64 << 20;
-
-/// The file of a process's acknowledgement.
-pub(crate) fn ack_name(process: &str) -> String {
-    format!("{process}.json")
-}
 
 /// Reads a file of JSON.
 pub(crate) fn read_json<T: DeserializeOwned>(dir: &PrivateDir, name: &str) -> io::Result<T> {

@@ -24,6 +24,7 @@ use crate::app::{self, APPS, SESSION, SESSIONS};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::check_name;
+use crate::session_dir::TRIES;
 use crate::session_dir::lock::Lock;
 use crate::spec::{SessionSpec, State};
 use std::path::Path;
@@ -127,20 +128,12 @@ impl Controller {
                     let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind());
                     drop(self.remove(&name, false, is_left));
                 }
-                Err(ControlError::Dir(error)) if error.is_missing() => self.remove_if_empty(&name, &dir),
+                Err(ControlError::Dir(error)) if error.is_missing() => self.remove_rest(&name, &dir),
                 _ => found.push(name),
             }
         }
         found.sort();
         Ok(found)
-    }
-
-    /// Removes a directory that the last process of a session that is gone could not remove.
-    fn remove_if_empty(&self, name: &str, dir: &PrivateDir) {
-        // Whoever makes a session has them locked.
-        if let Some(_lock) = dir.names().is_ok_and(|names| names.is_empty()).then(|| self.lock().ok()).flatten() {
-            self.sessions.remove_empty(name);
-        }
     }
 
     /// The session called `name`.
@@ -174,14 +167,25 @@ impl Controller {
             return Err(ControlError::Exists { name: name.to_owned() });
         }
         let _lock = self.lock()?;
+        let mut made = self.make(name, spec);
+        for _ in 1..TRIES {
+            // A process has done with the one that was called so before, and removed its directory while it was empty still.
+            if !matches!(&made, Err(ControlError::Dir(error)) if error.is_missing()) {
+                break;
+            }
+            made = self.make(name, spec);
+        }
+        made?;
+        self.ring_all();
+        Ok(NamedSession::new(self, name))
+    }
+
+    fn make(&self, name: &str, spec: &SessionSpec) -> Result<(), ControlError> {
         let dir = self.sessions.subdir(name)?;
         if dir.file_len(SESSION).is_ok() {
             return Err(ControlError::Exists { name: name.to_owned() });
         }
-        let session = NamedSession::new(self, name);
-        named::put(&dir, name, spec, "create")?;
-        self.ring_all();
-        Ok(session)
+        named::put(&dir, name, spec, "create")
     }
 
     fn lock(&self) -> Result<Lock, ControlError> {

@@ -28,10 +28,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// How often making a directory is tried while others remove the one that it is to be in.
-const TRIES: u32 = 100;
+pub(crate) const TRIES: u32 = 100;
 
 const SESSIONS: &str = "sessions";
-const RINGS: &str = "rings";
+pub(crate) const RINGS: &str = "rings";
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
 /// Locked by whoever takes the packets of the rings from outside.

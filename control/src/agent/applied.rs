@@ -7,8 +7,7 @@ use super::refusals::Refusals;
 use super::sinks::Sinks;
 use super::stamp::{Stamp, read};
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, AckState, ChannelCounters, Counters, Rotated};
-use crate::app::{self, ACKS};
+use crate::ack::{Ack, AckState, ChannelCounters, Counters, Rotated, files};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session::{PlannedEvent, Session, SessionError};
 use crate::spec::{DrainedBy, SessionSpec, State};
@@ -48,27 +47,7 @@ pub(super) struct Applied {
 impl Applied {
     /// The session called `name`, of which nothing is applied yet.
     pub(super) fn new(name: String, context: &Context) -> Self {
-        let ack = Ack {
-            process: context.key(),
-            name: context.info.name.clone(),
-            id: String::new(),
-            generation: 0,
-            state: AckState::Waiting,
-            error: None,
-            rules: Vec::new(),
-            events: 0,
-            notices: Vec::new(),
-            over_budget: Vec::new(),
-            times_over_budget: 0,
-            state_dumps: Vec::new(),
-            counters: Counters::default(),
-            channels: BTreeMap::new(),
-            outputs: Vec::new(),
-            servers: Vec::new(),
-            sinks: Vec::new(),
-            rotated: None,
-            rings: None,
-        };
+        let ack = Ack::new(context.key(), context.info.name.clone());
         Self {
             name,
             stamp: None,
@@ -286,7 +265,7 @@ impl Applied {
     }
 
     /// Writes down what was done, and what was recorded so far.
-    pub(super) fn acknowledge(&mut self, dir: &PrivateDir, entry: &str) -> Result<(), DirError> {
+    pub(super) fn acknowledge(&mut self, sessions: &PrivateDir, dir: &PrivateDir, entry: &str) -> Result<(), DirError> {
         let mut channels = self.channels_before.clone();
         self.ack.counters = self.before.clone();
         if let Some((account, bytes)) = self.account() {
@@ -307,9 +286,7 @@ impl Applied {
             None if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,
             None => AckState::Waiting,
         };
-        let acks = dir.subdir(ACKS)?;
-        let name = app::ack_name(entry);
-        app::replace_json(&acks, &name, &self.ack).map_err(|error| acks.failed("write", &name, error))
+        files::put(sessions, &self.name, dir, entry, &self.ack)
     }
 
     /// Whether somebody has to look at what it costs.

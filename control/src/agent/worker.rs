@@ -155,7 +155,7 @@ impl Worker {
             if let Ok(dir) = self.sessions.open_subdir(name) {
                 // Where it cannot be written, the acknowledgement says it still; and where that cannot, nobody is told.
                 let _ = dir.append_if_there(LOG, log_line(generation, &what).as_bytes());
-                let _ = applied.acknowledge(&dir, self.entry.name());
+                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
             }
         }
         if any {
@@ -204,7 +204,7 @@ impl Worker {
             let applied = applied.or_insert_with(|| Applied::new(name.clone(), context));
             if applied.look(&dir, context, tracepoints.is_some()) {
                 // Where it cannot be written, nobody is told: as if this process did not answer.
-                let _ = applied.acknowledge(&dir, self.entry.name());
+                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
             } else {
                 self.applied.remove(&name);
             }
@@ -235,7 +235,7 @@ impl Worker {
         for (name, applied) in &mut self.applied {
             applied.end();
             if let Ok(dir) = self.sessions.open_subdir(name) {
-                let _ = applied.acknowledge(&dir, self.entry.name());
+                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
             }
         }
         self.entry.remove();

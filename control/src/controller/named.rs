@@ -1,8 +1,8 @@
 //! A session that has a name and a place, whoever records for it.
 
 use super::{ControlError, Controller, read_spec};
-use crate::ack::Ack;
-use crate::app::{self, ACKS, LOG, SESSION};
+use crate::ack::{Ack, files};
+use crate::app::{LOG, SESSION};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::ProcessKey;
 use crate::session_dir::KeepDead;
@@ -120,17 +120,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// [`ControlError::NoSession`] if it was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
-        let acks = match self.dir()?.open_subdir(ACKS) {
-            Ok(acks) => acks,
-            // Nobody has answered yet.
-            Err(error) if error.is_missing() => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let names = acks.names().map_err(|error| acks.failed("read", "", error))?;
-        let whole = names.into_iter().filter(|name| !name.starts_with('.'));
-        let mut found: Vec<Ack> = whole.filter_map(|name| app::read_json(&acks, &name).ok()).collect();
-        found.sort_by_key(|ack| ack.process);
-        Ok(found)
+        Ok(files::all(&self.dir()?)?)
     }
 
     /// The directories of processes that died, with what they left in their rings.

@@ -1,11 +1,12 @@
 //! The end of a session.
 
 use super::{Application, ControlError, Controller, NamedSession, read_spec};
-use crate::ack::Ack;
-use crate::app::{ACKS, LOG, SESSION};
+use crate::ack::{Ack, files};
+use crate::app::{LOG, SESSION};
 use crate::private_dir::PrivateDir;
-use crate::session_dir::KeepDead;
+use crate::session_dir::{KeepDead, RINGS};
 use crate::spec::State;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,15 +68,31 @@ impl Controller {
             return Ok(Vec::new());
         }
         // It is no session from here on, and whoever makes one of that name begins anew.
-        for file in [SESSION, LOG] {
-            dir.remove_file(file);
-            dir.remove_file(&format!(".{file}.new"));
-        }
-        if let Ok(acks) = dir.open_subdir(ACKS) {
-            dir.remove_with_files(ACKS, &acks);
-        }
+        dir.remove_file(SESSION);
+        remove_descriptions(&dir);
         let dead = crate::session_dir::remove_dead(&dir, if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL });
         self.sessions.remove_empty(name);
         Ok(dead)
     }
+    /// Removes what the last ones of a session that is gone could not: a process that ended, or one that was killed.
+    pub(super) fn remove_rest(&self, name: &str, dir: &PrivateDir) {
+        // Where there is nothing but rings they are somebody's.
+        if dir.names().map_or(true, |names| names == [RINGS]) {
+            return;
+        }
+        // Whoever makes a session has them locked.
+        let Ok(_lock) = self.lock() else { return };
+        if matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            remove_descriptions(dir);
+            self.sessions.remove_empty(name);
+        }
+    }
+}
+
+/// Removes what stands beside a session's file, which is gone.
+fn remove_descriptions(dir: &PrivateDir) {
+    for file in [LOG, &format!(".{LOG}.new"), &format!(".{SESSION}.new")] {
+        dir.remove_file(file);
+    }
+    files::remove_all(dir);
 }

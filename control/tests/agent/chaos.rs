@@ -4,6 +4,7 @@
 use crate::common::{Other, Outcome, again, assert_balances, names, until_ready};
 use crate::traced::{PATIENCE, PAUSE, Place, is_traced, spec, traces};
 use std::env;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_control::{ControlError, Rule, SinkSpec, State};
 
@@ -149,7 +150,9 @@ impl Chaos {
         // What is left there are rings of those that were killed.
         for name in names(&sessions) {
             let out = self.place.temp.path().join("recovered").join(&name);
-            let recovered = tracepoint_reader::recover(&sessions.join(&name), &out)?;
+            let left = sessions.join(&name);
+            let recovered =
+                tracepoint_reader::recover(&left, &out).map_err(|error| format!("{error}: {:?}", tree(&left)))?;
             assert!(recovered.is_complete(), "{recovered:?}");
             for process in recovered.processes {
                 assert!(self.killed.contains(&process.pid), "{process:?}");
@@ -159,6 +162,14 @@ impl Chaos {
         }
         Ok(counts)
     }
+}
+
+/// All that is below `dir`.
+fn tree(dir: &Path) -> Vec<PathBuf> {
+    let entries = names(dir).into_iter().map(|name| dir.join(name));
+    entries
+        .flat_map(|path| if path.is_dir() { [vec![path.clone()], tree(&path)].concat() } else { vec![path] })
+        .collect()
 }
 
 #[test]

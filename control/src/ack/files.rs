@@ -1,0 +1,95 @@
+//! Acknowledgements as files: `acks/PID-START.json` in the directory of a session, which may be removed at any time.
+//!
+//! Agents take no lock, so that nobody can keep them waiting. Whoever removes a session removes its file first, then the
+//! acknowledgements that are there, then the directories. An agent writes first, and then looks whether the session's file is still there:
+//! if it is, who removes it finds what was written; if not, the agent takes it back, and the directories with it. So the last of them leaves
+//! nothing. Of an agent that is killed in between, what it wrote stays until somebody lists the sessions.
+
+use super::Ack;
+use crate::app::{SESSION, read_json, replace_json};
+use crate::private_dir::{DirError, PrivateDir};
+use std::io;
+
+const ACKS: &str = "acks";
+
+/// Writes the acknowledgement of the process whose entry is called `process` for the session called `session`, whose directory is `dir`;
+/// nothing if the session was removed meanwhile.
+pub(crate) fn put(
+    sessions: &PrivateDir,
+    session: &str,
+    dir: &PrivateDir,
+    process: &str,
+    ack: &Ack,
+) -> Result<(), DirError> {
+    let acks = dir.subdir(ACKS)?;
+    let name = format!("{process}.json");
+    let written = replace_json(&acks, &name, ack).map_err(|error| acks.failed("write", &name, error));
+    if matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+        acks.remove_file(&name);
+        dir.remove_empty(ACKS);
+        sessions.remove_empty(session);
+    }
+    written
+}
+
+/// All of the session whose directory is `dir`, by process.
+pub(crate) fn all(dir: &PrivateDir) -> Result<Vec<Ack>, DirError> {
+    let acks = match dir.open_subdir(ACKS) {
+        Ok(acks) => acks,
+        // Nobody has answered yet.
+        Err(error) if error.is_missing() => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let names = acks.names().map_err(|error| acks.failed("read", "", error))?;
+    let whole = names.into_iter().filter(|name| !name.starts_with('.'));
+    let mut found: Vec<Ack> = whole.filter_map(|name| read_json(&acks, &name).ok()).collect();
+    found.sort_by_key(|ack| ack.process);
+    Ok(found)
+}
+
+/// Removes all of them. The session's file is gone.
+pub(crate) fn remove_all(dir: &PrivateDir) {
+    if let Ok(acks) = dir.open_subdir(ACKS) {
+        dir.remove_with_files(ACKS, &acks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::ProcessKey;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    #[test]
+    fn an_agent_that_answers_late_leaves_nothing_of_a_session() -> Result<(), Box<dyn std::error::Error>> {
+        let temp = tempfile::tempdir()?;
+        let sessions = PrivateDir::at(temp.path())?;
+        let (ack, over) = (Ack::new(ProcessKey::of_this_process(), "p".to_owned()), AtomicBool::new(false));
+        thread::scope(|scope| {
+            for process in ["1-1", "2-2"] {
+                let (sessions, ack, over) = (&sessions, &ack, &over);
+                scope.spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        // It is there, and a moment later it may not be.
+                        let dir = sessions.open_subdir("s").ok().filter(|dir| dir.file_len(SESSION).is_ok());
+                        let _ = dir.map(|dir| put(sessions, "s", &dir, process, ack));
+                    }
+                });
+            }
+            for _ in 0..1000 {
+                // One of the others may remove it between two steps.
+                let Some(dir) = sessions.subdir("s").ok().filter(|dir| dir.replace(SESSION, b"").is_ok()) else {
+                    continue;
+                };
+                thread::yield_now();
+                dir.remove_file(SESSION);
+                remove_all(&dir);
+                sessions.remove_empty("s");
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(sessions.names()?, [""; 0]);
+        Ok(())
+    }
+}
