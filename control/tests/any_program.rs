@@ -150,7 +150,7 @@ fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
         for turn in turns {
             match turn {
                 Turn::Drain => drop(drain.borrow_mut().as_mut().map(Drain::drain)),
-                Turn::Flush => drop(drain.borrow().as_ref().map(|drain| drain.flush(Duration::ZERO))),
+                Turn::Flush => drop(drain.borrow_mut().as_mut().map(|drain| drain.flush(Duration::ZERO))),
                 Turn::Wait => thread::sleep(Duration::from_micros(100)),
             }
         }

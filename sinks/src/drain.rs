@@ -62,6 +62,8 @@ pub struct Drain {
     channels: Vec<Arc<OpenChannel>>,
     events: Vec<EventDescription>,
     feeds: Vec<Feed>,
+    /// Whether somebody closes packets that have been open for long: else they come when they are full.
+    flushes: bool,
     /// Whether packets stay in the rings, for a consumer in another process.
     leaves: bool,
     positions: Positions,
@@ -81,7 +83,17 @@ impl Drain {
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>, sinks: Vec<Box<dyn Sink>>) -> Self {
         let feeds = sinks.into_iter().map(Feed::new).collect();
         let (positions, checkpoint) = (Positions::default(), Instant::now());
-        Self { trace, channels, events: Vec::new(), feeds, leaves: false, positions, checkpoint, moved: false }
+        Self {
+            trace,
+            channels,
+            events: Vec::new(),
+            feeds,
+            flushes: false,
+            leaves: false,
+            positions,
+            checkpoint,
+            moved: false,
+        }
     }
 
     /// The packets stay in the rings, for a consumer in another process ([`OutsideDrain`](crate::OutsideDrain)): the sinks get none, and the
@@ -113,8 +125,10 @@ impl Drain {
     }
 
     /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight
-    /// recorders stay open: nobody takes them before the end.
-    pub fn flush(&self, age: Duration) {
+    /// recorders stay open: nobody takes them before the end. Sinks are told that looks have [ended](crate::Sink::look_ended) from here on:
+    /// whoever does this once does it every 100 ms, with an age of 500 ms or less.
+    pub fn flush(&mut self, age: Duration) {
+        self.flushes = true;
         let before = clock::now().saturating_sub(age.as_nanos() as u64);
         for channel in self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite) {
             channel.flush(before);
@@ -153,7 +167,12 @@ impl Drain {
             }
             channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
         }
-        self.feeds.iter_mut().for_each(Feed::rotate_if_due);
+        for feed in &mut self.feeds {
+            feed.rotate_if_due();
+            if self.flushes {
+                feed.look_ended();
+            }
+        }
         self.moved |= drained.packets > 0;
         if self.moved && self.checkpoint.elapsed() >= CHECKPOINTS {
             self.checkpoint();

@@ -129,6 +129,7 @@ impl OutsideDrain {
         let round = consumer.take(|packet| sinks.iter_mut().for_each(|told| told.take(&packet)));
         for told in sinks.iter_mut() {
             told.feed.rotate_if_due();
+            told.feed.look_ended();
         }
         self.moved |= round.packets > 0;
         if self.moved && self.checkpoint.elapsed() >= CHECKPOINTS {

@@ -88,6 +88,10 @@ pub trait Sink: Send {
     /// If the packet was not taken, no part of it. It is counted as lost by the sink, and the next one is tried.
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError>;
 
+    /// All rings were looked at, and what was there has come as packets; packets that are open for 500 ms are closed before. The next look is
+    /// within 200 ms, whether anything comes or not. For sinks that keep something back for a while.
+    fn look_ended(&mut self) {}
+
     /// Whether [`checkpoint`](Self::checkpoint) is to be called.
     fn wants_checkpoints(&self) -> bool {
         false

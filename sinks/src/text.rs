@@ -2,6 +2,7 @@
 
 mod lines;
 mod order;
+mod settled;
 
 use crate::account::Account;
 use crate::ctf::MetadataText;
@@ -11,10 +12,12 @@ use crate::sink::{Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
 use lines::Lines;
 use order::{Entry, Order};
+use settled::Settled;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
-use tracepoint::channel::{Packet, StreamId};
+use std::time::Instant;
+use tracepoint::channel::{Packet, Policy, StreamId};
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
 
@@ -27,13 +30,17 @@ const DECODED_FACTOR: usize = 4;
 
 /// Writes events as lines of text, ordered by time.
 ///
-/// The streams of a trace come packet by packet, one stream far ahead of another, so that events wait until the trace ends or
-/// until those that wait need more than 64 MiB (see [`TextSink::pending`]); then the oldest are written. An event that turns
-/// up behind a later one that is written already is written all the same: its line shows a negative distance from the line
-/// before, and a line at the end says how many such events there are. Losses are lines among the events.
+/// The streams of a trace come packet by packet, one stream far ahead of another, so that events wait: for about a second, until no stream
+/// has older ones; where there are flight recorders, which hand over nothing before the end, or another clock than the system's, until the
+/// trace ends. Where those that wait
+/// need more than 64 MiB (see [`TextSink::pending`]) the oldest are written before. An event that turns up behind a later one that is
+/// written already is written all the same: its line shows a negative distance from the line before, and a line at the end says how many such
+/// events there are. Losses are lines among the events.
 pub struct TextSink<W> {
     lines: Lines<W>,
     order: Order,
+    /// `None` where some streams come at the end alone.
+    settled: Option<Settled>,
     pending: usize,
     metadata_text: String,
     metadata: Option<Metadata>,
@@ -64,6 +71,7 @@ impl<W: Write + Send> TextSink<W> {
         Self {
             lines: Lines::new(out, TextOptions::default()),
             order: Order::default(),
+            settled: None,
             pending: PENDING,
             metadata_text: String::new(),
             metadata: None,
@@ -93,6 +101,14 @@ impl<W: Write + Send> TextSink<W> {
         Ok(())
     }
 
+    fn begin_with(&mut self, trace: &TraceInfo, channels: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
+        let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
+        // Where another clock counts, nobody knows how long a packet has been open.
+        let comes_soon = trace.clock.uuid.is_some() && !channels.iter().any(comes_late);
+        self.settled = comes_soon.then(Settled::default);
+        self.metadata(text)
+    }
+
     /// Writes the oldest entries until those that wait take no more than `limit` bytes.
     fn shrink(&mut self, limit: usize) -> Result<(), SinkError> {
         while self.order.cost() > limit {
@@ -109,15 +125,20 @@ impl<W: Write + Send> Sink for TextSink<W> {
     }
 
     fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.metadata(MetadataText::begin(trace, channels).as_str())
+        self.begin_with(trace, channels, MetadataText::begin(trace, channels).as_str())
     }
 
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
         self.metadata(MetadataText::events(events).as_str())
     }
 
-    fn begin_with_text(&mut self, _: &TraceInfo, _: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
-        self.metadata(text)
+    fn begin_with_text(
+        &mut self,
+        trace: &TraceInfo,
+        channels: &[ChannelDescription],
+        text: &str,
+    ) -> Result<(), SinkError> {
+        self.begin_with(trace, channels, text)
     }
 
     fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
@@ -153,16 +174,29 @@ impl<W: Write + Send> Sink for TextSink<W> {
 
         let cost = EVENT_COST + DECODED_FACTOR * packet.bytes.len() / events.len().max(1);
         for event in events {
+            if let Some(settled) = &mut self.settled {
+                settled.saw(event.time_ns);
+            }
             self.order.push(event.time_ns, cost, Entry::Event(event));
         }
         Ok(())
+    }
+
+    fn look_ended(&mut self) {
+        let Some(until) = self.settled.as_mut().map(|settled| settled.look_ended(Instant::now())) else { return };
+        let mut written = self.lines.flush();
+        while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
+            written = self.lines.add(entry);
+        }
+        // What the output does not take is with the lines, and tried again; as long as it is there no packet is taken.
+        let _ = written.and_then(|()| self.lines.flush());
     }
 
     fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
         let result = self.shrink(0).and_then(|()| {
             let late = self.order.late();
             if late > 0 {
-                let line = format!("[late: {late} events came after later ones; give the sink more memory]\n");
+                let line = format!("[late: {late} events came after later ones]\n");
                 self.lines.add(Entry::Note(line)).map_err(failed)?;
             }
             self.lines.finish().map_err(failed)

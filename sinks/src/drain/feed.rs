@@ -110,6 +110,14 @@ impl Feed {
         }
     }
 
+    /// Tells the sink that all rings were looked at. Where it panics it gets no more packets, which is counted.
+    pub(crate) fn look_ended(&mut self) {
+        let _ = self.call(|sink| {
+            sink.look_ended();
+            Ok(())
+        });
+    }
+
     fn begin_stream(&mut self, bytes: &[u8], stream: &StreamInfo) -> Result<(), SinkError> {
         self.give(stream, &Packet { stream: stream.id, bytes, events_before: 0, events_after: 0 })?;
         let file = self.call(|sink| Ok(sink.file_of(stream)))?;

@@ -78,6 +78,12 @@ impl Order {
         Some(waiting.entry)
     }
 
+    /// The oldest entry, if it is not after `until`.
+    pub(super) fn pop_until(&mut self, until: i64) -> Option<Entry> {
+        let Reverse(oldest) = self.heap.peek()?;
+        if oldest.time <= until { self.pop() } else { None }
+    }
+
     /// What all that wait take, in bytes.
     pub(super) const fn cost(&self) -> usize {
         self.cost
