@@ -22,6 +22,8 @@ pub enum AckState {
     Recording,
     /// The session cannot be understood, or not be started.
     Refused,
+    /// Nothing is recorded any more; a sink blocks, and has not taken the rest.
+    Ending,
     /// The recording ended, and its outputs are complete.
     Ended,
 }

@@ -42,6 +42,8 @@ use worker::Worker;
 
 /// How long the start waits for the sessions that are there already to be applied.
 const START: Duration = Duration::from_secs(1);
+/// How long the agent waits for the sinks of a session that records: there are others.
+const SINK_PATIENCE: Duration = Duration::from_secs(1);
 /// How long the end waits for sessions to end.
 const END: Duration = Duration::from_secs(5);
 

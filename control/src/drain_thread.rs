@@ -1,10 +1,12 @@
 //! The background thread of a session: it moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
 pub(crate) mod pace;
+pub(crate) mod shared;
 
 use crate::own_thread::{self, leave_signals_to_the_program};
 use crate::tsc;
 use pace::Pace;
+use shared::SharedDrain;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tracepoint::clock;
-use tracepoint_sinks::Drain;
 
 /// Its name, as `top -H` shows it.
 const NAME: &str = "tracepoint-drain";
@@ -38,7 +39,7 @@ pub(crate) struct DrainThread {
 
 impl DrainThread {
     /// Starts the thread.
-    pub(crate) fn start(drain: Arc<Mutex<Drain>>) -> io::Result<Self> {
+    pub(crate) fn start(drain: Arc<SharedDrain>) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let taken = Arc::<AtomicU64>::default();
         let own = Arc::clone(&taken);
@@ -46,7 +47,7 @@ impl DrainThread {
         let wanting = Arc::clone(&unsupplied);
         // From here on, and not from when the thread runs: events may come to wait for it before.
         let (attending, pace) = {
-            let drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+            let drain = drain.lock();
             (drain.attend(), Pace::new(drain.patience()))
         };
         let body = move || {
@@ -76,7 +77,7 @@ impl DrainThread {
 }
 
 fn run(
-    drain: &Mutex<Drain>,
+    drain: &SharedDrain,
     stopped: &Receiver<()>,
     taken: &AtomicU64,
     unsupplied: &Mutex<Option<io::ErrorKind>>,
@@ -93,7 +94,7 @@ fn run(
             flushed = Instant::now();
         }
         let round = || {
-            let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut drain = drain.lock();
             if flush {
                 drain.flush(AGE);
             }

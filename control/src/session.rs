@@ -3,6 +3,7 @@
 mod asked;
 mod builder;
 mod channels;
+mod ending;
 mod error;
 mod live;
 mod notice;
@@ -15,6 +16,7 @@ mod usage;
 
 pub use builder::SessionBuilder;
 pub(crate) use builder::check_name;
+pub(crate) use ending::Ending;
 pub use error::{SessionError, SinkFailure};
 pub use notice::Notice;
 pub(crate) use plan::{PlannedEvent, RoutedRule, all_events};
@@ -22,6 +24,7 @@ pub use status::{Status, Summary};
 pub(crate) use usage::{EventUsage, Usage};
 
 use crate::drain_thread::DrainThread;
+use crate::drain_thread::shared::SharedDrain;
 use crate::session_dir::ProcessDir;
 use crate::state::{Round, Runs, StateDumpStatus};
 use channels::Channels;
@@ -30,10 +33,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use tracepoint_sinks::Drain;
+use tracepoint_sinks::{SinkError, SinkReport};
 
 /// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
 ///
@@ -64,7 +67,7 @@ pub struct Session {
 struct Running {
     live: LiveEvents,
     thread: DrainThread,
-    drain: Arc<Mutex<Drain>>,
+    drain: Arc<SharedDrain>,
     channels: Channels,
     /// Where the rings are; `None` if they are in memory.
     dir: Option<Arc<ProcessDir>>,
@@ -96,11 +99,15 @@ impl Session {
     ///
     /// Waits for a sink that is being written to.
     pub fn status(&self) -> Status {
-        match &self.running {
-            Some(running) if self.is_ours() => {
-                Status::new(running.drain.lock().unwrap_or_else(PoisonError::into_inner).report())
-            }
-            _ => Status::default(),
+        let running = self.running.as_ref().filter(|_| self.is_ours());
+        running.map(|running| Status::new(running.drain.lock().report())).unwrap_or_default()
+    }
+
+    /// The same; an error if a sink has blocked for longer than whoever controls the session waits.
+    pub(crate) fn status_in_time(&self) -> Result<Status, SinkError> {
+        match self.running.as_ref().filter(|_| self.is_ours()) {
+            Some(running) => Ok(Status::new(running.drain.lock_in_time()?.report())),
+            None => Ok(Status::default()),
         }
     }
 
@@ -129,7 +136,7 @@ impl Session {
             return Err(SessionError::InsideProbe { name: name() });
         }
         let Some(running) = &self.running else { return Err(SessionError::CannotRotate { name: name() }) };
-        let mut drain = running.drain.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut drain = running.drain.lock_in_time().map_err(SessionError::Rotate)?;
         if drain.can_rotate() {
             drain.rotate().map_err(SessionError::Rotate)
         } else {
@@ -247,17 +254,24 @@ impl Running {
         self.live.switch_to(events, &self.channels)
     }
 
-    fn stop(self) -> Vec<tracepoint_sinks::SinkReport> {
-        let Self { mut live, thread, drain, channels, dir, outside, dumps, .. } = self;
+    fn stop(mut self) -> Vec<SinkReport> {
+        self.switch_off();
+        self.finish()
+    }
+
+    fn switch_off(&mut self) {
         // Dumps that still run have nobody to tell it to.
-        drop(dumps);
+        self.dumps = Runs::default();
         // Waits for a grace period: from here on nothing is written into the rings.
-        live.switch_all_off();
+        self.live.switch_all_off();
+    }
+
+    /// The events are off.
+    fn finish(self) -> Vec<SinkReport> {
+        let Self { thread, drain, channels, dir, outside, .. } = self;
         thread.stop();
         // The thread had the other reference.
-        let reports = Arc::into_inner(drain)
-            .map(|drain| drain.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
-            .unwrap_or_default();
+        let reports = Arc::into_inner(drain).map(|drain| drain.into_inner().finish()).unwrap_or_default();
         channels.close();
         drop(channels);
         // All that was in the rings has gone to the sinks, or is counted. Where it could not be taken out, it stays.

@@ -114,6 +114,7 @@ fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Resul
     let state = match ack.state {
         AckState::Recording => "records",
         AckState::Refused => "refused",
+        AckState::Ending => "ending",
         AckState::Ended => "ended",
         _ => "waits",
     };

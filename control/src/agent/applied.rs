@@ -1,5 +1,9 @@
 //! A session as it is applied in this process.
 
+mod end;
+mod tell;
+
+use super::SINK_PATIENCE;
 use super::budget::Watch;
 use super::chosen::{Buckets, Chosen};
 use super::context::Context;
@@ -7,17 +11,15 @@ use super::refusals::Refusals;
 use super::sinks::Sinks;
 use super::stamp::{Stamp, read};
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, AckState, ChannelCounters, Counters, Rotated, files};
-use crate::private_dir::{DirError, PrivateDir};
-use crate::session::{PlannedEvent, Session, SessionError};
+use crate::ack::{Ack, ChannelCounters, Counters, Rotated};
+use crate::private_dir::PrivateDir;
+use crate::session::{Ending, PlannedEvent, Session, SessionError, Status};
 use crate::spec::{DrainedBy, SessionSpec, State};
 use crate::state::{self, Round};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
-use tracepoint_sinks::SinkReport;
-use tracepoint_sinks::account::{Account, Chunk, Removed};
 
 /// A session in this process.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub(super) struct Applied {
     stamp: Option<Stamp>,
     spec: Option<SessionSpec>,
     recording: Option<Session>,
+    /// How that fared when it was looked at last.
+    seen: Status,
+    /// Earlier ones, for which a sink blocks: what is left for it is not with it yet.
+    endings: Vec<Ending>,
     buckets: Buckets,
     budget: Watch,
     /// Of recordings that ended.
@@ -53,6 +59,8 @@ impl Applied {
             stamp: None,
             spec: None,
             recording: None,
+            seen: Status::default(),
+            endings: Vec::new(),
             buckets: Buckets::default(),
             budget: Watch::default(),
             before: Counters::default(),
@@ -122,6 +130,7 @@ impl Applied {
     fn apply(&mut self, spec: SessionSpec, context: &Context) {
         if self.ack.id != spec.id {
             self.end();
+            self.endings.clear();
             (self.before, self.channels_before) = (Counters::default(), ChannelCounters::default());
             self.buckets = Buckets::default();
             self.budget = Watch::default();
@@ -199,6 +208,7 @@ impl Applied {
         let builder = Session::builder(&self.name)
             .dir(context.sessions.join(&self.name))
             .channel(spec.channel.channel().at_first(context.rings_at_first()))
+            .patience(SINK_PATIENCE)
             .memory_cap(spec.limits.memory_cap)
             .keep_dead(spec.limits.keep_dead)
             .keep_dead_bytes(spec.limits.keep_dead_bytes);
@@ -220,7 +230,7 @@ impl Applied {
                 self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
                 self.ack.outputs.extend(sinks.outputs.iter().cloned());
                 self.ack.servers.clone_from(&sinks.servers);
-                (self.recording, self.sinks) = (Some(recording), sinks);
+                (self.recording, self.sinks, self.seen) = (Some(recording), sinks, Status::default());
                 Ok(())
             }
             Err(error) => {
@@ -239,54 +249,6 @@ impl Applied {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.ack.rotated = Some(Rotated { number: asked, chunks, error });
-    }
-
-    /// Ends the recording, if there is one: its outputs are complete then.
-    pub(super) fn end(&mut self) {
-        self.owner = None;
-        self.ack.events = 0;
-        self.budget.begin_anew();
-        let Some(recording) = self.recording.take() else { return };
-        self.ack.rings = None;
-        self.ack.state_dumps = recording.state_dumps();
-        self.ack.servers.clear();
-        self.sinks = Sinks::default();
-        let summary = match recording.stop() {
-            Ok(summary) => Some(summary),
-            Err(error) => {
-                self.ended = Some(error.to_string());
-                if let SessionError::Sinks { summary, .. } = error { Some(*summary) } else { None }
-            }
-        };
-        if let Some((account, bytes)) = summary.as_ref().and_then(|summary| Some((summary.account()?, summary.bytes))) {
-            self.before.add_account(account, bytes);
-            self.channels_before.add_account(account);
-        }
-    }
-
-    /// Writes down what was done, and what was recorded so far.
-    pub(super) fn acknowledge(&mut self, sessions: &PrivateDir, dir: &PrivateDir, entry: &str) -> Result<(), DirError> {
-        let mut channels = self.channels_before.clone();
-        self.ack.counters = self.before.clone();
-        if let Some((account, bytes)) = self.account() {
-            self.ack.counters.add_account(&account, bytes);
-            channels.add_account(&account);
-        }
-        self.ack.channels = channels.0;
-        if let Some(recording) = &self.recording {
-            self.ack.state_dumps = recording.state_dumps();
-        }
-        self.ack.sinks = self.sinks.notices().collect();
-        self.ack.sinks.extend(self.removed());
-        self.ack.sinks.extend(self.recording.as_ref().and_then(Session::want_of_rings));
-        self.ack.error = self.refusals.error().or(self.ended.as_ref()).cloned();
-        self.ack.state = match self.refusals.error() {
-            _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,
-            Some(_) => AckState::Refused,
-            None if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,
-            None => AckState::Waiting,
-        };
-        files::put(sessions, &self.name, dir, entry, &self.ack)
     }
 
     /// Whether somebody has to look at what it costs.
@@ -308,35 +270,6 @@ impl Applied {
             self.spec = Some(spec);
         }
         over
-    }
-
-    /// Adds how often each of its events fired in the recording that goes on.
-    pub(super) fn count_fired(&self, fired: &mut BTreeMap<String, u64>) {
-        let Some((account, _)) = self.account() else { return };
-        for event in account.channels.iter().flat_map(|channel| &channel.events) {
-            let most = fired.entry(event.name.clone()).or_default();
-            *most = (*most).max(event.fired);
-        }
-    }
-
-    /// What is gone of the traces that are written, because newer chunks took its place.
-    fn removed(&self) -> Vec<String> {
-        // To look at the sinks waits for them.
-        let keeps = self.spec.iter().flat_map(|spec| &spec.sinks).any(|sink| sink.keep.is_some());
-        let status = self.recording.as_ref().filter(|_| keeps).map(Session::status).unwrap_or_default();
-        let chunks = status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
-        let removed = chunks.filter(|(_, chunk)| chunk.removed.chunks > 0);
-        let told = |(sink, chunk): (&SinkReport, &Chunk)| {
-            let Removed { chunks, events, bytes, .. } = chunk.removed;
-            format!("{}: {chunks} older chunks were removed, with {events} events in {bytes} bytes", sink.name)
-        };
-        removed.map(told).collect()
-    }
-
-    fn account(&self) -> Option<(Account, u64)> {
-        let status = self.recording.as_ref()?.status();
-        let bytes = status.bytes();
-        Some((status.sinks.into_iter().next()?.account, bytes))
     }
 
     /// Can be read when the process has ended with which the session ends.

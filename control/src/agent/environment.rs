@@ -1,5 +1,6 @@
 //! What the environment asks for: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
 
+use super::SINK_PATIENCE;
 use super::context::Context;
 use super::sinks::{self, Allowance, Chunks};
 use crate::rundir::secure;
@@ -58,7 +59,8 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Sess
         return None;
     }
     let most = events.len() + state::EVENTS;
-    let builder = add_sink(Session::builder(NAME).dir(context.sessions.join(NAME)), target, context);
+    let builder =
+        add_sink(Session::builder(NAME).dir(context.sessions.join(NAME)).patience(SINK_PATIENCE), target, context);
     let started =
         builder.and_then(|builder| builder.record(&events, most, Vec::new()).map_err(|error| error.to_string()));
     started.inspect_err(|error| notices.push(format!("TRACEPOINT: {error}"))).ok()

@@ -21,10 +21,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many tokens are told as answered.
 const ANSWERS: usize = 64;
+/// How long sessions have to end when the process does. A little less than it waits for the thread.
+const END: Duration = Duration::from_millis(4500);
 /// The pause before it is looked again at what could not be looked at.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -109,6 +111,7 @@ impl Worker {
                 Woken::Stopped => break,
             }
             // What a panic left half done is done at the next look.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.look_at_endings()));
             let _ = catch_unwind(AssertUnwindSafe(|| self.look_at_budgets()));
         }
         // Whatever happens, the program is not kept from ending.
@@ -119,7 +122,8 @@ impl Worker {
     /// end.
     fn wait(&self, stopped: &OwnedFd) -> Woken {
         let budget = self.applied.values().any(Applied::has_budget).then_some(budget::TICK);
-        let mut tick = if self.has_looked { budget } else { Some(AGAIN) };
+        let is_ending = self.applied.values().any(Applied::is_ending);
+        let mut tick = if self.has_looked { budget.or(is_ending.then_some(AGAIN)) } else { Some(AGAIN) };
         let owners = self.applied.values().filter_map(Applied::owner).filter(|_| self.has_looked);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
@@ -144,6 +148,16 @@ impl Worker {
     fn look_safely(&mut self) {
         // What a panic left half done is done at the next look.
         self.has_looked = catch_unwind(AssertUnwindSafe(|| self.look())).unwrap_or(false);
+    }
+
+    /// Says what has ended at last because no sink blocks any more.
+    fn look_at_endings(&mut self) {
+        for (name, applied) in self.applied.iter_mut().filter(|(_, applied)| applied.is_ending()) {
+            let has_ended = applied.wait_for_end(Duration::ZERO);
+            if let Some(dir) = has_ended.then(|| self.sessions.open_subdir(name).ok()).flatten() {
+                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
+            }
+        }
     }
 
     /// Switches off what costs too much, and says so.
@@ -232,8 +246,11 @@ impl Worker {
 
     /// Ends all sessions, so that their traces are complete, and takes the process off the list.
     fn finish(&mut self) {
+        // All at once: each has all the time that there is.
+        self.applied.values_mut().for_each(Applied::begin_to_end);
+        let deadline = Instant::now() + END;
         for (name, applied) in &mut self.applied {
-            applied.end();
+            applied.wait_for_end(deadline.saturating_duration_since(Instant::now()));
             if let Ok(dir) = self.sessions.open_subdir(name) {
                 let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
             }

@@ -9,6 +9,7 @@ use super::unfinished::Unfinished;
 use super::{Notice, Running, Session, SessionError, outputs};
 use crate::clock;
 use crate::drain_thread::DrainThread;
+use crate::drain_thread::shared::SharedDrain;
 use crate::gate::{Conditions, ConditionsByRule, set_gates};
 use crate::limit::Limit;
 use crate::process::this_process;
@@ -19,7 +20,8 @@ use std::fmt;
 use std::iter::once;
 use std::path::PathBuf;
 use std::process;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 use tracepoint::channel::Channel;
 use tracepoint::clock::{Clock, select, selected};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, TraceInfo};
@@ -39,6 +41,8 @@ pub struct SessionBuilder {
     sinks: Vec<Box<dyn Sink>>,
     /// Whether the packets are taken from outside.
     outside: bool,
+    /// How long whoever controls the session waits for its sinks; `None`: as long as it takes.
+    patience: Option<Duration>,
 }
 
 impl fmt::Debug for SessionBuilder {
@@ -55,6 +59,7 @@ impl fmt::Debug for SessionBuilder {
             .field("clock", &self.clock)
             .field("sinks", &sinks)
             .field("outside", &self.outside)
+            .field("patience", &self.patience)
             .finish()
     }
 }
@@ -72,6 +77,7 @@ impl SessionBuilder {
             clock: None,
             sinks: Vec::new(),
             outside: false,
+            patience: None,
         }
     }
 
@@ -247,6 +253,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Whoever controls the session does not wait longer than that for its sinks.
+    pub(crate) const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
+    }
+
     /// Starts recording: when it returns, the events are on, and the program has told its [state](crate::state_dump), unless that takes
     /// longer than 500 ms. Unless told otherwise, all events are recorded, through a [`Channel::default`].
     ///
@@ -302,7 +314,7 @@ impl SessionBuilder {
             drain = drain.leave_packets();
         }
         drain.begin().map_err(SessionError::Start)?;
-        let drain = Arc::new(Mutex::new(drain));
+        let drain = Arc::new(SharedDrain::new(drain, self.patience));
         let mut live = LiveEvents::new(trace, outputs);
         live.describe(events, channels, &drain, unfinished.dir.as_deref())?;
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;

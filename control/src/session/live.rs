@@ -4,16 +4,17 @@
 
 use super::channels::Channels;
 use super::{PlannedEvent, SessionError};
+use crate::drain_thread::shared::SharedDrain;
 use crate::gate::Gate;
 use crate::session_dir::ProcessDir;
 use crate::state;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tracepoint::Marker;
 use tracepoint::channel::EventId;
 use tracepoint::marker::{Filter, Subscriber, Subscription};
-use tracepoint_sinks::{Drain, EventDescription, TraceInfo, ctf};
+use tracepoint_sinks::{EventDescription, TraceInfo, ctf};
 
 /// An event that the trace knows.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl LiveEvents {
         &mut self,
         events: &[PlannedEvent],
         channels: &Channels,
-        drain: &Mutex<Drain>,
+        drain: &SharedDrain,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let first = self.descriptions.len();
@@ -103,12 +104,12 @@ impl LiveEvents {
         &self,
         first: usize,
         channels: &Channels,
-        drain: &Mutex<Drain>,
+        drain: &SharedDrain,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let new = &self.descriptions[first..];
         if !new.is_empty() {
-            let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut drain = drain.lock_in_time().map_err(SessionError::Start)?;
             drain.describe(new).map_err(SessionError::Start)?;
         }
         let metadata = || ctf::metadata(&self.trace, &channels.descriptions(), &self.descriptions);
@@ -129,7 +130,7 @@ impl LiveEvents {
     pub(super) fn switch_state_on(
         &mut self,
         channels: &Channels,
-        drain: &Mutex<Drain>,
+        drain: &SharedDrain,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let on = self.known.iter().filter(|(_, known)| !known.subscriptions.is_empty()).map(|((class, _), _)| *class);

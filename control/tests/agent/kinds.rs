@@ -1,37 +1,15 @@
 //! Sinks by kind, as a session names them: what each process makes of them, what is refused, and what a full disk does.
 
 use crate::common::{Outcome, again_mounted, assert_balances, fill_up, memory_place, part};
-use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
+use crate::traced::{PATIENCE, Place, asked, is_traced, spec, traces, until};
 use std::fs;
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::time::Duration;
-use tracepoint_control::{Ack, AckState, Controller, NamedSession, SinkSpec};
+use tracepoint_control::{Ack, AckState, SinkSpec};
 use tracepoint_reader::{Item, Trace};
 
 fn events(path: &std::path::Path) -> Result<usize, tracepoint_reader::ReadError> {
     Ok(Trace::open(path)?.items().filter(|item| matches!(item, Item::Event(_))).count())
-}
-
-/// The acknowledgements, once all processes have said something new.
-fn asked(controller: &Controller, session: &NamedSession<'_>) -> Result<Vec<Ack>, tracepoint_control::ControlError> {
-    assert!(controller.refresh(PATIENCE)?.is_empty());
-    session.acks()
-}
-
-/// Asks until it is so.
-fn until(
-    place: &Place,
-    session: &NamedSession<'_>,
-    is_so: impl Fn(&Ack) -> bool,
-) -> Result<Ack, tracepoint_control::ControlError> {
-    loop {
-        let ack = asked(&place.controller, session)?.remove(0);
-        if is_so(&ack) {
-            return Ok(ack);
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod blocked;
 mod budget;
 mod channels;
 mod chaos;

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 use tempfile::TempDir;
-use tracepoint_control::{Ack, Agent, Controller, NamedSession, Rule, RunDir, SessionSpec, SinkSpec, State};
+use tracepoint_control::{
+    Ack, Agent, ControlError, Controller, NamedSession, Rule, RunDir, SessionSpec, SinkSpec, State,
+};
 
 tracepoint::define_trace! {
     provider = "traced";
@@ -134,6 +136,27 @@ pub(crate) fn spec(rules: &[&str], sinks: &[SinkSpec]) -> SessionSpec {
         spec.add_rule(&Rule::new(*rule)).expect("a rule");
     }
     spec
+}
+
+/// The acknowledgements, once all processes have said something new.
+pub(crate) fn asked(controller: &Controller, session: &NamedSession<'_>) -> Result<Vec<Ack>, ControlError> {
+    assert!(controller.refresh(PATIENCE)?.is_empty());
+    session.acks()
+}
+
+/// Asks until it is so.
+pub(crate) fn until(
+    place: &Place,
+    session: &NamedSession<'_>,
+    is_so: impl Fn(&Ack) -> bool,
+) -> Result<Ack, ControlError> {
+    loop {
+        let ack = asked(&place.controller, session)?.remove(0);
+        if is_so(&ack) {
+            return Ok(ack);
+        }
+        sleep(Duration::from_millis(20));
+    }
 }
 
 /// Stops a process. When this returns, none of its threads runs: the signal alone lets them go on for a moment.

@@ -1,0 +1,77 @@
+//! What a session did in this process, for whoever asks.
+
+use super::Applied;
+use crate::ack::{AckState, Counters, files};
+use crate::private_dir::{DirError, PrivateDir};
+use crate::session::{Session, Status};
+use std::collections::BTreeMap;
+use tracepoint_sinks::SinkReport;
+use tracepoint_sinks::account::{Account, Chunk, Removed};
+
+/// What is told of a recording that has not ended in time.
+const BLOCKED: &str =
+    "nothing more is recorded; a sink is slow, or blocks, and has not taken all yet: it is complete when it goes on";
+
+impl Applied {
+    /// Writes down what was done, and what was recorded so far.
+    pub(in crate::agent) fn acknowledge(
+        &mut self,
+        sessions: &PrivateDir,
+        dir: &PrivateDir,
+        entry: &str,
+    ) -> Result<(), DirError> {
+        let mut blocked = None;
+        if let Some(recording) = &self.recording {
+            self.ack.state_dumps = recording.state_dumps();
+            match recording.status_in_time() {
+                Ok(status) => self.seen = status,
+                Err(error) => blocked = Some(format!("what was recorded is told as of earlier: {error}")),
+            }
+        }
+        let mut channels = self.channels_before.clone();
+        self.ack.counters = self.before.clone();
+        if let Some(account) = account(&self.seen) {
+            self.ack.counters.add_account(account, self.seen.bytes());
+            channels.add_account(account);
+        }
+        self.ack.channels = channels.0;
+        self.ack.sinks = blocked.into_iter().chain(self.sinks.notices()).collect();
+        self.ack.sinks.extend(self.removed());
+        self.ack.sinks.extend(self.recording.as_ref().and_then(Session::want_of_rings));
+        let error = self.refusals.error().or(self.ended.as_ref()).map(String::as_str);
+        self.ack.error = error.or_else(|| self.is_ending().then_some(BLOCKED)).map(str::to_owned);
+        self.ack.state = match self.refusals.error() {
+            _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,
+            _ if self.is_ending() => AckState::Ending,
+            Some(_) => AckState::Refused,
+            None if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,
+            None => AckState::Waiting,
+        };
+        files::put(sessions, &self.name, dir, entry, &self.ack)
+    }
+
+    /// Adds how often each of its events fired in the recording that goes on.
+    pub(in crate::agent) fn count_fired(&self, fired: &mut BTreeMap<String, u64>) {
+        let channels = account(&self.seen).into_iter().flat_map(|account| &account.channels);
+        for event in channels.flat_map(|channel| &channel.events) {
+            let most = fired.entry(event.name.clone()).or_default();
+            *most = (*most).max(event.fired);
+        }
+    }
+
+    /// What is gone of the traces that are written, because newer chunks took its place.
+    fn removed(&self) -> Vec<String> {
+        let chunks = self.seen.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
+        let removed = chunks.filter(|(_, chunk)| chunk.removed.chunks > 0);
+        let told = |(sink, chunk): (&SinkReport, &Chunk)| {
+            let Removed { chunks, events, bytes, .. } = chunk.removed;
+            format!("{}: {chunks} older chunks were removed, with {events} events in {bytes} bytes", sink.name)
+        };
+        removed.map(told).collect()
+    }
+}
+
+/// The account of the first sink.
+fn account(status: &Status) -> Option<&Account> {
+    Some(&status.sinks.first()?.account)
+}

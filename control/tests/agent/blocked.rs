@@ -1,0 +1,50 @@
+//! A sink that does not come back, as on a disk that hangs.
+
+use crate::common::{Outcome, again, until_ready};
+use crate::traced::{PATIENCE, Place, asked, is_traced, spec, until};
+use std::io::{BufRead, BufReader, pipe};
+use std::thread;
+use tracepoint_control::{AckState, SinkSpec, State};
+
+/// The others go on, and it can be switched off.
+#[test]
+fn a_sink_that_blocks_keeps_nobody_waiting() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let mut command = again("blocked::a_sink_that_blocks_keeps_nobody_waiting", "traced");
+    // Nobody reads what the process says.
+    let (reader, writer) = pipe()?;
+    let process = until_ready(command.env("TRACEPOINT_RUN_DIR", place.run_dir()).stderr(writer));
+    drop(command);
+    let blocked = place.controller.create("blocked", &spec(&["traced:tick"], &[SinkSpec::text("")]))?;
+    let told = until(&place, &blocked, |ack| ack.sinks.iter().any(|notice| notice.contains("one of them blocks")))?;
+    assert_eq!((told.state, told.error), (AckState::Recording, None));
+
+    let other = place.record("other", &["traced:tock"]);
+    place.until_recorded(&other, 20);
+    let generation = blocked.change("stop", |spec| {
+        spec.state = State::Stopped;
+        Ok(())
+    })?;
+    assert!(blocked.wait(generation, PATIENCE)?.silent.is_empty());
+    let ack = asked(&place.controller, &blocked)?.remove(0);
+    assert_eq!(ack.state, AckState::Ending);
+    assert!(ack.error.as_ref().is_some_and(|error| error.contains("or blocks")), "{ack:?}");
+    assert!(!place.on().iter().any(|name| name == "traced:tick"), "it is off");
+    place.until_recorded(&other, 20);
+
+    // All that was recorded comes when somebody reads.
+    let lines = thread::spawn(|| {
+        let lines = BufReader::new(reader).lines().map_while(Result::ok);
+        lines.filter(|line| line.contains("traced:tick")).count()
+    });
+    let ack = until(&place, &blocked, |ack| ack.state == AckState::Ended)?;
+    assert_eq!((ack.error, ack.counters.total_lost()), (None, 0));
+    blocked.destroy(PATIENCE, false)?;
+    other.destroy(PATIENCE, false)?;
+    assert!(process.end(), "it ends well");
+    assert_eq!(lines.join().map_err(|_| "the reader")? as u64, ack.counters.recorded);
+    Ok(())
+}
