@@ -188,8 +188,8 @@ impl<W: Write + Send> Sink for TextSink<W> {
         while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
             written = self.lines.add(entry);
         }
-        // What the output does not take is with the lines, and tried again; as long as it is there no packet is taken.
-        let _ = written.and_then(|()| self.lines.flush());
+        // What the output does not take stays with the lines, and is tried again; for as long no packet is taken.
+        let _ = written.and_then(|()| self.lines.finish());
     }
 
     fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
