@@ -100,13 +100,13 @@ impl Worker {
     pub(super) fn run(mut self, stopped: &OwnedFd, ready: &Sender<()>) {
         tracepoint::private::never_trace_this_thread();
         leave_signals_to_the_program();
-        self.look_safely();
+        self.look_safely(stopped);
         self.context.has_begun = true;
         let _ = ready.send(());
         loop {
             match self.wait(stopped) {
-                Woken::Rung => self.look_safely(),
-                Woken::Tick if !self.has_looked => self.look_safely(),
+                Woken::Rung => self.look_safely(stopped),
+                Woken::Tick if !self.has_looked => self.look_safely(stopped),
                 Woken::Tick => {}
                 Woken::Stopped => break,
             }
@@ -145,9 +145,9 @@ impl Worker {
         }
     }
 
-    fn look_safely(&mut self) {
+    fn look_safely(&mut self, stopped: &OwnedFd) {
         // What a panic left half done is done at the next look.
-        self.has_looked = catch_unwind(AssertUnwindSafe(|| self.look())).unwrap_or(false);
+        self.has_looked = catch_unwind(AssertUnwindSafe(|| self.look(stopped))).unwrap_or(false);
     }
 
     /// Says what has ended at last because no sink blocks any more.
@@ -178,7 +178,7 @@ impl Worker {
     }
 
     /// Does what the sessions say. `false` if it cannot be looked at what they say.
-    fn look(&mut self) -> bool {
+    fn look(&mut self, stopped: &OwnedFd) -> bool {
         // Before the sessions are looked at: what is rung from here on is about something newer.
         self.dumps.reset();
         self.answered.extend(self.bell.take());
@@ -213,6 +213,10 @@ impl Worker {
             stays
         });
         for (name, dir) in found.into_iter().filter_map(|(name, dir)| Some((name, dir?))) {
+            // A process that ends does not wait for what begins.
+            if is_to_end(stopped) {
+                return all;
+            }
             let context = &self.context;
             let applied = self.applied.entry(name.clone());
             let applied = applied.or_insert_with(|| Applied::new(name.clone(), context));
@@ -273,6 +277,12 @@ enum Woken {
 /// A time, as the kernel wants it.
 fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
+}
+
+/// Whether `stopped` was written to.
+fn is_to_end(stopped: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(stopped, PollFlags::IN)];
+    poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
 }
 
 /// Blocks until `stopped` is written to, where the kernel lets nothing be polled.
