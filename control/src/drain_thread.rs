@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tracepoint::clock;
+use tracepoint_sinks::Drain;
 
 /// Its name, as `top -H` shows it.
 const NAME: &str = "tracepoint-drain";
@@ -46,10 +47,8 @@ impl DrainThread {
         let unsupplied = Arc::<Mutex<_>>::default();
         let wanting = Arc::clone(&unsupplied);
         // From here on, and not from when the thread runs: events may come to wait for it before.
-        let (attending, pace) = {
-            let drain = drain.lock();
-            (drain.attend(), Pace::new(drain.patience()))
-        };
+        let begin = |drain: &mut Drain| (drain.attend(), Pace::new(drain.patience()));
+        let (attending, pace) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let body = move || {
             run(&drain, &stopped, &own, &wanting, pace);
             drop(attending);
@@ -93,8 +92,7 @@ fn run(
         if flush {
             flushed = Instant::now();
         }
-        let round = || {
-            let mut drain = drain.lock();
+        let round = |drain: &mut Drain| {
             if flush {
                 drain.flush(AGE);
             }
@@ -102,13 +100,13 @@ fn run(
         };
         // Without memory for another ring threads to come have none, which the channel counts. A round that panicked is tried
         // again: what it had not released is still in the rings.
-        let drained = catch_unwind(AssertUnwindSafe(round));
+        let drained = catch_unwind(AssertUnwindSafe(|| drain.round(round)));
         pause = match drained {
-            Ok(drained) => {
+            Ok(Some(drained)) => {
                 *unsupplied.lock().unwrap_or_else(PoisonError::into_inner) = drained.unsupplied;
                 pace.after(&drained)
             }
-            Err(_) => pace.pause(),
+            Ok(None) | Err(_) => pace.pause(),
         };
         clock::steer();
         taken.store(own_thread::taken().as_nanos() as u64, Ordering::Relaxed);

@@ -36,7 +36,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use tracepoint_sinks::{SinkError, SinkReport};
+use tracepoint_sinks::{Drain, SinkError, SinkReport};
 
 /// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
 ///
@@ -100,13 +100,13 @@ impl Session {
     /// Waits for a sink that is being written to.
     pub fn status(&self) -> Status {
         let running = self.running.as_ref().filter(|_| self.is_ours());
-        running.map(|running| Status::new(running.drain.lock().report())).unwrap_or_default()
+        running.and_then(|running| running.drain.with(|drain| Status::new(drain.report()))).unwrap_or_default()
     }
 
     /// The same; an error if a sink has blocked for longer than whoever controls the session waits.
     pub(crate) fn status_in_time(&self) -> Result<Status, SinkError> {
         match self.running.as_ref().filter(|_| self.is_ours()) {
-            Some(running) => Ok(Status::new(running.drain.lock_in_time()?.report())),
+            Some(running) => Ok(running.drain.look(|drain| Status::new(drain.report()))?.unwrap_or_default()),
             None => Ok(Status::default()),
         }
     }
@@ -136,12 +136,9 @@ impl Session {
             return Err(SessionError::InsideProbe { name: name() });
         }
         let Some(running) = &self.running else { return Err(SessionError::CannotRotate { name: name() }) };
-        let mut drain = running.drain.lock_in_time().map_err(SessionError::Rotate)?;
-        if drain.can_rotate() {
-            drain.rotate().map_err(SessionError::Rotate)
-        } else {
-            Err(SessionError::CannotRotate { name: name() })
-        }
+        let rotate = |drain: &mut Drain| drain.can_rotate().then(|| drain.rotate()).transpose();
+        let rotated = running.drain.act(rotate).map_err(SessionError::Rotate)?;
+        rotated.flatten().ok_or_else(|| SessionError::CannotRotate { name: name() })
     }
 
     /// Ends the recording: switches the events off, waits for those that are being written, moves what is in the rings to the
@@ -270,8 +267,7 @@ impl Running {
     fn finish(self) -> Vec<SinkReport> {
         let Self { thread, drain, channels, dir, outside, .. } = self;
         thread.stop();
-        // The thread had the other reference.
-        let reports = Arc::into_inner(drain).map(|drain| drain.into_inner().finish()).unwrap_or_default();
+        let reports = drain.take().map(Drain::finish).unwrap_or_default();
         channels.close();
         drop(channels);
         // All that was in the rings has gone to the sinks, or is counted. Where it could not be taken out, it stays.

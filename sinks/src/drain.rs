@@ -129,6 +129,10 @@ impl Drain {
     /// whoever does this once does it every 100 ms, with an age of 500 ms or less.
     pub fn flush(&mut self, age: Duration) {
         self.flushes = true;
+        self.close_packets(age);
+    }
+
+    fn close_packets(&self, age: Duration) {
         let before = clock::now().saturating_sub(age.as_nanos() as u64);
         for channel in self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite) {
             channel.flush(before);
@@ -187,7 +191,7 @@ impl Drain {
     ///
     /// That of the first sink that could not; it goes on where it is, and the others are asked all the same.
     pub fn rotate(&mut self) -> Result<Vec<PathBuf>, SinkError> {
-        self.flush(Duration::ZERO);
+        self.close_packets(Duration::ZERO);
         self.drain();
         let (mut closed, mut failed) = (Vec::new(), None);
         for feed in &mut self.feeds {

@@ -12,11 +12,11 @@ use crate::sink::{Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
 use lines::Lines;
 use order::{Entry, Order};
-use settled::Settled;
+use settled::{KEPT, KEPT_OUTSIDE, Settled};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracepoint::channel::{Packet, Policy, StreamId};
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
@@ -30,12 +30,11 @@ const DECODED_FACTOR: usize = 4;
 
 /// Writes events as lines of text, ordered by time.
 ///
-/// The streams of a trace come packet by packet, one stream far ahead of another, so that events wait: for about a second, until no stream
-/// has older ones; where there are flight recorders, which hand over nothing before the end, or another clock than the system's, until the
-/// trace ends. Where those that wait
-/// need more than 64 MiB (see [`TextSink::pending`]) the oldest are written before. An event that turns up behind a later one that is
-/// written already is written all the same: its line shows a negative distance from the line before, and a line at the end says how many such
-/// events there are. Losses are lines among the events.
+/// The streams of a trace come packet by packet, one stream far ahead of another, so that events wait: for one to two seconds, until no stream
+/// has older ones; three of another process. Where there are flight recorders, which hand over nothing before the end, or another clock than
+/// the system's, that is until the trace ends. Where those that wait need more than 64 MiB (see [`TextSink::pending`]) the oldest are written
+/// before. An event that turns up behind a later one that is written already is written all the same: its line shows a negative distance from
+/// the line before, and a line at the end says how many such events there are. Losses are lines among the events.
 pub struct TextSink<W> {
     lines: Lines<W>,
     order: Order,
@@ -101,14 +100,6 @@ impl<W: Write + Send> TextSink<W> {
         Ok(())
     }
 
-    fn begin_with(&mut self, trace: &TraceInfo, channels: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
-        let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
-        // Where another clock counts, nobody knows how long a packet has been open.
-        let comes_soon = trace.clock.uuid.is_some() && !channels.iter().any(comes_late);
-        self.settled = comes_soon.then(Settled::default);
-        self.metadata(text)
-    }
-
     /// Writes the oldest entries until those that wait take no more than `limit` bytes.
     fn shrink(&mut self, limit: usize) -> Result<(), SinkError> {
         while self.order.cost() > limit {
@@ -125,7 +116,8 @@ impl<W: Write + Send> Sink for TextSink<W> {
     }
 
     fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.begin_with(trace, channels, MetadataText::begin(trace, channels).as_str())
+        self.settled = settled(trace, channels, KEPT);
+        self.metadata(MetadataText::begin(trace, channels).as_str())
     }
 
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
@@ -138,7 +130,8 @@ impl<W: Write + Send> Sink for TextSink<W> {
         channels: &[ChannelDescription],
         text: &str,
     ) -> Result<(), SinkError> {
-        self.begin_with(trace, channels, text)
+        self.settled = settled(trace, channels, KEPT_OUTSIDE);
+        self.metadata(text)
     }
 
     fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
@@ -185,11 +178,14 @@ impl<W: Write + Send> Sink for TextSink<W> {
     fn look_ended(&mut self) {
         let Some(until) = self.settled.as_mut().map(|settled| settled.look_ended(Instant::now())) else { return };
         let mut written = self.lines.flush();
+        let mut any = false;
         while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
-            written = self.lines.add(entry);
+            (written, any) = (self.lines.add(entry), true);
         }
-        // What the output does not take stays with the lines, and is tried again; for as long no packet is taken.
-        let _ = written.and_then(|()| self.lines.finish());
+        if any {
+            // What the output does not take stays with the lines, and is tried again; for as long no packet is taken.
+            let _ = written.and_then(|()| self.lines.finish());
+        }
     }
 
     fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
@@ -206,6 +202,14 @@ impl<W: Write + Send> Sink for TextSink<W> {
             SinkError::new(format!("write text, whose last {missing} lines are missing"), copy(error.io_error()))
         })
     }
+}
+
+/// What tells which events are in order while such a trace is recorded; `None` if that is known at its end alone.
+fn settled(trace: &TraceInfo, channels: &[ChannelDescription], kept: Duration) -> Option<Settled> {
+    let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
+    // Where another clock counts, nobody knows how long a packet has been open.
+    let comes_soon = trace.clock.uuid.is_some() && !channels.iter().any(comes_late);
+    comes_soon.then(|| Settled::new(kept))
 }
 
 fn failed(error: io::Error) -> SinkError {

@@ -3,11 +3,13 @@
 //! Agents take no lock, so that nobody can keep them waiting. Whoever removes a session removes its file first, then the
 //! acknowledgements that are there, then the directories. An agent writes first, and then looks whether the session's file is still there:
 //! if it is, who removes it finds what was written; if not, the agent takes it back, and the directories with it. So the last of them leaves
-//! nothing. Of an agent that is killed in between, what it wrote stays until somebody lists the sessions.
+//! nothing. Of an agent that is killed in between, what it wrote stays until somebody lists the sessions. A new session of that name may be
+//! in the same directory by then: what is removed is empty, and whoever finds it gone makes it again.
 
 use super::Ack;
 use crate::app::{SESSION, read_json, replace_json};
 use crate::private_dir::{DirError, PrivateDir};
+use crate::session_dir::TRIES;
 use std::io;
 
 const ACKS: &str = "acks";
@@ -21,15 +23,29 @@ pub(crate) fn put(
     process: &str,
     ack: &Ack,
 ) -> Result<(), DirError> {
-    let acks = dir.subdir(ACKS)?;
     let name = format!("{process}.json");
-    let written = replace_json(&acks, &name, ack).map_err(|error| acks.failed("write", &name, error));
-    if matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound) {
-        acks.remove_file(&name);
+    let is_gone = || matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    let mut written = write(dir, &name, ack);
+    for _ in 1..TRIES {
+        // One that answered for a session of that name before has removed the directory, which was empty.
+        if !matches!(&written, Err(error) if error.is_missing()) || is_gone() {
+            break;
+        }
+        written = write(dir, &name, ack);
+    }
+    if is_gone() {
+        if let Ok(acks) = dir.open_subdir(ACKS) {
+            acks.remove_file(&name);
+        }
         dir.remove_empty(ACKS);
         sessions.remove_empty(session);
     }
     written
+}
+
+fn write(dir: &PrivateDir, name: &str, ack: &Ack) -> Result<(), DirError> {
+    let acks = dir.subdir(ACKS)?;
+    replace_json(&acks, name, ack).map_err(|error| acks.failed("write", name, error))
 }
 
 /// All of the session whose directory is `dir`, by process.

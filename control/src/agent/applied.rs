@@ -21,6 +21,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
+/// So many recordings that have not come to their end keep another one from beginning: each has its rings, and channels are few.
+const ENDINGS: usize = 3;
+
 /// A session in this process.
 #[derive(Debug)]
 pub(super) struct Applied {
@@ -30,8 +33,12 @@ pub(super) struct Applied {
     recording: Option<Session>,
     /// How that fared when it was looked at last.
     seen: Status,
-    /// Earlier ones, for which a sink blocks: what is left for it is not with it yet.
-    endings: Vec<Ending>,
+    /// Earlier ones, for which a sink is slow, or blocks, each as it was seen last: what is left for the sink is not with it yet.
+    endings: Vec<(Ending, Status)>,
+    /// Those of a session that had the same name.
+    abandoned: Vec<Ending>,
+    /// Until when this look waits for what ends.
+    deadline: Instant,
     buckets: Buckets,
     budget: Watch,
     /// Of recordings that ended.
@@ -61,6 +68,8 @@ impl Applied {
             recording: None,
             seen: Status::default(),
             endings: Vec::new(),
+            abandoned: Vec::new(),
+            deadline: Instant::now(),
             buckets: Buckets::default(),
             budget: Watch::default(),
             before: Counters::default(),
@@ -76,8 +85,15 @@ impl Applied {
     }
 
     /// Looks at the session's file, and does what it says if that is something new. `false` if there is no such session any more, or it
-    /// is not for this process. `dir` is its directory.
-    pub(super) fn look(&mut self, dir: &PrivateDir, context: &Context, events_changed: bool) -> bool {
+    /// is not for this process. `dir` is its directory. What ends is waited for until `deadline`.
+    pub(super) fn look(
+        &mut self,
+        dir: &PrivateDir,
+        context: &Context,
+        events_changed: bool,
+        deadline: Instant,
+    ) -> bool {
+        self.deadline = deadline;
         self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
         // The second for one that cannot be watched.
         let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
@@ -130,7 +146,7 @@ impl Applied {
     fn apply(&mut self, spec: SessionSpec, context: &Context) {
         if self.ack.id != spec.id {
             self.end();
-            self.endings.clear();
+            self.abandon();
             (self.before, self.channels_before) = (Counters::default(), ChannelCounters::default());
             self.buckets = Buckets::default();
             self.budget = Watch::default();
@@ -191,6 +207,10 @@ impl Applied {
             return;
         }
         if events.is_empty() {
+            return;
+        }
+        if self.endings.len() >= ENDINGS {
+            self.refusals.fail(format!("the sinks of {ENDINGS} earlier recordings block"), true);
             return;
         }
         let mut started = self.start(spec, events, context);

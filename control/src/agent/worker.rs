@@ -12,7 +12,7 @@ use crate::controller::log_line;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
-use crate::session::{Session, check_name};
+use crate::session::{Ending, Session, check_name};
 use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -27,6 +27,10 @@ use std::time::{Duration, Instant};
 const ANSWERS: usize = 64;
 /// How long sessions have to end when the process does. A little less than it waits for the thread.
 const END: Duration = Duration::from_millis(4500);
+/// How long a look waits for sinks of what ends: whoever ends a session waits for 2 s.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// The pause between two looks whether they have come to their end.
+const ENDING: Duration = Duration::from_millis(250);
 /// The pause before it is looked again at what could not be looked at.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -38,6 +42,8 @@ pub(super) struct Worker {
     sessions: PrivateDir,
     context: Context,
     applied: BTreeMap<String, Applied>,
+    /// What has not come to its end yet of sessions that are gone, by their names.
+    gone: Vec<(String, Ending)>,
     /// What the environment asked for.
     environment: Option<Session>,
     answered: VecDeque<String>,
@@ -62,6 +68,7 @@ impl Worker {
             sessions,
             context,
             applied: BTreeMap::new(),
+            gone: Vec::new(),
             environment: None,
             answered: VecDeque::new(),
             has_looked: true,
@@ -122,8 +129,8 @@ impl Worker {
     /// end.
     fn wait(&self, stopped: &OwnedFd) -> Woken {
         let budget = self.applied.values().any(Applied::has_budget).then_some(budget::TICK);
-        let is_ending = self.applied.values().any(Applied::is_ending);
-        let mut tick = if self.has_looked { budget.or(is_ending.then_some(AGAIN)) } else { Some(AGAIN) };
+        let is_ending = !self.gone.is_empty() || self.applied.values().any(Applied::is_ending);
+        let mut tick = if self.has_looked { budget.or(is_ending.then_some(ENDING)) } else { Some(AGAIN) };
         let owners = self.applied.values().filter_map(Applied::owner).filter(|_| self.has_looked);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
@@ -152,8 +159,16 @@ impl Worker {
 
     /// Says what has ended at last because no sink blocks any more.
     fn look_at_endings(&mut self) {
+        let sessions = &self.sessions;
+        self.gone.retain(|(name, ending)| {
+            let has_ended = ending.wait_until(Instant::now()).is_some();
+            if has_ended {
+                sessions.remove_empty(name);
+            }
+            !has_ended
+        });
         for (name, applied) in self.applied.iter_mut().filter(|(_, applied)| applied.is_ending()) {
-            let has_ended = applied.wait_for_end(Duration::ZERO);
+            let has_ended = applied.wait_for_end(Instant::now());
             if let Some(dir) = has_ended.then(|| self.sessions.open_subdir(name).ok()).flatten() {
                 let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
             }
@@ -204,14 +219,16 @@ impl Worker {
                 }
             }
         }
-        // What is gone first: others may wait for the memory.
-        self.applied.retain(|name, applied| {
-            let stays = found.contains_key(name);
-            if !stays {
-                applied.end();
-            }
-            stays
-        });
+        // What is gone first, all at once: others may wait for the memory.
+        let deadline = Instant::now() + PATIENCE;
+        let is_gone = |name: &&String| !found.contains_key(*name);
+        let gone: Vec<String> = self.applied.keys().filter(is_gone).cloned().collect();
+        for name in &gone {
+            self.applied.get_mut(name).map(Applied::begin_to_end);
+        }
+        for name in gone {
+            self.forget(&name, deadline);
+        }
         for (name, dir) in found.into_iter().filter_map(|(name, dir)| Some((name, dir?))) {
             // A process that ends does not wait for what begins.
             if is_to_end(stopped) {
@@ -220,15 +237,26 @@ impl Worker {
             let context = &self.context;
             let applied = self.applied.entry(name.clone());
             let applied = applied.or_insert_with(|| Applied::new(name.clone(), context));
-            if applied.look(&dir, context, tracepoints.is_some()) {
+            if applied.look(&dir, context, tracepoints.is_some(), deadline) {
                 // Where it cannot be written, nobody is told: as if this process did not answer.
                 let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
+                self.gone.extend(applied.abandoned().into_iter().map(|ending| (name.clone(), ending)));
             } else {
-                self.applied.remove(&name);
+                self.forget(&name, deadline);
             }
         }
         let _ = self.entry.tell(&self.status());
         all
+    }
+
+    /// Leaves a session that is gone, or not for this process.
+    fn forget(&mut self, name: &str, deadline: Instant) {
+        let Some(mut applied) = self.applied.remove(name) else { return };
+        applied.wait_for_end(deadline);
+        applied.abandon();
+        self.gone.extend(applied.abandoned().into_iter().map(|ending| (name.to_owned(), ending)));
+        // It is empty if this process was the last one that had something in it.
+        self.sessions.remove_empty(name);
     }
 
     fn status(&self) -> AppStatus {
@@ -251,13 +279,18 @@ impl Worker {
     /// Ends all sessions, so that their traces are complete, and takes the process off the list.
     fn finish(&mut self) {
         // All at once: each has all the time that there is.
-        self.applied.values_mut().for_each(Applied::begin_to_end);
+        for applied in self.applied.values_mut() {
+            applied.begin_to_end();
+        }
         let deadline = Instant::now() + END;
         for (name, applied) in &mut self.applied {
-            applied.wait_for_end(deadline.saturating_duration_since(Instant::now()));
+            applied.wait_for_end(deadline);
             if let Ok(dir) = self.sessions.open_subdir(name) {
                 let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
             }
+        }
+        for (_, ending) in &self.gone {
+            ending.wait_until(deadline);
         }
         self.entry.remove();
         if let Some(Err(error)) = self.environment.take().map(Session::stop) {

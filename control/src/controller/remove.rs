@@ -74,6 +74,7 @@ impl Controller {
         self.sessions.remove_empty(name);
         Ok(dead)
     }
+
     /// Removes what the last ones of a session that is gone could not: a process that ended, or one that was killed.
     pub(super) fn remove_rest(&self, name: &str, dir: &PrivateDir) {
         // Where there is nothing but rings they are somebody's.

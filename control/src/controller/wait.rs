@@ -23,8 +23,8 @@ pub struct Acknowledged {
 }
 
 impl NamedSession<'_> {
-    /// Waits until all processes that take part have acknowledged this generation, or a later one, for `timeout` at most. Those take part
-    /// of which a rule speaks, and those that record for it.
+    /// Waits until all processes that take part have acknowledged this generation, or a later one, and have ended what they end for it, for
+    /// `timeout` at most. Those take part of which a rule speaks, and those that record for it.
     ///
     /// # Errors
     ///
@@ -33,15 +33,19 @@ impl NamedSession<'_> {
         let spec = self.spec()?;
         let mut silent = self.participants(&spec)?;
         let mut acks = Vec::new();
+        let answer = |acks: &[Ack], process: &Application| {
+            let key = process.info().key();
+            let is_its = |ack: &&Ack| ack.process == key && ack.id == spec.id && ack.generation >= generation;
+            acks.iter().find(is_its).map(|ack| ack.state)
+        };
+        // Its sinks may come to their end yet.
+        let is_done = |state: AckState| state != AckState::Ending;
         within(timeout, || {
             acks = self.acks()?;
-            let has = |process: &Application| {
-                let key = process.info().key();
-                acks.iter().any(|ack| ack.process == key && ack.id == spec.id && ack.generation >= generation)
-            };
-            silent.retain(|process| !has(process) && process.is_alive());
+            silent.retain(|process| !answer(&acks, process).is_some_and(is_done) && process.is_alive());
             Ok(silent.is_empty())
         })?;
+        silent.retain(|process| answer(&acks, process).is_none());
         Ok(Acknowledged { acks, silent })
     }
 

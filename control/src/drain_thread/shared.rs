@@ -1,49 +1,119 @@
 //! A drain that several have.
 //!
 //! Its thread has it locked for as long as a sink takes, which is for ever where a disk hangs, or nobody reads from a pipe. Whoever
-//! controls more than this one session does not wait for that.
+//! controls more than this one session waits for it for a while, and then not again before a round has come to its end. What has to do
+//! with sinks itself is done by a thread of its own there.
 
+use crate::own_thread::leave_signals_to_the_program;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::sleep;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 use tracepoint_sinks::{Drain, SinkError};
 
-/// The pauses between two looks.
+/// The pauses between two looks whether it can be had.
 const SHORTEST: Duration = Duration::from_micros(100);
-const LONGEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(1);
+/// For so long its thread leaves it to whoever wants it: a few of those pauses.
+const LEFT: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct SharedDrain {
-    drain: Mutex<Drain>,
+    /// `None` once it was taken out.
+    drain: Mutex<Option<Drain>>,
     /// How long whoever controls the session waits for it; `None`: as long as it takes.
     patience: Option<Duration>,
-    /// Whether it was waited for in vain, the last time. It is not waited for again before it could be had.
+    // Nothing is ordered by these two: at worst somebody waits once more, or a moment longer.
+    /// Whether it was waited for in vain since its thread's last round.
     is_overdue: AtomicBool,
+    /// Whether somebody waits for it.
+    is_wanted: AtomicBool,
 }
 
 impl SharedDrain {
     pub(crate) const fn new(drain: Drain, patience: Option<Duration>) -> Self {
-        Self { drain: Mutex::new(drain), patience, is_overdue: AtomicBool::new(false) }
+        let (is_overdue, is_wanted) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { drain: Mutex::new(Some(drain)), patience, is_overdue, is_wanted }
     }
 
-    /// The drain, whatever it takes. What a panic left half done is done by the next one.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Drain> {
+    /// What a panic left half done is done by the next one.
+    fn lock(&self) -> MutexGuard<'_, Option<Drain>> {
         self.drain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The drain, if it can be had in time.
-    pub(crate) fn lock_in_time(&self) -> Result<MutexGuard<'_, Drain>, SinkError> {
-        let Some(patience) = self.patience else { return Ok(self.lock()) };
-        // Nothing is ordered by it: at worst somebody waits once more.
-        let patience = if self.is_overdue.load(Ordering::Relaxed) { Duration::ZERO } else { patience };
-        let drain = self.lock_within(patience);
-        self.is_overdue.store(drain.is_none(), Ordering::Relaxed);
-        drain.ok_or_else(|| SinkError::new("reach the sinks: one of them blocks", io::ErrorKind::TimedOut.into()))
+    /// For its thread; `None` once it was taken out, here and below.
+    pub(crate) fn round<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
+        let begun = Instant::now();
+        while self.is_wanted.load(Ordering::Relaxed) && begun.elapsed() < LEFT {
+            sleep(SHORTEST);
+        }
+        let result = self.lock().as_mut().map(act);
+        self.is_overdue.store(false, Ordering::Relaxed);
+        result
     }
 
-    fn lock_within(&self, patience: Duration) -> Option<MutexGuard<'_, Drain>> {
+    /// However long it takes.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
+        self.lock().as_mut().map(act)
+    }
+
+    /// Something that has nothing to do with what sinks write; an error if it cannot be done in time.
+    pub(crate) fn look<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Result<Option<R>, SinkError> {
+        let Some(patience) = self.patience else { return Ok(self.with(act)) };
+        let patience = if self.is_overdue.load(Ordering::Relaxed) { Duration::ZERO } else { patience };
+        self.is_wanted.store(true, Ordering::Relaxed);
+        let locked = self.lock_within(patience);
+        self.is_wanted.store(false, Ordering::Relaxed);
+        match locked {
+            Some(mut drain) => Ok(drain.as_mut().map(act)),
+            None => Err(self.overdue()),
+        }
+    }
+
+    /// Something that sinks take part in; an error if it is not done in time. It is done later then.
+    pub(crate) fn act<R: Send + 'static>(
+        self: &Arc<Self>,
+        act: impl FnOnce(&mut Drain) -> Result<R, SinkError> + Send + 'static,
+    ) -> Result<Option<R>, SinkError> {
+        let Some(patience) = self.patience else { return self.with(act).transpose() };
+        if self.is_overdue.load(Ordering::Relaxed) {
+            return Err(self.overdue());
+        }
+        let (done, result) = channel();
+        let drain = Arc::clone(self);
+        let body = move || {
+            tracepoint::private::never_trace_this_thread();
+            leave_signals_to_the_program();
+            drain.is_wanted.store(true, Ordering::Relaxed);
+            let mut locked = drain.lock();
+            drain.is_wanted.store(false, Ordering::Relaxed);
+            // Who has waited in vain is not told any more.
+            let _ = done.send(locked.as_mut().map(act).transpose());
+        };
+        let spawned = Builder::new().name("tracepoint-sinks".to_owned()).spawn(body);
+        spawned.map_err(|error| SinkError::new("start a thread for what sinks do", error))?;
+        match result.recv_timeout(patience) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => Err(self.overdue()),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(SinkError::new("use the sinks", io::Error::other("one panicked")))
+            }
+        }
+    }
+
+    /// Takes the drain out, however long it takes.
+    pub(crate) fn take(&self) -> Option<Drain> {
+        self.lock().take()
+    }
+
+    fn overdue(&self) -> SinkError {
+        self.is_overdue.store(true, Ordering::Relaxed);
+        SinkError::new("reach the sinks: one of them blocks", io::ErrorKind::TimedOut.into())
+    }
+
+    fn lock_within(&self, patience: Duration) -> Option<MutexGuard<'_, Option<Drain>>> {
         let (begun, mut pause) = (Instant::now(), SHORTEST);
         loop {
             match self.drain.try_lock() {
@@ -54,9 +124,5 @@ impl SharedDrain {
             }
             pause = (pause * 2).min(LONGEST);
         }
-    }
-
-    pub(crate) fn into_inner(self) -> Drain {
-        self.drain.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

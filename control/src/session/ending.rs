@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 use tracepoint_sinks::SinkReport;
 
 /// A session whose events are off, and whose sinks may not have taken all of the rest yet.
@@ -47,9 +47,9 @@ fn finish(rest: &Mutex<Option<Running>>, done: &Sender<Vec<SinkReport>>) {
 }
 
 impl Ending {
-    /// How it ended; `None` if it has not within `patience`: a sink blocks.
-    pub(crate) fn wait(&self, patience: Duration) -> Option<Result<Summary, SessionError>> {
-        let reports = match self.reports.recv_timeout(patience) {
+    /// How it ended; `None` if it has not by then: a sink is slow, or blocks.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> Option<Result<Summary, SessionError>> {
+        let reports = match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(reports) => reports,
             Err(RecvTimeoutError::Disconnected) => Vec::new(),
             Err(RecvTimeoutError::Timeout) => return None,

@@ -67,7 +67,7 @@ impl LiveEvents {
         &mut self,
         events: &[PlannedEvent],
         channels: &Channels,
-        drain: &SharedDrain,
+        drain: &Arc<SharedDrain>,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let first = self.descriptions.len();
@@ -104,13 +104,13 @@ impl LiveEvents {
         &self,
         first: usize,
         channels: &Channels,
-        drain: &SharedDrain,
+        drain: &Arc<SharedDrain>,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let new = &self.descriptions[first..];
         if !new.is_empty() {
-            let mut drain = drain.lock_in_time().map_err(SessionError::Start)?;
-            drain.describe(new).map_err(SessionError::Start)?;
+            let new = new.to_vec();
+            drain.act(move |drain| drain.describe(&new)).map_err(SessionError::Start)?;
         }
         let metadata = || ctf::metadata(&self.trace, &channels.descriptions(), &self.descriptions);
         // At the start it is written in any case.
@@ -130,7 +130,7 @@ impl LiveEvents {
     pub(super) fn switch_state_on(
         &mut self,
         channels: &Channels,
-        drain: &SharedDrain,
+        drain: &Arc<SharedDrain>,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
         let on = self.known.iter().filter(|(_, known)| !known.subscriptions.is_empty()).map(|((class, _), _)| *class);
@@ -228,6 +228,8 @@ mod tests {
     use super::super::{Session, all_events};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex, PoisonError};
+    use std::thread;
+    use std::time::Duration;
     use tracepoint::channel::Packet;
     use tracepoint_sinks::account::Account;
     use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
@@ -239,10 +241,11 @@ mod tests {
         third(n: u64) { n: u64 = n }
     }
 
-    /// Writes down the ids that it is told, in a good mood.
+    /// Writes down the ids that it is told, in a good mood, and when nobody holds it up.
     #[derive(Clone, Debug, Default)]
     struct Moody {
         fails: Arc<AtomicBool>,
+        held_up: Arc<Mutex<()>>,
         told: Arc<Mutex<Vec<u16>>>,
     }
 
@@ -262,6 +265,7 @@ mod tests {
         }
 
         fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+            let _free = self.held_up.lock().unwrap_or_else(PoisonError::into_inner);
             if self.fails.load(Ordering::Relaxed) {
                 return Err(SinkError::new("be told", std::io::ErrorKind::StorageFull.into()));
             }
@@ -294,6 +298,29 @@ mod tests {
         moody.fails.store(false, Ordering::Relaxed);
         assert!(session.switch(&events)?);
         assert_eq!((good.told(), moody.told()), (vec![0, 1, 2], vec![0, 1, 2]));
+        session.stop()?;
+        Ok(())
+    }
+
+    /// Whoever has other sessions, too, does not wait for it; and it is told once, though it was tried again.
+    #[test]
+    fn a_sink_that_blocks_when_it_is_told_is_told_later() -> Result<(), Box<dyn std::error::Error>> {
+        let mut events = all_events(tracepoint::markers(), &mut Vec::new());
+        events.retain(|event| event.name.starts_with("live:"));
+        let sink = Moody::default();
+        let builder = Session::builder("held up").in_memory().sink(sink.clone()).patience(Duration::from_millis(20));
+        let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
+        let held_up = sink.held_up.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..3 {
+            let error = session.switch(&events).expect_err("a sink does not know them").to_string();
+            assert!(error.contains("one of them blocks"), "{error}");
+            assert!(session.status_in_time().is_err() && session.rotate().is_err());
+        }
+        drop(held_up);
+        while session.switch(&events).is_err() {
+            thread::yield_now();
+        }
+        assert_eq!(sink.told(), [0, 1, 2]);
         session.stop()?;
         Ok(())
     }

@@ -58,7 +58,7 @@ pub struct StateDumpStatus {
     /// How often it took longer than it is waited for, 500 ms. It went on, and is counted above as well if it has returned.
     pub late: u64,
     /// How often it was passed over: because an earlier run had not returned, or because there was no thread for it, or no id left for the
-    /// events around it. The state is not in the trace.
+    /// events around it, or because a sink that was to be told of these blocked. The state is not in the trace.
     pub skipped: u64,
 }
 

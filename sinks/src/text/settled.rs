@@ -3,16 +3,22 @@
 //! A ring hands its packets on when they are full, or when they have been open for half a second, which is looked at every tenth of one.
 //! So what was in the rings when a look ended has come when one ends that began long enough after it: events up to the newest that were seen
 //! by then are in order. No clock of the trace is compared with one of ours.
+//!
+//! Of another process's rings it is that process which closes the packets, and it may be late: there the time is longer, and one that is stopped
+//! meanwhile, or that is in the middle of an event when its packet is to be closed, has events that come late.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What a packet may be kept in its ring, and the pauses between two marks.
-const KEPT: Duration = Duration::from_millis(800);
+/// For how long a packet may be kept in its ring: of this process, and of another one.
+pub(super) const KEPT: Duration = Duration::from_millis(800);
+pub(super) const KEPT_OUTSIDE: Duration = Duration::from_secs(2);
+/// The pause between two marks.
 const PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Settled {
+    kept: Duration,
     /// When a look ended, and the newest event by then.
     marks: VecDeque<(Instant, i64)>,
     newest: i64,
@@ -21,13 +27,12 @@ pub(super) struct Settled {
     until: i64,
 }
 
-impl Default for Settled {
-    fn default() -> Self {
-        Self { marks: VecDeque::new(), newest: i64::MIN, looked: None, until: i64::MIN }
-    }
-}
-
 impl Settled {
+    /// Where packets are kept for so long.
+    pub(super) const fn new(kept: Duration) -> Self {
+        Self { kept, marks: VecDeque::new(), newest: i64::MIN, looked: None, until: i64::MIN }
+    }
+
     /// An event of this time has come.
     pub(super) fn saw(&mut self, time: i64) {
         self.newest = self.newest.max(time);
@@ -36,7 +41,7 @@ impl Settled {
     /// A look has ended; up to which time nothing is missing.
     pub(super) fn look_ended(&mut self, now: Instant) -> i64 {
         let began = self.looked.replace(now).unwrap_or(now);
-        let old = self.marks.iter().take_while(|(marked, _)| began.duration_since(*marked) >= KEPT).count();
+        let old = self.marks.iter().take_while(|(marked, _)| began.duration_since(*marked) >= self.kept).count();
         if let Some((_, newest)) = self.marks.drain(..old).next_back() {
             self.until = newest;
         }
@@ -55,7 +60,7 @@ mod tests {
     fn what_was_seen_is_in_order_when_a_look_began_late_enough() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut settled = Settled::default();
+        let mut settled = Settled::new(KEPT);
         settled.saw(5);
         assert_eq!(settled.look_ended(at(0)), i64::MIN);
         settled.saw(9);
@@ -75,7 +80,7 @@ mod tests {
     #[test]
     fn marks_are_few() {
         let start = Instant::now();
-        let mut settled = Settled::default();
+        let mut settled = Settled::new(KEPT);
         for ms in 0..10_000 {
             settled.look_ended(start + Duration::from_millis(ms));
             assert!(settled.marks.len() < 20);

@@ -1,39 +1,40 @@
 //! The end of a recording.
 
 use super::{Applied, Sinks};
-use crate::session::{SessionError, Status, Summary};
-use std::time::{Duration, Instant};
-
-/// How long the agent waits for the sinks of a session that ends: others are waiting for it, and whoever ends it does for 2 s.
-const END: Duration = Duration::from_millis(1500);
+use crate::session::{Ending, SessionError, Summary};
+use std::time::Instant;
 
 impl Applied {
-    /// Ends the recording, if there is one: its outputs are complete then, if no sink blocks.
-    pub(in crate::agent) fn end(&mut self) {
-        self.begin_to_end();
-        self.wait_for_end(END);
+    /// Ends the recording, if there is one: its outputs are complete then, if its sinks take no longer than this look waits for them.
+    pub(super) fn end(&mut self) {
+        if self.begin_to_end() {
+            self.wait_for_end(self.deadline);
+        }
     }
 
-    /// Switches the events off; what is left for the sinks is on its way.
-    pub(in crate::agent) fn begin_to_end(&mut self) {
+    /// Switches the events off; what is left for the sinks is on its way. `false` if nothing is recorded.
+    pub(in crate::agent) fn begin_to_end(&mut self) -> bool {
         self.owner = None;
         self.ack.events = 0;
         self.budget.begin_anew();
-        let Some(recording) = self.recording.take() else { return };
+        let Some(recording) = self.recording.take() else { return false };
         self.ack.rings = None;
         self.ack.state_dumps = recording.state_dumps();
         self.ack.servers.clear();
         self.sinks = Sinks::default();
-        self.endings.push(recording.end());
+        let before = std::mem::take(&mut self.seen);
+        let seen = recording.status_in_time().unwrap_or(before);
+        self.endings.push((recording.end(), seen));
+        true
     }
 
     /// Waits for what has begun to end: whether anything has by now.
-    pub(in crate::agent) fn wait_for_end(&mut self, patience: Duration) -> bool {
-        let (deadline, before) = (Instant::now() + patience, self.endings.len());
-        for ending in std::mem::take(&mut self.endings) {
-            match ending.wait(deadline.saturating_duration_since(Instant::now())) {
+    pub(in crate::agent) fn wait_for_end(&mut self, deadline: Instant) -> bool {
+        let before = self.endings.len();
+        for (ending, seen) in std::mem::take(&mut self.endings) {
+            match ending.wait_until(deadline) {
                 Some(ended) => self.count(ended),
-                None => self.endings.push(ending),
+                None => self.endings.push((ending, seen)),
             }
         }
         self.endings.len() < before
@@ -42,6 +43,16 @@ impl Applied {
     /// Whether there is something to wait for.
     pub(in crate::agent) const fn is_ending(&self) -> bool {
         !self.endings.is_empty()
+    }
+
+    /// What has begun to end, and is nothing of the session's any more.
+    pub(in crate::agent) fn abandoned(&mut self) -> Vec<Ending> {
+        std::mem::take(&mut self.abandoned)
+    }
+
+    /// From here on that is all of it.
+    pub(in crate::agent) fn abandon(&mut self) {
+        self.abandoned.extend(self.endings.drain(..).map(|(ending, _)| ending));
     }
 
     fn count(&mut self, ended: Result<Summary, SessionError>) {
@@ -55,10 +66,6 @@ impl Applied {
         if let Some((account, bytes)) = summary.as_ref().and_then(|summary| Some((summary.account()?, summary.bytes))) {
             self.before.add_account(account, bytes);
             self.channels_before.add_account(account);
-        }
-        // It is among those before now, if it was not another recording's.
-        if self.recording.is_none() {
-            self.seen = Status::default();
         }
     }
 }

@@ -30,19 +30,27 @@ impl Applied {
         }
         let mut channels = self.channels_before.clone();
         self.ack.counters = self.before.clone();
-        if let Some(account) = account(&self.seen) {
-            self.ack.counters.add_account(account, self.seen.bytes());
-            channels.add_account(account);
+        for status in self.endings.iter().map(|(_, seen)| seen).chain([&self.seen]) {
+            if let Some(account) = account(status) {
+                self.ack.counters.add_account(account, status.bytes());
+                channels.add_account(account);
+            }
         }
         self.ack.channels = channels.0;
         self.ack.sinks = blocked.into_iter().chain(self.sinks.notices()).collect();
+        if self.is_ending() && self.recording.is_some() {
+            self.ack
+                .sinks
+                .push("a sink of an earlier recording is slow, or blocks, and has not taken all yet".to_owned());
+        }
         self.ack.sinks.extend(self.removed());
         self.ack.sinks.extend(self.recording.as_ref().and_then(Session::want_of_rings));
         let error = self.refusals.error().or(self.ended.as_ref()).map(String::as_str);
-        self.ack.error = error.or_else(|| self.is_ending().then_some(BLOCKED)).map(str::to_owned);
+        let is_ending = self.is_ending() && self.recording.is_none();
+        self.ack.error = error.or_else(|| is_ending.then_some(BLOCKED)).map(str::to_owned);
         self.ack.state = match self.refusals.error() {
             _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,
-            _ if self.is_ending() => AckState::Ending,
+            _ if is_ending => AckState::Ending,
             Some(_) => AckState::Refused,
             None if self.recording.is_none() && self.ack.counters != Counters::default() => AckState::Ended,
             None => AckState::Waiting,
