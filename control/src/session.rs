@@ -111,6 +111,12 @@ impl Session {
         }
     }
 
+    /// The same, if it can be told at once.
+    pub(crate) fn status_at_once(&self) -> Option<Status> {
+        let running = self.running.as_ref().filter(|_| self.is_ours())?;
+        running.drain.glance(|drain| Status::new(drain.report()))
+    }
+
     /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
     pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
         self.running.as_ref().filter(|_| self.is_ours()).map(|running| running.dumps.status()).unwrap_or_default()

@@ -178,14 +178,11 @@ impl<W: Write + Send> Sink for TextSink<W> {
     fn look_ended(&mut self) {
         let Some(until) = self.settled.as_mut().map(|settled| settled.look_ended(Instant::now())) else { return };
         let mut written = self.lines.flush();
-        let mut any = false;
         while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
-            (written, any) = (self.lines.add(entry), true);
+            written = self.lines.add(entry);
         }
-        if any {
-            // What the output does not take stays with the lines, and is tried again; for as long no packet is taken.
-            let _ = written.and_then(|()| self.lines.finish());
-        }
+        // What the output does not take is tried again; as long as it stays with the lines, no packet is taken.
+        let _ = written.and_then(|()| self.lines.finish());
     }
 
     fn finish(&mut self, _: &Account) -> Result<(), SinkError> {

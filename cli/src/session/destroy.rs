@@ -4,6 +4,7 @@ use super::{Reach, controller, tell_silent};
 use crate::failure::{self, Outcome};
 use crate::{Ended, output};
 use clap::Args;
+use tracepoint_control::{Ack, AckState};
 
 /// Ends a session in all processes, and removes it
 ///
@@ -30,10 +31,16 @@ impl Destroy {
         let controller = controller(self.pid)?;
         let removed = controller.session(&self.name)?.destroy(self.reach.timeout, self.purge)?;
         tell_silent(&removed.silent);
+        let ending: Vec<&Ack> = removed.acks.iter().filter(|ack| ack.state == AckState::Ending).collect();
+        for ack in &ending {
+            let error = ack.error.as_deref().unwrap_or_default();
+            output::note(&format!("process {} ({}): {error}", ack.process.pid, ack.name));
+        }
         for dir in &removed.dead {
             let dir = dir.display();
             output::note(&format!("the rings of a process that died are kept: `tracectl recover {dir} -o OUT`"));
         }
-        Ok(if removed.silent.is_empty() { Outcome::Well } else { Outcome::Wanting })
+        let all = removed.silent.is_empty() && ending.is_empty();
+        Ok(if all { Outcome::Well } else { Outcome::Wanting })
     }
 }

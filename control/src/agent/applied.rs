@@ -210,7 +210,7 @@ impl Applied {
             return;
         }
         if self.endings.len() >= ENDINGS {
-            self.refusals.fail(format!("the sinks of {ENDINGS} earlier recordings block"), true);
+            self.refusals.fail(format!("the sinks of {ENDINGS} earlier recordings block"), false);
             return;
         }
         let mut started = self.start(spec, events, context);

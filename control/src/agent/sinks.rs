@@ -22,7 +22,7 @@ use std::time::Duration;
 use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpServerSink};
 use tracepoint_sinks::{CtfSink, Sink, TextSink};
 
-/// How long a server goes on serving its client when the session ends: the agent waits for it.
+/// How long a server goes on serving its client when the session ends.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// What was made for a recording.

@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 
 /// How many tokens are told as answered.
 const ANSWERS: usize = 64;
-/// How long sessions have to end when the process does. A little less than it waits for the thread.
-const END: Duration = Duration::from_millis(4500);
+/// How long sessions have to end when the process does. With a look that is under way less than it waits for the thread.
+const END: Duration = Duration::from_secs(3);
 /// How long a look waits for sinks of what ends: whoever ends a session waits for 2 s.
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// The pause between two looks whether they have come to their end.
@@ -118,7 +118,10 @@ impl Worker {
                 Woken::Stopped => break,
             }
             // What a panic left half done is done at the next look.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.look_at_endings()));
+            if catch_unwind(AssertUnwindSafe(|| self.look_at_endings())).unwrap_or(false) {
+                // What was waiting for that may begin.
+                self.look_safely(stopped);
+            }
             let _ = catch_unwind(AssertUnwindSafe(|| self.look_at_budgets()));
         }
         // Whatever happens, the program is not kept from ending.
@@ -157,9 +160,9 @@ impl Worker {
         self.has_looked = catch_unwind(AssertUnwindSafe(|| self.look(stopped))).unwrap_or(false);
     }
 
-    /// Says what has ended at last because no sink blocks any more.
-    fn look_at_endings(&mut self) {
-        let sessions = &self.sessions;
+    /// Says what has ended at last because no sink blocks any more: whether anything has.
+    fn look_at_endings(&mut self) -> bool {
+        let (sessions, before) = (&self.sessions, self.gone.len());
         self.gone.retain(|(name, ending)| {
             let has_ended = ending.wait_until(Instant::now()).is_some();
             if has_ended {
@@ -167,12 +170,11 @@ impl Worker {
             }
             !has_ended
         });
-        for (name, applied) in self.applied.iter_mut().filter(|(_, applied)| applied.is_ending()) {
-            let has_ended = applied.wait_for_end(Instant::now());
-            if let Some(dir) = has_ended.then(|| self.sessions.open_subdir(name).ok()).flatten() {
-                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
-            }
+        let mut any = self.gone.len() < before;
+        for applied in self.applied.values_mut().filter(|applied| applied.is_ending()) {
+            any |= applied.wait_for_end(Instant::now());
         }
+        any
     }
 
     /// Switches off what costs too much, and says so.
@@ -279,10 +281,11 @@ impl Worker {
     /// Ends all sessions, so that their traces are complete, and takes the process off the list.
     fn finish(&mut self) {
         // All at once: each has all the time that there is.
+        let deadline = Instant::now() + END;
         for applied in self.applied.values_mut() {
             applied.begin_to_end();
         }
-        let deadline = Instant::now() + END;
+        let environment = self.environment.take().map(Session::end);
         for (name, applied) in &mut self.applied {
             applied.wait_for_end(deadline);
             if let Ok(dir) = self.sessions.open_subdir(name) {
@@ -293,7 +296,8 @@ impl Worker {
             ending.wait_until(deadline);
         }
         self.entry.remove();
-        if let Some(Err(error)) = self.environment.take().map(Session::stop) {
+        let ended = environment.and_then(|ending| ending.wait_until(deadline));
+        if let Some(Err(error)) = ended {
             super::say(&error.to_string());
         }
     }

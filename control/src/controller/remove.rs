@@ -14,9 +14,9 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Removed {
-    /// What the processes did for it.
+    /// What the processes did for it. Of one that is [ending](crate::AckState::Ending) a sink has not taken all yet.
     pub acks: Vec<Ack>,
-    /// Processes that have not ended it yet: stopped, or slow. They will when they go on.
+    /// Processes that have not switched it off yet: stopped, or slow. They will when they go on.
     pub silent: Vec<Application>,
     /// Directories with rings of processes that died, which stay.
     pub dead: Vec<PathBuf>,

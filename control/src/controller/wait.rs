@@ -64,7 +64,10 @@ impl NamedSession<'_> {
         let acks = self.acks()?;
         processes.retain(|process| {
             let info = process.info();
-            let does = |ack: &Ack| ack.process == info.key() && ack.id == spec.id && ack.state == AckState::Recording;
+            // It has rings, too, where all events of a recording are off, and a trace that is not complete.
+            let has_some =
+                |ack: &Ack| ack.rings.is_some() || matches!(ack.state, AckState::Recording | AckState::Ending);
+            let does = |ack: &Ack| ack.process == info.key() && ack.id == spec.id && has_some(ack);
             spec.concerns(info.tag.as_deref(), info.key(), &info.executable) || acks.iter().any(does)
         });
         Ok(processes)

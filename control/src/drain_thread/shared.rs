@@ -8,7 +8,7 @@ use crate::own_thread::leave_signals_to_the_program;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 use tracepoint_sinks::{Drain, SinkError};
@@ -19,12 +19,16 @@ const LONGEST: Duration = Duration::from_millis(1);
 /// For so long its thread leaves it to whoever wants it: a few of those pauses.
 const LEFT: Duration = Duration::from_millis(5);
 
+/// What could not be done, and what may be done later.
+const BLOCKS: &str = "reach the sinks: one of them blocks";
+const LATE: &str = "wait for the sinks: one of them blocks; it is done when that goes on";
+
 #[derive(Debug)]
 pub(crate) struct SharedDrain {
     /// `None` once it was taken out.
     drain: Mutex<Option<Drain>>,
-    /// How long whoever controls the session waits for it; `None`: as long as it takes.
-    patience: Option<Duration>,
+    /// How long whoever controls the session waits for it, from when that is said; before, as long as it takes.
+    patience: OnceLock<Duration>,
     // Nothing is ordered by these two: at worst somebody waits once more, or a moment longer.
     /// Whether it was waited for in vain since its thread's last round.
     is_overdue: AtomicBool,
@@ -33,9 +37,15 @@ pub(crate) struct SharedDrain {
 }
 
 impl SharedDrain {
-    pub(crate) const fn new(drain: Drain, patience: Option<Duration>) -> Self {
+    pub(crate) const fn new(drain: Drain) -> Self {
         let (is_overdue, is_wanted) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { drain: Mutex::new(Some(drain)), patience, is_overdue, is_wanted }
+        Self { drain: Mutex::new(Some(drain)), patience: OnceLock::new(), is_overdue, is_wanted }
+    }
+
+    /// From here on whoever controls the session does not wait longer than that.
+    pub(crate) fn wait_no_longer_than(&self, patience: Duration) {
+        // Said once.
+        let _ = self.patience.set(patience);
     }
 
     /// What a panic left half done is done by the next one.
@@ -61,15 +71,20 @@ impl SharedDrain {
 
     /// Something that has nothing to do with what sinks write; an error if it cannot be done in time.
     pub(crate) fn look<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Result<Option<R>, SinkError> {
-        let Some(patience) = self.patience else { return Ok(self.with(act)) };
+        let Some(&patience) = self.patience.get() else { return Ok(self.with(act)) };
         let patience = if self.is_overdue.load(Ordering::Relaxed) { Duration::ZERO } else { patience };
         self.is_wanted.store(true, Ordering::Relaxed);
         let locked = self.lock_within(patience);
         self.is_wanted.store(false, Ordering::Relaxed);
         match locked {
             Some(mut drain) => Ok(drain.as_mut().map(act)),
-            None => Err(self.overdue()),
+            None => Err(self.overdue(BLOCKS)),
         }
+    }
+
+    /// The same, if it can be done at once.
+    pub(crate) fn glance<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
+        self.lock_within(Duration::ZERO)?.as_mut().map(act)
     }
 
     /// Something that sinks take part in; an error if it is not done in time. It is done later then.
@@ -77,9 +92,9 @@ impl SharedDrain {
         self: &Arc<Self>,
         act: impl FnOnce(&mut Drain) -> Result<R, SinkError> + Send + 'static,
     ) -> Result<Option<R>, SinkError> {
-        let Some(patience) = self.patience else { return self.with(act).transpose() };
+        let Some(&patience) = self.patience.get() else { return self.with(act).transpose() };
         if self.is_overdue.load(Ordering::Relaxed) {
-            return Err(self.overdue());
+            return Err(self.overdue(BLOCKS));
         }
         let (done, result) = channel();
         let drain = Arc::clone(self);
@@ -96,7 +111,7 @@ impl SharedDrain {
         spawned.map_err(|error| SinkError::new("start a thread for what sinks do", error))?;
         match result.recv_timeout(patience) {
             Ok(result) => result,
-            Err(RecvTimeoutError::Timeout) => Err(self.overdue()),
+            Err(RecvTimeoutError::Timeout) => Err(self.overdue(LATE)),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(SinkError::new("use the sinks", io::Error::other("one panicked")))
             }
@@ -108,9 +123,9 @@ impl SharedDrain {
         self.lock().take()
     }
 
-    fn overdue(&self) -> SinkError {
+    fn overdue(&self, what: &str) -> SinkError {
         self.is_overdue.store(true, Ordering::Relaxed);
-        SinkError::new("reach the sinks: one of them blocks", io::ErrorKind::TimedOut.into())
+        SinkError::new(what, io::ErrorKind::TimedOut.into())
     }
 
     fn lock_within(&self, patience: Duration) -> Option<MutexGuard<'_, Option<Drain>>> {

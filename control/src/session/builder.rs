@@ -253,7 +253,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Whoever controls the session does not wait longer than that for its sinks.
+    /// Whoever controls the session does not wait longer than that for its sinks, once it has begun.
     pub(crate) const fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
@@ -314,9 +314,12 @@ impl SessionBuilder {
             drain = drain.leave_packets();
         }
         drain.begin().map_err(SessionError::Start)?;
-        let drain = Arc::new(SharedDrain::new(drain, self.patience));
+        let drain = Arc::new(SharedDrain::new(drain));
         let mut live = LiveEvents::new(trace, outputs);
         live.describe(events, channels, &drain, unfinished.dir.as_deref())?;
+        if let Some(patience) = self.patience {
+            drain.wait_no_longer_than(patience);
+        }
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
         live.switch_all_on(channels)?;
         let ((dir, channels), cut_off, dumps) = (unfinished.started(), self.rings.cut_off(), Runs::default());

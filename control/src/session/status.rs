@@ -23,7 +23,12 @@ impl Status {
     /// What became of each event up to the rings: fired, recorded, and lost by reason. Channel by channel: one that goes into several is
     /// there for each.
     pub fn events(&self) -> &[EventAccount] {
-        events(self.sinks.first().map(|sink| &sink.account), &self.together)
+        events(self.account(), &self.together)
+    }
+
+    /// The account of the first sink; none of a session that has ended.
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.sinks.first().map(|sink| &sink.account)
     }
 
     /// Bytes that all sinks together took.

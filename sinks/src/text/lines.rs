@@ -15,11 +15,13 @@ pub(super) struct Lines<W> {
     buffer: Vec<u8>,
     /// How much of the buffer is out.
     written: usize,
+    /// Whether the output may have something in a buffer of its own.
+    unflushed: bool,
 }
 
 impl<W: Write> Lines<W> {
     pub(super) fn new(out: W, options: TextOptions) -> Self {
-        Self { out, writer: TextWriter::new(options), buffer: Vec::new(), written: 0 }
+        Self { out, writer: TextWriter::new(options), buffer: Vec::new(), written: 0, unflushed: false }
     }
 
     pub(super) fn with(self, options: TextOptions) -> Self {
@@ -40,7 +42,7 @@ impl<W: Write> Lines<W> {
         while self.written < self.buffer.len() {
             match self.out.write(&self.buffer[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => self.written += n,
+                Ok(n) => (self.written, self.unflushed) = (self.written + n, true),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -53,7 +55,11 @@ impl<W: Write> Lines<W> {
     /// Writes what is there, and what the output itself has buffered.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.flush()?;
-        self.out.flush()
+        if self.unflushed {
+            self.out.flush()?;
+            self.unflushed = false;
+        }
+        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The end of a recording.
 
 use super::{Applied, Sinks};
-use crate::session::{Ending, SessionError, Summary};
+use crate::session::{Ending, SessionError, Status, Summary};
 use std::time::Instant;
 
 impl Applied {
@@ -23,7 +23,7 @@ impl Applied {
         self.ack.servers.clear();
         self.sinks = Sinks::default();
         let before = std::mem::take(&mut self.seen);
-        let seen = recording.status_in_time().unwrap_or(before);
+        let seen = recording.status_at_once().unwrap_or(before);
         self.endings.push((recording.end(), seen));
         true
     }
@@ -33,7 +33,7 @@ impl Applied {
         let before = self.endings.len();
         for (ending, seen) in std::mem::take(&mut self.endings) {
             match ending.wait_until(deadline) {
-                Some(ended) => self.count(ended),
+                Some(ended) => self.count(ended, &seen),
                 None => self.endings.push((ending, seen)),
             }
         }
@@ -55,7 +55,7 @@ impl Applied {
         self.abandoned.extend(self.endings.drain(..).map(|(ending, _)| ending));
     }
 
-    fn count(&mut self, ended: Result<Summary, SessionError>) {
+    fn count(&mut self, ended: Result<Summary, SessionError>, seen: &Status) {
         let summary = match ended {
             Ok(summary) => Some(summary),
             Err(error) => {
@@ -66,6 +66,13 @@ impl Applied {
         if let Some((account, bytes)) = summary.as_ref().and_then(|summary| Some((summary.account()?, summary.bytes))) {
             self.before.add_account(account, bytes);
             self.channels_before.add_account(account);
+        } else {
+            self.ended =
+                Some("the end of the recording panicked; `tracectl verify` tells what is in the trace".to_owned());
+            if let Some(account) = seen.account() {
+                self.before.add_account(account, seen.bytes());
+                self.channels_before.add_account(account);
+            }
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::Applied;
 use crate::ack::{AckState, Counters, files};
 use crate::private_dir::{DirError, PrivateDir};
-use crate::session::{Session, Status};
+use crate::session::Session;
 use std::collections::BTreeMap;
 use tracepoint_sinks::SinkReport;
-use tracepoint_sinks::account::{Account, Chunk, Removed};
+use tracepoint_sinks::account::{Chunk, Removed};
 
 /// What is told of a recording that has not ended in time.
 const BLOCKED: &str =
@@ -31,7 +31,7 @@ impl Applied {
         let mut channels = self.channels_before.clone();
         self.ack.counters = self.before.clone();
         for status in self.endings.iter().map(|(_, seen)| seen).chain([&self.seen]) {
-            if let Some(account) = account(status) {
+            if let Some(account) = status.account() {
                 self.ack.counters.add_account(account, status.bytes());
                 channels.add_account(account);
             }
@@ -60,7 +60,7 @@ impl Applied {
 
     /// Adds how often each of its events fired in the recording that goes on.
     pub(in crate::agent) fn count_fired(&self, fired: &mut BTreeMap<String, u64>) {
-        let channels = account(&self.seen).into_iter().flat_map(|account| &account.channels);
+        let channels = self.seen.account().into_iter().flat_map(|account| &account.channels);
         for event in channels.flat_map(|channel| &channel.events) {
             let most = fired.entry(event.name.clone()).or_default();
             *most = (*most).max(event.fired);
@@ -77,9 +77,4 @@ impl Applied {
         };
         removed.map(told).collect()
     }
-}
-
-/// The account of the first sink.
-fn account(status: &Status) -> Option<&Account> {
-    Some(&status.sinks.first()?.account)
 }
