@@ -18,6 +18,7 @@ mod refusals;
 mod sinks;
 mod stamp;
 mod watch;
+mod woken;
 mod worker;
 
 pub(crate) use bell::{Rung, ring};

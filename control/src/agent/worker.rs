@@ -7,6 +7,7 @@ use super::budget;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
+use super::woken::{Woken, is_to_end, timespec, wait_for_end};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
 use crate::controller::log_line;
 use crate::own_thread::leave_signals_to_the_program;
@@ -14,7 +15,7 @@ use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::{Ending, Session, check_name};
 use crate::state::{Round, Wake, wake_for_dumps};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -299,38 +300,6 @@ impl Worker {
         let ended = environment.and_then(|ending| ending.wait_until(deadline));
         if let Some(Err(error)) = ended {
             super::say(&error.to_string());
-        }
-    }
-}
-
-/// Why the thread goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Woken {
-    Rung,
-    Tick,
-    Stopped,
-}
-
-/// A time, as the kernel wants it.
-fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
-}
-
-/// Whether `stopped` was written to.
-fn is_to_end(stopped: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(stopped, PollFlags::IN)];
-    poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
-}
-
-/// Blocks until `stopped` is written to, where the kernel lets nothing be polled.
-fn wait_for_end(stopped: &OwnedFd) -> Woken {
-    let mut word = [0; 8];
-    loop {
-        match rustix::io::read(stopped, &mut word) {
-            Ok(_) => return Woken::Stopped,
-            Err(Errno::INTR) => {}
-            // Nothing can be waited for at all: once a second is no harm.
-            Err(_) => std::thread::sleep(Duration::from_secs(1)),
         }
     }
 }
