@@ -1,8 +1,10 @@
 //! Where events go: files, servers, lines, and chunks that follow one another.
 
-use super::{Outcome, Place, is_traced};
+use super::{Outcome, Place, is_traced, program};
 use std::fs;
+use std::io::pipe;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn json(text: &str) -> Result<serde_json::Value, serde_json::Error> {
     serde_json::from_str(text)
@@ -77,9 +79,9 @@ fn whoever_is_killed_while_it_writes_a_file_is_recovered() -> Outcome {
     let arguments = ["record", "-e", "shop:paid", "-p", &pid, "--dt", "died.dt", "--json"];
     let record = place.command(&arguments).stdout(std::process::Stdio::piped()).spawn()?;
     while !place.path("died.dt").exists() || place.on().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     traced.0.kill()?;
     traced.0.wait()?;
     let report = json(&String::from_utf8(record.wait_with_output()?.stdout)?)?;
@@ -142,7 +144,7 @@ fn a_session_goes_on_in_chunks() -> Outcome {
     place.well(&["start", "cut"]);
     let mut chunks = Vec::new();
     while chunks.len() < 2 {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
         chunks.extend(place.well(&["rotate", "cut"]).lines().map(str::to_owned));
     }
     let shown = |paths: &[&str]| {
@@ -173,5 +175,29 @@ fn a_session_goes_on_in_chunks() -> Outcome {
     place.well(&["create", "flight", "-e", "shop:*", "--start"]);
     assert!(place.refused(&["rotate", "flight"]).contains("no CTF output"));
     assert_eq!(place.tracectl(&["create", "x", "-e", "*", "-o", "x", "--keep", "1"]).0, Some(2));
+    Ok(())
+}
+
+/// Nobody reads the process's standard error: who stops or destroys the session learns that not all of it has arrived.
+#[test]
+fn a_sink_that_blocks_is_told() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let (_reader, writer) = pipe()?;
+    let mut command = program("outputs::a_sink_that_blocks_is_told", 0);
+    command.stderr(writer);
+    let _traced = place.start_as(command);
+    place.well(&["create", "live", "-e", "shop:*", "--text", "--start"]);
+    while !place.well(&["status"]).contains("one of them blocks") {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for command in ["stop", "destroy"] {
+        let (code, _, err) = place.tracectl(&[command, "live"]);
+        assert_eq!(code, Some(1), "{command}: {err}");
+        assert!(err.contains("a sink is slow, or blocks"), "{command}: {err}");
+        assert_eq!(place.on(), [""; 0], "{command}");
+    }
     Ok(())
 }

@@ -210,7 +210,10 @@ impl Applied {
             return;
         }
         if self.endings.len() >= ENDINGS {
-            self.refusals.fail(format!("the sinks of {ENDINGS} earlier recordings block"), false);
+            self.refusals.fail(
+                format!("the sinks of {ENDINGS} earlier recordings block; it begins when one of them goes on"),
+                false,
+            );
             return;
         }
         let mut started = self.start(spec, events, context);
