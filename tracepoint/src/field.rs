@@ -23,7 +23,9 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
+pub(crate) use list::size_behind;
 pub use list::{Both, Fields};
 pub use scalar::{Be, Scalar};
 pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
+pub(crate) use value::Nuls;
 pub use value::{Array, Elements, FieldValue, PathBytes, Sequence, Text, Value, Writer};

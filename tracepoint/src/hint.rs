@@ -35,6 +35,32 @@ pub(crate) fn settled(number: u64) -> u64 {
     number
 }
 
+/// The same reference, which is one for the compiler: of a choice between two structures it would make one for each of their fields.
+#[inline(always)]
+pub(crate) fn chosen<T>(chosen: &T) -> &T {
+    // SAFETY: it is what it was.
+    unsafe { &*settled_place(std::ptr::from_ref(chosen).cast_mut()) }
+}
+
+/// The same place, of which the compiler does not know how it was found: it does not do so anew for each distance from it.
+#[inline(always)]
+#[cfg_attr(
+    all(target_arch = "x86_64", not(miri), not(tp_portable)),
+    expect(clippy::pointers_in_nomem_asm_block, reason = "no instruction, so nothing is read or written")
+)]
+pub(crate) fn settled_place<T>(place: *mut T) -> *mut T {
+    #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
+    let place = {
+        let mut same = place;
+        // SAFETY: no instruction.
+        unsafe {
+            std::arch::asm!("/* {} */", inout(reg) same, options(pure, nomem, nostack, preserves_flags));
+        }
+        same
+    };
+    place
+}
+
 /// The function that this is in begins where a line of the processor's caches does. Where it happens to begin otherwise, an event takes up
 /// to 0.5 ns more, and an isolated one 2.8.
 ///

@@ -10,6 +10,9 @@
 //!    half written; every subscriber counts the event as lost, reason `panicked`;
 //! 4. for each subscriber in turn: its filter, then reserve, write and commit in the ring of this thread.
 //!
+//! Where a channel is all that is subscribed, and no code of the program's runs for the values, nothing is counted before the record is
+//! written: `fired` just before the commit. What cannot be written at once begins anew, with the clock.
+//!
 //! For `trace_mark!` the expressions are the caller's own code and are evaluated first, outside the section, so that `?` and
 //! `return` work in them and their panics are the caller's.
 

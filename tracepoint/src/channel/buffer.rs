@@ -20,7 +20,7 @@
 //! * Drain: takes closed packets, then sets `released`; it may be in another process. Under overwrite it comes only when the owner is
 //!   known to be outside. It also closes the open packets of idle owners: `gate` says how.
 //!
-//! Cost of the common case: no locked instruction, no branch but those for room, age and `writing`.
+//! Cost of the common case: no locked instruction, no branch but those for room, age, the order of times, NULs, and `writing`.
 
 use super::account::Loss;
 use super::config::Policy;
@@ -29,7 +29,8 @@ use super::header::StreamCounters;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
 use super::patience::Patience;
 use crate::clock::Moment;
-use crate::field::{Fields, Writer};
+use crate::field::{Fields, Nuls, Writer, size_behind};
+use crate::hint::unlikely;
 use crate::record::{self, Head};
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
@@ -38,9 +39,6 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A packet is closed before it is this old, in ns: the 48 bits of a record's time must not run over twice.
 const MAX_AGE: u64 = 1 << 47;
-
-/// A size that no packet has.
-const TOO_LARGE: usize = isize::MAX.cast_unsigned();
 
 /// One of the two buffers of a ring.
 ///
@@ -70,7 +68,7 @@ pub(super) struct Buffer {
     gate: Gate,
     /// The bytes of the open packet that are in use, header included.
     used: AtomicUsize,
-    /// The time of the last record.
+    /// The time of the last record. Never 0 where the clock is the counter.
     last: AtomicU64,
     stream: Stream,
     /// For each slot, the records of the stream up to the end of the closed packet in it. Published by `closed`.
@@ -113,6 +111,33 @@ pub(super) struct Places {
     pub(super) base: *mut u8,
     pub(super) packet_size: usize,
     pub(super) packets: usize,
+}
+
+/// The bytes of a record, never negative as a signed number.
+#[inline(always)]
+fn size_of_record<V: Fields>(values: &V) -> usize {
+    size_behind(record::HEADER_SIZE, values)
+}
+
+/// Writes a record into a packet, at `used`. How many texts have a NUL inside.
+///
+/// # Safety
+///
+/// The packet is the caller's, and has room for the record there: the header word and the fields.
+#[inline(always)]
+unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize, nuls: Nuls) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        failpoint!(Reserved, packet.instance());
+        let at = packet.0.add(used);
+        record::write_header(at, word);
+        failpoint!(HeaderWordWritten, packet.instance());
+        let mut writer = Writer::new(at.add(record::HEADER_SIZE), nuls);
+        values.encode(&mut writer);
+        debug_assert_eq!(writer.at(), at.add(size_of_record(values)), "a record has the size that was reserved");
+        failpoint!(FieldsWritten, packet.instance());
+        writer.nuls()
+    }
 }
 
 impl Buffer {
@@ -170,34 +195,44 @@ impl Buffer {
 
     // -- data plane: the owner ------------------------------------------------------------------------------------------
 
-    /// Writes one record if nothing stands in the way: reserve, header word, fields, commit. `false`, and nothing done, if something
-    /// does: [`record`](Self::record) knows what.
+    /// Writes one record if nothing stands in the way: reserve, header word, fields, commit. `false`, and nothing done that counts, if
+    /// something does: [`record`](Self::record) knows what.
     #[inline(always)]
     pub(super) fn try_record<V: Fields>(&self, head: Head, values: &V) -> bool {
         self.gate.enter() && self.try_record_inside(head, values, || ())
     }
 
-    /// The same outside any other event of the owner's. Calls `reserved` before it writes.
+    /// The same outside any other event of the owner's. Calls `certain` when nothing can stand in the way any more, before the commit.
     #[inline(always)]
-    pub(super) fn try_record_outermost<V: Fields>(&self, head: Head, values: &V, reserved: impl FnOnce()) -> bool {
+    pub(super) fn try_record_outermost<V: Fields>(&self, head: Head, values: &V, certain: impl FnOnce()) -> bool {
         self.gate.enter_outermost();
-        self.try_record_inside(head, values, reserved)
+        self.try_record_inside(head, values, certain)
     }
 
+    /// In an order in which nothing is kept for long: a register that has to be saved costs an event more than a branch that comes late.
     #[inline(always)]
-    fn try_record_inside<V: Fields>(&self, head: Head, values: &V, reserved: impl FnOnce()) -> bool {
+    fn try_record_inside<V: Fields>(&self, head: Head, values: &V, certain: impl FnOnce()) -> bool {
         failpoint!(Entered, self.stream.instance);
-        let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
-        let used = self.used.load(Ordering::Relaxed);
         let time = head.time;
-        // What waits for the clock comes last.
-        let written = self.has_room(used, size) && time >= self.last.load(Ordering::Relaxed) && self.is_young(time);
-        if written {
-            reserved();
-            self.write(head, values, used, size);
+        if time >= self.last.load(Ordering::Relaxed) && self.is_young(time) {
+            let size = size_of_record(values);
+            let used = self.used.load(Ordering::Relaxed);
+            if self.has_room(used, size) {
+                // Where a text turns out to have a NUL, the event comes again, with this time or a later one.
+                self.last.store(time, Ordering::Relaxed);
+                let packet = self.open_packet();
+                // SAFETY: the packet has room.
+                if unsafe { write(packet, head.word, values, used, Nuls::Find) } == 0 {
+                    certain();
+                    self.commit(packet, used + size);
+                    self.gate.leave();
+                    return true;
+                }
+            }
         }
+        unlikely();
         self.gate.leave();
-        written
+        false
     }
 
     /// Writes one record, in the next packet if need be.
@@ -212,7 +247,7 @@ impl Buffer {
     }
 
     fn record_inside<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
-        let size = values.encoded_size().saturating_add(record::HEADER_SIZE);
+        let size = size_of_record(values);
         // The clock stands behind the last record when a handler recorded between our clock reading and here.
         let last = self.last.load(Ordering::Relaxed);
         let is_behind = time < last;
@@ -224,15 +259,28 @@ impl Buffer {
         if is_behind {
             self.counters().clamped.increment();
         }
-        self.write(Head::new(id, Moment::at(time)), values, used, size);
+        let packet = self.open_packet();
+        self.last.store(time, Ordering::Relaxed);
+        let word = Head::new(id, Moment::at(time)).word;
+        // SAFETY: the packet has room.
+        let altered = unsafe { write(packet, word, values, used, Nuls::Replace) };
+        if altered > 0 {
+            self.counters().altered.increment();
+        }
+        self.commit(packet, used + size);
         Ok(())
+    }
+
+    #[inline(always)]
+    fn open_packet(&self) -> PacketPtr {
+        PacketPtr(self.packet.load(Ordering::Relaxed))
     }
 
     /// Whether the open packet is the owner's, and has room.
     #[inline(always)]
     fn has_room(&self, used: usize, size: usize) -> bool {
-        // One comparison for both: with a limit of 0 the room is negative. No packet is larger than `isize::MAX`, so that it is exact.
-        self.gate.limit().wrapping_sub(used).cast_signed() >= size.min(TOO_LARGE).cast_signed()
+        // One comparison for both: with a limit of 0 the room is negative. No size is (`size_of_record`).
+        self.gate.limit().wrapping_sub(used).cast_signed() >= size.cast_signed()
     }
 
     #[inline(always)]
@@ -240,29 +288,13 @@ impl Buffer {
         time < self.too_old.load(Ordering::Relaxed)
     }
 
-    /// Writes a record at `used`, where the open packet has `size` free bytes, as many as the record takes.
+    /// Makes the record count that was written last: up to `end`.
     #[inline(always)]
-    fn write<V: Fields>(&self, head: Head, values: &V, used: usize, size: usize) {
-        failpoint!(Reserved, self.stream.instance);
-        self.last.store(head.time, Ordering::Relaxed);
-        let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
-        // SAFETY: the open packet has `size` free bytes at `used`: the header word and the fields.
-        unsafe {
-            let at = packet.0.add(used);
-            record::write_header(at, head.word);
-            failpoint!(HeaderWordWritten, self.stream.instance);
-            let mut writer = Writer::new(at.add(record::HEADER_SIZE));
-            values.encode(&mut writer);
-            debug_assert_eq!(writer.at(), at.add(size), "a record has the size that was reserved");
-            failpoint!(FieldsWritten, self.stream.instance);
-            if writer.altered() > 0 {
-                self.counters().altered.increment();
-            }
-        }
-        self.used.store(used + size, Ordering::Relaxed);
+    fn commit(&self, packet: PacketPtr, end: usize) {
+        self.used.store(end, Ordering::Relaxed);
         self.counters().records.store(self.records() + 1, Ordering::Relaxed);
         failpoint!(RecordCounted, self.stream.instance);
-        packet.commit(used + size);
+        packet.commit(end);
         failpoint!(Committed, self.stream.instance);
     }
 

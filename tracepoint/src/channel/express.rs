@@ -6,6 +6,8 @@ use super::open::{EventId, OpenChannel};
 use super::ring::Ring;
 use crate::clock::Moment;
 use crate::field::Fields;
+use crate::hint::chosen;
+use crate::record::Head;
 use crate::thread::ThreadSlot;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -31,37 +33,43 @@ impl Only {
         Self { rings: NonNull::from(channel.attachment.rings()), id, entry: Ring::entry_of(id.get()) }
     }
 
-    /// The ring of a thread, and the event's entry in its account; `None` if the thread has no ring yet.
+    /// The way to a thread's ring; `None` if it has none yet.
     #[inline(always)]
     pub(crate) fn express(&self, slot: &'static ThreadSlot) -> Option<Express<'_>> {
         // SAFETY: the table lives as long as the channel, which the list keeps that this is in; the caller is inside a section, which
         // keeps the list. The table has a place for each slot. Rings live as long as the channel, too.
         let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() }?;
-        // SAFETY: the channel has given the id, and each of its rings has an entry for it.
-        let event = unsafe { ring.event_at(self.entry) };
-        Some(Express { ring, event, id: self.id.get() })
+        Some(Express { only: self, ring })
     }
 }
 
 /// Where an event goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Express<'a> {
+    only: &'a Only,
     ring: &'a Ring,
-    event: &'a EventCounters,
-    id: u16,
 }
 
 impl Express<'_> {
     /// Counts that it fired, and records it, if nothing stands in the way; else nothing is done.
     #[inline(always)]
     pub(crate) fn try_record<V: Fields>(&self, moment: Moment, values: &V) -> bool {
-        self.ring.try_record_outermost(self.event, self.id, moment, values)
+        let head = Head::new(self.only.id.get(), moment);
+        // Looked up as early as that: it has the register from here on that led to it.
+        let event = chosen(self.event());
+        self.ring.try_record_outermost(event, head, values)
     }
 
     /// Counts that it fired, and records it, or counts why not. Whether it was recorded at once.
     #[inline(always)]
     pub(crate) fn record<V: Fields>(&self, moment: Moment, values: &V) -> bool {
-        self.event.fired.increment();
-        self.ring.record_outermost(self.event, self.id, moment, values)
+        self.ring.record_outermost(self.only.id.get(), self.event(), moment, values)
+    }
+
+    /// The event's entry in the ring's account.
+    #[inline(always)]
+    fn event(&self) -> &EventCounters {
+        // SAFETY: the channel has given the id, and each of its rings has an entry for it.
+        unsafe { self.ring.event_at(self.only.entry) }
     }
 }

@@ -95,7 +95,7 @@ impl Ring {
     pub(super) fn event(&self, id: u16) -> &EventCounters {
         debug_assert!(usize::from(id) < self.account().len(), "the channel has given the id");
         // SAFETY: ids are given by the channel, which has as many entries in each account, and `Subscriber::record` refuses others.
-        unsafe { self.account().get_unchecked(usize::from(id)) }
+        unsafe { self.event_at(Self::entry_of(id)) }
     }
 
     /// Where the entry of an event id is in a ring's memory, in bytes from its begin.
@@ -146,16 +146,11 @@ impl Ring {
         }
     }
 
-    /// Counts an event that fires outside any other of the thread, and records it, if nothing stands in the way; else nothing is done.
+    /// Counts an event that fires outside any other of the thread, and records it, if nothing stands in the way; else nothing is done that
+    /// counts. `event` is its entry.
     #[inline(always)]
-    pub(super) fn try_record_outermost<V: Fields>(
-        &self,
-        event: &EventCounters,
-        id: u16,
-        moment: Moment,
-        values: &V,
-    ) -> bool {
-        let is_recorded = self.main.try_record_outermost(Head::new(id, moment), values, || {
+    pub(super) fn try_record_outermost<V: Fields>(&self, event: &EventCounters, head: Head, values: &V) -> bool {
+        let is_recorded = self.main.try_record_outermost(head, values, || {
             event.count_fired();
             failpoint!(Fired, self.main.instance());
         });
@@ -166,20 +161,22 @@ impl Ring {
         is_recorded
     }
 
-    /// The same outside any other event of the thread: no write is interrupted. Whether it was recorded at once.
+    /// Counts an event that fires outside any other of the thread, and records it: no write is interrupted. `event` is the entry of `id`.
+    /// Whether it was recorded at once.
     #[inline(always)]
     pub(super) fn record_outermost<V: Fields>(
         &self,
-        event: &EventCounters,
         id: u16,
+        event: &EventCounters,
         moment: Moment,
         values: &V,
     ) -> bool {
+        event.count_fired();
         failpoint!(Fired, self.main.instance());
         let is_recorded = self.main.try_record_outermost(Head::new(id, moment), values, || ());
         if is_recorded {
             failpoint!(Left, self.main.instance());
-            event.recorded.increment();
+            event.count_recorded();
         } else {
             let values = std::hint::black_box(*values);
             self.record_with_care(id, moment.time(), &values);

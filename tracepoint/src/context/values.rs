@@ -113,6 +113,8 @@ impl Sealed for Erased<'_> {}
 
 impl Fields for Erased<'_> {
     const COUNT: usize = 0;
+    // Of whatever marker.
+    const MAY_SATURATE: bool = true;
 
     fn encoded_size(&self) -> usize {
         self.0.encoded_size()

@@ -1,10 +1,12 @@
-//! Copies text and looks for a NUL in it at once, without a call: texts in events are short.
+//! Copies text and looks for a NUL in it at once, without a call: texts in events are short. Of registers that a function has to save, none
+//! is used that can be done without.
 //!
-//! Pieces of equal size, the last one laid over the end of the one before. What is shorter than two pieces is two smaller ones.
+//! Pieces of equal size, the last one laid over the end of the one before. What is shorter than two pieces is two smaller ones, and up to
+//! three bytes go one by one.
 
-use crate::hint::opaque;
+use crate::hint::{opaque, unlikely};
 
-/// Whether there is a NUL in the bytes, which are copied.
+/// Whether there is a NUL in the bytes; if there is none, they are copied.
 ///
 /// # Safety
 ///
@@ -13,13 +15,21 @@ use crate::hint::opaque;
 pub(super) unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
     // SAFETY: each branch has a piece's size or more; the caller gives the room.
     unsafe {
-        match bytes.len() {
-            0 => false,
-            1..=3 => copy_few(bytes, to),
-            4..=8 => copy_two::<Four>(bytes, to),
-            9..=16 => copy_two::<Eight>(bytes, to),
-            length if length <= 2 * Largest::SIZE => copy_two::<Largest>(bytes, to),
-            _ => copy_pieces::<Largest>(bytes, to),
+        let length = bytes.len();
+        if length > Sixteen::SIZE {
+            if length <= 2 * Sixteen::SIZE {
+                return copy_two::<Sixteen>(bytes, to);
+            }
+            unlikely();
+            return copy_pieces::<Sixteen>(bytes, to);
+        }
+        unlikely();
+        if length > Eight::SIZE {
+            copy_two::<Eight>(bytes, to)
+        } else if length >= Four::SIZE {
+            copy_two::<Four>(bytes, to)
+        } else {
+            copy_few(bytes, to)
         }
     }
 }
@@ -65,14 +75,15 @@ unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
 unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
     let mut seen = P::NONE;
-    let mut at = 0;
-    // SAFETY: `at` is below `last`, and the last piece begins there, so that all are inside the bytes, and inside the room.
+    let mut end = P::SIZE;
+    // SAFETY: each piece ends at `end`, which is below the length, and the last one with the bytes: all are inside the bytes, and inside the
+    // room.
     unsafe {
-        while at < last {
-            let piece = P::load(from.add(at));
-            piece.store(to.add(at));
+        while end < bytes.len() {
+            let piece = P::load(from.add(end - P::SIZE));
+            piece.store(to.add(end - P::SIZE));
             seen = seen.with(piece);
-            at = opaque(at + P::SIZE);
+            end = opaque(end + P::SIZE);
         }
         let piece = P::load(from.add(last));
         piece.store(to.add(last));
@@ -80,110 +91,133 @@ unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     }
 }
 
+/// One by one: the two pieces of other sizes would take more registers.
+///
 /// # Safety
 ///
-/// As `copy_text`; one to three bytes.
+/// As `copy_text`.
 #[inline(always)]
 unsafe fn copy_few(bytes: &[u8], to: *mut u8) -> bool {
-    // The first, the one in the middle and the last; some of them are the same.
-    let (from, middle, last) = (bytes.as_ptr(), bytes.len() / 2, bytes.len() - 1);
-    // SAFETY: below the length.
-    unsafe {
-        let [a, b, c] = [from.read(), from.add(middle).read(), from.add(last).read()];
-        to.write(a);
-        to.add(middle).write(b);
-        to.add(last).write(c);
-        a == 0 || b == 0 || c == 0
-    }
-}
-
-/// Words of the processor. What was seen has the lowest bit of a byte for as long as that was never zero.
-macro_rules! word {
-    ($name:ident, $word:ty, $size:literal) => {
-        #[derive(Clone, Copy)]
-        struct $name($word);
-
-        impl Piece for $name {
-            const SIZE: usize = $size;
-            const NONE: Self = Self(<$word>::MAX / 0xff);
-
-            #[inline(always)]
-            unsafe fn load(from: *const u8) -> Self {
-                // SAFETY: the caller gives so many bytes; an array of bytes has no alignment.
-                Self(<$word>::from_le_bytes(unsafe { from.cast::<[u8; $size]>().read() }))
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, to: *mut u8) {
-                // SAFETY: as above.
-                unsafe { to.cast::<[u8; $size]>().write(self.0.to_le_bytes()) }
-            }
-
-            #[inline(always)]
-            fn with(self, piece: Self) -> Self {
-                const SEVENS: $word = <$word>::MAX / 0xff * 0x7f;
-                // The highest bit of each byte: set unless the byte is zero.
-                let not_zero = ((piece.0 & SEVENS) + SEVENS) | piece.0;
-                Self(self.0 & (not_zero >> 7))
-            }
-
-            #[inline(always)]
-            fn has_nul(self) -> bool {
-                self.0 != Self::NONE.0
-            }
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == 0 {
+            return true;
         }
-    };
+        // SAFETY: `at` is below the length.
+        unsafe { to.add(at).write(byte) };
+        at = opaque(at + 1);
+    }
+    false
 }
 
-word!(Four, u32, 4);
-word!(Eight, u64, 8);
-
+#[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
+use vectors::{Eight, Four, Sixteen};
 #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
-use Eight as Largest;
-#[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
-use vector::Sixteen as Largest;
+use words::{Eight, Four, Sixteen};
 
-#[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
-mod vector {
+/// Words.
+#[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
+mod words {
     use super::Piece;
+
+    /// What was seen has the lowest bit of a byte for as long as that was never zero.
+    macro_rules! word {
+        ($name:ident, $word:ty, $size:literal) => {
+            #[derive(Clone, Copy)]
+            pub(super) struct $name($word);
+
+            impl Piece for $name {
+                const SIZE: usize = $size;
+                const NONE: Self = Self(<$word>::MAX / 0xff);
+
+                #[inline(always)]
+                unsafe fn load(from: *const u8) -> Self {
+                    // SAFETY: the caller gives so many bytes; an array of bytes has no alignment.
+                    Self(<$word>::from_le_bytes(unsafe { from.cast::<[u8; $size]>().read() }))
+                }
+
+                #[inline(always)]
+                unsafe fn store(self, to: *mut u8) {
+                    // SAFETY: as above.
+                    unsafe { to.cast::<[u8; $size]>().write(self.0.to_le_bytes()) }
+                }
+
+                #[inline(always)]
+                fn with(self, piece: Self) -> Self {
+                    const SEVENS: $word = <$word>::MAX / 0xff * 0x7f;
+                    // The highest bit of each byte: set unless the byte is zero.
+                    let not_zero = ((piece.0 & SEVENS) + SEVENS) | piece.0;
+                    Self(self.0 & (not_zero >> 7))
+                }
+
+                #[inline(always)]
+                fn has_nul(self) -> bool {
+                    self.0 != Self::NONE.0
+                }
+            }
+        };
+    }
+
+    word!(Four, u32, 4);
+    word!(Eight, u64, 8);
+    word!(Sixteen, u128, 16);
+}
+
+/// Registers of SSE2, which every x86-64 has: of others there are too few, and those that a function saves cost it time.
+#[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
+mod vectors {
+    use super::Piece;
+    use std::arch::asm;
     use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_setzero_si128, _mm_storeu_si128,
+        __m128i, _mm_cmpeq_epi8, _mm_loadl_epi64, _mm_loadu_si32, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8,
+        _mm_setzero_si128, _mm_storel_epi64, _mm_storeu_si32, _mm_storeu_si128,
     };
 
-    /// A register of SSE2, which every x86-64 has.
-    #[derive(Clone, Copy)]
-    pub(super) struct Sixteen(__m128i);
+    /// What was seen is the smallest byte in each place.
+    macro_rules! vector {
+        ($name:ident, $size:literal, $load:ident, $store:ident) => {
+            #[derive(Clone, Copy)]
+            pub(super) struct $name(__m128i);
 
-    impl Piece for Sixteen {
-        const SIZE: usize = 16;
-        // SAFETY: 16 bytes in both.
-        const NONE: Self = Self(unsafe { std::mem::transmute::<[u8; 16], __m128i>([0xff; 16]) });
+            impl Piece for $name {
+                const SIZE: usize = $size;
+                // SAFETY: 16 bytes in both.
+                const NONE: Self = Self(unsafe { std::mem::transmute::<[u8; 16], __m128i>([0xff; 16]) });
 
-        #[inline(always)]
-        unsafe fn load(from: *const u8) -> Self {
-            // SAFETY: the caller gives 16 bytes; this instruction wants no alignment.
-            Self(unsafe { _mm_loadu_si128(from.cast()) })
-        }
+                #[inline(always)]
+                unsafe fn load(from: *const u8) -> Self {
+                    // SAFETY: the caller gives so many bytes; this instruction wants no alignment.
+                    let mut piece = unsafe { $load(from.cast()) };
+                    // SAFETY: no instruction. The compiler would take another register for the copy than for the search.
+                    unsafe { asm!("/* {} */", inout(xmm_reg) piece, options(pure, nomem, nostack, preserves_flags)) };
+                    Self(piece)
+                }
 
-        #[inline(always)]
-        unsafe fn store(self, to: *mut u8) {
-            // SAFETY: as above.
-            unsafe { _mm_storeu_si128(to.cast(), self.0) }
-        }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut u8) {
+                    // SAFETY: as above.
+                    unsafe { $store(to.cast(), self.0) }
+                }
 
-        /// The smallest byte in each place.
-        #[inline(always)]
-        fn with(self, piece: Self) -> Self {
-            // SAFETY: SSE2 is there.
-            Self(unsafe { _mm_min_epu8(self.0, piece.0) })
-        }
+                #[inline(always)]
+                fn with(self, piece: Self) -> Self {
+                    // SAFETY: SSE2 is there.
+                    Self(unsafe { _mm_min_epu8(self.0, piece.0) })
+                }
 
-        #[inline(always)]
-        fn has_nul(self) -> bool {
-            // SAFETY: SSE2 is there.
-            unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(self.0, _mm_setzero_si128())) != 0 }
-        }
+                #[inline(always)]
+                fn has_nul(self) -> bool {
+                    const PLACES: i32 = (1 << $size) - 1;
+                    // SAFETY: SSE2 is there.
+                    unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(self.0, _mm_setzero_si128())) & PLACES != 0 }
+                }
+            }
+        };
     }
+
+    vector!(Four, 4, _mm_loadu_si32, _mm_storeu_si32);
+    vector!(Eight, 8, _mm_loadl_epi64, _mm_storel_epi64);
+    vector!(Sixteen, 16, _mm_loadu_si128, _mm_storeu_si128);
 }
 
 #[cfg(test)]
@@ -202,8 +236,8 @@ mod tests {
                 let mut room = vec![0x55_u8; length + 1];
                 // SAFETY: there is room for one byte more.
                 let found = unsafe { copy_text(&text, room.as_mut_ptr()) };
-                assert_eq!(found, nul.is_some(), "{text:?}");
-                assert_eq!((&room[..length], room[length]), (&text[..], 0x55));
+                assert_eq!((found, room[length]), (nul.is_some(), 0x55), "{text:?}");
+                assert!(found || room[..length] == text, "{text:?}");
             }
         }
     }

@@ -1,13 +1,16 @@
 //! The values of one event: a list of pairs that ends in `()`, or, if there are many, a tree of such lists.
 
 use super::sealed::Sealed;
-use super::value::{FieldValue, Value, Writer};
+use super::value::{FieldValue, IS_BOUNDED, Value, Writer};
 
 /// The evaluated fields of an event: `()`, `(first, rest)`, or [`Both`] of two. Sealed.
 pub trait Fields: Sealed + Copy {
     /// How many fields there are.
     #[doc(hidden)]
     const COUNT: usize;
+    /// Whether the size may be more than the number that `encoded_size` gives, the largest there is. Otherwise it is below a quarter of that.
+    #[doc(hidden)]
+    const MAY_SATURATE: bool = !IS_BOUNDED || Self::COUNT > MOST_FIELDS;
     /// How many bytes all fields take.
     #[doc(hidden)]
     fn encoded_size(&self) -> usize;
@@ -21,6 +24,23 @@ pub trait Fields: Sealed + Copy {
     /// The field at `index`, or `None` past the end.
     #[doc(hidden)]
     fn field(&self, index: usize) -> Option<Value<'_>>;
+}
+
+/// Of how many fields, none of which is larger than [`MOST`](super::value::MOST), the sizes are added without a look at whether the sum runs
+/// over.
+const MOST_FIELDS: usize = 31;
+
+/// The size of two parts.
+#[inline(always)]
+const fn sum(one: usize, other: usize, may_saturate: bool) -> usize {
+    if may_saturate { one.saturating_add(other) } else { one + other }
+}
+
+/// How many bytes there are with `front` bytes in front of the fields. More than half of all numbers is that half: it fits nowhere.
+#[inline(always)]
+pub(crate) fn size_behind<V: Fields>(front: usize, values: &V) -> usize {
+    let size = sum(front, values.encoded_size(), V::MAY_SATURATE);
+    if V::MAY_SATURATE { size.min(usize::MAX / 2) } else { size }
 }
 
 impl Sealed for () {}
@@ -49,7 +69,7 @@ impl<First: FieldValue, Rest: Fields> Fields for (First, Rest) {
 
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        self.0.encoded_size().saturating_add(self.1.encoded_size())
+        sum(self.0.encoded_size(), self.1.encoded_size(), Self::MAY_SATURATE)
     }
 
     #[inline(always)]
@@ -78,10 +98,11 @@ impl<Front: Fields, Back: Fields> Sealed for Both<Front, Back> {}
 
 impl<Front: Fields, Back: Fields> Fields for Both<Front, Back> {
     const COUNT: usize = Front::COUNT + Back::COUNT;
+    const MAY_SATURATE: bool = Front::MAY_SATURATE || Back::MAY_SATURATE || Self::COUNT > MOST_FIELDS;
 
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        self.0.encoded_size().saturating_add(self.1.encoded_size())
+        sum(self.0.encoded_size(), self.1.encoded_size(), Self::MAY_SATURATE)
     }
 
     #[inline(always)]

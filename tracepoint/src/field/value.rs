@@ -3,13 +3,23 @@
 use super::copy::copy_text;
 use super::scalar::Scalar;
 use super::sealed::Sealed;
-use crate::hint::{opaque, unlikely};
+use crate::hint::{settled_place, unlikely};
+
+/// What becomes of a NUL inside a text, which would end there for who reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nuls {
+    /// It is replaced.
+    Replace,
+    /// What was written with it is not used, and need not be whole.
+    Find,
+}
 
 /// Where the bytes of a record go. Given to the generated `encode` only.
 #[derive(Debug)]
 pub struct Writer {
     at: *mut u8,
-    altered: u32,
+    treatment: Nuls,
+    nuls: u32,
 }
 
 impl Writer {
@@ -17,8 +27,8 @@ impl Writer {
     ///
     /// From `at` on there is room for all that will be written.
     #[inline(always)]
-    pub(crate) unsafe fn new(at: *mut u8) -> Self {
-        Self { at, altered: 0 }
+    pub(crate) unsafe fn new(at: *mut u8, treatment: Nuls) -> Self {
+        Self { at, treatment, nuls: 0 }
     }
 
     #[inline(always)]
@@ -35,10 +45,10 @@ impl Writer {
         self.at = unsafe { self.at.add(bytes) };
     }
 
-    /// How many texts had a NUL inside that had to be replaced.
+    /// How many texts had a NUL inside.
     #[inline(always)]
-    pub(crate) fn altered(&self) -> u32 {
-        self.altered
+    pub(crate) fn nuls(&self) -> u32 {
+        self.nuls
     }
 
     /// Writes text and its NUL.
@@ -48,34 +58,35 @@ impl Writer {
     /// There is room for `bytes.len() + 1` bytes.
     #[inline(always)]
     unsafe fn text(&mut self, bytes: &[u8]) {
+        self.at = settled_place(self.at);
         // SAFETY: the caller gives the room; the source is a slice elsewhere, so nothing overlaps.
         let has_nul = unsafe {
             self.at.add(bytes.len()).write(0);
-            copy_text(bytes, self.at)
+            match self.treatment {
+                Nuls::Find => copy_text(bytes, self.at),
+                Nuls::Replace => {
+                    self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                    replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
+                }
+            }
         };
         if has_nul {
             unlikely();
-            // SAFETY: the same bytes, written a moment ago.
-            unsafe { replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len())) };
-            self.altered += 1;
+            self.nuls += 1;
         }
         // SAFETY: all of it was written.
         unsafe { self.advance(bytes.len() + 1) };
     }
 }
 
-/// Not a function that is called: what is kept over a call would be saved at every event.
-#[inline(always)]
-fn replace_nuls(bytes: &mut [u8]) {
+/// Whether there was one.
+fn replace_nuls(bytes: &mut [u8]) -> bool {
     /// ASCII "substitute": what stands where a character cannot be shown.
     const SUBSTITUTE: u8 = 0x1A;
-    let mut at = 0;
-    while let Some(byte) = bytes.get_mut(at) {
-        if *byte == 0 {
-            *byte = SUBSTITUTE;
-        }
-        at = opaque(at + 1);
-    }
+    let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
+    let has_nul = nuls.peek().is_some();
+    nuls.for_each(|byte| *byte = SUBSTITUTE);
+    has_nul
 }
 
 /// A field's value as filters and aggregates see it.
@@ -110,11 +121,18 @@ pub trait Elements: std::fmt::Debug {
     fn get(&self, index: usize) -> Option<Value<'_>>;
 }
 
+/// Whether no memory of a process is larger than [`MOST`]: the addresses of these have 57 bits and fewer.
+pub(super) const IS_BOUNDED: bool =
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")) && usize::BITS == 64;
+
+/// What no field's size is above, if that is so.
+pub(super) const MOST: usize = if IS_BOUNDED { 1 << (usize::BITS - 7) } else { usize::MAX };
+
 /// One value of a field block: the macros build them, the marker stage writes them.
 ///
 /// Sealed: the ring trusts `encode` to write what `encoded_size` said.
 pub trait FieldValue: Sealed + Copy {
-    /// How many bytes `encode` will write; the same at every call.
+    /// How many bytes `encode` will write; the same at every call, and at most [`MOST`].
     #[doc(hidden)]
     fn encoded_size(&self) -> usize;
     /// Writes the value.
@@ -207,7 +225,8 @@ impl<T: Scalar, const N: usize> Sealed for Array<'_, T, N> {}
 impl<T: Scalar + std::fmt::Debug, const N: usize> FieldValue for Array<'_, T, N> {
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        N * T::WIDTH
+        // Where addresses have 32 bits, elements may be wider in a record than in memory.
+        N.saturating_mul(T::WIDTH)
     }
 
     #[inline(always)]
@@ -242,7 +261,8 @@ impl<T: Scalar + std::fmt::Debug> FieldValue for Sequence<'_, T> {
     #[inline(always)]
     fn encoded_size(&self) -> usize {
         // A length that 32 bits cannot hold never gets as far as `encode`: no packet is that large.
-        self.0.len().saturating_mul(T::WIDTH).saturating_add(4)
+        // As for arrays.
+        self.0.len().saturating_mul(T::WIDTH).min(MOST - 4) + 4
     }
 
     #[inline(always)]

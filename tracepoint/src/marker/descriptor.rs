@@ -2,7 +2,7 @@
 
 use super::subscriber::SubscriberList;
 use crate::channel::Only;
-use crate::field::{FieldDescriptor, Fields, Value, Writer};
+use crate::field::{FieldDescriptor, Fields, Nuls, Value, Writer};
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
@@ -213,7 +213,7 @@ impl<'a> FieldView<'a> {
         out.reserve(size);
         // SAFETY: `reserve` made room for `size` bytes past the end, and `encode` writes exactly so many.
         unsafe {
-            let mut writer = Writer::new(out.as_mut_ptr().add(out.len()));
+            let mut writer = Writer::new(out.as_mut_ptr().add(out.len()), Nuls::Replace);
             self.encode_into(&mut writer);
             out.set_len(out.len() + size);
         }

@@ -40,7 +40,7 @@ points! {
     OwnerNamed
     /// The header says that the ring is owned.
     RingOwned
-    /// The event is counted as fired. On the shortest way this is behind the next one.
+    /// The event is counted as fired. On the shortest way this comes after its fields are written.
     Fired
     /// The buffer is marked as in use.
     Entered
