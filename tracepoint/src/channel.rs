@@ -48,7 +48,7 @@ mod ring;
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
 pub use drain::{FinishError, Packet, StreamId};
-pub(crate) use express::Only;
+pub(crate) use express::{Express, Only};
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 #[cfg(posix)]
 pub(crate) use open::detach_all_after_fork;

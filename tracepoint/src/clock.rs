@@ -29,7 +29,7 @@ pub use calibration::{Calibration, TscRefused};
 pub use choice::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, trust_tsc};
 pub(crate) use choice::{InUse, describe};
 pub(crate) use line::Moment;
-pub(crate) use quick::{is_elsewhere, now as quick};
+pub(crate) use quick::{is_constant, is_counter, now as quick};
 pub use tsc::{error_bound, steer, steps};
 
 /// The time now, in ns on the clock that is [selected]: `CLOCK_MONOTONIC`'s, unless told otherwise.

@@ -269,7 +269,10 @@ pub fn fire<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Option<&'static
         return Err(None);
     };
     let served = if T::REPEATABLE {
-        T::mark::<{ way::SHORTEST }>(slot, None, args)
+        match T::mark::<{ way::SHORTEST }>(slot, None, args) {
+            Served::No if clock::is_constant() => T::mark::<{ way::SHORTEST_UNTIMED }>(slot, Some(0), args),
+            served => served,
+        }
     } else {
         T::mark::<{ way::SHORT }>(slot, None, args)
     };
@@ -294,7 +297,7 @@ pub fn fire_rest<T: TracepointType>(entered: Option<&'static ThreadSlot>, args: 
         // SAFETY: `args` are live arguments of T, whose tracepoint this is.
         unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
         slot.section.exit_outermost();
-    } else if clock::is_elsewhere() {
+    } else if !clock::is_counter() {
         fire_by_call::<T>(slot, args);
     } else {
         fire_long::<T>(slot, None, args);

@@ -13,7 +13,7 @@
 //! Who is on time (the next line is drawn before this one bends) has one product to work out. What was corrected ends by itself:
 //! a line that nobody replaces for hours goes on at the rate of the clock, not at the one that was needed to catch up with it.
 
-use crate::hint::unlikely;
+use crate::hint::{chosen, opaque, unlikely};
 use crate::record::TIME_SHIFT;
 
 /// Half of a counter's bits.
@@ -96,6 +96,9 @@ impl Origin {
 }
 
 impl Moment {
+    /// No time of the counter's: before all records that have one.
+    pub(crate) const NOWHERE: Self = Self::at(0);
+
     /// The moment at `time`.
     #[inline(always)]
     pub(crate) const fn at(time: u64) -> Self {
@@ -125,19 +128,29 @@ const WINDOWS: usize = 4;
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Segment {
-    /// Nanoseconds per tick, in units of 2⁻⁶⁴.
-    rate: u64,
     /// The upper half of the counter in the first window.
     first: u64,
-    /// The moments at which the lower half is 0.
-    origins: [Origin; WINDOWS],
-    /// How many windows there are.
-    windows: u64,
+    /// Those behind the last one, of which there is one at least, are nowhere.
+    windows: [Window; WINDOWS + 1],
+}
+
+/// All that a moment in it is worked out from: one register leads there.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// Nanoseconds per tick, in units of 2⁻⁶⁴.
+    rate: u64,
+    /// The moment at which the lower half is 0.
+    origin: Origin,
+}
+
+impl Window {
+    /// One whose moments are all [nowhere](Moment::NOWHERE).
+    const NOWHERE: Self = Self { rate: 0, origin: Moment::NOWHERE.origin };
 }
 
 impl Segment {
     /// One that no moment is in.
-    pub(super) const NONE: Self = Self { rate: 0, first: u64::MAX, origins: [Origin::at(0); WINDOWS], windows: 0 };
+    pub(super) const NONE: Self = Self { first: u64::MAX, windows: [Window::NOWHERE; WINDOWS + 1] };
 
     /// The windows of a line up to its bend, the first one also before its base, as far as the counter does not run over in them; none if
     /// a tick is longer than a nanosecond.
@@ -145,36 +158,41 @@ impl Segment {
         let Line { base_tsc, base_ns, bent_rate, bend, .. } = *line;
         let first = base_tsc >> HALF;
         let end = u128::from(base_tsc) + u128::from(bend.max(0).cast_unsigned());
-        let windows =
-            (0..WINDOWS as u64).take_while(|at| u128::from(first + at + 1) << HALF <= end.min(1 << 64)).count();
-        if !(0..1 << SHIFT).contains(&bent_rate) || windows == 0 {
+        if !(0..1 << SHIFT).contains(&bent_rate) {
             return Self::NONE;
         }
         let rate = bent_rate.cast_unsigned() << (64 - SHIFT);
         // The time at which the counter stood at 0, modulo 2¹²⁸: it means something as a part of a sum alone.
         let at_zero = (u128::from(base_ns) << 64).wrapping_sub(u128::from(base_tsc) * u128::from(rate));
-        let origin = |at: usize| {
+        let window = |at: usize| {
+            if at == WINDOWS || u128::from(first + at as u64 + 1) << HALF > end.min(1 << 64) {
+                return Window::NOWHERE;
+            }
             let zero = u128::from(first + at as u64) << HALF;
-            Origin::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64)
+            let origin = Origin::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64);
+            Window { rate, origin }
         };
-        Self { rate, first, origins: std::array::from_fn(origin), windows: windows as u64 }
+        Self { first, windows: std::array::from_fn(window) }
     }
 
-    /// The moment of the line at which the counter stands at `ticks`; `None` outside the windows.
+    /// The moment of the line at which the counter stands at `ticks`; [nowhere](Moment::NOWHERE) outside the windows.
     #[inline(always)]
-    pub(super) fn at(&self, ticks: Ticks) -> Option<Moment> {
-        let origin = if ticks.high == self.first {
-            self.origins[0]
+    pub(super) fn at(&self, ticks: Ticks) -> Moment {
+        let window = if ticks.high == self.first {
+            &self.windows[0]
         } else {
             unlikely();
-            let at = ticks.high.wrapping_sub(self.first);
-            if at >= self.windows {
-                return None;
+            let mut at = ticks.high.wrapping_sub(self.first) as usize;
+            if at > WINDOWS {
+                // A branch, which takes no register: the smaller of the two would.
+                at = opaque(WINDOWS);
             }
-            *self.origins.get(at as usize)?
+            // SAFETY: at most `WINDOWS`, the index of the last.
+            unsafe { self.windows.get_unchecked(at) }
         };
-        let passed = ((u128::from(ticks.low) * u128::from(self.rate)) >> 64) as u64;
-        Some(Moment { origin, passed })
+        let Window { rate, origin } = *chosen(window);
+        let passed = ((u128::from(ticks.low) * u128::from(rate)) >> 64) as u64;
+        Moment { origin, passed }
     }
 }
 
@@ -280,21 +298,24 @@ mod tests {
                         {
                             let inside = tsc >= first && u128::from(tsc) < end;
                             let moment = segment.at(halves(tsc));
-                            assert_eq!(moment.is_some(), inside, "{line:?} {tsc}");
-                            let Some(moment) = moment else { continue };
-                            assert!((0..=1).contains(&(line.at(tsc) - moment.time())), "{line:?} {tsc}: {moment:?}");
+                            assert_eq!(moment != Moment::NOWHERE, inside, "{line:?} {tsc}");
+                            assert!(
+                                !inside || (0..=1).contains(&(line.at(tsc) - moment.time())),
+                                "{line:?} {tsc}: {moment:?}"
+                            );
                         }
                         for tsc in [end as u64, first.wrapping_sub(1)] {
-                            assert_eq!(segment.at(halves(tsc)), None, "{line:?} {tsc}");
+                            assert_eq!(segment.at(halves(tsc)), Moment::NOWHERE, "{line:?} {tsc}");
                         }
                     }
                 }
             }
         }
         let slow = Line::straight(0, 0, rate_of(1_000_000_000).expect("plausible"));
-        assert_eq!(Segment::of(&slow).at(halves(1)), None, "a tick of a nanosecond has no place in the fraction");
-        assert_eq!(Segment::NONE.at(halves(0)), None);
-        assert_eq!(Segment::NONE.at(halves(u64::MAX)), None);
+        let moment = Segment::of(&slow).at(halves(1));
+        assert_eq!(moment, Moment::NOWHERE, "a tick of a nanosecond has no place in the fraction");
+        assert_eq!(Segment::NONE.at(halves(0)), Moment::NOWHERE);
+        assert_eq!(Segment::NONE.at(halves(u64::MAX)), Moment::NOWHERE);
     }
 
     /// From tick to tick, where a window ends, too.
@@ -306,7 +327,7 @@ mod tests {
                 let segment = Segment::of(&Line::straight(base_tsc, 12_345_678_901, rate));
                 let mut before = 0;
                 for tsc in base_tsc..base_tsc + 100_000 {
-                    let time = segment.at(halves(tsc)).expect("inside").time();
+                    let time = segment.at(halves(tsc)).time();
                     assert!((before..=before + 2).contains(&time) || before == 0, "{before} {time}");
                     before = time;
                 }

@@ -1,13 +1,12 @@
 //! The clock of the short way: for those inside a section, who need not look back whether what they read was replaced meanwhile.
 //!
-//! It is the line of [`tsc`](super::tsc), published a second time, or the clock that always says 0. Any other clock, a moment behind the
-//! line's bend, or a line that could not be put anywhere (see [`rotation`](super::rotation)): then there is no time here, and who asks
-//! takes it from [`now`](super::now).
+//! It is the line of [`tsc`](super::tsc), published a second time. Any other clock, a moment behind the line's bend, or a line that could not
+//! be put anywhere (see [`rotation`](super::rotation)): then there is no time here, and who asks takes it from [`now`](super::now), but for
+//! the clock that always says 0, which is known here.
 
 use super::line::{Line, Moment, Segment};
 use super::machine::counter_halves;
 use super::rotation::{PLACES, Rotation};
-use crate::hint::unlikely;
 use crate::thread;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +19,7 @@ const CONSTANT: usize = 2;
 /// Both words that are read for a time are in one line of the cache. Changed under the control lock.
 #[repr(C, align(64))]
 struct Quick {
-    /// A hint, which spares those who have another clock the reading of the counter: the line is in use if it is found.
+    /// Spares those who have another clock the reading of the counter: the line is in use if it is found.
     source: AtomicUsize,
     line: Rotation<Place>,
 }
@@ -44,28 +43,28 @@ static QUICK: Quick = Quick {
     line: unsafe { Rotation::empty(&raw const NOTHING, [const { Place::new() }; PLACES]) },
 };
 
-/// The time now; `None` if it takes more to tell it.
+/// Whether the time is the line's. A hint: it may be another clock's by the time that it is asked for.
+#[inline(always)]
+pub(crate) fn is_counter() -> bool {
+    QUICK.source.load(Ordering::Relaxed) == COUNTER
+}
+
+/// The time now by the line; [nowhere](Moment::NOWHERE) if it takes more to tell it.
 ///
 /// # Safety
 ///
 /// The caller is inside a read-side section.
 #[inline(always)]
-pub(crate) unsafe fn now() -> Option<Moment> {
-    let source = QUICK.source.load(Ordering::Relaxed);
-    if source == COUNTER {
-        let ticks = counter_halves();
-        // SAFETY: inside a section, so that nobody writes the place that is found.
-        unsafe { &*QUICK.line.read().0.get() }.at(ticks)
-    } else {
-        unlikely();
-        (source == CONSTANT).then_some(Moment::at(0))
-    }
+pub(crate) unsafe fn now() -> Moment {
+    let ticks = counter_halves();
+    // SAFETY: inside a section, so that nobody writes the place that is found.
+    unsafe { &*QUICK.line.read().0.get() }.at(ticks)
 }
 
-/// Whether the time is worth asking for here.
+/// Whether the time is always 0.
 #[inline(always)]
-pub(crate) fn is_elsewhere() -> bool {
-    QUICK.source.load(Ordering::Relaxed) == ELSEWHERE
+pub(crate) fn is_constant() -> bool {
+    QUICK.source.load(Ordering::Relaxed) == CONSTANT
 }
 
 /// From here on the time is the line's, which `publish` publishes to those who take the longer way: nobody finds the new line on one way

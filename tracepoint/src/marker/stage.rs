@@ -2,8 +2,9 @@
 
 use super::descriptor::{FieldView, Marker, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber, SubscriberList};
-use crate::channel::{EventId, Only, OpenChannel, Verdict};
+use crate::channel::{EventId, Express, Only, OpenChannel, Verdict};
 use crate::clock::{self, Moment};
+use crate::hint::unlikely;
 use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::cell::Cell;
@@ -21,6 +22,13 @@ pub(crate) mod way {
     pub(crate) const SHORT_BY_CALL: u8 = 2;
     /// As `SHORT`, for values that can be taken again: what cannot be written at once is left to another way, with nothing done.
     pub(crate) const SHORTEST: u8 = 3;
+    /// The same without a time.
+    pub(crate) const SHORTEST_UNTIMED: u8 = 4;
+
+    /// Whether what cannot be written at once is left to another way.
+    pub(crate) const fn is_shortest(way: u8) -> bool {
+        matches!(way, SHORTEST | SHORTEST_UNTIMED)
+    }
 }
 
 /// Who gets an event.
@@ -28,6 +36,8 @@ pub(crate) mod way {
 enum To<'s> {
     All(&'s SubscriberList),
     One(&'s Only),
+    /// The ring that it has for this thread.
+    Ring(Express<'s>),
 }
 
 /// An event between its clock reading and its delivery. The expansion of a field block hands it the values.
@@ -60,12 +70,12 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
-        if WAY == way::SHORTEST {
-            return Emitted(if self.try_record(values) { Served::Quickly } else { Served::No });
-        }
-        self.emitted.set(true);
         let is_quick = match self.to {
+            To::Ring(express) => {
+                return Emitted(if express.try_record(self.moment, values) { Served::Quickly } else { Served::No });
+            }
             To::One(only) => {
+                self.emitted.set(true);
                 // Not before the values are there: one that forks goes on in a child that has no ring.
                 if let Some(express) = only.express(self.slot) {
                     express.record(self.moment, values)
@@ -77,18 +87,12 @@ impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
                 }
             }
             To::All(list) => {
+                self.emitted.set(true);
                 serve_all::<M>(list, self.slot, self.moment.time(), values);
                 false
             }
         };
         Emitted(if is_quick { Served::Quickly } else { Served::Slowly })
-    }
-
-    /// Serves the only channel, if nothing stands in the way.
-    #[inline(always)]
-    fn try_record(&self, values: &M::Values<'_>) -> bool {
-        let To::One(only) = self.to else { return false };
-        only.express(self.slot).is_some_and(|express| express.try_record(self.moment, values))
     }
 }
 
@@ -167,18 +171,32 @@ fn begin<'s, M: MarkerType, const WAY: u8>(
     emitted: &'s Cell<bool>,
 ) -> Option<Stage<'s, M, WAY>> {
     let marker = M::marker();
+    if matches!(WAY, way::SHORT | way::SHORTEST) && !clock::is_counter() {
+        unlikely();
+        return None;
+    }
     let (moment, to) = if WAY == way::LONG {
         // SAFETY: callers are inside a section, and are done with the stage before they leave it.
         let list = unsafe { marker.subscribers.read() }?;
         // SAFETY: as above.
-        let quick = || unsafe { clock::quick() };
+        let quick = || clock::is_counter().then(|| unsafe { clock::quick() }).filter(|now| *now != Moment::NOWHERE);
         (time.map(Moment::at).or_else(quick).unwrap_or_else(|| Moment::at(clock::now())), To::All(list))
     } else {
         // SAFETY: as above.
         let only = unsafe { marker.express() }?;
-        // SAFETY: as above. The clock first: all that follows goes on while it is read.
-        let moment = if WAY == way::SHORT_BY_CALL { Moment::at(time?) } else { unsafe { clock::quick() }? };
-        (moment, To::One(only))
+        // The ring before the clock: the processor looks it up while it waits for that, and has the less to do afterwards. Not where
+        // values are evaluated in between: they may fork, and go on in a child that has no ring.
+        let to = if way::is_shortest(WAY) { To::Ring(only.express(slot)?) } else { To::One(only) };
+        let moment = match time {
+            Some(time) => Moment::at(time),
+            // SAFETY: as above.
+            None => unsafe { clock::quick() },
+        };
+        // On the shortest way it is behind the last record, which is for another way.
+        if WAY == way::SHORT && moment == Moment::NOWHERE {
+            return None;
+        }
+        (moment, to)
     };
     Some(Stage { to, slot, moment, emitted, marker: PhantomData })
 }
