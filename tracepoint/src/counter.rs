@@ -37,7 +37,7 @@ impl LocalCounter {
     /// There is a counter of the calling thread's.
     #[inline(always)]
     pub(crate) unsafe fn increment_at<const OFFSET: usize, T>(row: &T) {
-        let row = std::ptr::from_ref(row).cast::<u8>();
+        let row = std::ptr::from_ref(row);
         #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
         // SAFETY: as in `increment`.
         unsafe {
@@ -46,7 +46,7 @@ impl LocalCounter {
         #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
         // SAFETY: the caller's promise.
         unsafe {
-            (*row.add(OFFSET).cast::<Self>()).increment();
+            (*row.byte_add(OFFSET).cast::<Self>()).increment();
         }
     }
 
