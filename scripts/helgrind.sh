@@ -18,14 +18,14 @@ command -v valgrind >/dev/null || fail "valgrind is not installed: run scripts/s
 copy=$(mktemp -d "${TMPDIR:-/tmp}/helgrind.XXXXXX")
 trap 'rm -rf "$copy"' EXIT
 cp Cargo.lock scripts/helgrind.supp "$copy/"
-sed -e 's/^members = .*/members = ["tracepoint", "tracepoint-macros"]/' Cargo.toml > "$copy/Cargo.toml"
+sed -e 's/^members = .*/members = ["core", "tracepoint-macros"]/' Cargo.toml > "$copy/Cargo.toml"
 # Path dependencies on the crates that are left out.
-sed -i -E '/path = "/{/"tracepoint(-macros)?"/!d}' "$copy/Cargo.toml"
+sed -i -E '/path = "/{/"(core|tracepoint-macros)"/!d}' "$copy/Cargo.toml"
 cp -r tracepoint-macros "$copy/"
-mkdir -p "$copy/tracepoint/tests"
-cp tracepoint/build.rs "$copy/tracepoint/"
-cp tracepoint/tests/unregister.rs "$copy/tracepoint/tests/"
-perl -0pe 's/^\[[^\]\n]*dev-dependencies[^\n]*\n(?:(?!\[).*\n)*//mg' tracepoint/Cargo.toml > "$copy/tracepoint/Cargo.toml"
+mkdir -p "$copy/core/tests"
+cp core/build.rs "$copy/core/"
+sed 's/\btracepoint::/tracepoint_core::/g' tracepoint/tests/unregister.rs > "$copy/core/tests/unregister.rs"
+perl -0pe 's/^\[[^\]\n]*dev-dependencies[^\n]*\n(?:(?!\[).*\n)*//mg' core/Cargo.toml > "$copy/core/Cargo.toml"
 cd "$copy"
 
 # A freed list must not be read by anybody who is not ordered before the one who frees it, so a free counts as a write.
@@ -38,14 +38,14 @@ options=(
 run() { # rounds, log
     TRACEPOINT_ROUNDS=$1 HELGRIND_LOG=$2 RUSTFLAGS="--cfg tp_helgrind" CARGO_TARGET_DIR=$target \
         CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind ${options[*]}" \
-        cargo test -q -p tracepoint --test unregister -- --test-threads=1 >"$2.out" 2>&1 ||
+        cargo test -q -p tracepoint-core --test unregister -- --test-threads=1 >"$2.out" 2>&1 ||
         { cat "$2.out" >&2; fail "the test does not run"; }
     grep -q 'ERROR SUMMARY' "$2" || fail "helgrind did not finish"
 }
 
 fresh_sources() {
-    rm -rf tracepoint/src
-    cp -r "$root/tracepoint/src" tracepoint/
+    rm -rf core/src
+    cp -r "$root/core/src" core/
 }
 
 rounds=${TRACEPOINT_ROUNDS:-500}
@@ -60,8 +60,8 @@ echo "$rounds rounds under helgrind: $(sed -n 's/.*\(ERROR SUMMARY: .*\)/\1/p' "
 # The reports must be about what the orderings protect: lists and probes, read by a site, freed or written by a change.
 weakened() { # name, file, extended regex, replacement
     fresh_sources
-    perl -0pi -e "s/$3/$4/" "tracepoint/src/$2"
-    ! cmp -s "tracepoint/src/$2" "$root/tracepoint/src/$2" || fail "the mutation $1 no longer matches $2"
+    perl -0pi -e "s/$3/$4/" "core/src/$2"
+    ! cmp -s "core/src/$2" "$root/core/src/$2" || fail "the mutation $1 no longer matches $2"
     run 200 "$copy/log"
     grep -Eq 'ProbeList|probe::list::(free|call)|run_probes' "$copy/log" ||
         fail "helgrind finds no race on lists or probes without $1"

@@ -1,14 +1,14 @@
 //! What of the program can be recorded: all but the events by which recordings speak of themselves.
 
-use tracepoint::private::{self, Kept};
-use tracepoint::{Marker, Tracepoint};
+use tracepoint_core::private::{self, Kept};
+use tracepoint_core::{Marker, Tracepoint};
 
 /// The provider of those.
 pub(crate) const OWN: &str = "tracepoint";
 
 /// The markers of the program.
 pub(crate) fn markers() -> impl Iterator<Item = &'static Marker> {
-    tracepoint::markers().filter(|marker| marker.provider() != OWN)
+    tracepoint_core::markers().filter(|marker| marker.provider() != OWN)
 }
 
 /// What there is, for whoever keeps it: objects that it is of stay loaded.

@@ -11,7 +11,7 @@ use crate::rundir::RunDir;
 use crate::tsc;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::io;
-use tracepoint::clock::{Clock, ClockInUse, select, selected};
+use tracepoint_core::clock::{Clock, ClockInUse, select, selected};
 use tracepoint_sinks::ClockInfo;
 use uuid::Uuid;
 

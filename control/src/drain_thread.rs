@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
-use tracepoint::clock;
+use tracepoint_core::clock;
 use tracepoint_sinks::Drain;
 
 /// Its name, as `top -H` shows it.
@@ -82,7 +82,7 @@ fn run(
     unsupplied: &Mutex<Option<io::ErrorKind>>,
     mut pace: Pace,
 ) {
-    tracepoint::private::never_trace_this_thread();
+    tracepoint_core::private::never_trace_this_thread();
     leave_signals_to_the_program();
     let mut pause = pace.pause();
     let mut looked = Instant::now();

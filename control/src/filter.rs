@@ -43,7 +43,7 @@ pub use program::Program;
 use parser::Step;
 use std::fmt;
 use std::str::FromStr;
-use tracepoint::field::FieldDescriptor;
+use tracepoint_core::field::FieldDescriptor;
 
 /// A filter as it was written: it reads as one, and knows no event yet.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,8 +8,8 @@ use crate::limit::{Bucket, Limit};
 use crate::session::{Notice, PlannedEvent, RoutedRule, SessionError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tracepoint::clock::{self, Clock};
-use tracepoint::marker::{Decision, FieldView, Filter};
+use tracepoint_core::clock::{self, Clock};
+use tracepoint_core::marker::{Decision, FieldView, Filter};
 
 /// What a rule asks of the events that it takes in.
 #[derive(Clone, Debug, Default)]

@@ -80,7 +80,7 @@ pub use spec::{
     BudgetSpec, ChannelSpec, CpuPercent, DrainedBy, Limits, Rule, RuleError, SessionSpec, SinkSpec, SpecError, State,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
-pub use tracepoint::channel::Channel;
-pub use tracepoint::clock::Clock;
+pub use tracepoint_core::channel::Channel;
+pub use tracepoint_core::clock::Clock;
 /// The sinks that a session can be given, and the trait for sinks of one's own.
 pub use tracepoint_sinks as sinks;

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tracepoint::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
+use tracepoint_core::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 
 /// What the names of the files end with.
 pub(crate) const RING_SUFFIX: &str = ".ring";

@@ -138,7 +138,7 @@ impl Session {
         if !self.is_ours() {
             return Err(SessionError::Forked { name: name(), process: self.process });
         }
-        if tracepoint::in_probe() {
+        if tracepoint_core::in_probe() {
             return Err(SessionError::InsideProbe { name: name() });
         }
         let Some(running) = &self.running else { return Err(SessionError::CannotRotate { name: name() }) };
@@ -159,7 +159,7 @@ impl Session {
         if !self.is_ours() {
             return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
         }
-        if tracepoint::in_probe() {
+        if tracepoint_core::in_probe() {
             return Err(SessionError::InsideProbe { name: self.name.clone() });
         }
         let cut_off = self.running.as_ref().and_then(|running| running.cut_off.clone());
@@ -238,7 +238,7 @@ impl Drop for Session {
         if self.is_ours() {
             // Whoever drops a session does not ask how it ended; and a panic here could end the program.
             let stop = move || drop(catch_unwind(AssertUnwindSafe(|| running.stop())));
-            if tracepoint::in_probe() {
+            if tracepoint_core::in_probe() {
                 // Without a thread to be had the session is dropped as it is: the trace lacks its end, and `verify` says so.
                 let _ = thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(stop);
             } else {

@@ -41,8 +41,8 @@ pub use keep::{Here, Member};
 use crate::rule::NameRule;
 use keep::Keep;
 use std::sync::Arc;
-use tracepoint::marker::{Subscriber, Subscription};
-use tracepoint::{Marker, nearest_names};
+use tracepoint_core::marker::{Subscriber, Subscription};
+use tracepoint_core::{Marker, nearest_names};
 
 /// A recording of what the calling thread fires, and threads that enter it, for a test.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl TestSession {
             Err(bad) => panic!("the rule `{}` cannot be understood: {}", bad.text, bad.reason),
         };
         let all: Vec<(String, &'static Marker)> =
-            tracepoint::markers().map(|marker| (marker.full_name(), marker)).collect();
+            tracepoint_core::markers().map(|marker| (marker.full_name(), marker)).collect();
         let chosen: Vec<_> = all.iter().filter(|(name, _)| rule.matches(name) != rule.excludes()).collect();
         if chosen.is_empty() {
             let nearest = nearest_names(rule.text(), all.iter().map(|(name, _)| name.as_str()));
@@ -127,7 +127,7 @@ impl TestSession {
 
     #[track_caller]
     fn check_name(name: &str) {
-        let names: Vec<String> = tracepoint::markers().map(Marker::full_name).collect();
+        let names: Vec<String> = tracepoint_core::markers().map(Marker::full_name).collect();
         if !names.iter().any(|known| known == name) {
             let nearest = nearest_names(name, names.iter().map(String::as_str));
             panic!("no event is called `{name}`; nearest: {}", nearest.join(", "));

@@ -9,7 +9,7 @@ use crate::boot_file::{BootFile, Locked};
 use crate::rundir::RunDir;
 use std::io;
 use std::time::Duration;
-use tracepoint::clock::{self, Calibration, TscRefused};
+use tracepoint_core::clock::{self, Calibration, TscRefused};
 
 const FILE: BootFile<4> = BootFile { name: "tsc", numbers: ["base_tsc", "base_ns", "ticks_per_second", "baseline_ns"] };
 

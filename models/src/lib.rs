@@ -8,32 +8,32 @@
 #![cfg(all(loom, test))]
 #![allow(unexpected_cfgs, reason = "the included files know features of their crate, which are off here")]
 
-#[path = "../../tracepoint/src/channel/failpoint.rs"]
+#[path = "../../core/src/channel/failpoint.rs"]
 #[macro_use]
 mod failpoint;
-#[path = "../../tracepoint/src/channel/gate.rs"]
+#[path = "../../core/src/channel/gate.rs"]
 mod gate;
-#[path = "../../tracepoint/src/grace.rs"]
+#[path = "../../core/src/grace.rs"]
 #[expect(dead_code, reason = "the models do not ask how deep a thread is")]
 mod grace;
-#[path = "../../tracepoint/src/clock/latch.rs"]
+#[path = "../../core/src/clock/latch.rs"]
 mod latch;
-#[path = "../../tracepoint/src/channel/ownership.rs"]
+#[path = "../../core/src/channel/ownership.rs"]
 mod ownership;
-#[path = "../../tracepoint/src/channel/packet.rs"]
+#[path = "../../core/src/channel/packet.rs"]
 #[expect(
     dead_code,
     unreachable_pub,
     reason = "the models do what the owner of a packet does, and not what its consumer does"
 )]
 mod packet;
-#[path = "../../tracepoint/src/channel/pool.rs"]
+#[path = "../../core/src/channel/pool.rs"]
 mod pool;
-#[path = "../../tracepoint/src/primitive.rs"]
+#[path = "../../core/src/primitive.rs"]
 mod primitive;
-#[path = "../../tracepoint/src/published.rs"]
+#[path = "../../core/src/published.rs"]
 mod published;
-#[path = "../../tracepoint/src/clock/rotation.rs"]
+#[path = "../../core/src/clock/rotation.rs"]
 mod rotation;
 
 mod buffer_models;

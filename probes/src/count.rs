@@ -16,7 +16,7 @@ use crossbeam_utils::CachePadded;
 use groups::Groups;
 use key::Key;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::marker::{Aggregate, FieldView};
+use tracepoint_core::marker::{Aggregate, FieldView};
 
 /// Counts events.
 ///

@@ -1,8 +1,8 @@
 //! What a sink is told about channels and events before their first packet.
 
-use tracepoint::channel::{EventId, OpenChannel, Policy};
-use tracepoint::field::FieldDescriptor;
-use tracepoint::{Level, Marker};
+use tracepoint_core::channel::{EventId, OpenChannel, Policy};
+use tracepoint_core::field::FieldDescriptor;
+use tracepoint_core::{Level, Marker};
 
 /// A channel: its packets are those of one stream class.
 #[derive(Clone, Debug, PartialEq, Eq)]

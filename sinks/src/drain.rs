@@ -18,8 +18,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint::channel::{Attending, OpenChannel, Packet, Policy};
-use tracepoint::clock;
+use tracepoint_core::channel::{Attending, OpenChannel, Packet, Policy};
+use tracepoint_core::clock;
 
 /// What one round of [`Drain::drain`] moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::trace_info::TraceInfo;
 use datatrace::{Error, FileStorage};
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint::channel::Packet;
+use tracepoint_core::channel::Packet;
 use tracepoint_reader::dt::DtTraceWriter;
 
 /// How much room is kept for the account, in bytes: for a few dozen streams…

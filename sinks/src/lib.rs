@@ -1,6 +1,6 @@
 //! Where events go: takes whole packets from channels and hands them to sinks.
 //!
-//! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint::channel::OpenChannel`]s and
+//! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint_core::channel::OpenChannel`]s and
 //! gives each to every [`Sink`]; a [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] puts it into the
 //! place of the oldest one in a circular file, a [`TextSink`] writes its events as lines, a [`udp::UdpServerSink`] serves them
 //! to a client of the network. What a sink is told beforehand is a [`TraceInfo`], a [`ChannelDescription`] for each channel and an

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tracepoint::channel::{Packet, StreamId};
+use tracepoint_core::channel::{Packet, StreamId};
 use tracepoint_reader::consume::{Consumer, TakenPacket};
 use tracepoint_reader::{Metadata, ReadError};
 

@@ -6,7 +6,7 @@ use crate::error::SinkError;
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tracepoint::channel::{Packet, StreamId};
+use tracepoint_core::channel::{Packet, StreamId};
 
 /// One stream: the packets of one ring.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
-use tracepoint::channel::{Packet, Policy, StreamId};
+use tracepoint_core::channel::{Packet, Policy, StreamId};
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::thread::Builder;
 use std::time::Duration;
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
-use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_core::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint_core::marker::{Subscriber, Subscription};
 
-tracepoint::define_trace! {
+tracepoint_core::define_trace! {
     provider = "tracepoint";
 
     /// Fired to find out what that takes.
@@ -48,12 +48,12 @@ fn measure() -> Option<Duration> {
 }
 
 fn subscribed(channel: &Arc<OpenChannel>) -> Option<Subscription> {
-    let marker = tracepoint::markers().find(|marker| marker.provider() == OWN && marker.name() == "measured")?;
+    let marker = tracepoint_core::markers().find(|marker| marker.provider() == OWN && marker.name() == "measured")?;
     marker.subscribe(Subscriber::record(Arc::clone(channel), channel.add_event().ok()?)).ok()
 }
 
 fn fire() -> Duration {
-    let fire = |count| (0..count).for_each(|n| tracepoint::trace!(measured(n, 2 * n)));
+    let fire = |count| (0..count).for_each(|n| tracepoint_core::trace!(measured(n, 2 * n)));
     fire(BEFORE);
     let began = own_thread::taken();
     fire(EVENTS);

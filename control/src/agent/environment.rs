@@ -9,7 +9,7 @@ use crate::spec::{Rule, RuleError, SessionSpec, SpecError, select};
 use crate::state;
 use std::env;
 use std::path::PathBuf;
-use tracepoint::nearest_names;
+use tracepoint_core::nearest_names;
 use tracepoint_sinks::TextSink;
 
 /// What the session is called.

@@ -34,7 +34,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use tracepoint::marker::Subscription;
+use tracepoint_core::marker::Subscription;
 
 /// How old a child gets before it is traced.
 const GRACE: Duration = Duration::from_millis(50);
@@ -105,7 +105,7 @@ extern "C" fn in_child() {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     // A panic here is told by its message; the program is the parent's, and had no part in it.
     let _ = catch_unwind(|| {
-        tracepoint::private::never_trace_this_thread();
+        tracepoint_core::private::never_trace_this_thread();
         // SAFETY: a text that ends with a NUL, and is copied.
         unsafe { libc::prctl(libc::PR_SET_NAME, c"tracepoint-agent".as_ptr()) };
         sleep(GRACE);

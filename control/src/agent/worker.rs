@@ -106,7 +106,7 @@ impl Worker {
 
     /// Runs until `stopped` is written to. Tells `ready` when it has looked at what was there at the start.
     pub(super) fn run(mut self, stopped: &OwnedFd, ready: &Sender<()>) {
-        tracepoint::private::never_trace_this_thread();
+        tracepoint_core::private::never_trace_this_thread();
         leave_signals_to_the_program();
         self.look_safely(stopped);
         self.context.has_begun = true;
@@ -267,15 +267,15 @@ impl Worker {
         self.applied.values().for_each(|applied| applied.count_fired(&mut fired));
         let catalog = &self.context.catalog;
         let mut on: Vec<_> =
-            catalog.tracepoints().filter(|t| t.is_on()).map(tracepoint::Tracepoint::full_name).collect();
+            catalog.tracepoints().filter(|t| t.is_on()).map(tracepoint_core::Tracepoint::full_name).collect();
         let markers = catalog.markers().filter(|marker| marker.tracepoint().is_none() && marker.is_on());
-        on.extend(markers.map(tracepoint::Marker::full_name));
+        on.extend(markers.map(tracepoint_core::Marker::full_name));
         on.sort();
         AppStatus {
             answered: self.answered.iter().cloned().collect(),
             on,
             fired,
-            platform: tracepoint::platform().to_string(),
+            platform: tracepoint_core::platform().to_string(),
         }
     }
 

@@ -5,8 +5,8 @@ use crate::clock::boot_id;
 use crate::process::{self, ProcessKey, this_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tracepoint::field::FieldDescriptor;
-use tracepoint::{Level, Location, Marker, Tracepoint};
+use tracepoint_core::field::FieldDescriptor;
+use tracepoint_core::{Level, Location, Marker, Tracepoint};
 
 /// Who a traced process is: `process.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl ApplicationInfo {
             name: process.name,
             executable: process.executable,
             hostname: process.hostname,
-            platform: tracepoint::platform().to_string(),
+            platform: tracepoint_core::platform().to_string(),
             tag,
             library: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -161,7 +161,7 @@ pub(crate) fn describe_tracepoints(catalog: &Catalog) -> Vec<TracepointInfo> {
 
 fn of_tracepoint(tracepoint: &'static Tracepoint) -> TracepointInfo {
     let marker = tracepoint.marker();
-    let argument = |a: &tracepoint::Argument| ArgumentInfo { name: a.name.to_owned(), ty: a.ty.to_owned() };
+    let argument = |a: &tracepoint_core::Argument| ArgumentInfo { name: a.name.to_owned(), ty: a.ty.to_owned() };
     TracepointInfo {
         name: tracepoint.full_name(),
         kind: if marker.is_some() { TracepointKind::Event } else { TracepointKind::Hook },

@@ -4,7 +4,7 @@ use super::Controller;
 use crate::spec::{SessionSpec, select};
 use std::collections::BTreeSet;
 use std::fmt;
-use tracepoint::nearest_names;
+use tracepoint_core::nearest_names;
 
 /// A rule that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -99,7 +99,7 @@ impl SharedDrain {
         let (done, result) = channel();
         let drain = Arc::clone(self);
         let body = move || {
-            tracepoint::private::never_trace_this_thread();
+            tracepoint_core::private::never_trace_this_thread();
             leave_signals_to_the_program();
             drain.is_wanted.store(true, Ordering::Relaxed);
             let mut locked = drain.lock();

@@ -8,8 +8,8 @@ use super::parser::{Logic, Node, Step};
 use super::pattern::Pattern;
 use super::program::{MAX_STACK, Op, Program};
 use std::ops::Range;
-use tracepoint::field::{EnumLabel, FieldDescriptor, FieldType};
-use tracepoint::nearest_names;
+use tracepoint_core::field::{EnumLabel, FieldDescriptor, FieldType};
+use tracepoint_core::nearest_names;
 
 /// What an operand is.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Numbers of filters: no comparison rounds.
 
 use std::cmp::Ordering;
-use tracepoint::field::Value;
+use tracepoint_core::field::Value;
 
 /// What a filter works with. Integers are those of 64 bits, signed and unsigned alike, and their negatives: no more than 2^64 either way.
 #[derive(Clone, Copy, Debug, PartialEq)]

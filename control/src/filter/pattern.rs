@@ -1,6 +1,6 @@
 //! Text in filters: literals with `*` and `?` in them, and the fields that they are held against.
 
-use tracepoint::field::{Elements, Value};
+use tracepoint_core::field::{Elements, Value};
 
 /// What stands in a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

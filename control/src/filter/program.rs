@@ -5,8 +5,8 @@
 
 use super::number::{Bitwise, Comparison, Number};
 use super::pattern::{Pattern, Text};
-use tracepoint::field::Value;
-use tracepoint::marker::{FieldView, Filter};
+use tracepoint_core::field::Value;
+use tracepoint_core::marker::{FieldView, Filter};
 
 /// How many numbers a program may hold at a time.
 pub(super) const MAX_STACK: usize = 32;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use tracepoint::channel::RING_IDENTITY;
+use tracepoint_core::channel::RING_IDENTITY;
 
 /// Where the fields are, from the file's beginning: `docs/format-ring.md`.
 const PID: usize = 1024;

@@ -10,7 +10,7 @@ use std::process;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tracepoint::channel::RingMemory;
+use tracepoint_core::channel::RingMemory;
 
 /// The smallest page of all machines.
 const PAGE: usize = 4096;

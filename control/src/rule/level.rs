@@ -1,7 +1,7 @@
 //! The rule on levels: `<=info`, `==err`, `>=debug`.
 
 use super::BadRule;
-use tracepoint::Level;
+use tracepoint_core::Level;
 
 /// Compares the numbers of levels: the smaller, the more important.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint::channel::Channel;
-use tracepoint::clock::{Clock, select, selected};
+use tracepoint_core::channel::Channel;
+use tracepoint_core::clock::{Clock, select, selected};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, TraceInfo};
 use uuid::Uuid;
 
@@ -229,7 +229,7 @@ impl SessionBuilder {
     }
 
     /// The clock of the events. There is one for the process: unless told otherwise, it is the one that another session or
-    /// [`tracepoint::clock::select`] chose, and [`Clock::Monotonic`] if nobody did.
+    /// [`tracepoint_core::clock::select`] chose, and [`Clock::Monotonic`] if nobody did.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);

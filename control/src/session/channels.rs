@@ -1,7 +1,7 @@
 //! The channels of a running session. The first is the default one; the number of each is its stream class.
 
 use std::sync::Arc;
-use tracepoint::channel::{Channel, ConfigError, MemorySource, OpenChannel};
+use tracepoint_core::channel::{Channel, ConfigError, MemorySource, OpenChannel};
 use tracepoint_sinks::ChannelDescription;
 
 /// All of them: at least one.

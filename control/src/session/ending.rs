@@ -27,7 +27,7 @@ impl Session {
             let rest = Arc::new(Mutex::new(Some(running)));
             let (same, tell) = (Arc::clone(&rest), done.clone());
             let body = move || {
-                tracepoint::private::never_trace_this_thread();
+                tracepoint_core::private::never_trace_this_thread();
                 leave_signals_to_the_program();
                 finish(&same, &tell);
             };

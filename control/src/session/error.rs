@@ -5,9 +5,9 @@ use crate::filter::FilterError;
 use crate::limit::LimitError;
 use crate::session_dir::RingDirError;
 use std::io;
-use tracepoint::SwitchError;
-use tracepoint::channel::{ConfigError, TooManyEvents};
-use tracepoint::clock::ClockInUse;
+use tracepoint_core::SwitchError;
+use tracepoint_core::channel::{ConfigError, TooManyEvents};
+use tracepoint_core::clock::ClockInUse;
 use tracepoint_sinks::SinkError;
 
 /// A session cannot start, or did not end well.

@@ -11,9 +11,9 @@ use crate::state;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tracepoint::Marker;
-use tracepoint::channel::EventId;
-use tracepoint::marker::{Filter, Subscriber, Subscription};
+use tracepoint_core::Marker;
+use tracepoint_core::channel::EventId;
+use tracepoint_core::marker::{Filter, Subscriber, Subscription};
 use tracepoint_sinks::{EventDescription, TraceInfo, ctf};
 
 /// An event that the trace knows.
@@ -230,11 +230,11 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
     use std::thread;
     use std::time::Duration;
-    use tracepoint::channel::Packet;
+    use tracepoint_core::channel::Packet;
     use tracepoint_sinks::account::Account;
     use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
 
-    tracepoint::define_trace! {
+    tracepoint_core::define_trace! {
         provider = "live";
         first(n: u64) { n: u64 = n }
         second(n: u64) { n: u64 = n }
@@ -285,7 +285,7 @@ mod tests {
     /// A disk that is full for a while does not use up the ids, and no sink is told twice.
     #[test]
     fn events_that_could_not_be_told_keep_their_ids() -> Result<(), Box<dyn std::error::Error>> {
-        let mut events = all_events(tracepoint::markers(), &mut Vec::new());
+        let mut events = all_events(tracepoint_core::markers(), &mut Vec::new());
         events.retain(|event| event.name.starts_with("live:"));
         let (good, moody) = (Moody::default(), Moody::default());
         let builder = Session::builder("live").in_memory().sink(good.clone()).sink(moody.clone());
@@ -305,7 +305,7 @@ mod tests {
     /// Whoever has other sessions, too, does not wait for it; and it is told once, though it was tried again.
     #[test]
     fn a_sink_that_blocks_when_it_is_told_is_told_later() -> Result<(), Box<dyn std::error::Error>> {
-        let mut events = all_events(tracepoint::markers(), &mut Vec::new());
+        let mut events = all_events(tracepoint_core::markers(), &mut Vec::new());
         events.retain(|event| event.name.starts_with("live:"));
         let sink = Moody::default();
         let builder = Session::builder("held up").in_memory().sink(sink.clone()).patience(Duration::from_millis(20));

@@ -6,8 +6,8 @@ use crate::gate::Gate;
 use crate::rule::{LevelRule, NameRule};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tracepoint::field::FieldType;
-use tracepoint::{Level, Marker, nearest_names};
+use tracepoint_core::field::FieldType;
+use tracepoint_core::{Level, Marker, nearest_names};
 
 /// An event to be: the markers that are recorded under one id.
 #[derive(Clone, Debug)]

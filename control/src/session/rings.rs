@@ -5,7 +5,7 @@ use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tracepoint::channel::{AnonymousMemory, MemorySource};
+use tracepoint_core::channel::{AnonymousMemory, MemorySource};
 
 /// Where the rings are, and how much they may take.
 #[derive(Debug)]

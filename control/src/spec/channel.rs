@@ -4,7 +4,7 @@ use super::SpecError;
 use super::context;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tracepoint::channel::{Channel, Policy};
+use tracepoint_core::channel::{Channel, Policy};
 
 /// A channel of a session: as [`Channel`] has it, in a form that can be written down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct ChannelSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience_ms: Option<u32>,
     /// What each record says beside its event's fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`, as
-    /// [`Context`](tracepoint::context::Context) has them.
+    /// [`Context`](tracepoint_core::context::Context) has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contexts: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! The names of contexts in a session's file.
 
-use tracepoint::context::Context;
+use tracepoint_core::context::Context;
 
 /// The contexts that a channel can be asked for, by name: as [`Context`] has them.
 const CONTEXTS: [(&str, Context); 6] = [

@@ -2,7 +2,7 @@
 
 use super::{SessionSpec, SpecError};
 use serde::{Deserialize, Serialize};
-use tracepoint::channel::Policy;
+use tracepoint_core::channel::Policy;
 
 /// Who takes the packets of a session out of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

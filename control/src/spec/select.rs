@@ -3,7 +3,7 @@
 use super::rule::Compiled;
 use super::{RuleEntry, RuleError, SessionSpec};
 use crate::process::ProcessKey;
-use tracepoint::Level;
+use tracepoint_core::Level;
 
 /// An event that can be recorded.
 #[derive(Clone, Debug)]

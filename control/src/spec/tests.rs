@@ -3,7 +3,7 @@
 use super::*;
 use crate::process::ProcessKey;
 use proptest::prelude::*;
-use tracepoint::Level;
+use tracepoint_core::Level;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

@@ -3,7 +3,7 @@
 use crate::catalog::OWN;
 use crate::session::PlannedEvent;
 
-tracepoint::define_trace! {
+tracepoint_core::define_trace! {
     provider = "tracepoint";
 
     /// What this thread fires from here on, until `state_end`, tells what there was already.
@@ -20,7 +20,7 @@ pub(crate) const EVENTS: usize = 2;
 
 /// The two, as events of a session's channel.
 pub(crate) fn planned(channel: u32) -> Vec<PlannedEvent> {
-    let own = tracepoint::markers()
+    let own = tracepoint_core::markers()
         .filter(|marker| marker.provider() == OWN && ["state_begin", "state_end"].contains(&marker.name()));
     own.map(|marker| PlannedEvent { name: marker.full_name(), markers: vec![marker], gate: None, channel }).collect()
 }

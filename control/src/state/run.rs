@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
-use tracepoint::channel::OpenChannel;
+use tracepoint_core::channel::OpenChannel;
 
 /// How long whoever starts a session waits for all its dumps together.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -206,9 +206,9 @@ fn tell(dump: &Registered, told: &Dump, counts: &Counts, of: Arc<OpenChannel>) {
         counts.skipped.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    tracepoint::trace!(state_begin(&told.name));
+    tracepoint_core::trace!(state_begin(&told.name));
     let result = catch_unwind(AssertUnwindSafe(|| (dump.tell)(told)));
-    tracepoint::trace!(state_end(&told.name, result.is_err()));
+    tracepoint_core::trace!(state_end(&told.name, result.is_err()));
     let count = if result.is_err() { &counts.panicked } else { &counts.ran };
     count.fetch_add(1, Ordering::Relaxed);
     // What it panicked with may panic when it is dropped.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::Index;
 use std::thread::{self, ThreadId};
-use tracepoint::marker::FieldView;
-use tracepoint::{Marker, field, nearest_names};
+use tracepoint_core::marker::FieldView;
+use tracepoint_core::{Marker, field, nearest_names};
 
 /// An event of a [`TestSession`](super::TestSession). `event["field"]` is a field's value.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tracepoint::marker::{Aggregate, FieldView};
+use tracepoint_core::marker::{Aggregate, FieldView};
 
 thread_local! {
     /// The sessions that the thread is in: those of its test, and of the tests in it.

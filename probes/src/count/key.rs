@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use tracepoint::field::Value;
+use tracepoint_core::field::Value;
 
 /// A field's value that can have a group.
 #[derive(Clone, Copy)]

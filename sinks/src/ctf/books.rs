@@ -5,7 +5,7 @@ use crate::description::{ChannelDescription, EventDescription};
 use crate::drain::account_policy;
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
-use tracepoint::channel::{Packet, StreamId};
+use tracepoint_core::channel::{Packet, StreamId};
 
 /// Where `events_discarded` is in a packet, in bytes.
 const DISCARDED: usize = 72;

@@ -14,7 +14,7 @@ use crate::trace_info::TraceInfo;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint::channel::Packet;
+use tracepoint_core::channel::Packet;
 use tracepoint_reader::chunk_name;
 
 /// The name of the metadata file.

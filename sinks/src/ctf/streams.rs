@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
-use tracepoint::channel::HEADER_SIZE;
+use tracepoint_core::channel::HEADER_SIZE;
 
 /// What is kept free behind the last packet: the place for the one with which the stream ends.
 const RESERVE: u64 = HEADER_SIZE as u64;

@@ -1,8 +1,8 @@
-//! Types of fields in the metadata language. The bytes are those of [`tracepoint::field`].
+//! Types of fields in the metadata language. The bytes are those of [`tracepoint_core::field`].
 
 use super::tsdl::{comment, identifier, literal};
 use std::fmt::Write;
-use tracepoint::field::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_core::field::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 
 /// The declarations of a record's fields, one line each.
 pub(super) fn declare(out: &mut String, fields: &[FieldDescriptor]) {

@@ -3,7 +3,7 @@
 use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
 use crate::description::{ChannelDescription, EventDescription};
 use std::collections::HashMap;
-use tracepoint::channel::{self, Loss, OpenChannel, Packet, StreamId};
+use tracepoint_core::channel::{self, Loss, OpenChannel, Packet, StreamId};
 
 /// How far each stream has been taken out of its ring.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use crate::sink::{Sink, StreamInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracepoint::channel::{Packet, StreamId};
+use tracepoint_core::channel::{Packet, StreamId};
 
 /// What arrived of one stream.
 #[derive(Clone, Debug, Default)]

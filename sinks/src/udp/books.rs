@@ -3,7 +3,7 @@
 use super::outside::EVENT;
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use std::collections::BTreeMap;
-use tracepoint::channel::StreamId;
+use tracepoint_core::channel::StreamId;
 use tracepoint_reader::udp::wire::OUTSIDE_CHANNEL;
 
 /// What became of the messages from outside.

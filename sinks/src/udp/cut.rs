@@ -2,7 +2,7 @@
 
 use super::store::{Held, Reason, Store};
 use std::collections::HashMap;
-use tracepoint::channel::StreamId;
+use tracepoint_core::channel::StreamId;
 use tracepoint_reader::sizes::Sizes;
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;

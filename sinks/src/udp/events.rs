@@ -155,8 +155,8 @@ mod tests {
     use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
     use crate::udp::options::DropPolicy;
     use std::sync::Arc;
-    use tracepoint::Level;
-    use tracepoint::channel::{Policy, StreamId};
+    use tracepoint_core::Level;
+    use tracepoint_core::channel::{Policy, StreamId};
     use tracepoint_reader::sizes::Sizes;
     use tracepoint_reader::udp::wire::PacketHeader;
 

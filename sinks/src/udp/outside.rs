@@ -12,9 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use tracepoint::Level;
-use tracepoint::channel::{Policy, StreamId};
-use tracepoint::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_core::Level;
+use tracepoint_core::channel::{Policy, StreamId};
+use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::udp::wire::{OUTSIDE_CHANNEL, PacketHeader};
 

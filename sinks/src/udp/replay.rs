@@ -8,7 +8,7 @@ use crate::account::Account;
 use crate::error::SinkError;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tracepoint::channel::StreamId;
+use tracepoint_core::channel::StreamId;
 use tracepoint_reader::dt::DtTrace;
 use tracepoint_reader::metadata::MAX_METADATA;
 use tracepoint_reader::sizes::Sizes;

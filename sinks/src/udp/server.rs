@@ -16,7 +16,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
-use tracepoint::channel::StreamId;
+use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::sizes::Sizes;
 

@@ -11,8 +11,8 @@ use crate::sink::{Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use tracepoint::channel::{self, StreamId};
-use tracepoint::clock;
+use tracepoint_core::channel::{self, StreamId};
+use tracepoint_core::clock;
 
 /// Serves the events of a session over UDP, to one client at a time: see `docs/format-udp.md`.
 ///

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use tracepoint::channel::StreamId;
+use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::sizes::Sizes;
 use tracepoint_reader::udp::wire::Losses;

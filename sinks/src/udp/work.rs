@@ -39,7 +39,7 @@ impl Drop for Quit<'_> {
 
 impl Work {
     pub(super) fn run(mut self) {
-        tracepoint::private::never_trace_this_thread();
+        tracepoint_core::private::never_trace_this_thread();
         super::signals::block();
         let store = Arc::clone(&self.store);
         let _quit = Quit(&store);

@@ -4,7 +4,7 @@ use super::space::{Allowance, Space, Watch};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint::channel::Packet;
+use tracepoint_core::channel::Packet;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::{
     ChannelDescription, CtfError, CtfSink, EventDescription, Output, Sink, SinkError, StreamInfo, TraceInfo,

@@ -1,6 +1,6 @@
 //! No sink: the session keeps its events in the rings.
 
-use tracepoint::channel::Packet;
+use tracepoint_core::channel::Packet;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
 

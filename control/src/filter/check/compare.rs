@@ -6,8 +6,8 @@ use crate::filter::number::Comparison;
 use crate::filter::pattern::{Pattern, Text};
 use crate::filter::program::Op;
 use std::ops::Range;
-use tracepoint::field::EnumLabel;
-use tracepoint::nearest_names;
+use tracepoint_core::field::EnumLabel;
+use tracepoint_core::nearest_names;
 
 impl Check<'_> {
     /// Compares the two operands on top: numbers, texts, or an enumeration with a label.

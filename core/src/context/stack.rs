@@ -273,7 +273,7 @@ mod tests {
         for next in [at(1), at(0), at(8), at(7), at(3) + 1, usize::MAX, usize::MAX - WORD, 0] {
             assert_eq!(callers(&[7, next, 101, 0, 102, 7, 7, 7], 1, 9), [101], "{next:x}");
         }
-        assert_eq!(callers(&words, 7, 9), [], "half a frame");
-        assert_eq!(callers(&[0, 0], 0, 9), [], "a caller that is nowhere");
+        assert_eq!(callers(&words, 7, 9), [0_u64; 0], "half a frame");
+        assert_eq!(callers(&[0, 0], 0, 9), [0_u64; 0], "a caller that is nowhere");
     }
 }
