@@ -18,14 +18,17 @@ command -v valgrind >/dev/null || fail "valgrind is not installed: run scripts/s
 copy=$(mktemp -d "${TMPDIR:-/tmp}/helgrind.XXXXXX")
 trap 'rm -rf "$copy"' EXIT
 cp Cargo.lock scripts/helgrind.supp "$copy/"
-sed -e 's/^members = .*/members = ["core", "tracepoint-macros"]/' Cargo.toml > "$copy/Cargo.toml"
+sed -e 's/^members = .*/members = ["core", "ring", "tracepoint-macros"]/' Cargo.toml > "$copy/Cargo.toml"
 # Path dependencies on the crates that are left out.
-sed -i -E '/path = "/{/"(core|tracepoint-macros)"/!d}' "$copy/Cargo.toml"
+sed -i -E '/path = "/{/"(core|ring|tracepoint-macros)"/!d}' "$copy/Cargo.toml"
 cp -r tracepoint-macros "$copy/"
 mkdir -p "$copy/core/tests"
 cp core/build.rs "$copy/core/"
+mkdir "$copy/ring"
+cp ring/build.rs "$copy/ring/"
 sed 's/\btracepoint::/tracepoint_core::/g' tracepoint/tests/unregister.rs > "$copy/core/tests/unregister.rs"
 perl -0pe 's/^\[[^\]\n]*dev-dependencies[^\n]*\n(?:(?!\[).*\n)*//mg' core/Cargo.toml > "$copy/core/Cargo.toml"
+perl -0pe 's/^\[[^\]\n]*dev-dependencies[^\n]*\n(?:(?!\[).*\n)*//mg' ring/Cargo.toml > "$copy/ring/Cargo.toml"
 cd "$copy"
 
 # A freed list must not be read by anybody who is not ordered before the one who frees it, so a free counts as a write.
@@ -44,8 +47,9 @@ run() { # rounds, log
 }
 
 fresh_sources() {
-    rm -rf core/src
+    rm -rf core/src ring/src
     cp -r "$root/core/src" core/
+    cp -r "$root/ring/src" ring/
 }
 
 rounds=${TRACEPOINT_ROUNDS:-500}
@@ -60,8 +64,8 @@ echo "$rounds rounds under helgrind: $(sed -n 's/.*\(ERROR SUMMARY: .*\)/\1/p' "
 # The reports must be about what the orderings protect: lists and probes, read by a site, freed or written by a change.
 weakened() { # name, file, extended regex, replacement
     fresh_sources
-    perl -0pi -e "s/$3/$4/" "core/src/$2"
-    ! cmp -s "core/src/$2" "$root/core/src/$2" || fail "the mutation $1 no longer matches $2"
+    perl -0pi -e "s/$3/$4/" "ring/src/$2"
+    ! cmp -s "ring/src/$2" "$root/ring/src/$2" || fail "the mutation $1 no longer matches $2"
     run 200 "$copy/log"
     grep -Eq 'ProbeList|probe::list::(free|call)|run_probes' "$copy/log" ||
         fail "helgrind finds no race on lists or probes without $1"

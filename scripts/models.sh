@@ -22,7 +22,7 @@ root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}/loom-mutated
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-mkdir -p "$copy/core"
+mkdir -p "$copy/ring"
 cp -r models "$copy/"
 cp Cargo.lock "$copy/"
 sed -e 's/^members = .*/members = ["models"]/' Cargo.toml > "$copy/Cargo.toml"
@@ -31,10 +31,10 @@ sed -i '/path = /d' "$copy/Cargo.toml"
 cd "$copy"
 
 mutate() { # letter, file, extended regex, replacement
-    rm -rf core/src
-    cp -r "$root/core/src" core/
-    perl -0pi -e "s/$3/$4/" "core/src/$2"
-    if cmp -s "core/src/$2" "$root/core/src/$2"; then
+    rm -rf ring/src
+    cp -r "$root/ring/src" ring/
+    perl -0pi -e "s/$3/$4/" "ring/src/$2"
+    if cmp -s "ring/src/$2" "$root/ring/src/$2"; then
         echo "models.sh: the mutation $1 no longer matches $2" >&2
         exit 1
     fi

@@ -11,9 +11,9 @@
 //! finds them empty if it came too early or too late: so turning a key needs no ordering of its own. Lists are published before a
 //! key goes on, and taken away after it went off.
 
-use crate::control::Locked;
 use crate::site::{self, SwitchError};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use tracepoint_ring::update::Locked;
 
 /// A reference-counted switch.
 #[derive(Debug)]

@@ -114,37 +114,21 @@
 //! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
 //!   program; registering a probe gives a handle to nothing.
 
-pub mod channel;
-pub mod clock;
-pub mod context;
-mod control;
-mod counter;
 mod error;
-pub mod field;
-mod fork;
-mod grace;
-mod hint;
 mod key;
 mod level;
 mod location;
 mod macros;
 pub mod marker;
-mod membarrier;
-mod panic;
 mod platform;
-mod primitive;
 #[doc(hidden)]
 pub mod private;
 pub mod probe;
-mod published;
-mod record;
 mod registry;
 mod site;
-mod thread;
 mod tracepoint;
 mod values;
 
-pub use control::{in_probe, synchronize};
 pub use error::{NotFound, RegisterError, nearest_names};
 pub use key::Key;
 pub use level::{Level, ParseLevelError};
@@ -154,5 +138,7 @@ pub use platform::{Platform, platform};
 pub use probe::{MAX_PROBE_DEPTH, Probe};
 pub use registry::{find, markers, tracepoints};
 pub use site::SwitchError;
-pub use thread::{MAX_THREADS, unserved_events};
 pub use tracepoint::{Argument, Tracepoint, TracepointDescriptor, TracepointParts};
+pub use tracepoint_ring::thread::{MAX_THREADS, unserved_events};
+pub use tracepoint_ring::update::{in_probe, synchronize};
+pub use tracepoint_ring::{channel, clock, context, field};

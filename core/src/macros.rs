@@ -41,7 +41,7 @@
 /// Arguments are passed to every probe: by shared reference, or by value if they are `Copy`. A lifetime that is not written
 /// with `&` is written `'_`: `Cow<'_, str>`. A type that is invariant in such a lifetime (`&Cell<&str>`) cannot be an argument.
 /// Field types are the integers up to 64 bits (`usize` is recorded with 64), `bool`,
-/// `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` and `enum R { … }`; the bytes of each are in [`field`](crate::field).
+/// `f32`, `f64`, `str`, `path`, `[T; N]`, `[T]` and `enum R { … }`; the bytes of each are in [`field`](tracepoint_ring::field).
 /// `#[cfg(…)]` on a tracepoint removes all of it.
 ///
 /// # What it makes

@@ -1,7 +1,7 @@
 //! Markers: the export of basic types, and the one stage that serves all who subscribed.
 //!
 //! The step before is a tracepoint's cold path (for a marker that `define_trace!` derives from a field block) or a
-//! `trace_mark!` in the code; the step after is each subscriber: a [`crate::channel`], or an [`Aggregate`].
+//! `trace_mark!` in the code; the step after is each subscriber: a [`tracepoint_ring::channel`], or an [`Aggregate`].
 //!
 //! The stage, once per event:
 //! 1. `fired` is counted for every subscriber;

@@ -1,7 +1,8 @@
 //! What this process is given by its target and its operating system, and what it had to do without.
 
-use crate::{clock, control, membarrier, site};
+use crate::site;
 use std::fmt;
+use tracepoint_ring::{clock, membarrier, update};
 
 /// How tracepoints work in this process. Its `Display` is one line for an engineer to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub struct Platform {
 /// How tracepoints work in this process.
 pub fn platform() -> Platform {
     // Takes the choices that are made once, if they are not made yet.
-    let locked = control::lock();
+    let locked = update::lock();
     let sites = site::report(&locked);
     drop(locked);
     Platform {
@@ -45,7 +46,7 @@ pub fn platform() -> Platform {
         stayed_writable: sites.stayed_writable,
         unknown_objects: sites.unknown_objects,
         grace_periods: membarrier::name(),
-        kept: control::kept(),
+        kept: update::kept(),
         clock: clock::describe(),
     }
 }

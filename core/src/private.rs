@@ -1,8 +1,5 @@
 //! All that the expansions of the macros may name. Not part of the API: it changes without notice.
 
-pub use crate::field::{
-    Array, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
-};
 pub use crate::key::Key;
 pub use crate::level::Level;
 pub use crate::location::{Location, crate_name};
@@ -11,8 +8,11 @@ pub use crate::probe::{DEFAULT_PRIORITY, Probe, inert};
 pub use crate::registry::{Kept, MARKERS, TRACEPOINTS, changes, kept};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
-pub use crate::thread::{ThreadSlot, never_trace_this_thread};
 pub use crate::tracepoint::{Argument, Tracepoint, TracepointParts, TracepointType, fire, fire_rest, register};
 pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};
+pub use tracepoint_ring::field::{
+    Array, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
+};
+pub use tracepoint_ring::thread::{ThreadSlot, never_trace_this_thread};

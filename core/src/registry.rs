@@ -7,12 +7,12 @@
 //! linkme's slice is that of one linked object. A program of several (Rust `dylib`s that share the core) has one table in each;
 //! where sites are patched, each object makes its own known (see [`crate::site`]). A `cdylib` links a core of its own.
 
-use crate::control::{self, Locked};
 use crate::error::{NotFound, nearest_names};
 use crate::marker::Marker;
 use crate::site::{self, Object, objects};
 use crate::tracepoint::Tracepoint;
 use linkme::distributed_slice;
+use tracepoint_ring::update::{self, Locked};
 
 /// Where `define_trace!` puts its tracepoints.
 #[distributed_slice]
@@ -26,14 +26,14 @@ pub static MARKERS: [&'static Marker];
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
-    gathered(&TRACEPOINTS, Object::tracepoints, &control::lock_alone()).into_iter()
+    gathered(&TRACEPOINTS, Object::tracepoints, &update::lock_alone()).into_iter()
 }
 
 /// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    all_markers(&control::lock_alone()).into_iter()
+    all_markers(&update::lock_alone()).into_iter()
 }
 
 /// What there was when somebody listed it, and is there for as long as the process lives.
@@ -49,7 +49,7 @@ pub struct Kept {
 
 /// Another number than before if linked objects were loaded or unloaded since.
 pub fn changes() -> u64 {
-    site::changes(&control::lock_alone())
+    site::changes(&update::lock_alone())
 }
 
 /// All tracepoints and markers, whose objects stay loaded from here on: `dlclose` leaves them where they are.
@@ -88,7 +88,7 @@ pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
             .is_some_and(|(provider, rest)| tracepoint.provider() == provider && tracepoint.name() == rest)
     };
     // While objects stay loaded: names are theirs.
-    let locked = control::lock_alone();
+    let locked = update::lock_alone();
     let tracepoints = gathered(&TRACEPOINTS, Object::tracepoints, &locked);
     if let Some(found) = tracepoints.iter().copied().find(is_it) {
         return Ok(found);

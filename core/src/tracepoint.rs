@@ -4,20 +4,20 @@
 //! [`fire`]. The step after is the tracepoint's marker, then its probes, in that order: the recorded time is as near to the
 //! site as it can be, and what probes record comes after the event that ran them.
 
-use crate::clock;
 use crate::error::RegisterError;
-use crate::hint::{align_function, unlikely};
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
 use crate::marker::{Marker, Served, way};
 use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe, ProbeList};
-use crate::published::Published;
 use crate::site::SwitchError;
-use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint_ring::clock;
+use tracepoint_ring::hint::{align_function, unlikely};
+use tracepoint_ring::published::Published;
+use tracepoint_ring::thread::{self, ThreadSlot};
 
 /// An argument of a tracepoint, as it was declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -278,7 +278,7 @@ pub fn fire<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Option<&'static
     };
     match served {
         Served::No => return Err(Some(slot)),
-        Served::Quickly => slot.section.exit_outermost(),
+        Served::Quickly => slot.exit_outermost(),
         // The slot is looked up again here, too: a register that kept it over a call would have to be saved at every event.
         Served::Slowly => thread::exit_outermost(),
     }
@@ -296,7 +296,7 @@ pub fn fire_rest<T: TracepointType>(entered: Option<&'static ThreadSlot>, args: 
     if !T::is_marked() {
         // SAFETY: `args` are live arguments of T, whose tracepoint this is.
         unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
-        slot.section.exit_outermost();
+        slot.exit_outermost();
     } else if !clock::is_counter() {
         fire_by_call::<T>(slot, args);
     } else {
@@ -312,7 +312,7 @@ fn fire_by_call<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>)
     if T::mark::<{ way::SHORT_BY_CALL }>(slot, time, &args) == Served::No {
         return fire_long::<T>(slot, time, args);
     }
-    slot.section.exit_outermost();
+    slot.exit_outermost();
 }
 
 #[cold]
@@ -327,7 +327,7 @@ fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
 #[expect(clippy::needless_pass_by_value, reason = "as above")]
 fn fire_long<T: TracepointType>(slot: &'static ThreadSlot, time: Option<u64>, args: T::Args<'_>) {
     fire_inside::<T>(slot, time, &args);
-    slot.section.exit_outermost();
+    slot.exit_outermost();
 }
 
 #[inline(always)]
@@ -338,7 +338,7 @@ fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, time: Option<u64>, 
         Ok(false) => return,
         Err(panic) => {
             T::tracepoint().panics.fetch_add(1, Ordering::Relaxed);
-            return crate::panic::swallow(panic);
+            return tracepoint_ring::panic::swallow(panic);
         }
     }
     T::mark::<{ way::LONG }>(slot, time, args);

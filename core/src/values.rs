@@ -1,8 +1,8 @@
 //! From a field's expression to its value: one function for each kind, so that a wrong type is reported at the expression.
 
-use crate::field::{Array, PathBytes, Scalar, Sequence, Text};
 use std::borrow::Borrow;
 use std::path::Path;
+use tracepoint_ring::field::{Array, PathBytes, Scalar, Sequence, Text};
 
 /// An integer, a bool or a float of exactly the field's type.
 #[inline(always)]

@@ -8,32 +8,32 @@
 #![cfg(all(loom, test))]
 #![allow(unexpected_cfgs, reason = "the included files know features of their crate, which are off here")]
 
-#[path = "../../core/src/channel/failpoint.rs"]
+#[path = "../../ring/src/channel/failpoint.rs"]
 #[macro_use]
 mod failpoint;
-#[path = "../../core/src/channel/gate.rs"]
+#[path = "../../ring/src/channel/gate.rs"]
 mod gate;
-#[path = "../../core/src/grace.rs"]
+#[path = "../../ring/src/grace.rs"]
 #[expect(dead_code, reason = "the models do not ask how deep a thread is")]
 mod grace;
-#[path = "../../core/src/clock/latch.rs"]
+#[path = "../../ring/src/clock/latch.rs"]
 mod latch;
-#[path = "../../core/src/channel/ownership.rs"]
+#[path = "../../ring/src/channel/ownership.rs"]
 mod ownership;
-#[path = "../../core/src/channel/packet.rs"]
+#[path = "../../ring/src/channel/packet.rs"]
 #[expect(
     dead_code,
     unreachable_pub,
     reason = "the models do what the owner of a packet does, and not what its consumer does"
 )]
 mod packet;
-#[path = "../../core/src/channel/pool.rs"]
+#[path = "../../ring/src/channel/pool.rs"]
 mod pool;
-#[path = "../../core/src/primitive.rs"]
+#[path = "../../ring/src/primitive.rs"]
 mod primitive;
-#[path = "../../core/src/published.rs"]
+#[path = "../../ring/src/published.rs"]
 mod published;
-#[path = "../../core/src/clock/rotation.rs"]
+#[path = "../../ring/src/clock/rotation.rs"]
 mod rotation;
 
 mod buffer_models;

@@ -1,16 +1,17 @@
 //! What is known of a marker before it fires.
 
 use super::subscriber::SubscriberList;
-use crate::channel::Only;
-use crate::field::{FieldDescriptor, Fields, Nuls, Value, Writer};
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
-use crate::primitive::AtomicPtr;
-use crate::published::Published;
 use crate::tracepoint::Tracepoint;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
+use tracepoint_ring::channel::Only;
+use tracepoint_ring::field::sealed::Sealed;
+use tracepoint_ring::field::{FieldDescriptor, Fields, Nuls, Value, Writer};
+use tracepoint_ring::primitive::AtomicPtr;
+use tracepoint_ring::published::Published;
 
 /// The static description of a marker. Grows at its end only; `size` tells an older reader from a newer one.
 #[derive(Debug)]
@@ -220,7 +221,7 @@ impl<'a> FieldView<'a> {
     }
 
     /// How many bytes the fields take in a record.
-    pub(crate) fn encoded_size(&self) -> usize {
+    fn encoded_size(&self) -> usize {
         // SAFETY: `values` points to values of this marker, alive for 'a.
         unsafe { (self.marker.descriptor.encoded_size)(self.values) }
     }
@@ -230,8 +231,30 @@ impl<'a> FieldView<'a> {
     /// # Safety
     ///
     /// `writer` has room for `encoded_size` bytes.
-    pub(crate) unsafe fn encode_into(&self, writer: &mut Writer) {
+    unsafe fn encode_into(&self, writer: &mut Writer) {
         // SAFETY: `values` points to values of this marker, alive for 'a; the caller gives the room.
         unsafe { (self.marker.descriptor.encode)(self.values, writer) }
+    }
+}
+
+impl Sealed for FieldView<'_> {}
+
+/// So that one copy of the code that writes records serves all markers.
+impl Fields for FieldView<'_> {
+    const COUNT: usize = 0;
+    // Of any marker.
+    const MAY_SATURATE: bool = true;
+
+    fn encoded_size(&self) -> usize {
+        Self::encoded_size(self)
+    }
+
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: as the caller's.
+        unsafe { self.encode_into(writer) }
+    }
+
+    fn field(&self, index: usize) -> Option<Value<'_>> {
+        self.get(index)
     }
 }

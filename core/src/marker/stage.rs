@@ -2,14 +2,14 @@
 
 use super::descriptor::{FieldView, Marker, MarkerType};
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber, SubscriberList};
-use crate::channel::{EventId, Express, Only, OpenChannel, Verdict};
-use crate::clock::{self, Moment};
-use crate::hint::unlikely;
-use crate::thread::{self, ThreadSlot};
 use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracepoint_ring::channel::{EventId, Express, Only, OpenChannel, Verdict};
+use tracepoint_ring::clock::{self, Moment};
+use tracepoint_ring::hint::unlikely;
+use tracepoint_ring::thread::{self, ThreadSlot};
 
 /// The ways of an event through its marker. Each short one has one caller, with code of its own: shared, the catch around the field
 /// expressions would be a call, and what goes through it in memory.
@@ -140,7 +140,7 @@ fn serve_with_contexts(
     filter: Option<&dyn Filter>,
 ) {
     let verdict = filter.map_or(Verdict::Accepted, |filter| judge(filter, time, event));
-    channel.serve_with_contexts(slot, id, time, event, verdict);
+    channel.serve_with_contexts(slot, id, time, &event, verdict);
 }
 
 #[inline(never)]
@@ -150,7 +150,7 @@ fn judge(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> Verdict {
         Ok(Decision::Refuse) => Verdict::Refused,
         Ok(Decision::Suppress) => Verdict::Suppressed,
         Err(panic) => {
-            crate::panic::swallow(panic);
+            tracepoint_ring::panic::swallow(panic);
             Verdict::Panicked
         }
     }
@@ -159,7 +159,7 @@ fn judge(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> Verdict {
 #[inline(never)]
 fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| aggregate.observe(time, event))) {
-        crate::panic::swallow(panic);
+        tracepoint_ring::panic::swallow(panic);
     }
 }
 
@@ -236,7 +236,7 @@ fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>
             }
         }
     }
-    crate::panic::swallow(panic);
+    tracepoint_ring::panic::swallow(panic);
 }
 
 /// The stage of a hand-written marker, whose values are evaluated already.

@@ -1,13 +1,13 @@
 //! Who subscribed to a marker: recorders (a channel) and aggregates, each with an optional filter.
 
 use super::descriptor::{FieldView, Marker};
-use crate::channel::{EventId, Only, OpenChannel};
-use crate::control::{self, Garbage, Locked};
 use crate::key::Turn;
 use crate::site::SwitchError;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint_ring::channel::{EventId, Only, OpenChannel};
+use tracepoint_ring::update::{self, Garbage, Locked};
 
 /// Decides, from its fields, whether an event is for a subscriber.
 ///
@@ -40,7 +40,7 @@ pub enum Decision {
 ///
 /// Runs inside the site's cold path: it must not block, and should not allocate.
 pub trait Aggregate: Send + Sync {
-    /// One event, at `time` nanoseconds on the clock of the process (see [`crate::clock`]).
+    /// One event, at `time` nanoseconds on the clock of the process (see [`tracepoint_ring::clock`]).
     fn observe(&self, time: u64, event: FieldView<'_>);
 }
 
@@ -169,7 +169,7 @@ impl Marker {
 
     /// How many subscribers there are.
     pub fn subscriber_count(&self) -> usize {
-        self.entries(&control::lock()).len()
+        self.entries(&update::lock()).len()
     }
 
     fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
@@ -230,9 +230,9 @@ impl Subscription {
         subscribers: impl IntoIterator<Item = (&'static Marker, Subscriber)>,
     ) -> Result<Vec<Self>, SwitchError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        crate::panic::install_silent_hook();
+        tracepoint_ring::panic::install_silent_hook();
         let subscribers: Vec<_> = subscribers.into_iter().collect();
-        let locked = control::lock();
+        let locked = update::lock();
         for channel in subscribers.iter().filter_map(|(_, subscriber)| subscriber.channel()) {
             assert!(!channel.is_finished(&locked), "the channel is finished: open another one");
         }
@@ -258,7 +258,7 @@ impl Subscription {
             }
         }
         drop(locked);
-        control::retire(garbage);
+        update::retire(garbage);
         turned.map(|()| subscriptions)
     }
 
@@ -267,7 +267,7 @@ impl Subscription {
     /// in use any more (unless it is called inside a probe).
     pub fn filter_all<'s>(changes: impl IntoIterator<Item = (&'s Self, Option<Arc<dyn Filter>>)>) {
         let changes: Vec<_> = changes.into_iter().collect();
-        let locked = control::lock();
+        let locked = update::lock();
         let mut garbage = Vec::new();
         for (subscription, filter) in changes {
             let mut entries = subscription.marker.entries(&locked);
@@ -278,7 +278,7 @@ impl Subscription {
             garbage.extend(subscription.marker.publish(entries, &locked));
         }
         drop(locked);
-        control::retire(garbage);
+        update::retire(garbage);
     }
 
     /// Ends several subscriptions, whose sites are switched together, at the cost of one grace period.
@@ -294,7 +294,7 @@ impl Subscription {
     }
 
     fn end(subscriptions: &[Self]) {
-        let locked = control::lock();
+        let locked = update::lock();
         let mut turn = Turn::off(&locked);
         // All are there, but in a child that has ended its parent's.
         let there: Vec<_> = subscriptions.iter().filter(|subscription| subscription.is_there(&locked)).collect();
@@ -305,7 +305,7 @@ impl Subscription {
         let _ = turn.apply();
         let garbage = there.iter().filter_map(|subscription| subscription.take_out(&locked)).collect();
         drop(locked);
-        control::retire(garbage);
+        update::retire(garbage);
     }
 
     fn is_there(&self, locked: &Locked<'_>) -> bool {
@@ -315,7 +315,7 @@ impl Subscription {
     /// In a forked child: ends the subscriptions of the parent's channels, whose rings are not here, so that events go by the short way
     /// again. Whoever holds them may drop them later, or never.
     pub fn end_parents() {
-        let locked = control::lock();
+        let locked = update::lock();
         let mut turn = Turn::off(&locked);
         let mut garbage = Vec::new();
         for marker in crate::registry::all_markers(&locked) {
@@ -333,7 +333,7 @@ impl Subscription {
         // Switching off does not fail.
         let _ = turn.apply();
         drop(locked);
-        control::retire(garbage);
+        update::retire(garbage);
         OpenChannel::forget_parents();
     }
 

@@ -1,13 +1,13 @@
 //! The immutable list of a tracepoint's probes, and the three ways to replace it.
 
-use crate::control::{self, Garbage, Locked};
 use crate::key::Turn;
 use crate::probe::MAX_PROBE_DEPTH;
 use crate::site::SwitchError;
-use crate::thread::ThreadSlot;
 use crate::tracepoint::{Tracepoint, TracepointType};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tracepoint_ring::thread::ThreadSlot;
+use tracepoint_ring::update::{self, Garbage, Locked};
 
 /// Calls the closure behind `node` with the arguments behind `args`.
 type Call = unsafe fn(node: *const (), args: *const ());
@@ -84,18 +84,18 @@ impl Tracepoint {
     pub(crate) unsafe fn run_probes(&self, slot: &ThreadSlot, args: *const ()) {
         // SAFETY: inside a section, and done with the list before it ends.
         let Some(list) = (unsafe { self.probes.read() }) else { return };
-        let depth = slot.probe_depth.load(Ordering::Relaxed);
+        let depth = slot.callback_depth.load(Ordering::Relaxed);
         if depth >= MAX_PROBE_DEPTH {
             self.skipped.fetch_add(list.entries.len() as u64, Ordering::Relaxed);
             return;
         }
-        slot.probe_depth.store(depth + 1, Ordering::Relaxed);
+        slot.callback_depth.store(depth + 1, Ordering::Relaxed);
         for entry in &list.entries {
             // SAFETY: nodes outlive the lists that hold them (they are freed after the grace period of their removal), and both
             // the node and `args` are of the types that `call` was made for, those of this tracepoint.
             unsafe { (entry.call)(entry.node, args) }
         }
-        slot.probe_depth.store(depth, Ordering::Relaxed);
+        slot.callback_depth.store(depth, Ordering::Relaxed);
     }
 }
 
@@ -115,7 +115,7 @@ where
     let args = unsafe { &*args.cast::<T::Args<'_>>() };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (node.probe)(args))) {
         node.head.panicked();
-        crate::panic::swallow(panic);
+        tracepoint_ring::panic::swallow(panic);
     }
 }
 
@@ -149,12 +149,12 @@ impl Tracepoint {
         F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
     {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        crate::panic::install_silent_hook();
+        tracepoint_ring::panic::install_silent_hook();
         let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
         let head = NodeHead { tracepoint: self, dead: AtomicBool::new(false) };
         let node = Box::into_raw(Box::new(Node { head, probe })).cast::<()>();
         let entry = Entry { call: call::<T, F>, node, free: free::<F>, priority, ticket };
-        let locked = control::lock();
+        let locked = update::lock();
         let mut entries = self.entries(&locked);
         let place = entries.partition_point(|other| other.priority >= priority);
         entries.insert(place, entry);
@@ -167,20 +167,20 @@ impl Tracepoint {
             garbage.append(&mut self.take_out(ticket, &locked));
         }
         drop(locked);
-        control::retire(garbage);
+        update::retire(garbage);
         turned.map(|()| ticket)
     }
 
     /// Disconnects the probe of `ticket`, and waits as the module head says.
     pub(crate) fn disconnect(&self, ticket: u64) {
-        let locked = control::lock();
+        let locked = update::lock();
         // 1 → 0: the key first, so that sites stop coming; N → N - 1: it stays on. Does not fail.
         let mut turn = Turn::off(&locked);
         turn.add(self.key);
         let _ = turn.apply();
         let garbage = self.take_out(ticket, &locked);
         drop(locked);
-        control::retire(garbage);
+        update::retire(garbage);
     }
 
     /// Publishes the list without the probe of `ticket`; gives what is to be freed.
@@ -193,7 +193,7 @@ impl Tracepoint {
 
     /// How many probes are connected; those that a panic has disconnected do not count.
     pub fn probe_count(&self) -> usize {
-        let _locked = control::lock();
+        let _locked = update::lock();
         // SAFETY: the control lock is held while the list is read, and lists are replaced under it only.
         let list = unsafe { self.probes.read() };
         // SAFETY: nodes in the list are alive while the control lock is held, and begin with their head.

@@ -1,10 +1,10 @@
 //! The flag form: a site loads the key's flag.
 
 use super::{SiteReport, SwitchError};
-use crate::control::Locked;
 use crate::key::Key;
 use crate::marker::Marker;
 use crate::tracepoint::Tracepoint;
+use tracepoint_ring::update::Locked;
 
 /// Whether the key is on, as a site asks it.
 #[doc(hidden)]
@@ -54,7 +54,7 @@ pub(crate) const fn changes(_: &Locked<'_>) -> u64 {
 
 /// There is none to be kept.
 pub(crate) fn keep_loaded<R>(list: impl FnOnce(&Locked<'_>) -> R) -> R {
-    list(&crate::control::lock_alone())
+    list(&tracepoint_ring::update::lock_alone())
 }
 
 pub(crate) fn report(_: &Locked<'_>) -> SiteReport {

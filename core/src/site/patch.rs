@@ -48,10 +48,10 @@ pub(crate) use object::{Object, changes, objects};
 pub use object::{register_object, unregister_object};
 
 use super::{SiteReport, SwitchError};
-use crate::control::Locked;
 use crate::key::Key;
 use entry::{Entry, Form, Site};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tracepoint_ring::update::Locked;
 
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);

@@ -1,7 +1,7 @@
 //! Objects that stay loaded, whatever `dlclose` says: for whoever keeps what he has listed of them.
 
 use super::object::{changes, objects};
-use crate::control::{self, Locked};
+use tracepoint_ring::update::{self, Locked};
 
 /// Keeps all objects loaded that are known, and runs `list` while those are the ones.
 ///
@@ -9,12 +9,12 @@ use crate::control::{self, Locked};
 pub(crate) fn keep_loaded<R>(list: impl FnOnce(&Locked<'_>) -> R) -> R {
     loop {
         let (before, addresses) = {
-            let locked = control::lock_alone();
+            let locked = update::lock_alone();
             let addresses: Vec<_> = objects(&locked).map(|object| std::ptr::from_ref(object).addr()).collect();
             (changes(&locked), addresses)
         };
         addresses.into_iter().for_each(linker::keep);
-        let locked = control::lock_alone();
+        let locked = update::lock_alone();
         // None has gone: each was there when it was kept.
         if changes(&locked) == before {
             return list(&locked);

@@ -3,12 +3,12 @@
 use super::entry::{Entry, Site};
 use super::segment::Segments;
 use super::writable;
-use crate::control::{self, Locked};
 use crate::marker::Marker;
 use crate::tracepoint::Tracepoint;
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use tracepoint_ring::update::{self, Locked};
 
 /// A linked object's description of itself, made by the assembler (`__tracepoint_object!`); writable, for the link.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object>
 /// `object` is the object's own description, alive until [`unregister_object`] is called with it.
 pub unsafe extern "C" fn register_object(object: *mut Object) {
     let code = Segments::of_object_with(object.addr());
-    let locked = control::lock_alone();
+    let locked = update::lock_alone();
     // SAFETY: the caller's promise; `next` is the only part that changes once the node is linked, and it is atomic.
     let node = unsafe { &*object };
     // Linkers that compile (linker-plugin LTO) keep every copy of the constructor: each calls with the one description.
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn register_object(object: *mut Object) {
 ///
 /// `object` was registered.
 pub unsafe extern "C" fn unregister_object(object: *mut Object) {
-    let _locked = control::lock_alone();
+    let _locked = update::lock_alone();
     let mut link = &OBJECTS;
     loop {
         let at = link.load(Ordering::Relaxed);

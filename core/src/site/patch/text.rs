@@ -166,7 +166,7 @@ fn run(page: &[Site<'_>], form: Form) -> Option<(usize, Vec<u8>)> {
 /// Makes every processor that runs this process forget what it has decoded. Where the kernel has no such call, a processor may run
 /// the old instruction for a moment longer; each of the two is harmless.
 pub(super) fn synchronize_cores() {
-    crate::membarrier::synchronize_cores();
+    tracepoint_ring::membarrier::synchronize_cores();
 }
 
 /// Tells valgrind that code has changed, which it runs a translation of. Natively this is five instructions without effect.

@@ -6,11 +6,11 @@
 use super::entry::{Form, Site};
 use super::segment::{Segment, Segments};
 use super::text::PAGE;
-use crate::primitive::Mutex;
 use std::ffi::c_int;
 use std::io;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint_ring::primitive::Mutex;
 
 /// Pages that stayed writable, and are to be made unwritable. Under the control lock, as all of this; the lock of its own is never
 /// waited for.

@@ -1,0 +1,27 @@
+//! Names for what a target has, so that the code asks for a property and not for a list of systems.
+//!
+//! * `cfg(posix)`: POSIX threads, clocks and fork, by libc.
+//! * `cfg(linux_kernel)`: Linux's own system calls.
+//! * `cfg(tsc)`: a time stamp counter that can be the clock.
+//!
+//! `--cfg tp_portable` hides all of them, so that what other targets compile can be built and tested here. Crates that depend on this one
+//! read the names from `DEP_TRACEPOINT_RING_TARGET`.
+
+use std::env::{var, var_os};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let have = |name: &str| var_os(format!("CARGO_{name}")).is_some();
+    let target = |name: &str, value: &str| var(format!("CARGO_CFG_TARGET_{name}")).is_ok_and(|is| is == value);
+    let posix = have("CFG_UNIX") && !have("CFG_TP_PORTABLE");
+    let linux_kernel = posix && target("OS", "linux");
+    let x86_64_linux = linux_kernel && target("ARCH", "x86_64") && target("POINTER_WIDTH", "64");
+    let tsc = x86_64_linux && !have("CFG_MIRI");
+    for (name, is) in [("posix", posix), ("linux_kernel", linux_kernel), ("tsc", tsc)] {
+        println!("cargo::rustc-check-cfg=cfg({name})");
+        if is {
+            println!("cargo::rustc-cfg={name}");
+        }
+    }
+    println!("cargo::metadata=x86_64_linux={x86_64_linux}");
+}

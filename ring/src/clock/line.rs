@@ -1,0 +1,372 @@
+//! From ticks to nanoseconds: a straight line with one bend.
+//!
+//! ```text
+//!  ns                         · rate
+//!                         ·
+//!                     ●  base_tsc + bend: on the clock
+//!                  ·
+//!               ·   bent rate
+//!            ●  base_tsc, base_ns: where the line before it ended
+//!                                                      ticks
+//! ```
+//!
+//! Who is on time (the next line is drawn before this one bends) has one product to work out. What was corrected ends by itself:
+//! a line that nobody replaces for hours goes on at the rate of the clock, not at the one that was needed to catch up with it.
+
+use crate::hint::{chosen, opaque, unlikely};
+
+/// Half of a counter's bits.
+const HALF: u32 = 32;
+/// The last tick of the first window.
+const WINDOW: u64 = (1 << HALF) - 1;
+
+/// How far a time is shifted in a record's header word: by the 16 bits of the event id.
+pub(crate) const TIME_SHIFT: u32 = u16::BITS;
+
+/// Binary places behind the point in rates.
+pub(super) const SHIFT: u32 = 48;
+
+/// The slowest and the fastest counter that a line can be made for, in ticks per second.
+pub(super) const TICKS_PER_SECOND: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
+
+const NS_PER_SECOND: i128 = 1_000_000_000;
+
+/// A line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Where it begins, in ticks…
+    pub(super) base_tsc: u64,
+    /// …and in ns.
+    pub(super) base_ns: u64,
+    /// Nanoseconds per tick up to the bend, in units of 2⁻⁴⁸ ([`SHIFT`]). Below 2⁵⁹.
+    pub(super) bent_rate: i64,
+    /// After how many ticks it is bent.
+    pub(super) bend: i64,
+    /// Nanoseconds per tick from there on. Below 2⁵⁸, the rate of the slowest counter.
+    pub(super) rate: i64,
+}
+
+impl Line {
+    /// A line without a bend.
+    pub(super) const fn straight(base_tsc: u64, base_ns: u64, rate: i64) -> Self {
+        Self { base_tsc, base_ns, bent_rate: rate, bend: i64::MAX, rate }
+    }
+
+    /// The time at which the counter stands at `tsc`, rounded down; right for 2⁶³ ticks around the base.
+    ///
+    /// Also before the base: a processor whose counter is a little behind, or that read it before it read the line, gets a time
+    /// a little before the base's. The products are below 2⁶³ · 2⁵⁹, so that no sum overflows.
+    #[inline(always)]
+    pub(super) fn at(&self, tsc: u64) -> u64 {
+        let Self { base_tsc, base_ns, bent_rate, bend, rate } = *self;
+        let ticks = tsc.wrapping_sub(base_tsc).cast_signed();
+        let bent = ticks.min(bend);
+        let passed = i128::from(bent) * i128::from(bent_rate) + i128::from(ticks - bent) * i128::from(rate);
+        base_ns.wrapping_add_signed((passed >> SHIFT) as i64)
+    }
+}
+
+/// A counter's value in halves, as the processor gives it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticks {
+    /// Below 2³².
+    pub(super) low: u64,
+    /// Below 2³².
+    pub(super) high: u64,
+}
+
+/// A moment: so many ns after another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub(crate) origin: Origin,
+    pub(crate) passed: u64,
+}
+
+/// A moment to count from, in both forms in which it is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// In ns.
+    pub(crate) time: u64,
+    /// The same as a record's header word has it, with the event id 0.
+    pub(crate) word: u64,
+}
+
+impl Origin {
+    const fn at(time: u64) -> Self {
+        Self { time, word: time << TIME_SHIFT }
+    }
+}
+
+impl Moment {
+    /// No time of the counter's: before all records that have one.
+    pub const NOWHERE: Self = Self::at(0);
+
+    /// The moment at `time`.
+    #[inline(always)]
+    pub const fn at(time: u64) -> Self {
+        Self { origin: Origin::at(time), passed: 0 }
+    }
+
+    /// In ns.
+    #[inline(always)]
+    pub const fn time(self) -> u64 {
+        self.origin.time.wrapping_add(self.passed)
+    }
+}
+
+/// How many windows a segment has at most: with the longest pause between two lines, and the fastest counter, three are looked at.
+const WINDOWS: usize = 4;
+
+/// The part of a line up to its bend, in the form in which a moment waits least for the counter.
+///
+/// ```text
+///   ticks:  upper half  │     h     │   h + 1   │   h + 2   │      windows of 2³² ticks
+///                             ●─────┼───────────┼───────────●
+///                           base                          bend, where a window ends
+/// ```
+///
+/// In a window the lower half of the counter is all that is multiplied, as it comes, and the sum is one of 64 bits: what the
+/// window begins with is rounded down before. So the time is up to 1 ns behind the line's, and never goes back.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Segment {
+    /// The upper half of the counter in the first window.
+    first: u64,
+    /// Those behind the last one, of which there is one at least, are nowhere.
+    windows: [Window; WINDOWS + 1],
+}
+
+/// All that a moment in it is worked out from: one register leads there.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// Nanoseconds per tick, in units of 2⁻⁶⁴.
+    rate: u64,
+    /// The moment at which the lower half is 0.
+    origin: Origin,
+}
+
+impl Window {
+    /// One whose moments are all [nowhere](Moment::NOWHERE).
+    const NOWHERE: Self = Self { rate: 0, origin: Moment::NOWHERE.origin };
+}
+
+impl Segment {
+    /// One that no moment is in.
+    pub(super) const NONE: Self = Self { first: u64::MAX, windows: [Window::NOWHERE; WINDOWS + 1] };
+
+    /// The windows of a line up to its bend, the first one also before its base, as far as the counter does not run over in them; none if
+    /// a tick is longer than a nanosecond.
+    pub(super) fn of(line: &Line) -> Self {
+        let Line { base_tsc, base_ns, bent_rate, bend, .. } = *line;
+        let first = base_tsc >> HALF;
+        let end = u128::from(base_tsc) + u128::from(bend.max(0).cast_unsigned());
+        if !(0..1 << SHIFT).contains(&bent_rate) {
+            return Self::NONE;
+        }
+        let rate = bent_rate.cast_unsigned() << (64 - SHIFT);
+        // The time at which the counter stood at 0, modulo 2¹²⁸: it means something as a part of a sum alone.
+        let at_zero = (u128::from(base_ns) << 64).wrapping_sub(u128::from(base_tsc) * u128::from(rate));
+        let window = |at: usize| {
+            if at == WINDOWS || u128::from(first + at as u64 + 1) << HALF > end.min(1 << 64) {
+                return Window::NOWHERE;
+            }
+            let zero = u128::from(first + at as u64) << HALF;
+            let origin = Origin::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64);
+            Window { rate, origin }
+        };
+        Self { first, windows: std::array::from_fn(window) }
+    }
+
+    /// The moment of the line at which the counter stands at `ticks`; [nowhere](Moment::NOWHERE) outside the windows.
+    #[inline(always)]
+    pub(super) fn at(&self, ticks: Ticks) -> Moment {
+        let window = if ticks.high == self.first {
+            &self.windows[0]
+        } else {
+            unlikely();
+            let mut at = ticks.high.wrapping_sub(self.first) as usize;
+            if at > WINDOWS {
+                // A branch, which takes no register: the smaller of the two would.
+                at = opaque(WINDOWS);
+            }
+            // SAFETY: at most `WINDOWS`, the index of the last.
+            unsafe { self.windows.get_unchecked(at) }
+        };
+        let Window { rate, origin } = *chosen(window);
+        let passed = ((u128::from(ticks.low) * u128::from(rate)) >> 64) as u64;
+        Moment { origin, passed }
+    }
+}
+
+/// How many ticks after `begin` the window ends in which it will be in `ticks` ticks.
+pub(super) fn to_window_end(begin: u64, ticks: i64) -> i64 {
+    let low = begin.wrapping_add_signed(ticks) & WINDOW;
+    ticks.saturating_add_unsigned(WINDOW + 1 - low)
+}
+
+/// The rate of a counter; `None` if it is not a plausible one.
+pub(super) fn rate_of(ticks_per_second: u64) -> Option<i64> {
+    TICKS_PER_SECOND.contains(&ticks_per_second).then(|| rate_between(i128::from(ticks_per_second), NS_PER_SECOND))?
+}
+
+/// The rate at which `ns` nanoseconds pass in `ticks` ticks; `None` if no plausible counter has it.
+pub(super) fn rate_between(ticks: i128, ns: i128) -> Option<i64> {
+    if ticks <= 0 || ns <= 0 {
+        return None;
+    }
+    let slowest = (NS_PER_SECOND << SHIFT) / i128::from(*TICKS_PER_SECOND.start());
+    let rate = i64::try_from((ns << SHIFT) / ticks).ok()?;
+    (rate > 0 && i128::from(rate) <= slowest).then_some(rate)
+}
+
+/// How many ticks `ns` nanoseconds have at `rate`.
+pub(super) fn ticks(ns: u64, rate: i64) -> i64 {
+    i64::try_from((i128::from(ns) << SHIFT) / i128::from(rate)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same in another way: unsigned products, rounded down by hand.
+    fn expected(line: &Line, tsc: u64) -> u64 {
+        let forward = tsc.wrapping_sub(line.base_tsc);
+        let backward = line.base_tsc.wrapping_sub(tsc);
+        let product = |ticks: u64, rate: u64| u128::from(ticks) * u128::from(rate);
+        let correction = line.bent_rate - line.rate;
+        let (rate, more) = (line.rate.unsigned_abs(), correction.unsigned_abs());
+        if forward < 1 << 63 {
+            let bent = product(forward.min(line.bend.unsigned_abs()), more);
+            let straight = product(forward, rate);
+            let sum = if correction < 0 { straight - bent } else { straight + bent };
+            line.base_ns + (sum >> SHIFT) as u64
+        } else {
+            let bent = product(backward, more);
+            let straight = product(backward, rate);
+            let sum = if correction < 0 { straight - bent } else { straight + bent };
+            line.base_ns - sum.div_ceil(1 << SHIFT) as u64
+        }
+    }
+
+    #[test]
+    fn agrees_with_wide_arithmetic_at_the_extremes() {
+        let year = 365 * 24 * 3600;
+        for ticks_per_second in [1_000_000, 24_000_000, 1_000_000_000, 2_445_430_017, 5_999_999_999, 100_000_000_000] {
+            let rate = rate_of(ticks_per_second).expect("plausible");
+            for base_tsc in [0, 1, 1 << 40, (1 << 63) - 1, 1 << 63, u64::MAX - 5] {
+                for base_ns in [1 << 40, 30 * year * 1_000_000_000, 1 << 62] {
+                    for correction in [0, 1, -1, rate / 2000, -rate / 2000] {
+                        let (bent_rate, bend) = (rate + correction, ticks_per_second.cast_signed());
+                        let line = Line { base_tsc, base_ns, bent_rate, bend, rate };
+                        let far = ticks_per_second.saturating_mul(20 * year).min((1 << 63) - 1);
+                        for ticks in [0, 1, 2, ticks_per_second - 1, ticks_per_second, ticks_per_second + 1, far] {
+                            let tsc = base_tsc.wrapping_add(ticks);
+                            assert_eq!(line.at(tsc), expected(&line, tsc), "{line:?} {ticks}");
+                        }
+                        for ticks in [1, 2, 1000] {
+                            let tsc = base_tsc.wrapping_sub(ticks);
+                            assert_eq!(line.at(tsc), expected(&line, tsc), "{line:?} -{ticks}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn halves(tsc: u64) -> Ticks {
+        Ticks { low: tsc & u64::from(u32::MAX), high: tsc >> HALF }
+    }
+
+    /// Up to the bend, or the end of its windows, a segment tells what its line does, up to a nanosecond; and nothing behind it.
+    #[test]
+    fn a_segment_is_the_first_part_of_its_line() {
+        for ticks_per_second in [1_001_000_000, 2_445_430_017, 100_000_000_000] {
+            let rate = rate_of(ticks_per_second).expect("plausible");
+            for base_tsc in [0, 1 << 40, (1 << 40) - 1, (1 << 40) + 1, (7 << 32) - 1000, (u64::MAX << 33) - 5] {
+                for bend in [0, 1000, 1 << 32, ticks_per_second.cast_signed()]
+                    .map(|bend| to_window_end(base_tsc, bend))
+                    .into_iter()
+                    .chain([i64::MAX])
+                {
+                    for bent_rate in [rate, rate + rate / 2000, rate - rate / 2000] {
+                        let line = Line { base_tsc, base_ns: 1 << 60, bent_rate, bend, rate };
+                        let segment = Segment::of(&line);
+                        let first = base_tsc >> HALF << HALF;
+                        let bend = u128::from(base_tsc) + u128::from(bend.cast_unsigned());
+                        let end = (u128::from(first) + ((WINDOWS as u128) << HALF)).min(bend).min(1 << 64);
+                        for tsc in [first, base_tsc, (end - 1) as u64]
+                            .into_iter()
+                            .chain((0..6).map(|at| base_tsc.wrapping_add(at << 31)))
+                        {
+                            let inside = tsc >= first && u128::from(tsc) < end;
+                            let moment = segment.at(halves(tsc));
+                            assert_eq!(moment != Moment::NOWHERE, inside, "{line:?} {tsc}");
+                            assert!(
+                                !inside || (0..=1).contains(&(line.at(tsc) - moment.time())),
+                                "{line:?} {tsc}: {moment:?}"
+                            );
+                        }
+                        for tsc in [end as u64, first.wrapping_sub(1)] {
+                            assert_eq!(segment.at(halves(tsc)), Moment::NOWHERE, "{line:?} {tsc}");
+                        }
+                    }
+                }
+            }
+        }
+        let slow = Line::straight(0, 0, rate_of(1_000_000_000).expect("plausible"));
+        let moment = Segment::of(&slow).at(halves(1));
+        assert_eq!(moment, Moment::NOWHERE, "a tick of a nanosecond has no place in the fraction");
+        assert_eq!(Segment::NONE.at(halves(0)), Moment::NOWHERE);
+        assert_eq!(Segment::NONE.at(halves(u64::MAX)), Moment::NOWHERE);
+    }
+
+    /// From tick to tick, where a window ends, too.
+    #[test]
+    fn a_segment_never_goes_back() {
+        for ticks_per_second in [1_001_000_000, 2_445_430_017, 6_000_000_000] {
+            let rate = rate_of(ticks_per_second).expect("plausible");
+            for base_tsc in [(9 << HALF) - 50_000, (9 << HALF) - 49_999] {
+                let segment = Segment::of(&Line::straight(base_tsc, 12_345_678_901, rate));
+                let mut before = 0;
+                for tsc in base_tsc..base_tsc + 100_000 {
+                    let time = segment.at(halves(tsc)).time();
+                    assert!((before..=before + 2).contains(&time) || before == 0, "{before} {time}");
+                    before = time;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn is_exact_after_years() {
+        // 2.4 GHz, ten years: the rounding of the rate is below a microsecond a day, and what one year adds shows it.
+        let line = Line::straight(0, 0, rate_of(2_400_000_000).expect("plausible"));
+        let seconds = 10 * 365 * 24 * 3600_u64;
+        let error = (seconds * 1_000_000_000).abs_diff(line.at(seconds * 2_400_000_000));
+        assert!(error < 3_000_000, "{error} ns in ten years");
+        // A counter of one tick per nanosecond is not rounded at all.
+        assert_eq!(
+            Line::straight(7, 9, rate_of(1_000_000_000).expect("plausible")).at(u64::MAX >> 1),
+            (u64::MAX >> 1) + 2
+        );
+    }
+
+    #[test]
+    fn after_the_bend_the_correction_stays_what_it_was() {
+        let rate = rate_of(2_000_000_000).expect("plausible");
+        let line = Line { base_tsc: 0, base_ns: 0, bent_rate: rate + rate / 1000, bend: 2_000_000, rate };
+        assert_eq!(line.at(2_000_000), 1_000_999);
+        assert_eq!(line.at(4_000_000), 2_000_999);
+    }
+
+    #[test]
+    fn implausible_rates_are_none() {
+        for ticks_per_second in [0, 1, 999_999, 100_000_000_001, u64::MAX] {
+            assert_eq!(rate_of(ticks_per_second), None);
+        }
+        assert_eq!(rate_between(0, 5), None);
+        assert_eq!(rate_between(-5, 5), None);
+        assert_eq!(rate_between(5, 0), None);
+        assert_eq!(rate_between(1, i128::from(u64::MAX)), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! The clock of the short way: for those inside a section, who need not look back whether what they read was replaced meanwhile.
+//!
+//! It is the line of [`tsc`](super::tsc), published a second time. Any other clock, a moment behind the line's bend, or a line that could not
+//! be put anywhere (see [`rotation`](super::rotation)): then there is no time here, and who asks takes it from [`now`](super::now), but for
+//! the clock that always says 0, which is known here.
+
+use super::line::{Line, Moment, Segment};
+use super::machine::counter_halves;
+use super::rotation::{PLACES, Rotation};
+use crate::thread;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the time is taken from.
+const ELSEWHERE: usize = 0;
+const COUNTER: usize = 1;
+const CONSTANT: usize = 2;
+
+/// Both words that are read for a time are in one line of the cache. Changed under the control lock.
+#[repr(C, align(64))]
+struct Quick {
+    /// Spares those who have another clock the reading of the counter: the line is in use if it is found.
+    source: AtomicUsize,
+    line: Rotation<Place>,
+}
+
+struct Place(UnsafeCell<Segment>);
+
+// SAFETY: written in `replace` only, while nobody can read it.
+unsafe impl Sync for Place {}
+
+impl Place {
+    const fn new() -> Self {
+        Self(UnsafeCell::new(Segment::NONE))
+    }
+}
+
+static NOTHING: Place = Place::new();
+
+static QUICK: Quick = Quick {
+    source: AtomicUsize::new(ELSEWHERE),
+    // SAFETY: a static.
+    line: unsafe { Rotation::empty(&raw const NOTHING, [const { Place::new() }; PLACES]) },
+};
+
+/// Whether the time is the line's. A hint: it may be another clock's by the time that it is asked for.
+#[inline(always)]
+pub fn is_counter() -> bool {
+    QUICK.source.load(Ordering::Relaxed) == COUNTER
+}
+
+/// The time now by the line; [nowhere](Moment::NOWHERE) if it takes more to tell it.
+///
+/// # Safety
+///
+/// The caller is inside a read-side section.
+#[inline(always)]
+pub unsafe fn now() -> Moment {
+    let ticks = counter_halves();
+    // SAFETY: inside a section, so that nobody writes the place that is found.
+    unsafe { &*QUICK.line.read().0.get() }.at(ticks)
+}
+
+/// Whether the time is always 0.
+#[inline(always)]
+pub fn is_constant() -> bool {
+    QUICK.source.load(Ordering::Relaxed) == CONSTANT
+}
+
+/// From here on the time is the line's, which `publish` publishes to those who take the longer way: nobody finds the new line on one way
+/// while others find the old one on the other. The control lock is held.
+pub(super) fn replace(line: &Line, publish: impl FnOnce()) {
+    QUICK.line.settle(thread::noted_have_passed);
+    QUICK.line.take_away();
+    publish();
+    // SAFETY: nobody reads the place (`Rotation::put`), and nobody else writes it: the control lock is held.
+    QUICK.line.put(|place| unsafe { *place.0.get() = Segment::of(line) });
+    QUICK.source.store(COUNTER, Ordering::Relaxed);
+    QUICK.line.note(thread::note_sections);
+}
+
+/// From here on the time is always 0. No channel is open. The control lock is held.
+pub(super) fn put_constant() {
+    take_away();
+    QUICK.source.store(CONSTANT, Ordering::Relaxed);
+}
+
+/// From here on the time comes from elsewhere. The control lock is held.
+pub(super) fn take_away() {
+    QUICK.source.store(ELSEWHERE, Ordering::Relaxed);
+    QUICK.line.take_away();
+}

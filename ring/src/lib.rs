@@ -1,0 +1,19 @@
+//! Ring buffers of packed events, one for each thread: what `tracepoint-core` records into, and what sinks drain.
+//!
+//! This crate knows nothing of tracepoints, probes or markers. Programs use it through `tracepoint`.
+
+pub mod channel;
+pub mod clock;
+pub mod context;
+mod counter;
+pub mod field;
+mod fork;
+mod grace;
+pub mod hint;
+pub mod membarrier;
+pub mod panic;
+pub mod primitive;
+pub mod published;
+mod record;
+pub mod thread;
+pub mod update;

@@ -1,0 +1,34 @@
+//! The header word of a record: 16 bits of event id, 48 bits of time.
+
+use crate::clock::{Moment, TIME_SHIFT};
+use crate::hint::settled;
+
+/// The size of the header word in bytes.
+pub(crate) const HEADER_SIZE: usize = 8;
+
+/// When an event happened, and the word that says so and which it is: `time << 16 | id`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) time: u64,
+    pub(crate) word: u64,
+}
+
+impl Head {
+    #[inline(always)]
+    pub(crate) fn new(id: u16, moment: Moment) -> Self {
+        // What is known before the clock is there comes first.
+        let word = settled(moment.origin.word.wrapping_add(u64::from(id)));
+        Self { time: settled(moment.time()), word: settled(word.wrapping_add(moment.passed << TIME_SHIFT)) }
+    }
+}
+
+/// Stores a record's header word, little-endian.
+///
+/// # Safety
+///
+/// Eight bytes from `at` on are writable.
+#[inline(always)]
+pub(crate) unsafe fn write_header(at: *mut u8, word: u64) {
+    // SAFETY: the caller gives eight writable bytes; an array of bytes has no alignment.
+    unsafe { at.cast::<[u8; HEADER_SIZE]>().write(word.to_le_bytes()) }
+}
