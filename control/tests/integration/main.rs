@@ -1,4 +1,5 @@
 //! The tests of sessions that share a program. Each has the process to itself: sessions see the events of the whole process.
+#![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
 
 #[path = "../common/mod.rs"]
 mod common;
