@@ -2,9 +2,7 @@
 
 #![expect(clippy::cast_sign_loss, reason = "the fields are meant to show the same bits in many ways")]
 
-mod common;
-
-use common::{Outcome, Recording, Shared, assert_balances, place, view};
+use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::path::Path;
 use tracepoint::channel::Channel;
 use tracepoint_sinks::{CtfSink, TextSink};

@@ -1,8 +1,6 @@
 //! Text is ordered by time over all streams, with losses where they happened; with too little memory, late lines are told.
 
-mod common;
-
-use common::{Outcome, Recording, Shared};
+use crate::common::{Outcome, Recording, Shared};
 use std::sync::Mutex;
 use std::thread;
 use tracepoint::channel::Channel;

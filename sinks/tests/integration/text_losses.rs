@@ -1,8 +1,6 @@
 //! Losses are lines of the text: what a ring discarded, and what it overwrote.
 
-mod common;
-
-use common::{Outcome, Recording, Shared};
+use crate::common::{Outcome, Recording, Shared};
 use tracepoint::channel::Channel;
 use tracepoint_sinks::TextSink;
 

@@ -1,8 +1,8 @@
 //! Strangers: junk, forged addresses, clients that never prove who they are.
 
-use crate::batch_client::BatchClient;
-use crate::served::{Served, options};
-use crate::stock_client::{SESSION_BEGIN, StockClient, TRACE_BEGIN, number};
+use crate::udp::batch_client::BatchClient;
+use crate::udp::served::{Served, options};
+use crate::udp::stock_client::{SESSION_BEGIN, StockClient, TRACE_BEGIN, number};
 use std::net::UdpSocket;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{Accept, FromServer, ToClient, ToServer};

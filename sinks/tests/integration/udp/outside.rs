@@ -1,9 +1,9 @@
 //! Events from outside of the program.
 
-use crate::Outcome;
-use crate::batch_client::BatchClient;
-use crate::served::{OFFSET, Served, options};
-use crate::stock_client::{Message, SESSION_BEGIN, StockClient, TRACE_BEGIN, number};
+use crate::udp::Outcome;
+use crate::udp::batch_client::BatchClient;
+use crate::udp::served::{OFFSET, Served, options};
+use crate::udp::stock_client::{Message, SESSION_BEGIN, StockClient, TRACE_BEGIN, number};
 use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
@@ -131,7 +131,7 @@ fn places_that_give_no_events_are_refused() -> Outcome {
     let _held = UnixDatagram::bind(&socket)?;
     for (path, reason) in [(file, "this is no FIFO"), (socket, "there is a socket already")] {
         let mut server = UdpServer::bind(options().events_from(&path))?;
-        server.describe(&crate::served::metadata())?;
+        server.describe(&crate::udp::served::metadata())?;
         let error = server.start(Box::new(|| 0)).expect_err("refused");
         assert!(error.to_string().contains(reason), "{error}");
         assert!(path.exists(), "and left alone");

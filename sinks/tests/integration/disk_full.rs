@@ -1,8 +1,6 @@
 //! A trace whose disk runs full stays readable, tells what it lacks, and goes on when there is room again.
 
-mod common;
-
-use common::{Outcome, Recording, assert_balances, place, view};
+use crate::common::{Outcome, Recording, assert_balances, place, view};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracepoint::channel::Channel;
 use tracepoint_sinks::CtfSink;

@@ -1,8 +1,6 @@
 //! Circular files: the newest packets, one for each slot, and books that balance whatever was overwritten or refused.
 
-mod common;
-
-use common::{Outcome, Recording, Shared, assert_balances, place, view};
+use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;

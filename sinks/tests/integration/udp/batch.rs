@@ -1,9 +1,9 @@
 //! The batch layout: what arrives is a trace, and what does not is counted.
 
-use crate::Outcome;
-use crate::batch_client::BatchClient;
-use crate::served::{Served, UUID, metadata, options};
-use crate::stock_client::{SESSION_BEGIN, StockClient, number};
+use crate::udp::Outcome;
+use crate::udp::batch_client::BatchClient;
+use crate::udp::served::{Served, UUID, metadata, options};
+use crate::udp::stock_client::{SESSION_BEGIN, StockClient, number};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! Whoever looks at text while the trace goes on sees lines, in their order.
 
-mod common;
-
-use common::{Outcome, Recording, Shared};
+use crate::common::{Outcome, Recording, Shared};
 use std::thread;
 use std::time::Duration;
 use tracepoint::channel::Channel;

@@ -1,8 +1,6 @@
 //! A trace whose disk stays full has room all the same for the final counts of its streams.
 
-mod common;
-
-use common::{Outcome, Recording, assert_balances, place};
+use crate::common::{Outcome, Recording, assert_balances, place};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracepoint::channel::Channel;
 use tracepoint_sinks::CtfSink;

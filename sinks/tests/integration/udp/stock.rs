@@ -1,8 +1,8 @@
 //! The stock layout: every path of the protocol, in the order of its description.
 
-use crate::Outcome;
-use crate::served::{OFFSET, Served, options};
-use crate::stock_client::{Message, SESSION_BEGIN, SESSION_END, StockClient, TRACE_BEGIN, TRACE_END, number};
+use crate::udp::Outcome;
+use crate::udp::served::{OFFSET, Served, options};
+use crate::udp::stock_client::{Message, SESSION_BEGIN, SESSION_END, StockClient, TRACE_BEGIN, TRACE_END, number};
 use std::time::Duration;
 use tracepoint::channel::StreamId;
 use tracepoint_sinks::udp::StockContent;

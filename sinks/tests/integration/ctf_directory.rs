@@ -1,8 +1,6 @@
 //! Directories that will not do for a trace are refused, with a word on what to do; nothing in them is touched.
 
-mod common;
-
-use common::{Outcome, place};
+use crate::common::{Outcome, place};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tracepoint_sinks::{CtfError, CtfSink};

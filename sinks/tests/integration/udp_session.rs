@@ -1,8 +1,6 @@
 //! The sink at work: events of this program, served to a client, and their account.
 
-mod common;
-
-use common::{Outcome, Recording};
+use crate::common::{Outcome, Recording};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tracepoint::channel::Channel;

@@ -1,8 +1,6 @@
 //! A trace that is cut into chunks while it is recorded: each is a trace by itself, and all together are the whole.
 
-mod common;
-
-use common::{Outcome, Recording, Shared, assert_balances, place, view};
+use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
