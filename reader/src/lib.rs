@@ -50,6 +50,7 @@ pub mod udp;
 mod value;
 pub mod verify;
 mod walk;
+mod window;
 
 pub use chunk::{chunk_name, chunk_number};
 pub use dt::{DtSummary, DtTrace};
