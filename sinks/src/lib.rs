@@ -38,4 +38,4 @@ pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
 /// What happened to every event, in the form in which it is written beside a trace.
 pub use tracepoint_reader::account;
 /// Takes the packets of another process out of its ring files, for an [`OutsideDrain`].
-pub use tracepoint_reader::consume::Consumer;
+pub use tracepoint_reader::internal::RemoteConsumer;

@@ -1,6 +1,6 @@
 //! Moves packets from the rings of another process to sinks, and keeps the books of what arrived.
 //!
-//! The step before is a [`Consumer`], which takes packets out of the process's ring files; the step after are the sinks, which are told
+//! The step before is a [`RemoteConsumer`], which takes packets out of the process's ring files; the step after are the sinks, which are told
 //! of channels and events in the process's own words.
 
 mod words;
@@ -18,7 +18,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::{Packet, StreamId};
-use tracepoint_reader::consume::{Consumer, TakenPacket};
+use tracepoint_reader::internal::{RemoteConsumer, TakenPacket};
 use tracepoint_reader::{Metadata, ReadError};
 
 /// The pause between two accounts that sinks keep while the trace goes on.
@@ -28,7 +28,7 @@ const CHECKPOINTS: Duration = Duration::from_millis(500);
 ///
 /// One round is [`look`](Self::look); [`describe`](Self::describe), if the metadata is another one since; [`take`](Self::take).
 pub struct OutsideDrain {
-    consumer: Consumer,
+    consumer: RemoteConsumer,
     trace: TraceInfo,
     sinks: Vec<Told>,
     /// When sinks got the account last, and whether packets have moved since.
@@ -50,7 +50,7 @@ impl fmt::Debug for OutsideDrain {
 
 impl OutsideDrain {
     /// A drain of the rings of `consumer`, without sinks as yet.
-    pub fn new(consumer: Consumer) -> Self {
+    pub fn new(consumer: RemoteConsumer) -> Self {
         let trace = words::trace(consumer.metadata(), consumer.uuid());
         Self { consumer, trace, sinks: Vec::new(), checkpoint: Instant::now(), moved: false }
     }

@@ -74,7 +74,7 @@ fn what_cannot_be_read_is_told() {
     let (code, out, err) = recover(&remains, &[]);
     assert_eq!(code, Some(1));
     assert!(out.contains("  kept "), "{out}");
-    assert!(err.contains("0-1.ring: byte 0: this is no ring file") && err.contains("error: "), "{err}");
+    assert!(err.contains("0-1.ring: byte 0: this is not a ring file") && err.contains("error: "), "{err}");
 
     let (code, out, err) = recover(&remains, &[]);
     assert_eq!((code, out.as_str()), (Some(3), ""));

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tracepoint_sinks::{Consumer, Output, OutsideDrain, SinkReport};
+use tracepoint_sinks::{Output, OutsideDrain, RemoteConsumer, SinkReport};
 
 /// One process: its directory, and where its packets go.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ fn begin(
     let key = ProcessKey::of_directory(dir.name()).ok_or("a directory that is no process's")?;
     let text = |error: io::Error| format!("the metadata of process {key} cannot be read: {error}");
     let stamp = dir.metadata_stamp().map_err(text)?;
-    let consumer = Consumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
+    let consumer = RemoteConsumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
     // The sinks come last: without the program's name they have none.
     let mut drain = OutsideDrain::new(consumer);
     add_rings(dir, &mut drain);

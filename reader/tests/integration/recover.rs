@@ -372,13 +372,13 @@ fn damaged(change: impl Fn(&mut Tracer), message: &str) {
 #[test]
 fn damaged_headers_are_told() {
     let number = |at, number: u64| move |tracer: &mut Tracer| tracer.put_number(at, number);
-    damaged(|tracer| tracer.put(0, b"tp-rung\n"), "byte 0: this is no ring file");
+    damaged(|tracer| tracer.put(0, b"tp-rung\n"), "byte 0: this is not a ring file");
     damaged(|tracer| tracer.put(8, &[2]), "byte 8: version 2 of the ring format is not understood; use a newer reader");
     damaged(|tracer| tracer.put(12, &[1]), "byte 12: header and identity");
-    damaged(|tracer| tracer.put(44, &[3]), "byte 44: 3 is no policy");
+    damaged(|tracer| tracer.put(44, &[3]), "byte 44: 3 is not a policy");
     damaged(|tracer| tracer.put(24, &[0]), "byte 24: the ring is of another trace");
     damaged(|tracer| tracer.put(40, &[1]), "byte 40: with the metadata beside it: the packet belongs to stream 1");
-    damaged(number(48, u64::MAX), "byte 48: 18446744073709551615 is no stream instance id");
+    damaged(number(48, u64::MAX), "byte 48: 18446744073709551615 is not a stream instance id");
     damaged(number(56, 1 << 40), "byte 56: the account has 1099511627776 events");
     damaged(number(56, 1 << 16), "byte 64: the account: 8388608 bytes at 4096 are not inside");
     damaged(number(64, 8), "byte 64: the account");
@@ -387,18 +387,18 @@ fn damaged_headers_are_told() {
     for at in [96, 120] {
         damaged(number(at, 1 << 60), "packets: ");
         damaged(number(at, u64::MAX - 7), "packets: ");
-        damaged(number(at + 8, 0), "a packet's place in the");
-        damaged(number(at + 8, 1 << 40), "a packet's place in the");
-        damaged(number(at + 8, 513), "a packet's place in the");
+        damaged(number(at + 8, 0), "a sub-buffer of the");
+        damaged(number(at + 8, 1 << 40), "a sub-buffer of the");
+        damaged(number(at + 8, 513), "a sub-buffer of the");
         damaged(number(at + 16, u64::MAX), "are more than a file holds");
         damaged(number(at + 16, 1 << 30), "are not inside");
     }
     for (at, most) in [(1088, 1022), (2112, 254), (2368, 254), (2624, 1022), (3648, 64)] {
         let longer = move |tracer: &mut Tracer| tracer.put(at, &(most + 1u16).to_le_bytes());
-        damaged(longer, &format!("byte {at}: a text of {} bytes is longer than the {most}", most + 1));
+        damaged(longer, &format!("byte {at}: a text has {} bytes, and the field holds {most}", most + 1));
     }
     for name in [*b"../../et", *b"chan/nel", *b"\0hannel0", *b".hannel0"] {
-        damaged(move |tracer| tracer.put(3650, &name), "is no channel name");
+        damaged(move |tracer| tracer.put(3650, &name), "is not a channel name");
     }
     damaged(|tracer| tracer.bytes.truncate(6000), "byte 6000: the file ends here");
     damaged(|tracer| tracer.bytes.truncate(4000), "byte 0: the file ends within the 4096 bytes from here on");
@@ -433,7 +433,7 @@ fn damaged_packets_are_skipped_and_counted() {
     };
     damage(1, 4, &[0], "of another trace or stream");
     damage(1, 24, &[9], "of another trace or stream");
-    damage(1, 64, &[9], "packet number 9 is in it, where 2 should be");
+    damage(1, 64, &[9], "it holds packet number 9, where 2 should be");
     damage(1, 48, &[1], "bits does not fit");
     damage(1, 48, &[0; 8], "bits does not fit");
     damage(1, 48, &[0xFF; 8], "bits does not fit");
@@ -466,7 +466,7 @@ fn counters_that_contradict_each_other_are_told() {
         (4096 + 8, u64::MAX, "its events count"),
         (320, 99, "it counts 99 records, and 10 are committed"),
         (320, 9, "it counts 9 records, and 10 are committed"),
-        (328, u64::MAX, "closed packets are more than there can be"),
+        (328, u64::MAX, "closed packets are out of range"),
         (336, 5, "its streams count 5 more losses"),
         (1024, 4243, "the ring is of process 4243, and what is beside it of 4242"),
     ] {
@@ -480,7 +480,7 @@ fn counters_that_contradict_each_other_are_told() {
     (0..10).for_each(|_| tracer.fire(60));
     assert!(tracer.number(336) > 1);
     tracer.put_number(336, 1);
-    assert_eq!(patched(&tracer, " losses, and its counter of 1").torn_places, 0);
+    assert_eq!(patched(&tracer, " losses, and its counter 1").torn_places, 0);
 }
 
 /// Metadata that a tracer did not write, of packets that are laid out in another way.

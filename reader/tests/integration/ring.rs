@@ -2,20 +2,20 @@
 
 use crate::ring_file::{Shape, Tracer};
 use tracepoint_reader::account::Policy;
-use tracepoint_reader::ring::{Place, RingPacket, Side};
-use tracepoint_reader::{ReadError, Ring};
+use tracepoint_reader::internal::{RingPacket, Side, SubBuffer};
+use tracepoint_reader::{ReadError, internal::Ring};
 
 fn ring(tracer: &Tracer) -> Ring {
     Ring::from_bytes(tracer.bytes.clone()).unwrap().expect("it was begun")
 }
 
-fn places(ring: &Ring, side: Side) -> Vec<Place> {
-    ring.places(side, &ring.counters(side).unwrap()).map(Result::unwrap).collect()
+fn places(ring: &Ring, side: Side) -> Vec<SubBuffer> {
+    ring.sub_buffers(side, &ring.counters(side).unwrap()).map(Result::unwrap).collect()
 }
 
-fn packets(places: &[Place]) -> Vec<(u64, bool)> {
-    let packet = |place: &Place| match place {
-        Place::Packet(RingPacket { number, open, .. }) => Some((*number, *open)),
+fn packets(places: &[SubBuffer]) -> Vec<(u64, bool)> {
+    let packet = |place: &SubBuffer| match place {
+        SubBuffer::Packet(RingPacket { number, open, .. }) => Some((*number, *open)),
         _ => None,
     };
     places.iter().filter_map(packet).collect()
@@ -33,7 +33,7 @@ fn the_header_says_whose_it_is() {
     assert_eq!(identity.metadata.to_str(), Some("/somewhere/metadata"));
     assert_eq!((ring.uuid(), ring.class(), ring.policy()), (crate::hand::UUID, 0, Policy::Overwrite));
     assert_eq!((ring.instance(Side::Main), ring.instance(Side::Nested)), (6, 7));
-    assert_eq!((ring.opened(), ring.is_orphans()), (crate::ring_file::OPENED, false));
+    assert_eq!((ring.opened(), ring.is_ringless()), (crate::ring_file::OPENED, false));
     assert_eq!(ring.path().to_str(), Some("ring"));
     let counters = ring.counters(Side::Main).unwrap();
     assert_eq!((counters.records, counters.closed, counters.discarded), (1, 0, 0));
@@ -44,7 +44,7 @@ fn the_header_says_whose_it_is() {
 #[test]
 fn packets_come_in_their_order() {
     let mut tracer = Tracer::new(Shape { overwrite: true, ..Shape::default() });
-    assert_eq!(places(&ring(&tracer), Side::Main), [const { Place::Unused }; 4]);
+    assert_eq!(places(&ring(&tracer), Side::Main), [const { SubBuffer::Unused }; 4]);
     for _ in 0..200 {
         tracer.fire(30);
         let ring = ring(&tracer);
@@ -94,7 +94,7 @@ fn a_ring_cut_short_while_it_is_read_is_an_error() {
         std::fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
         let mut failed = ring.counters(Side::Nested).is_err() || ring.account().is_err();
         for side in Side::ALL {
-            for place in ring.places(side, &counters) {
+            for place in ring.sub_buffers(side, &counters) {
                 let Err(error) = place else { continue };
                 assert!(error.to_string().contains("it was cut short"), "{error}");
                 failed = true;
@@ -114,7 +114,7 @@ fn rings_cut_and_changed_anywhere() {
             let _ = ring.account();
             for side in Side::ALL {
                 let counters = ring.counters(side).unwrap_or_default();
-                assert!(ring.places(side, &counters).count() <= 4);
+                assert!(ring.sub_buffers(side, &counters).count() <= 4);
             }
         }
     };

@@ -8,7 +8,7 @@ use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
 use tracepoint_core::Level;
 use tracepoint_core::channel;
 use tracepoint_reader::Metadata;
-use tracepoint_reader::consume::ChannelInfo;
+use tracepoint_reader::internal::ChannelInfo;
 use tracepoint_reader::metadata::EnvValue;
 
 /// The trace.

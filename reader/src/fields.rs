@@ -1,10 +1,10 @@
-//! Fixed fields in a block of bytes, little-endian.
+//! Little-endian integers at fixed offsets of a block of bytes.
 
-/// A block with fields at known offsets.
+/// A block of bytes with fields at known offsets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Page<'a>(pub(crate) &'a [u8]);
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Page<'a> {
+impl<'a> Fields<'a> {
     /// `N` bytes at `at`; zeros beyond the end.
     pub(crate) fn array<const N: usize>(self, at: usize) -> [u8; N] {
         let mut out = [0; N];
@@ -26,7 +26,7 @@ impl<'a> Page<'a> {
         u64::from_le_bytes(self.array(at))
     }
 
-    /// `length` bytes at `at`; `None` if there are fewer.
+    /// `length` bytes at `at`; `None` if the block ends before.
     pub(crate) fn slice(self, at: usize, length: usize) -> Option<&'a [u8]> {
         self.0.get(at..at.checked_add(length)?)
     }

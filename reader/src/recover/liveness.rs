@@ -1,4 +1,4 @@
-//! Whether a process lives still.
+//! Whether a process is still running and recording.
 
 use crate::account::uuid_text;
 use crate::ring::Identity;
@@ -7,24 +7,24 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The file in a process's directory that is locked by whoever takes its packets from outside.
+/// The file in the directory of a process that a remote consumer locks.
 const CONSUMER: &str = "consumer";
 
-/// Whether the process may record into `directory` still. One whose packets are taken from outside leaves it as it is when the recording
-/// ends, unlocked, and may live on.
-pub(super) fn records(identity: &Identity, directory: &Path) -> bool {
-    lives(identity) && !(directory.join(CONSUMER).exists() && is_unlocked(directory))
+/// Whether the process may still record into `directory`. A process with a remote consumer unlocks the directory and leaves it behind
+/// when the recording ends, and may go on running.
+pub(super) fn is_recording(identity: &Identity, directory: &Path) -> bool {
+    is_running(identity) && !(directory.join(CONSUMER).exists() && is_unlocked(directory))
 }
 
-/// Whether nobody has the directory locked. It has its metadata, so that its process has locked it before.
+/// Whether no process has the directory locked. It has metadata, so its process has locked it before.
 fn is_unlocked(directory: &Path) -> bool {
     let Ok(directory) = File::open(directory) else { return false };
     let is_free = flock(&directory, FlockOperation::NonBlockingLockShared).is_ok();
     is_free && flock(&directory, FlockOperation::Unlock).is_ok()
 }
 
-/// Whether the process lives, as far as it can be told from here: not for one of another boot or another pid namespace.
-fn lives(identity: &Identity) -> bool {
+/// Whether the process runs. This cannot be known of a process of another boot or pid namespace.
+fn is_running(identity: &Identity) -> bool {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = fs::metadata("/proc/self/ns/pid").map(|link| link.ino()).ok();
     boot.trim() == uuid_text(identity.boot)
@@ -32,11 +32,11 @@ fn lives(identity: &Identity) -> bool {
         && running_since(identity.pid) == Some(identity.start)
 }
 
-/// When a process started, in clock ticks after boot; `None` if there is none, or one that has ended and is not yet reaped.
+/// The start time of a process in clock ticks after boot; `None` if it does not exist, or has ended and was not yet reaped.
 fn running_since(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // The name of the program stands in parentheses, and may hold any.
+    // The name of the program is in parentheses, and may itself contain parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_unlocked_if_nobody_has_it_locked() -> std::io::Result<()> {
+    fn a_directory_is_unlocked_unless_a_process_locks_it() -> std::io::Result<()> {
         let dir = tempfile::tempdir()?;
         assert!(is_unlocked(dir.path()) && is_unlocked(dir.path()));
         let owner = File::open(dir.path())?;

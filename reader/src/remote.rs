@@ -1,55 +1,55 @@
-//! Takes the packets of a process that is being recorded, from outside: out of its ring files, while it writes them.
+//! Takes the packets of a running process from outside: from its ring files, while it writes them.
 //!
 //! ```text
 //!   look ─▶ how many packets are closed ┐
-//!   describe ─▶ metadata, if it grew    ├─▶ take ─▶ each packet once ─▶ its place is the owner's again
+//!   describe ─▶ metadata, if it grew    ├─▶ take ─▶ each packet once ─▶ its sub-buffer is released
 //!                                       ┘
-//!   end: the owner is gone, or has ended the recording ─▶ the rest, what is committed of open packets included ─▶ the account
+//!   end: the process is gone, or has ended the recording ─▶ the rest, committed records of open packets included ─▶ the account
 //! ```
 //!
-//! The owner is asked for nothing, and need not run. In this order no packet is taken whose events are not described yet: they are
-//! described before they are switched on, and a packet that was closed before the description was read has none but these.
+//! The process takes no part in this, and need not run. In this order no packet is taken before its events are described: events are
+//! described before they are switched on, so a packet that was closed before the metadata was read has described events only.
 //!
-//! What is in the files is hostile: a packet is handed on if its records are as the metadata says and it fits behind the one before, and
-//! dropped otherwise.
+//! The files are hostile: a packet is handed on if its records are as the metadata says and it fits behind the previous one. Other
+//! packets are dropped.
 
 mod end;
-mod position;
+mod ring;
 
 use crate::account::Policy;
 use crate::error::ReadError;
 use crate::metadata::Metadata;
-use crate::recover::{Journal, check_layout};
-use crate::ring::{RingConsumer, Side};
-use crate::sizes::Sizes;
+use crate::record_sizes::RecordSizes;
+use crate::ring::{Ring, Side};
+use crate::take::{Journal, Position, Walker, check_layout};
 pub use end::End;
-use position::{Position, Walk};
+use ring::RemoteRing;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
-/// The rings of one process in one session.
+/// Takes packets from the rings of one process in one session.
 #[derive(Debug)]
-pub struct Consumer {
+pub struct RemoteConsumer {
     text: Vec<u8>,
     metadata: Metadata,
     uuid: [u8; 16],
-    walk: Walk,
+    walker: Walker,
     names: BTreeSet<String>,
-    rings: Vec<Taker>,
+    rings: Vec<RingTaker>,
     journal: Journal,
     buffer: Vec<u8>,
 }
 
-/// One ring, and how far it is.
+/// One ring, and how far it was taken.
 #[derive(Debug)]
-struct Taker {
-    consumer: RingConsumer,
+struct RingTaker {
+    remote: RemoteRing,
     /// Of each side.
     positions: [Position; 2],
+    /// The packets that the last look has found, of each side.
     waiting: [Range<u64>; 2],
-    /// Whether it can be read still.
     is_readable: bool,
 }
 
@@ -63,24 +63,24 @@ pub struct TakenPacket<'a> {
     pub instance: u64,
     /// The name of its channel.
     pub channel: &'a str,
-    /// All of it.
+    /// Its bytes.
     pub bytes: &'a [u8],
-    /// How many records the stream has before it.
+    /// Records in the stream before it.
     pub events_before: u64,
-    /// How many records the stream has up to its end.
+    /// Records in the stream up to its end.
     pub events_after: u64,
-    ring: &'a RingConsumer,
+    ring: &'a Ring,
     side: Side,
 }
 
 impl TakenPacket<'_> {
     /// The empty packet with which its stream begins.
     pub fn first_packet(&self) -> Vec<u8> {
-        self.ring.first_packet(self.side)
+        self.ring.empty_packet(self.side, self.ring.opened()).bytes().to_vec()
     }
 }
 
-/// A channel, as its rings say.
+/// A channel, as its rings describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelInfo {
@@ -104,27 +104,25 @@ pub struct Round {
     pub bytes: u64,
 }
 
-impl Consumer {
-    /// A process whose metadata is this, without rings as yet.
+impl RemoteConsumer {
+    /// A process with the metadata `text`. It has no rings yet.
     ///
     /// # Errors
     /// As [`Metadata::parse`]; [`ReadError::Metadata`] if it is not as the tracer writes it.
     pub fn new(text: Vec<u8>) -> Result<Self, ReadError> {
         let metadata = Metadata::parse(&text)?;
-        let wrong = |reason: String| ReadError::Metadata { path: "metadata".into(), line: 0, offset: 0, reason };
-        let uuid = metadata
-            .uuid()
-            .ok_or_else(|| wrong("the trace has no uuid: a tracepoint did not write this".to_owned()))?;
+        let uuid =
+            metadata.uuid().ok_or_else(|| wrong("the trace has no uuid, so that `tracepoint` did not write it"))?;
         for class in metadata.streams() {
             let id = u32::try_from(class.id).map_err(|_| wrong(format!("no channel has the id {}", class.id)))?;
             check_layout(&metadata, uuid, id).map_err(wrong)?;
         }
-        let walk = Walk::new(Sizes::of(&metadata));
+        let walker = Walker::new(RecordSizes::of(&metadata));
         Ok(Self {
             text,
             metadata,
             uuid,
-            walk,
+            walker,
             names: BTreeSet::new(),
             rings: Vec::new(),
             journal: Journal::default(),
@@ -137,7 +135,7 @@ impl Consumer {
         &self.metadata
     }
 
-    /// Its text.
+    /// The text of the metadata.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -147,17 +145,16 @@ impl Consumer {
         self.uuid
     }
 
-    /// The metadata has grown: the text that is new.
+    /// Replaces the metadata by `text`, which continues it. Returns the part that is new.
     ///
     /// # Errors
-    /// As [`Consumer::new`]; [`ReadError::Metadata`] if it is not the former with something behind it.
+    /// As [`RemoteConsumer::new`]; [`ReadError::Metadata`] if it does not begin with the former text.
     pub fn describe(&mut self, text: Vec<u8>) -> Result<Vec<u8>, ReadError> {
         let Some(more) = text.strip_prefix(&self.text[..]).map(<[u8]>::to_vec) else {
-            let reason = "it is another one than before, where it may only grow".to_owned();
-            return Err(ReadError::Metadata { path: "metadata".into(), line: 0, offset: 0, reason });
+            return Err(wrong("it changed, but it may only grow"));
         };
         let metadata = Metadata::parse(&text)?;
-        self.walk.describe(Sizes::of(&metadata));
+        self.walker.set_sizes(RecordSizes::of(&metadata));
         (self.metadata, self.text) = (metadata, text);
         Ok(more)
     }
@@ -167,11 +164,11 @@ impl Consumer {
         self.names.contains(name)
     }
 
-    /// Adds a ring file, open for reading and writing; `false` if the process had not made it a ring yet: it can be tried again.
-    /// One that cannot be used is told in the account, which is not complete then.
+    /// Adds a ring file, open for reading and writing. `false` if the process has not completed it yet: the caller may try again. A file
+    /// that cannot be used is reported in the account, which is not complete then.
     pub fn add(&mut self, name: &str, path: &Path, file: File) -> bool {
-        let consumer = match RingConsumer::open(path, file) {
-            Ok(Some(consumer)) => consumer,
+        let remote = match RemoteRing::open(path, file) {
+            Ok(Some(remote)) => remote,
             Ok(None) => return false,
             Err(error) => {
                 self.journal.wrong(format!("{error}; not used"));
@@ -180,21 +177,20 @@ impl Consumer {
             }
         };
         self.names.insert(name.to_owned());
-        let ring = consumer.ring();
-        let same = |other: &Taker| {
-            let other = other.consumer.ring();
+        let ring = remote.ring();
+        let has_same_streams = |other: &RingTaker| {
+            let other = other.ring();
             other.class() == ring.class() && other.instance(Side::Main).abs_diff(ring.instance(Side::Main)) < 2
         };
         if ring.uuid() != self.uuid || self.metadata.stream(ring.class().into()).is_none() {
-            self.journal.wrong(format!(
-                "{}: the ring is of another trace than the metadata beside it; not used",
-                path.display()
-            ));
-        } else if self.rings.iter().any(same) {
+            let path = path.display();
+            self.journal
+                .wrong(format!("{path}: the ring belongs to another trace than the metadata beside it; not used"));
+        } else if self.rings.iter().any(has_same_streams) {
             self.journal.wrong(format!("{}: another ring has the same streams; not used", path.display()));
         } else {
             let positions = Side::ALL.map(|_| Position::new(ring.opened()));
-            self.rings.push(Taker { consumer, positions, waiting: [0..0, 0..0], is_readable: true });
+            self.rings.push(RingTaker { remote, positions, waiting: [0..0, 0..0], is_readable: true });
         }
         true
     }
@@ -202,8 +198,8 @@ impl Consumer {
     /// The channels of the rings that were added.
     pub fn channels(&self) -> Vec<ChannelInfo> {
         let mut channels: Vec<ChannelInfo> = Vec::new();
-        for ring in self.rings.iter().map(|taker| taker.consumer.ring()) {
-            let packet_size = ring.place_size(Side::Main);
+        for ring in self.rings.iter().map(RingTaker::ring) {
+            let packet_size = ring.sub_buffer_size(Side::Main);
             if let Some(channel) = channels.iter_mut().find(|channel| channel.class == ring.class()) {
                 channel.packet_size = channel.packet_size.max(packet_size);
             } else {
@@ -215,11 +211,11 @@ impl Consumer {
         channels
     }
 
-    /// Looks which packets are closed, for [`Consumer::take`]: how full the fullest ring is, in percent.
+    /// Finds the closed packets for [`take`](Self::take). Returns how full the fullest ring is, in percent.
     pub fn look(&mut self) -> u32 {
         let mut fullness = 0;
         for taker in self.rings.iter_mut().filter(|taker| taker.is_readable) {
-            match taker.consumer.waiting() {
+            match taker.remote.waiting() {
                 Ok(waiting) => taker.waiting = waiting,
                 Err(error) => {
                     self.journal.wrong(format!("{error}; the rest of it is left out"));
@@ -227,18 +223,18 @@ impl Consumer {
                 }
             }
             for (side, waiting) in Side::ALL.iter().zip(&taker.waiting) {
-                fullness = fullness.max(taker.consumer.percent(*side, waiting));
+                fullness = fullness.max(taker.remote.percent(*side, waiting));
             }
         }
         fullness
     }
 
-    /// Hands the packets that [`Consumer::look`] has found to `take`, oldest first in each stream, and gives their places back.
+    /// Hands the packets that [`look`](Self::look) has found to `take`, oldest first in each stream, and releases their sub-buffers.
     pub fn take(&mut self, mut take: impl FnMut(TakenPacket<'_>)) -> Round {
         let mut round = Round::default();
-        let Self { metadata, walk, rings, journal, buffer, .. } = self;
+        let Self { metadata, walker, rings, journal, buffer, .. } = self;
         for taker in rings {
-            taker.take(metadata, walk, journal, buffer, &mut |packet| {
+            taker.take(metadata, walker, journal, buffer, &mut |packet| {
                 round.packets += 1;
                 round.bytes += packet.bytes.len() as u64;
                 take(packet);
@@ -248,19 +244,27 @@ impl Consumer {
     }
 }
 
-impl Taker {
-    /// Takes what is waiting.
+fn wrong(reason: impl Into<String>) -> ReadError {
+    ReadError::Metadata { path: "metadata".into(), line: 0, offset: 0, reason: reason.into() }
+}
+
+impl RingTaker {
+    const fn ring(&self) -> &Ring {
+        self.remote.ring()
+    }
+
+    /// Takes the packets that are waiting.
     fn take(
         &mut self,
         metadata: &Metadata,
-        walk: &mut Walk,
+        walker: &mut Walker,
         journal: &mut Journal,
         buffer: &mut Vec<u8>,
         take: &mut dyn FnMut(TakenPacket<'_>),
     ) {
-        for (index, side) in Side::ALL.into_iter().enumerate() {
-            for number in std::mem::replace(&mut self.waiting[index], 0..0) {
-                if let Err(error) = self.take_one(side, index, number, (metadata, walk, journal, buffer), take) {
+        for side in Side::ALL {
+            for number in std::mem::replace(&mut self.waiting[side.index()], 0..0) {
+                if let Err(error) = self.take_one(side, number, (metadata, walker, journal, buffer), take) {
                     journal.wrong(format!("{error}; the rest of it is left out"));
                     self.is_readable = false;
                     return;
@@ -272,32 +276,29 @@ impl Taker {
     fn take_one(
         &mut self,
         side: Side,
-        index: usize,
         number: u64,
-        (metadata, walk, journal, buffer): (&Metadata, &mut Walk, &mut Journal, &mut Vec<u8>),
+        (metadata, walker, journal, buffer): (&Metadata, &mut Walker, &mut Journal, &mut Vec<u8>),
         take: &mut dyn FnMut(TakenPacket<'_>),
     ) -> Result<(), ReadError> {
-        let class = self.consumer.ring().class();
-        let found = self.consumer.packet(side, number, buffer)?;
-        let fits = found.and_then(|head| {
-            let walked = walk.packet(metadata, class, &buffer[..head.size], head.begin)?;
-            let (before, after) = self.positions[index].pass(number + 1, &head, &walked)?;
-            Ok((head.size, before, after))
+        let position = &mut self.positions[side.index()];
+        let checked = self.remote.ring().leased_packet(side, number, buffer)?.and_then(|length| {
+            let next = position.check(walker, metadata, &mut buffer[..length], None);
+            next.map(|next| (length, next)).map_err(|reason| format!("packet {}: {reason}", number + 1))
         });
-        match fits {
-            Ok((length, events_before, events_after)) => {
-                walk.settle(&mut self.positions[index]);
-                take(self.packet(side, &buffer[..length], events_before, events_after));
+        match checked {
+            Ok((length, next)) => {
+                position.advance(&next, walker);
+                take(self.packet(side, &buffer[..length], next.before, next.after));
             }
-            Err(reason) => journal.wrong(format!("{}: {reason}", self.consumer.ring().path().display())),
+            Err(reason) => journal.wrong(format!("{}: {reason}", self.ring().path().display())),
         }
-        let path = self.consumer.ring().path().to_owned();
-        self.consumer.release(side, number + 1).map_err(|source| ReadError::Io { path, source })
+        let released = self.remote.release(side, number + 1);
+        released.map_err(|source| ReadError::Io { path: self.ring().path().to_owned(), source })
     }
 
     fn packet<'a>(&'a self, side: Side, bytes: &'a [u8], events_before: u64, events_after: u64) -> TakenPacket<'a> {
-        let ring = self.consumer.ring();
+        let ring = self.ring();
         let (class, instance, channel) = (ring.class(), ring.instance(side), &ring.identity().channel);
-        TakenPacket { class, instance, channel, bytes, events_before, events_after, ring: &self.consumer, side }
+        TakenPacket { class, instance, channel, bytes, events_before, events_after, ring, side }
     }
 }

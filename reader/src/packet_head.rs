@@ -1,17 +1,19 @@
-//! The header of a packet, field by field: what recovery changes in packets, and makes of nothing.
+//! The header of a packet as the tracer writes it, field by field.
 
-use super::page::Page;
+use crate::fields::Fields;
 
-/// How many bytes a packet's header takes.
+/// Size of the header in bytes.
 pub(crate) const SIZE: usize = 96;
-/// What a packet begins with.
+/// The first four bytes of a packet.
 pub(crate) const MAGIC: u32 = 0xC1FC_1FC1;
-/// Where `content_size` stands.
+/// Offset of `content_size`.
 pub(crate) const CONTENT: usize = 48;
+/// Offset of `packet_size`.
+pub(crate) const PACKET_SIZE: usize = 56;
 
-/// A packet's header. Sizes in bits.
+/// The header of a packet. `content` and `size` are in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct PacketHead {
     pub(crate) magic: u32,
     pub(crate) uuid: [u8; 16],
     pub(crate) class: u32,
@@ -26,8 +28,8 @@ pub(crate) struct Head {
     pub(crate) before: u64,
 }
 
-impl Head {
-    /// That of a packet without records, the first of its stream, at `time`.
+impl PacketHead {
+    /// The header of an empty packet, the first of its stream, at `time`.
     pub(crate) const fn empty(uuid: [u8; 16], class: u32, instance: u64, time: u64) -> Self {
         let bits = SIZE as u64 * 8;
         Self {
@@ -47,20 +49,20 @@ impl Head {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Self {
-        let page = Page(bytes);
+        let fields = Fields(bytes);
         Self {
-            magic: page.u32(0),
-            uuid: page.array(4),
-            class: page.u32(20),
-            instance: page.u64(24),
-            begin: page.u64(32),
-            end: page.u64(40),
-            content: page.u64(CONTENT),
-            size: page.u64(56),
-            sequence: page.u64(64),
-            discarded: page.u64(72),
-            tid: page.u32(80),
-            before: page.u64(88),
+            magic: fields.u32(0),
+            uuid: fields.array(4),
+            class: fields.u32(20),
+            instance: fields.u64(24),
+            begin: fields.u64(32),
+            end: fields.u64(40),
+            content: fields.u64(CONTENT),
+            size: fields.u64(PACKET_SIZE),
+            sequence: fields.u64(64),
+            discarded: fields.u64(72),
+            tid: fields.u32(80),
+            before: fields.u64(88),
         }
     }
 
@@ -81,8 +83,8 @@ impl Head {
     }
 }
 
-/// Writes a header over that of a packet.
-pub(crate) fn put(bytes: &mut [u8], head: &Head) {
+/// Overwrites the header of a packet.
+pub(crate) fn put(bytes: &mut [u8], head: &PacketHead) {
     if let Some(place) = bytes.get_mut(..SIZE) {
         place.copy_from_slice(&head.bytes());
     }

@@ -1,22 +1,23 @@
-//! How long each record is, by its kind: what it takes to cut a packet between records, without decoding any value.
+//! Sizes of records by event: enough to find the record boundaries of a packet without decoding values.
 
+use crate::decode::extend;
 use crate::metadata::types::{ByteOrder, Field, Length, StructType, Type};
 use crate::metadata::{Metadata, StreamClass};
-use crate::udp::wire::packet;
+use crate::packet_head;
 use std::collections::HashMap;
 
 /// The size of a record's header word: 16 bits of id, 48 bits of time.
 const WORD: usize = 8;
-/// The bits of the time in it.
-const TIME_BITS: u32 = 48;
+/// The bits of the time in the header word.
+const TIME_BITS: u8 = 48;
 
-/// The sizes of all records of a trace that is laid out as `tracepoint` does it.
+/// The sizes of the records of a trace that has the layout that the tracer writes.
 #[derive(Clone, Debug, Default)]
-pub struct Sizes {
+pub struct RecordSizes {
     classes: HashMap<u32, Vec<RecordSize>>,
 }
 
-/// The size of one kind of record, header word included.
+/// The size of the records of one event, header word included.
 #[derive(Clone, Debug)]
 enum RecordSize {
     Unknown,
@@ -26,23 +27,23 @@ enum RecordSize {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Fixed(usize),
-    /// Bytes up to a NUL, and that.
+    /// Bytes up to and including a NUL.
     Text,
-    /// Elements of this size, whose number is in the four bytes before.
+    /// Elements of this size; their number is in the four bytes before.
     Sequence(usize),
 }
 
-impl Sizes {
-    /// The sizes of the records that `metadata` describes; `None` if packets or records are laid out differently.
+impl RecordSizes {
+    /// The sizes of the records that `metadata` describes; `None` if packets or records have another layout.
     pub fn of(metadata: &Metadata) -> Option<Self> {
         let header = metadata.packet_header().map(|ty| shape(ty))?;
-        let ours = metadata.byte_order() == ByteOrder::Little
+        let is_known = metadata.byte_order() == ByteOrder::Little
             && header == ["magic 32", "uuid 128", "stream_id 32", "stream_instance_id 64"];
         let mut classes = HashMap::new();
         for class in metadata.streams() {
-            if !ours || !is_ours(class) {
+            if !is_known || !has_tracer_layout(class) {
                 return None;
             }
             let mut sizes = Vec::new();
@@ -60,14 +61,14 @@ impl Sizes {
         Some(Self { classes })
     }
 
-    /// The records in `packet`, from the one at offset `at` on, before which the time was `time`.
+    /// The records of `packet` from offset `at` on. `time` is the time of the record before, or of the packet's begin.
     pub fn records<'a>(&'a self, class: u32, packet: &'a [u8], at: usize, time: u64) -> Records<'a> {
         let sizes = self.classes.get(&class).map_or(&[][..], Vec::as_slice);
-        Records { sizes, packet, at: at.max(packet::HEADER), time }
+        Records { sizes, packet, at: at.max(packet_head::SIZE), time }
     }
 }
 
-/// Iterates over the records of a packet: where each ends, and its time.
+/// Iterates over the records of a packet.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     sizes: &'a [RecordSize],
@@ -82,15 +83,15 @@ pub struct Records<'a> {
 pub struct Record {
     /// Its event's id.
     pub id: u16,
-    /// Where it begins in the packet, in bytes.
+    /// Offset of its first byte in the packet.
     pub start: usize,
-    /// Where it ends.
+    /// Offset behind its last byte.
     pub end: usize,
-    /// When it happened, in cycles of the trace's clock.
+    /// Its time, in cycles of the trace's clock.
     pub time: u64,
 }
 
-/// What follows in the packet is no record that the metadata describes.
+/// The next bytes of the packet are not a record that the metadata describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
@@ -110,15 +111,14 @@ impl Iterator for Records<'_> {
             return Some(Err(Unreadable));
         };
         self.at += size;
-        self.time = later(self.time, word >> 16);
+        self.time = extend_time(self.time, word >> 16);
         Some(Ok(Record { id: word as u16, start, end: self.at, time: self.time }))
     }
 }
 
 /// The first time at or after `before` whose lower 48 bits are `low`.
-pub fn later(before: u64, low: u64) -> u64 {
-    let span = 1 << TIME_BITS;
-    before.wrapping_add(low.wrapping_sub(before) % span)
+pub fn extend_time(before: u64, low: u64) -> u64 {
+    extend(before, low, TIME_BITS)
 }
 
 #[inline]
@@ -137,7 +137,7 @@ fn size_of(size: &RecordSize, record: &[u8]) -> Option<usize> {
     }
 }
 
-fn is_ours(class: &StreamClass) -> bool {
+fn has_tracer_layout(class: &StreamClass) -> bool {
     let context = class.packet_context.as_ref().map(|ty| shape(ty));
     let header = class.event_header.as_ref().map(|ty| shape(ty));
     let context_is = [
@@ -155,13 +155,13 @@ fn is_ours(class: &StreamClass) -> bool {
         && header.is_some_and(|shape| shape == ["id 16", "timestamp 48"])
 }
 
-/// Names and sizes of a structure's members.
+/// Name and size in bits of each member of a structure.
 fn shape(ty: &StructType) -> Vec<String> {
     let size = |field: &Field| fixed(&field.ty).map_or(0, |bytes| bytes * 8);
     ty.fields.iter().map(|field| format!("{} {}", field.name(), size(field))).collect()
 }
 
-/// The size in bytes of what always has the same; `None` for what has not, or is not made of whole bytes.
+/// The size in bytes of a type of fixed size; `None` for others, and for sizes that are not whole bytes.
 fn fixed(ty: &Type) -> Option<usize> {
     let bits = match ty {
         Type::Integer(integer) | Type::Enum(integer, _) => usize::from(integer.bits),
@@ -216,24 +216,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_run_over() {
+    fn low_bits_of_a_time_wrap() {
         let span = 1 << TIME_BITS;
-        assert_eq!(later(5, 7), 7);
-        assert_eq!(later(7, 7), 7);
-        assert_eq!(later(7, 5), span + 5);
-        assert_eq!(later(3 * span + 7, 8), 3 * span + 8);
-        assert_eq!(later(3 * span + 7, 6), 4 * span + 6);
+        assert_eq!(extend_time(5, 7), 7);
+        assert_eq!(extend_time(7, 7), 7);
+        assert_eq!(extend_time(7, 5), span + 5);
+        assert_eq!(extend_time(3 * span + 7, 8), 3 * span + 8);
+        assert_eq!(extend_time(3 * span + 7, 6), 4 * span + 6);
     }
 
     #[test]
-    fn records_are_as_long_as_their_fields() {
+    fn sizes_of_records_follow_from_their_fields() {
         let size = |steps: &[Step], record: &[u8]| size_of(&RecordSize::Varying(steps.into()), record);
         let text = [Step::Fixed(2), Step::Text, Step::Fixed(1)];
         assert_eq!(size(&text, b"IDtttttt22abc\x001"), Some(8 + 2 + 4 + 1));
-        assert_eq!(size(&text, b"IDtttttt22abc"), None, "no end");
+        assert_eq!(size(&text, b"IDtttttt22abc"), None, "no NUL");
         let sequence = [Step::Fixed(4), Step::Sequence(2)];
         assert_eq!(size(&sequence, b"IDtttttt\x03\0\0\0aabbcc"), Some(8 + 4 + 6));
-        assert_eq!(size(&sequence, b"IDtttttt\xff\xff\xff\xff"), Some(12 + 2 * 0xffff_ffff), "refused by who asks");
+        assert_eq!(size(&sequence, b"IDtttttt\xff\xff\xff\xff"), Some(12 + 2 * 0xffff_ffff), "the caller refuses it");
         assert_eq!(size(&sequence, b"IDtttttt\x03\0"), None);
     }
 }

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use tracepoint_reader::consume::{Consumer, TakenPacket};
+use tracepoint_reader::internal::{RemoteConsumer, TakenPacket};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some([metadata, _, ring]) = directory::parts(bytes) else {
         return;
     };
-    let Ok(mut consumer) = Consumer::new(metadata.to_vec()) else {
+    let Ok(mut consumer) = RemoteConsumer::new(metadata.to_vec()) else {
         return;
     };
     consumer.add("0-0.ring", Path::new("ring"), file(ring));
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 /// A file without a name.
 fn file(bytes: &[u8]) -> File {
-    let place = Path::new("/dev/shm").join(format!("consume-{}", std::process::id()));
+    let place = Path::new("/dev/shm").join(format!("remote-{}", std::process::id()));
     let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&place).unwrap();
     std::fs::remove_file(&place).unwrap();
     file.write_all(bytes).unwrap();

@@ -1,26 +1,27 @@
-//! The account of what is recovered, added up ring by ring.
+//! Adds up the account of a trace, ring by ring.
 
 use super::journal::Journal;
-use super::settle::Books;
+use super::reconcile::RingAccounting;
 use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
 use crate::metadata::Metadata;
 use crate::ring::{EventCounters, REASONS, Ring, StreamCounters};
 use std::collections::BTreeMap;
 
-/// The reason of losses that only recovery knows: the process was killed before it had committed the event.
+/// The reason of losses that the process could not count: it was killed before it committed the event.
 const KILLED: &str = "killed";
 
-/// Adds up an account.
+/// An account that is being added up.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct AccountBuilder {
     account: Account,
-    /// Where a stream class is among the channels.
+    /// The index of the channel of each stream class.
     places: BTreeMap<u64, usize>,
+    /// Whether a ring has named the channel.
     named: Vec<bool>,
 }
 
-impl Ledger {
-    /// The account of a trace in which nothing has happened yet.
+impl AccountBuilder {
+    /// An account without any counts.
     pub(crate) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
         let mut account = Account::new(uuid, session, pid);
         let mut places = BTreeMap::new();
@@ -39,21 +40,21 @@ impl Ledger {
         Self { account, places, named }
     }
 
-    /// Finds the channel of a ring, which says what it is called. All rings of a channel have to say the same.
+    /// Takes the name and policy of a channel from a ring. All rings of a channel have to agree.
     pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
         let class = u64::from(ring.class());
         let Some(&place) = self.places.get(&class) else {
             return Err(format!("its stream class {class} is not in the metadata"));
         };
         let name = &ring.identity().channel;
-        let taken =
+        let is_taken =
             |index: usize, channel: &ChannelAccount| index != place && self.named[index] && channel.name == *name;
-        if self.account.channels.iter().enumerate().any(|(index, channel)| taken(index, channel)) {
-            return Err(format!("its channel has the name of another one, `{name}`"));
+        if self.account.channels.iter().enumerate().any(|(index, channel)| is_taken(index, channel)) {
+            return Err(format!("its channel has the name of another channel, `{name}`"));
         }
         let channel = &mut self.account.channels[place];
         if self.named[place] && (&channel.name, channel.policy) != (name, ring.policy()) {
-            return Err(format!("its channel is another than that of other rings of stream class {class}"));
+            return Err(format!("its channel differs from that of other rings of stream class {class}"));
         }
         self.named[place] = true;
         channel.name.clone_from(name);
@@ -61,8 +62,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Adds what one ring counted.
-    pub(crate) fn events(&mut self, ring: &Ring, books: &Books, journal: &mut Journal) {
+    /// Adds the events of one ring.
+    pub(crate) fn events(&mut self, ring: &Ring, accounting: &RingAccounting, journal: &mut Journal) {
         let Some(channel) = self.channel(ring) else {
             return;
         };
@@ -72,8 +73,8 @@ impl Ledger {
             None => fits = false,
         };
         let mut unknown = 0u64;
-        for (id, (counted, settled)) in books.counted.iter().zip(&books.settled).enumerate() {
-            if *counted == EventCounters::default() && settled.recorded == 0 {
+        for (id, (counted, outcome)) in accounting.counted.iter().zip(&accounting.outcomes).enumerate() {
+            if *counted == EventCounters::default() && outcome.recorded == 0 {
                 continue;
             }
             let Ok(index) = channel.events.binary_search_by_key(&(id as u64), |event| event.id) else {
@@ -82,10 +83,10 @@ impl Ledger {
             };
             let event = &mut channel.events[index];
             add(&mut event.fired, counted.fired);
-            add(&mut event.recorded, settled.recorded);
+            add(&mut event.recorded, outcome.recorded);
             add(&mut event.filtered, counted.filtered);
             add(&mut event.suppressed, counted.suppressed);
-            let killed = std::iter::once((KILLED, settled.killed));
+            let killed = std::iter::once((KILLED, outcome.killed));
             for (reason, count) in REASONS.into_iter().zip(counted.lost).chain(killed).filter(|(_, count)| *count > 0) {
                 add(event.lost.entry(reason.to_owned()).or_default(), count);
             }
@@ -95,11 +96,11 @@ impl Ledger {
             journal.wrong(format!("{path}: {unknown} of its events are not in the metadata"));
         }
         if !fits {
-            journal.wrong(format!("{path}: its counters are beyond all reason"));
+            journal.wrong(format!("{path}: the sum of its counters exceeds 64 bits"));
         }
     }
 
-    /// Adds one stream. What was recorded and not written is gone: in the ring, or after it.
+    /// Adds one stream. Records that were not written were lost: overwritten in the ring, or by the sink.
     pub(crate) fn stream(&mut self, ring: &Ring, mut stream: StreamAccount, counters: &StreamCounters) {
         let gone = stream.recorded.saturating_sub(stream.written);
         match ring.policy() {
@@ -121,7 +122,7 @@ impl Ledger {
         self.account.channels.get_mut(place)
     }
 
-    /// The account, done.
+    /// The finished account.
     pub(crate) fn close(mut self, complete: bool) -> Account {
         self.account.complete = complete;
         self.account
