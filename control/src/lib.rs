@@ -47,8 +47,10 @@ mod controller;
 mod drain_thread;
 pub mod filter;
 mod gate;
+mod glob;
 mod group;
 mod limit;
+mod nearest;
 mod own_thread;
 mod private_dir;
 mod process;
@@ -61,6 +63,7 @@ mod session;
 mod session_dir;
 mod spec;
 mod state;
+mod syntax;
 pub mod testing;
 mod tsc;
 
