@@ -149,7 +149,9 @@ fn a_part_can_be_cut_into_chunks() -> Outcome {
     let place = place();
     let (stays, goes) = (place.path().join("stays"), place.path().join("goes"));
     let mut recording = Recording::start(channel(), Vec::new())?;
-    fire(0..100);
+    fire(0..90);
+    // A thread whose stream has begun, and never goes on.
+    fire_elsewhere(90..100)?;
     move_all(&mut recording);
     recording.drain.add_sink(Box::new(CtfSink::create(&stays)?.keep(2)))?;
     let id = recording.drain.add_sink(Box::new(CtfSink::create(&goes)?.rotate_size(1 << 10)))?;

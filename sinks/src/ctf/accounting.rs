@@ -1,8 +1,8 @@
 //! What was written of each stream, and the accounts of chunks, which follow from it.
 
-use crate::account::{Account, Before, ChannelAccount, Chunk, EventAccount, StreamAccount};
+use crate::account::{Account, Before, Chunk, StreamAccount};
+use crate::accounting::{channel_entry, event_entry};
 use crate::description::{ChannelDescription, EventDescription};
-use crate::drain::account_policy;
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
 use tracepoint_core::channel::{Packet, StreamId};
@@ -58,9 +58,9 @@ pub(super) struct Content {
     pub(super) bytes: u64,
 }
 
-/// The books of a trace that may be cut into chunks.
+/// The accounting of a trace that may be cut into chunks.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct ChunkAccounting {
     /// Of the trace, without streams.
     trace: Option<Account>,
     lines: BTreeMap<(u32, u64), Line>,
@@ -69,16 +69,12 @@ pub(super) struct Books {
     missed: u64,
 }
 
-impl Books {
+impl ChunkAccounting {
     /// The trace begins.
     pub(super) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) {
         let mut account = Account::new(trace.uuid, trace.name.clone(), trace.process.pid);
         for channel in channels {
-            let mut entry = ChannelAccount::default();
-            entry.id = u64::from(channel.class);
-            entry.name.clone_from(&channel.name);
-            entry.policy = account_policy(channel.policy);
-            account.channels.push(entry);
+            account.channels.push(channel_entry(channel));
         }
         self.trace = Some(account);
     }
@@ -88,10 +84,7 @@ impl Books {
         for event in events {
             let channels = self.trace.iter_mut().flat_map(|account| &mut account.channels);
             for channel in channels.filter(|channel| channel.id == u64::from(event.class)) {
-                let mut entry = EventAccount::default();
-                entry.id = u64::from(event.id);
-                entry.name.clone_from(&event.name);
-                channel.events.push(entry);
+                channel.events.push(event_entry(event.id.into(), &event.name));
             }
         }
     }
@@ -142,12 +135,8 @@ impl Books {
         }
     }
 
-    /// Says in the account of all that it is that of the last chunk.
-    pub(super) fn settle(&self, account: &mut Account, mut chunk: Chunk) {
-        chunk.removed.events += self.missed;
-        if let Some(part) = &account.chunk {
-            (chunk.last, chunk.detached) = (part.last, part.detached);
-        }
+    /// Adds the files of streams to the account of all; and if it is cut into chunks, where the present one begins.
+    pub(super) fn adjust(&self, account: &mut Account, chunk: Option<Chunk>) {
         for channel in &mut account.channels {
             let class = channel.id;
             for stream in &mut channel.streams {
@@ -157,6 +146,12 @@ impl Books {
                 stream.file.clone_from(&line.file);
             }
         }
-        account.chunk = Some(chunk);
+        if let Some(mut chunk) = chunk {
+            chunk.removed.events += self.missed;
+            if let Some(part) = &account.chunk {
+                (chunk.last, chunk.detached) = (part.last, part.detached);
+            }
+            account.chunk = Some(chunk);
+        }
     }
 }
