@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tracepoint_control::sinks::account::Account;
-use tracepoint_control::sinks::{
-    ChannelDescription, CtfSink, EventDescription, Output, Sink, SinkError, StreamInfo, TextSink, TraceInfo,
-};
+use tracepoint_control::sinks::{CtfSink, NewEvents, Sink, SinkError, SinkExtension, StreamInfo, TextSink, TraceStart};
 use tracepoint_control::{Channel, Session, SessionBuilder, SessionError, Status, Summary};
 
 tracepoint::define_trace! {
@@ -65,12 +63,12 @@ impl Sink for Stormy {
         self.directory.name()
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.directory.begin(trace, channels)
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        self.directory.begin(start)
     }
 
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.directory.describe(events)
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        self.directory.describe(new)
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &tracepoint::channel::Packet<'_>) -> Result<(), SinkError> {
@@ -85,12 +83,8 @@ impl Sink for Stormy {
         self.directory.finish(account)
     }
 
-    fn file_of(&self, stream: &StreamInfo) -> String {
-        self.directory.file_of(stream)
-    }
-
-    fn output(&self) -> Option<Output> {
-        self.directory.output()
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        self.directory.extension()
     }
 }
 

@@ -2,9 +2,7 @@
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use tracepoint_control::sinks::account::Account;
-use tracepoint_control::sinks::{
-    ChannelDescription, CtfSink, EventDescription, Sink, SinkError, StreamInfo, TextSink, TraceInfo,
-};
+use tracepoint_control::sinks::{CtfSink, Sink, SinkError, StreamInfo, TextSink};
 use tracepoint_control::{Session, SessionError};
 
 tracepoint::define_trace! {
@@ -18,14 +16,6 @@ struct Panics;
 impl Sink for Panics {
     fn name(&self) -> String {
         "panics".to_owned()
-    }
-
-    fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn describe(&mut self, _: &[EventDescription]) -> Result<(), SinkError> {
-        Ok(())
     }
 
     fn packet(&mut self, _: &StreamInfo, _: &tracepoint::channel::Packet<'_>) -> Result<(), SinkError> {

@@ -10,8 +10,7 @@ use tracepoint::Probe;
 use tracepoint::channel::Packet;
 use tracepoint_control::sinks::CtfSink;
 use tracepoint_control::{Channel, Session};
-use tracepoint_sinks::account::Account;
-use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
+use tracepoint_sinks::{Sink, SinkError, StreamInfo};
 
 tracepoint::define_trace! {
     provider = "patient";
@@ -36,22 +35,10 @@ impl Sink for Blocks {
         "blocks".to_owned()
     }
 
-    fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn describe(&mut self, _: &[EventDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
     fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
         // Both fail when the test has let go: then nothing blocks.
         let _ = self.reached.send(());
         let _ = self.go.recv();
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
         Ok(())
     }
 }

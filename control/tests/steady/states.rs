@@ -4,8 +4,7 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint::channel::Packet;
-use tracepoint_control::sinks::account::Account;
-use tracepoint_control::sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
+use tracepoint_control::sinks::{Sink, SinkError, StreamInfo};
 use tracepoint_control::{Channel, Session};
 
 tracepoint::define_trace! {
@@ -36,20 +35,8 @@ impl Sink for Counting {
         "a count".to_owned()
     }
 
-    fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn describe(&mut self, _: &[EventDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
     fn packet(&mut self, _: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         self.0.store(packet.events_after, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
         Ok(())
     }
 }

@@ -1,9 +1,7 @@
 //! What sinks are told, out of the metadata that a process wrote.
 
-use super::no_text;
 use crate::account::Policy;
 use crate::description::{ChannelDescription, EventDescription};
-use crate::error::SinkError;
 use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
 use tracepoint_core::Level;
 use tracepoint_core::channel;
@@ -64,9 +62,4 @@ pub(super) fn events(metadata: &Metadata, before: Option<&Metadata>) -> Vec<Even
         })
     })
     .collect()
-}
-
-/// The metadata as the text that it is.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, SinkError> {
-    str::from_utf8(bytes).map_err(no_text)
 }

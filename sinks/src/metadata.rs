@@ -3,7 +3,9 @@
 //! The layout of packets is that of `tracepoint::channel`, packed and little-endian throughout; the only field that is not
 //! aligned to a byte is `events_before`, whose alignment to 64 bits stands for the four bytes of filler in front of it.
 
-use super::{tsdl, types};
+mod tsdl;
+mod types;
+
 use crate::account::uuid_text;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::trace_info::{ClockInfo, TraceInfo};

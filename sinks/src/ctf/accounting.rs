@@ -1,8 +1,8 @@
 //! What was written of each stream, and the accounts of chunks, which follow from it.
 
-use crate::account::{Account, Before, ChannelAccount, Chunk, EventAccount, StreamAccount};
+use crate::account::{Account, Before, Chunk, StreamAccount};
+use crate::accounting::{channel_entry, event_entry};
 use crate::description::{ChannelDescription, EventDescription};
-use crate::drain::account_policy;
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
 use tracepoint_core::channel::{Packet, StreamId};
@@ -20,6 +20,14 @@ struct Line {
 }
 
 impl Line {
+    /// A stream that begins, for this sink, with this packet, which holds no record. What was recorded before is none of its trace.
+    fn joined(first: &Packet<'_>) -> Self {
+        let mut before = Before::default();
+        (before.recorded, before.written) = (first.events_before, first.events_before);
+        before.discarded = discarded(first);
+        Self { file: String::new(), now: before, before }
+    }
+
     /// What the account of the chunk has to say of it.
     fn account(&self, instance: u64) -> StreamAccount {
         let mut line = StreamAccount::default();
@@ -36,6 +44,12 @@ impl Line {
     }
 }
 
+/// What a packet says of events that were lost before its ring.
+fn discarded(packet: &Packet<'_>) -> u64 {
+    let bytes = packet.bytes.get(DISCARDED..).and_then(|bytes| bytes.first_chunk());
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 /// What there is in the present chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
@@ -44,25 +58,23 @@ pub(super) struct Content {
     pub(super) bytes: u64,
 }
 
-/// The books of a trace that may be cut into chunks.
+/// The accounting of a trace that may be cut into chunks.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct ChunkAccounting {
     /// Of the trace, without streams.
     trace: Option<Account>,
     lines: BTreeMap<(u32, u64), Line>,
     content: Content,
+    /// Events that were recorded before the sink was added.
+    missed: u64,
 }
 
-impl Books {
+impl ChunkAccounting {
     /// The trace begins.
     pub(super) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) {
         let mut account = Account::new(trace.uuid, trace.name.clone(), trace.process.pid);
         for channel in channels {
-            let mut entry = ChannelAccount::default();
-            entry.id = u64::from(channel.class);
-            entry.name.clone_from(&channel.name);
-            entry.policy = account_policy(channel.policy);
-            account.channels.push(entry);
+            account.channels.push(channel_entry(channel));
         }
         self.trace = Some(account);
     }
@@ -72,17 +84,17 @@ impl Books {
         for event in events {
             let channels = self.trace.iter_mut().flat_map(|account| &mut account.channels);
             for channel in channels.filter(|channel| channel.id == u64::from(event.class)) {
-                let mut entry = EventAccount::default();
-                entry.id = u64::from(event.id);
-                entry.name.clone_from(&event.name);
-                channel.events.push(entry);
+                channel.events.push(event_entry(event.id.into(), &event.name));
             }
         }
     }
 
     /// A packet was written.
     pub(super) fn add(&mut self, id: StreamId, file: &str, packet: &Packet<'_>) {
-        let line = self.lines.entry((id.class, id.instance)).or_default();
+        let line = self.lines.entry((id.class, id.instance)).or_insert_with(|| {
+            self.missed += packet.events_before;
+            Line::joined(packet)
+        });
         if line.file.is_empty() {
             file.clone_into(&mut line.file);
         }
@@ -90,9 +102,7 @@ impl Books {
         line.now.recorded = packet.events_after;
         line.now.packets += 1;
         line.now.written += events;
-        if let Some(bytes) = packet.bytes.get(DISCARDED..).and_then(|bytes| bytes.first_chunk()) {
-            line.now.discarded = u64::from_le_bytes(*bytes);
-        }
+        line.now.discarded = discarded(packet);
         self.content.packets += 1;
         self.content.events += events;
         self.content.bytes += packet.bytes.len() as u64;
@@ -104,7 +114,8 @@ impl Books {
     }
 
     /// The account of the present chunk, another one to follow.
-    pub(super) fn account(&self, chunk: Chunk) -> Account {
+    pub(super) fn account(&self, mut chunk: Chunk) -> Account {
+        chunk.removed.events += self.missed;
         let mut account = self.trace.clone().unwrap_or_else(|| Account::new([0; 16], "", 0));
         for channel in &mut account.channels {
             let lines = self.lines.iter().filter(|((class, _), _)| u64::from(*class) == channel.id);
@@ -124,8 +135,8 @@ impl Books {
         }
     }
 
-    /// Says in the account of all that it is that of the last chunk.
-    pub(super) fn settle(&self, account: &mut Account, chunk: Chunk) {
+    /// Adds the files of streams to the account of all; and if it is cut into chunks, where the present one begins.
+    pub(super) fn adjust(&self, account: &mut Account, chunk: Option<Chunk>) {
         for channel in &mut account.channels {
             let class = channel.id;
             for stream in &mut channel.streams {
@@ -135,6 +146,12 @@ impl Books {
                 stream.file.clone_from(&line.file);
             }
         }
-        account.chunk = Some(chunk);
+        if let Some(mut chunk) = chunk {
+            chunk.removed.events += self.missed;
+            if let Some(part) = &account.chunk {
+                (chunk.last, chunk.detached) = (part.last, part.detached);
+            }
+            account.chunk = Some(chunk);
+        }
     }
 }
