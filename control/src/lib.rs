@@ -30,7 +30,7 @@
 //!
 //! A program that starts an [`Agent`] can be recorded from outside while it runs, by `tracectl` or by a [`Controller`]: which processes
 //! there are ([`Application`]), and sessions that are kept in the run directory ([`NamedSession`], [`SessionSpec`]).
-//! `docs/sessions.md` has the files that they share.
+//! `docs/format-run-directory.md` has the files that they share.
 //!
 //! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
 
@@ -47,8 +47,10 @@ mod controller;
 mod drain_thread;
 pub mod filter;
 mod gate;
+mod glob;
 mod group;
 mod limit;
+mod nearest;
 mod own_thread;
 mod private_dir;
 mod process;
@@ -61,6 +63,7 @@ mod session;
 mod session_dir;
 mod spec;
 mod state;
+mod syntax;
 pub mod testing;
 mod tsc;
 

@@ -1,6 +1,6 @@
 //! What is wanted of a session: `session.toml`, which controllers write and agents read.
 //!
-//! `docs/sessions.md` describes the file.
+//! `docs/format-run-directory.md` describes the file.
 
 mod budget;
 mod channel;

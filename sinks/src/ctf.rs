@@ -11,16 +11,13 @@
 //! Packets are CTF already and are appended as they come. A file always ends with a whole packet: what a full disk cuts off
 //! is taken back, and the place for a stream's last packet, which has the final counts, is kept free from the start.
 
-mod books;
+mod accounting;
 mod directory;
 mod error;
-mod metadata;
 mod rotation;
 mod sink;
 mod streams;
-mod tsdl;
-mod types;
 
+pub use crate::metadata::{MetadataText, metadata};
 pub use error::CtfError;
-pub use metadata::{MetadataText, metadata};
 pub use sink::CtfSink;

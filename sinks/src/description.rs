@@ -1,8 +1,35 @@
 //! What a sink is told about channels and events before their first packet.
 
+use crate::trace_info::TraceInfo;
+use std::time::Duration;
 use tracepoint_core::channel::{EventId, OpenChannel, Policy};
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::{Level, Marker};
+
+/// What a sink is told when the trace begins.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TraceStart<'a> {
+    /// The trace.
+    pub trace: &'a TraceInfo,
+    /// Its channels. If another process records them, the contexts of their records are in the metadata alone.
+    pub channels: &'a [ChannelDescription],
+    /// The CTF metadata so far, in TSDL. It may contain events, which [`Sink::describe`](crate::Sink::describe) is then called with
+    /// without metadata.
+    pub metadata: &'a str,
+    /// The longest time for which a packet that is not full stays in its ring, while the recording process runs as it should.
+    pub packet_delay: Duration,
+}
+
+/// Events that may be in the packets to come.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct NewEvents<'a> {
+    /// The events. If another process records them, their fields are in the metadata alone.
+    pub events: &'a [EventDescription],
+    /// The text to append to the metadata; empty if it contains the events already.
+    pub metadata: &'a str,
+}
 
 /// A channel: its packets are those of one stream class.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! to a client of the network. What a sink is told beforehand is a [`TraceInfo`], a [`ChannelDescription`] for each channel and an
 //! [`EventDescription`] for each event; at the end it gets the [`account`] of what was fired, recorded and lost.
 //!
-//! An [`OutsideDrain`] does what a [`Drain`] does for the rings of another process, over its ring files.
+//! The packets come from channels of this process, or out of the ring files of another one ([`Drain::remote`]).
 //!
 //! Loss is data: a packet that a sink could not take is counted by its records, and the error is kept for whoever asks.
 //!
@@ -14,12 +14,13 @@
 
 #![forbid(unsafe_code)]
 
+mod accounting;
 pub mod ctf;
 mod description;
 mod drain;
 mod dt;
 mod error;
-mod outside;
+mod metadata;
 mod sink;
 mod text;
 mod trace_info;
@@ -27,15 +28,17 @@ pub mod udp;
 
 pub use ctf::{CtfError, CtfSink};
 pub use datatrace::Error as DtError;
-pub use description::{ChannelDescription, EventDescription};
-pub use drain::{Drain, Drained, SinkReport};
+pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
+pub use drain::{Drain, Drained, LocalRings, RemoteRings, SinkId, SinkReport};
 pub use dt::DtSink;
 pub use error::SinkError;
-pub use outside::OutsideDrain;
-pub use sink::{Output, Sink, StreamInfo};
+#[doc(hidden)]
+pub use sink::{Output, Rotation, SinkExtension};
+pub use sink::{Sink, StreamInfo};
 pub use text::TextSink;
 pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
+pub use tracepoint_core::channel::{Packet, StreamId};
 /// What happened to every event, in the form in which it is written beside a trace.
 pub use tracepoint_reader::account;
-/// Takes the packets of another process out of its ring files, for an [`OutsideDrain`].
-pub use tracepoint_reader::consume::Consumer;
+/// Takes the packets of another process out of its ring files, for a [`Drain::remote`].
+pub use tracepoint_reader::internal::RemoteConsumer;

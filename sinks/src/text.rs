@@ -2,24 +2,22 @@
 
 mod lines;
 mod order;
-mod settled;
+mod watermark;
 
 use crate::account::Account;
-use crate::ctf::MetadataText;
-use crate::description::{ChannelDescription, EventDescription};
+use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
-use crate::sink::{Sink, StreamInfo};
-use crate::trace_info::TraceInfo;
+use crate::sink::{Sink, SinkExtension, StreamInfo};
 use lines::Lines;
 use order::{Entry, Order};
-use settled::{KEPT, KEPT_OUTSIDE, Settled};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracepoint_core::channel::{Packet, Policy, StreamId};
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
+use watermark::Watermark;
 
 /// How many bytes of events may wait for their turn, unless told otherwise.
 const PENDING: usize = 64 << 20;
@@ -39,7 +37,7 @@ pub struct TextSink<W> {
     lines: Lines<W>,
     order: Order,
     /// `None` where some streams come at the end alone.
-    settled: Option<Settled>,
+    watermark: Option<Watermark>,
     pending: usize,
     metadata_text: String,
     metadata: Option<Metadata>,
@@ -70,7 +68,7 @@ impl<W: Write + Send> TextSink<W> {
         Self {
             lines: Lines::new(out, TextOptions::default()),
             order: Order::default(),
-            settled: None,
+            watermark: None,
             pending: PENDING,
             metadata_text: String::new(),
             metadata: None,
@@ -92,7 +90,7 @@ impl<W: Write + Send> TextSink<W> {
         self
     }
 
-    fn metadata(&mut self, text: &str) -> Result<(), SinkError> {
+    fn add_metadata(&mut self, text: &str) -> Result<(), SinkError> {
         self.metadata_text.push_str(text);
         let metadata =
             Metadata::parse(self.metadata_text.as_bytes()).map_err(|error| failed(io::Error::other(error)))?;
@@ -115,27 +113,16 @@ impl<W: Write + Send> Sink for TextSink<W> {
         "text".to_owned()
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.settled = settled(trace, channels, KEPT);
-        self.metadata(MetadataText::begin(trace, channels).as_str())
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        // Flight recorders hand over nothing before the end. By another clock the age of an open packet is unknown.
+        let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
+        let comes_soon = start.trace.clock.uuid.is_some() && !start.channels.iter().any(comes_late);
+        self.watermark = comes_soon.then(|| Watermark::new(start.packet_delay));
+        self.add_metadata(start.metadata)
     }
 
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.metadata(MetadataText::events(events).as_str())
-    }
-
-    fn begin_with_text(
-        &mut self,
-        trace: &TraceInfo,
-        channels: &[ChannelDescription],
-        text: &str,
-    ) -> Result<(), SinkError> {
-        self.settled = settled(trace, channels, KEPT_OUTSIDE);
-        self.metadata(text)
-    }
-
-    fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        self.metadata(text)
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        self.add_metadata(new.metadata)
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
@@ -152,7 +139,9 @@ impl<W: Write + Send> Sink for TextSink<W> {
         let discarded = decoder.packet().discarded.unwrap_or(0);
         let events: Vec<Event> = decoder.collect::<Result<_, _>>().map_err(bad)?;
 
-        let seen = self.streams.entry(stream.id).or_insert(Seen { end, ..Seen::default() });
+        // What was recorded before the first packet of a stream is no loss: the sink was added later.
+        let first = Seen { discarded, records: packet.events_before, end };
+        let seen = self.streams.entry(stream.id).or_insert(first);
         let name = format!("{}_{}", stream.channel, stream.id.instance);
         let mut lost = |count: u64, what: &str| {
             if count > 0 {
@@ -167,22 +156,12 @@ impl<W: Write + Send> Sink for TextSink<W> {
 
         let cost = EVENT_COST + DECODED_FACTOR * packet.bytes.len() / events.len().max(1);
         for event in events {
-            if let Some(settled) = &mut self.settled {
-                settled.saw(event.time_ns);
+            if let Some(watermark) = &mut self.watermark {
+                watermark.observe(event.time_ns);
             }
             self.order.push(event.time_ns, cost, Entry::Event(event));
         }
         Ok(())
-    }
-
-    fn look_ended(&mut self) {
-        let Some(until) = self.settled.as_mut().map(|settled| settled.look_ended(Instant::now())) else { return };
-        let mut written = self.lines.flush();
-        while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
-            written = self.lines.add(entry);
-        }
-        // What the output does not take is tried again; as long as it stays with the lines, no packet is taken.
-        let _ = written.and_then(|()| self.lines.finish());
     }
 
     fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
@@ -199,14 +178,22 @@ impl<W: Write + Send> Sink for TextSink<W> {
             SinkError::new(format!("write text, whose last {missing} lines are missing"), copy(error.io_error()))
         })
     }
+
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
 }
 
-/// What tells which events are in order while such a trace is recorded; `None` if that is known at its end alone.
-fn settled(trace: &TraceInfo, channels: &[ChannelDescription], kept: Duration) -> Option<Settled> {
-    let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
-    // Where another clock counts, nobody knows how long a packet has been open.
-    let comes_soon = trace.clock.uuid.is_some() && !channels.iter().any(comes_late);
-    comes_soon.then(|| Settled::new(kept))
+impl<W: Write + Send> SinkExtension for TextSink<W> {
+    fn round_ended(&mut self) {
+        let Some(until) = self.watermark.as_mut().map(|watermark| watermark.advance(Instant::now())) else { return };
+        let mut written = self.lines.flush();
+        while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
+            written = self.lines.add(entry);
+        }
+        // What the output does not take is tried again. Until it leaves, no packet is taken.
+        let _ = written.and_then(|()| self.lines.finish());
+    }
 }
 
 fn failed(error: io::Error) -> SinkError {

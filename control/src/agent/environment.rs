@@ -3,13 +3,13 @@
 use super::SINK_PATIENCE;
 use super::context::Context;
 use super::sinks::{self, Allowance, Chunks};
+use crate::nearest::nearest_names;
 use crate::rundir::secure;
 use crate::session::{Session, SessionBuilder};
 use crate::spec::{Rule, RuleError, SessionSpec, SpecError, select};
 use crate::state;
 use std::env;
 use std::path::PathBuf;
-use tracepoint_core::nearest_names;
 use tracepoint_sinks::TextSink;
 
 /// What the session is called.

@@ -1,10 +1,10 @@
 //! Whether rules match anything in the processes that are there.
 
 use super::Controller;
+use crate::nearest::nearest_names;
 use crate::spec::{SessionSpec, select};
 use std::collections::BTreeSet;
 use std::fmt;
-use tracepoint_core::nearest_names;
 
 /// A rule that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,8 @@ mod tests {
         let names = ["shop:paid", "shop:refused", "net:received"].map(str::to_owned).into();
         for (rule, expected) in [
             ("shop:pajd", &["shop:paid"][..]),
-            ("shpo:*", &[]),
+            ("shpo:*", &["shop:*"]),
+            ("hsop_:*", &[]),
             ("shap:*", &["shop:*"]),
             ("nt:*", &["net:*"]),
             ("x:*", &[]),

@@ -1,24 +1,24 @@
-//! Rules on names: `sched:*`, `net:recv_?`, `io:[a-m]*`, and `!…` for what is left out.
+//! Rules on names: globs such as `sched:*`, `net:recv_?` and `io:[a-m]*`. A rule that begins with `!` excludes what it matches.
 
 use super::BadRule;
-use glob::Pattern;
+use crate::glob::Glob;
 
-/// A pattern for `provider:name`, and whether it takes events in or leaves them out.
+/// A glob for `provider:name`, and whether it includes or excludes events.
 #[derive(Debug)]
 pub(crate) struct NameRule {
     text: String,
-    pattern: Pattern,
+    glob: Glob,
     excludes: bool,
 }
 
 impl NameRule {
-    /// Reads a rule.
+    /// Parses a rule.
     pub(crate) fn parse(text: &str) -> Result<Self, BadRule> {
         let bad = |reason: String| BadRule { text: text.to_owned(), reason };
         let (excludes, glob) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         if glob.is_empty() {
             return Err(bad(
-                "it is empty; expected a name like `provider:name`, or a pattern like `provider:*`".to_owned()
+                "it is empty; expected a name such as `provider:name`, or a pattern such as `provider:*`".to_owned()
             ));
         }
         if !glob.contains([':', '*', '?', '[']) {
@@ -27,31 +27,23 @@ impl NameRule {
                  provider"
             )));
         }
-        // Two stars say what one says; to the library they would say something about folders.
-        let mut plain = glob.to_owned();
-        while plain.contains("**") {
-            plain = plain.replace("**", "*");
-        }
-        let pattern = Pattern::new(&plain).map_err(|error| {
-            let at = error.pos + 1;
-            bad(format!("{} at character {at}; expected `*`, `?`, `[abc]`, `[a-z]` or `[!a]` in a name", error.msg))
-        })?;
-        Ok(Self { text: text.to_owned(), pattern, excludes })
+        let glob = Glob::parse(glob).map_err(|error| bad(error.to_string()))?;
+        Ok(Self { text: text.to_owned(), glob, excludes })
     }
 
-    /// The rule as it was written.
+    /// The text of the rule, as it was given.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it leaves events out.
+    /// Whether the rule excludes events.
     pub(crate) const fn excludes(&self) -> bool {
         self.excludes
     }
 
-    /// Whether `name`, a `provider:name`, is one that the rule speaks of.
+    /// Whether the rule's glob matches `name`, a `provider:name`.
     pub(crate) fn matches(&self, name: &str) -> bool {
-        self.pattern.matches(name)
+        self.glob.matches_str(name)
     }
 }
 
@@ -82,8 +74,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told_so() {
-        for (rule, part) in [("", "empty"), ("!", "empty"), ("sched", "`sched:*`"), ("a:[", "at character 3")] {
+    fn invalid_patterns_are_refused() {
+        for (rule, part) in [("", "empty"), ("!", "empty"), ("sched", "`sched:*`"), ("a:[", "at byte 3")] {
             let error = NameRule::parse(rule).expect_err(rule);
             assert!(error.reason.contains(part), "{rule}: {}", error.reason);
         }

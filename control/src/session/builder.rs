@@ -286,7 +286,7 @@ impl SessionBuilder {
 
     /// Starts recording these events. At most `most` different ones are ever recorded in each channel: see [`Session::switch`].
     pub(crate) fn record(
-        self,
+        mut self,
         events: &[PlannedEvent],
         most: usize,
         mut notices: Vec<Notice>,
@@ -308,12 +308,14 @@ impl SessionBuilder {
         self.clock.map_or(Ok(()), select)?;
         let trace =
             TraceInfo { uuid, name: self.name.clone(), clock: clock_info(&mut notices), process: this_process() };
-        let outputs = (!self.outside).then(|| outputs::list(&self.sinks, &mut notices));
-        let mut drain = Drain::new(trace.clone(), channels.all().to_vec(), self.sinks);
+        let outputs = (!self.outside).then(|| outputs::list(&mut self.sinks, &mut notices));
+        let mut drain = Drain::new(trace.clone(), channels.all().to_vec());
         if self.outside {
             drain = drain.leave_packets();
         }
-        drain.begin().map_err(SessionError::Start)?;
+        for sink in self.sinks {
+            drain.add_sink(sink).map_err(SessionError::Start)?;
+        }
         let drain = Arc::new(SharedDrain::new(drain));
         let mut live = LiveEvents::new(trace, outputs);
         live.describe(events, channels, &drain, unfinished.dir.as_deref())?;

@@ -231,8 +231,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
     use tracepoint_core::channel::Packet;
-    use tracepoint_sinks::account::Account;
-    use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
+    use tracepoint_sinks::{NewEvents, Sink, SinkError, StreamInfo};
 
     tracepoint_core::define_trace! {
         provider = "live";
@@ -260,24 +259,16 @@ mod tests {
             "moody".to_owned()
         }
 
-        fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
-            Ok(())
-        }
-
-        fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
             let _free = self.held_up.lock().unwrap_or_else(PoisonError::into_inner);
             if self.fails.load(Ordering::Relaxed) {
                 return Err(SinkError::new("be told", std::io::ErrorKind::StorageFull.into()));
             }
-            self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(events.iter().map(|event| event.id));
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(new.events.iter().map(|event| event.id));
             Ok(())
         }
 
         fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
-            Ok(())
-        }
-
-        fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
             Ok(())
         }
     }

@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use tracepoint_sinks::{Output, Sink};
 
 /// One line for each sink that keeps what it gets: format, blank, absolute path.
-pub(super) fn list(sinks: &[Box<dyn Sink>], notices: &mut Vec<Notice>) -> Vec<u8> {
+pub(super) fn list(sinks: &mut [Box<dyn Sink>], notices: &mut Vec<Notice>) -> Vec<u8> {
     let mut lines = Vec::new();
-    for Output { format, path } in sinks.iter().filter_map(|sink| sink.output()) {
+    for Output { format, path } in sinks.iter_mut().filter_map(|sink| sink.extension()?.output()) {
         let bytes = path.as_os_str().as_bytes();
         if bytes.contains(&b'\n') {
             notices.push(Notice::OutputNotListed { path });

@@ -3,11 +3,12 @@
 use super::{Notice, SessionError};
 use crate::catalog;
 use crate::gate::Gate;
+use crate::nearest::nearest_names;
 use crate::rule::{LevelRule, NameRule};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracepoint_core::field::FieldType;
-use tracepoint_core::{Level, Marker, nearest_names};
+use tracepoint_core::{Level, Marker};
 
 /// An event to be: the markers that are recorded under one id.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! A rule of a session that is controlled from outside: which events, in which processes.
 
 use crate::filter::Expression;
+use crate::glob::Glob;
 use crate::limit::{Limit, LimitError};
 use crate::process::ProcessKey;
 use crate::rule::{BadRule, LevelRule, NameRule};
-use glob::Pattern;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -57,7 +57,7 @@ impl Rule {
     /// Whether it may take something in in this process, whatever events that has.
     pub(super) fn concerns(&self, process: ProcessKey, exe: &str) -> bool {
         // What is no pattern matches nothing.
-        let is_program = |pattern: &String| Pattern::new(pattern).is_ok_and(|pattern| is_program(&pattern, exe));
+        let is_program = |pattern: &String| Glob::parse(pattern).is_ok_and(|glob| is_program(&glob, exe));
         !self.event.starts_with('!')
             && self.process.is_none_or(|wanted| wanted == process)
             && self.exe.as_ref().is_none_or(is_program)
@@ -65,9 +65,9 @@ impl Rule {
 }
 
 /// Whether a pattern is for this program: by its path, or the last part of it.
-fn is_program(pattern: &Pattern, exe: &str) -> bool {
+fn is_program(glob: &Glob, exe: &str) -> bool {
     let last = exe.rsplit('/').next().unwrap_or(exe);
-    pattern.matches(exe) || pattern.matches(last)
+    glob.matches_str(exe) || glob.matches_str(last)
 }
 
 impl fmt::Display for Rule {
@@ -147,7 +147,7 @@ impl Serialize for RuleEntry {
 pub(crate) struct Compiled {
     pub(super) name: NameRule,
     pub(super) level: Option<LevelRule>,
-    exe: Option<Pattern>,
+    exe: Option<Glob>,
     process: Option<ProcessKey>,
     channel: Option<String>,
     pub(crate) filter: Option<Expression>,
@@ -158,9 +158,8 @@ impl Compiled {
     pub(super) fn new(rule: &Rule) -> Result<Self, RuleError> {
         let bad = |BadRule { text, reason }: BadRule| RuleError { rule: text, reason };
         let exe = |pattern: &String| {
-            let reason =
-                |error: glob::PatternError| format!("`{pattern}` is no pattern for executables: {}", error.msg);
-            Pattern::new(pattern).map_err(|error| RuleError { rule: rule.event.clone(), reason: reason(error) })
+            let reason = |error| format!("`{pattern}` is not a pattern for executables: {error}");
+            Glob::parse(pattern).map_err(|error| RuleError { rule: rule.event.clone(), reason: reason(error) })
         };
         let told = |reason: String| RuleError { rule: rule.event.clone(), reason };
         let filter = rule.filter.as_deref().map(Expression::parse).transpose();
@@ -195,6 +194,6 @@ impl Compiled {
     /// Whether the rule counts for this process.
     pub(super) fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
         self.process.is_none_or(|wanted| wanted == process)
-            && self.exe.as_ref().is_none_or(|pattern| is_program(pattern, exe))
+            && self.exe.as_ref().is_none_or(|glob| is_program(glob, exe))
     }
 }

@@ -1,6 +1,6 @@
 //! When a trace goes on in another chunk, and which chunks stay.
 
-use super::books::Content;
+use super::accounting::Content;
 use crate::account::{Chunk, Removed};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// What was asked for, and how far it is.
 #[derive(Debug)]
-pub(super) struct Rotation {
+pub(super) struct Chunks {
     size: Option<u64>,
     every: Option<Duration>,
     keep: Option<usize>,
@@ -23,7 +23,7 @@ pub(super) struct Rotation {
     removed: Removed,
 }
 
-impl Default for Rotation {
+impl Default for Chunks {
     fn default() -> Self {
         Self {
             size: None,
@@ -38,7 +38,7 @@ impl Default for Rotation {
     }
 }
 
-impl Rotation {
+impl Chunks {
     pub(super) const fn by_size(&mut self, bytes: u64) {
         self.size = Some(bytes);
     }

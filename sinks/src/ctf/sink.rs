@@ -1,16 +1,14 @@
 //! The sink that writes a CTF directory.
 
 use super::CtfError;
-use super::books::Books;
+use super::accounting::ChunkAccounting;
 use super::directory::Directory;
-use super::metadata::MetadataText;
-use super::rotation::Rotation;
+use super::rotation::Chunks;
 use super::streams::Streams;
 use crate::account::{ACCOUNT_PATH, Account};
-use crate::description::{ChannelDescription, EventDescription};
+use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
-use crate::sink::{Output, Sink, StreamInfo};
-use crate::trace_info::TraceInfo;
+use crate::sink::{Output, Rotation, Sink, SinkExtension, StreamInfo};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,7 +33,7 @@ const ACCOUNT_EVENT_SIZE: u64 = 384;
 ///
 /// # Chunks
 ///
-/// [`Sink::rotate`] closes what was written so far as a trace by itself, in a directory `chunk-000001` and so on in this one, and goes
+/// A rotation closes what was written so far as a trace by itself, in a directory `chunk-000001` and so on in this one, and goes
 /// on in the next. They share the trace's UUID; packet numbers and counters run on. A trace that is to be cut by size or time is in
 /// chunks from the beginning; one that is not is moved into its first chunk by the first rotation.
 #[derive(Debug)]
@@ -44,10 +42,10 @@ pub struct CtfSink {
     /// The present chunk; `None` while the trace is not cut.
     chunk: Option<Directory>,
     streams: Streams,
-    rotation: Rotation,
-    books: Books,
+    rotation: Chunks,
+    accounting: ChunkAccounting,
     /// What is in the metadata.
-    text: String,
+    metadata: String,
     events: u64,
 }
 
@@ -62,9 +60,9 @@ impl CtfSink {
             base: Directory::create(directory.as_ref())?,
             chunk: None,
             streams: Streams::default(),
-            rotation: Rotation::default(),
-            books: Books::default(),
-            text: String::new(),
+            rotation: Chunks::default(),
+            accounting: ChunkAccounting::default(),
+            metadata: String::new(),
             events: 0,
         })
     }
@@ -99,7 +97,7 @@ impl CtfSink {
 
     /// How many bytes of packets are there, in all chunks that stay.
     pub fn kept_bytes(&self) -> u64 {
-        self.rotation.closed_bytes() + self.books.content().bytes
+        self.rotation.closed_bytes() + self.accounting.content().bytes
     }
 
     /// Removes the oldest chunk, should there be one before the present one: whether there was. The account tells what was in it.
@@ -155,7 +153,8 @@ impl CtfSink {
         let name = chunk_name(number);
         let directory = self.base.create_subdirectory(&name)?;
         let mut streams = Streams::default();
-        let made = streams.append(&directory, METADATA, self.text.as_bytes()).and_then(|()| self.reserve(&directory));
+        let made =
+            streams.append(&directory, METADATA, self.metadata.as_bytes()).and_then(|()| self.reserve(&directory));
         match made {
             Ok(()) => Ok((directory, streams)),
             Err(error) => {
@@ -188,15 +187,15 @@ impl CtfSink {
         }
         let next = self.rotation.number() + 1;
         let (directory, streams) = self.make_chunk(next)?;
-        let account = self.books.account(self.rotation.chunk(false));
+        let account = self.accounting.account(self.rotation.chunk(false));
         let (folder, name) = account_path();
         if let Err(error) = self.here().put_whole(folder, name, &account.to_json()) {
             let _ = self.base.remove_begun_subdirectory(&chunk_name(next), &directory);
             return Err(error);
         }
         let closed = self.here().absolute_path().to_owned();
-        self.rotation.begin(next, Some(self.books.content()));
-        self.books.next_chunk();
+        self.rotation.begin(next, Some(self.accounting.content()));
+        self.accounting.next_chunk();
         (self.chunk, self.streams) = (Some(directory), streams);
         Ok(closed)
     }
@@ -222,61 +221,66 @@ impl Sink for CtfSink {
         format!("CTF in {}", self.path().display())
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
-    }
-
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.describe_with_text(events, MetadataText::events(events).as_str())
-    }
-
-    fn begin_with_text(
-        &mut self,
-        trace: &TraceInfo,
-        channels: &[ChannelDescription],
-        text: &str,
-    ) -> Result<(), SinkError> {
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
         if self.rotation.is_asked_for() {
             let first = self.base.create_subdirectory(&chunk_name(1));
             self.chunk = Some(first.map_err(|error| self.failed(&chunk_name(1), error))?);
             self.rotation.begin(1, None);
         }
-        self.append(METADATA, text.as_bytes())?;
-        self.text.push_str(text);
-        self.books.begin(trace, channels);
+        self.append(METADATA, start.metadata.as_bytes())?;
+        self.metadata.push_str(start.metadata);
+        self.accounting.begin(start.trace, start.channels);
         Ok(())
     }
 
-    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        // The text comes last: whoever tries again after an error finds none of it there.
-        self.events += events.len() as u64;
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        // The metadata is written last: a caller that tries again after an error finds none of it in the file.
+        let count = new.events.len() as u64;
+        self.events += count;
         let reserved = self.reserve(self.here()).map_err(|error| self.failed(ACCOUNT_PATH, error));
-        if let Err(error) = reserved.and_then(|()| self.append(METADATA, text.as_bytes())) {
-            self.events -= events.len() as u64;
+        if let Err(error) = reserved.and_then(|()| self.append(METADATA, new.metadata.as_bytes())) {
+            self.events -= count;
             return Err(error);
         }
-        self.text.push_str(text);
-        self.books.describe(events);
+        self.metadata.push_str(new.metadata);
+        self.accounting.describe(new.events);
         Ok(())
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
-        let file = self.file_of(stream);
+        let file = stream.file_name();
         self.append(&file, packet.bytes)?;
-        self.books.add(stream.id, &file, packet);
+        self.accounting.add(stream.id, &file, packet);
         Ok(())
     }
 
-    fn rotation_is_due(&self) -> bool {
-        self.rotation.is_due(self.books.content())
+    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
+        let (folder, name) = account_path();
+        let put = self.here().put_whole(folder, name, &account.to_json());
+        put.map_err(|error| self.failed(ACCOUNT_PATH, error))
+    }
+
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
+}
+
+impl SinkExtension for CtfSink {
+    fn output(&self) -> Option<Output> {
+        Some(Output { format: "ctf", path: self.base.absolute_path().to_owned() })
+    }
+
+    fn adjust_account(&self, account: &mut Account) {
+        self.accounting.adjust(account, self.chunk.is_some().then(|| self.rotation.chunk(true)));
     }
 
     fn can_rotate(&self) -> bool {
         true
     }
 
-    fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
-        if self.books.content().packets == 0 {
+    fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
+        let content = self.accounting.content();
+        if content.packets == 0 || (when == Rotation::IfDue && !self.rotation.is_due(content)) {
             return Ok(None);
         }
         match self.go_on() {
@@ -286,26 +290,6 @@ impl Sink for CtfSink {
                 Err(self.cannot_rotate(error))
             }
         }
-    }
-
-    fn settle(&self, account: &mut Account) {
-        if self.chunk.is_some() {
-            self.books.settle(account, self.rotation.chunk(true));
-        }
-    }
-
-    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
-        let (folder, name) = account_path();
-        let put = self.here().put_whole(folder, name, &account.to_json());
-        put.map_err(|error| self.failed(ACCOUNT_PATH, error))
-    }
-
-    fn file_of(&self, stream: &StreamInfo) -> String {
-        format!("{}_{}", stream.channel, stream.id.instance)
-    }
-
-    fn output(&self) -> Option<Output> {
-        Some(Output { format: "ctf", path: self.base.absolute_path().to_owned() })
     }
 }
 

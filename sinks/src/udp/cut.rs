@@ -3,7 +3,7 @@
 use super::store::{Held, Reason, Store};
 use std::collections::HashMap;
 use tracepoint_core::channel::StreamId;
-use tracepoint_reader::sizes::Sizes;
+use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
 use tracepoint_reader::udp::wire::packet::HEADER;
@@ -56,7 +56,7 @@ impl Cutter {
     pub(super) fn fill(
         &mut self,
         store: &Store,
-        sizes: &Sizes,
+        sizes: &RecordSizes,
         metadata: u32,
         room: Room,
         out: &mut Vec<u8>,
@@ -140,7 +140,7 @@ enum Part {
 }
 
 impl Cutting {
-    fn new(held: Held, sizes: &Sizes) -> Result<Self, Held> {
+    fn new(held: Held, sizes: &RecordSizes) -> Result<Self, Held> {
         let header = match PacketHeader::decode(&held.bytes) {
             Ok(header) if header.size == held.bytes.len() => header,
             _ => return Err(held),
@@ -165,7 +165,7 @@ impl Cutting {
     }
 
     /// What of it fits into `room` bytes, header included.
-    fn part(&self, sizes: &Sizes, room: usize) -> Part {
+    fn part(&self, sizes: &RecordSizes, room: usize) -> Part {
         let (mut end, mut time, mut events) = (self.at, self.time, 0);
         for record in sizes.records(self.held.stream.class, &self.held.bytes, self.at, self.time) {
             match record {
@@ -184,12 +184,12 @@ impl Cutting {
     /// The time of the first of these records, which follow what is behind us.
     fn first_time(&self, records: &[u8]) -> u64 {
         let low = records.first_chunk().map_or(self.time, |word| u64::from_le_bytes(*word) >> 16);
-        tracepoint_reader::sizes::later(self.time, low)
+        tracepoint_reader::internal::extend_time(self.time, low)
     }
 }
 
 /// The next packet that can be decoded by who has so much of the metadata. Those that nobody can read are passed over.
-fn next(store: &Store, sizes: &Sizes, metadata: u32) -> Option<Cutting> {
+fn next(store: &Store, sizes: &RecordSizes, metadata: u32) -> Option<Cutting> {
     loop {
         let held = store.take()?;
         if held.needs > metadata {

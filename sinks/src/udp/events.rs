@@ -157,7 +157,7 @@ mod tests {
     use std::sync::Arc;
     use tracepoint_core::Level;
     use tracepoint_core::channel::{Policy, StreamId};
-    use tracepoint_reader::sizes::Sizes;
+    use tracepoint_reader::internal::RecordSizes;
     use tracepoint_reader::udp::wire::PacketHeader;
 
     /// A store that knows one event, without fields.
@@ -171,7 +171,7 @@ mod tests {
         let event = EventDescription { class: 0, id: 0, name, level: Level::Info, fields: &[], doc: "", format };
         let metadata = Metadata::parse(ctf::metadata(&trace, &[channel], &[event]).as_bytes()).expect("metadata");
         let store = Store::new(1 << 20, DropPolicy::Oldest).expect("an event fd");
-        let sizes = Sizes::of(&metadata);
+        let sizes = RecordSizes::of(&metadata);
         store.lock().layout = Some(Arc::new(Layout { metadata, sizes }));
         store
     }

@@ -18,7 +18,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
-use tracepoint_reader::sizes::Sizes;
+use tracepoint_reader::internal::RecordSizes;
 
 /// Its thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-udp";
@@ -110,7 +110,7 @@ impl UdpServer {
         let whole = [&inside.metadata[..], text].concat();
         let metadata = Metadata::parse(&whole)
             .map_err(|error| SinkError::new("describe events to UDP clients", io::Error::other(error)))?;
-        let sizes = Sizes::of(&metadata);
+        let sizes = RecordSizes::of(&metadata);
         inside.layout = Some(Arc::new(Layout { metadata, sizes }));
         inside.metadata = whole;
         drop(inside);

@@ -4,12 +4,9 @@ use super::options::UdpOptions;
 use super::server::{Packet, UdpServer};
 use super::stats::UdpWatch;
 use crate::account::Account;
-use crate::ctf::MetadataText;
-use crate::description::{ChannelDescription, EventDescription};
+use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
-use crate::sink::{Sink, StreamInfo};
-use crate::trace_info::TraceInfo;
-use std::collections::BTreeMap;
+use crate::sink::{Sink, SinkExtension, StreamInfo};
 use std::net::SocketAddr;
 use tracepoint_core::channel::{self, StreamId};
 use tracepoint_core::clock;
@@ -58,21 +55,13 @@ impl Sink for UdpServerSink {
         format!("UDP server on {}", self.server.address())
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
-    }
-
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.server.describe(MetadataText::events(events).as_str())
-    }
-
-    fn begin_with_text(&mut self, _: &TraceInfo, _: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
-        self.server.describe(text)?;
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        self.server.describe(start.metadata)?;
         self.server.start(Box::new(clock::now))
     }
 
-    fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        if text.is_empty() { Ok(()) } else { self.server.describe(text) }
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        if new.metadata.is_empty() { Ok(()) } else { self.server.describe(new.metadata) }
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &channel::Packet<'_>) -> Result<(), SinkError> {
@@ -87,7 +76,21 @@ impl Sink for UdpServerSink {
         Ok(())
     }
 
-    fn lost(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
-        self.server.lost(stream)
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
+}
+
+impl SinkExtension for UdpServerSink {
+    fn adjust_account(&self, account: &mut Account) {
+        for channel in &mut account.channels {
+            for stream in &mut channel.streams {
+                let lost = self.server.lost(StreamId { class: channel.id as u32, instance: stream.instance });
+                let sum: u64 = lost.values().sum();
+                stream.written = stream.written.saturating_sub(sum);
+                stream.sink += sum;
+                stream.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
+            }
+        }
     }
 }

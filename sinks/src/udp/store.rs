@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
-use tracepoint_reader::sizes::Sizes;
+use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::udp::wire::Losses;
 
 /// A packet that waits, or is being sent.
@@ -73,7 +73,7 @@ impl Reason {
 pub(super) struct Layout {
     pub(super) metadata: Metadata,
     /// `None`: not as `tracepoint` does; such packets cannot be cut.
-    pub(super) sizes: Option<Sizes>,
+    pub(super) sizes: Option<RecordSizes>,
 }
 
 /// Whether somebody is being served.
