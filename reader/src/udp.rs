@@ -14,6 +14,6 @@ pub mod wire;
 
 pub use client::{Client, Options};
 pub use connection::Connection;
-pub use directory::{Directory, DirectoryError, NotHere};
+pub use directory::{AbsentEvents, Directory, DirectoryError};
 pub use events::{BatchDecoder, BatchPacket};
-pub use report::{Counts, Ending, EventBatch, Layout, Lost, Report, StockEvent};
+pub use report::{Counts, Ending, EventBatch, Layout, LegacyEvent, Lost, Report};

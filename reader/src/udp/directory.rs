@@ -14,7 +14,7 @@ mod stream;
 
 use super::events::BatchDecoder;
 use super::report::EventBatch;
-use super::wire::OUTSIDE_CHANNEL;
+use super::wire::INGEST_CHANNEL;
 use crate::account::{ACCOUNT_PATH, Account, StreamAccount};
 use crate::loss::Damage;
 pub use error::DirectoryError;
@@ -27,16 +27,16 @@ use stream::StreamFile;
 /// How many streams are written at most.
 const STREAMS: usize = 10_000;
 /// The reason of losses between the server and us.
-const ON_THE_WAY: &str = "udp_network";
+const NETWORK: &str = "udp_network";
 /// The reason where some of them may be elsewhere: read by others, or lost by the server when it had written its account.
-const NOT_HERE: &str = "udp_not_here";
+const ABSENT: &str = "udp_not_here";
 /// How many of their files are open at most.
 const OPEN: usize = 64;
 
 /// Events of the trace that are not in this session, as far as the server tells: not of which streams they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NotHere {
-    /// Sent in earlier sessions, or in the stock layout.
+pub struct AbsentEvents {
+    /// Sent in earlier sessions, or in the legacy layout.
     pub sent_elsewhere: u64,
     /// Lost by the server since the trace began.
     pub unsent: u64,
@@ -162,16 +162,16 @@ impl Directory {
     }
 
     /// Ends the streams; and writes the account, if there is one, with what did not arrive: lost on the way, but where something of
-    /// the trace is `not_here` that its account does not tell.
+    /// the trace is `absent` that its account does not tell.
     ///
     /// # Errors
     ///
     /// [`DirectoryError::Write`] if something cannot be written, [`DirectoryError::Metadata`] if the account is not well formed.
-    pub fn finish(mut self, account: Option<&[u8]>, not_here: NotHere) -> Result<(), DirectoryError> {
+    pub fn finish(mut self, account: Option<&[u8]>, absent: AbsentEvents) -> Result<(), DirectoryError> {
         let Some(account) = account else { return Ok(()) };
         let mut account = Account::parse(account)?;
-        let untold = not_here.unsent.saturating_sub(told(&account));
-        let reason = if not_here.sent_elsewhere > 0 || untold > 0 { NOT_HERE } else { ON_THE_WAY };
+        let untold = absent.unsent.saturating_sub(told(&account));
+        let reason = if absent.sent_elsewhere > 0 || untold > 0 { ABSENT } else { NETWORK };
         for channel in &mut account.channels {
             for line in &mut channel.streams {
                 let id = u32::try_from(channel.id).ok().map(|class| (class, line.instance));
@@ -208,7 +208,7 @@ fn told(account: &Account) -> u64 {
         .flat_map(|line| &line.sink_lost)
         .filter(|(reason, _)| reason.starts_with("udp_"))
         .map(|(_, count)| *count);
-    let outside = account.channels.iter().filter(|channel| channel.name == OUTSIDE_CHANNEL);
+    let outside = account.channels.iter().filter(|channel| channel.name == INGEST_CHANNEL);
     let messages = outside.flat_map(|channel| &channel.streams).map(|line| line.discarded);
     streams.chain(messages).fold(0, u64::saturating_add)
 }

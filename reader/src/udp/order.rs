@@ -18,14 +18,14 @@ pub(super) struct Limits {
     /// How many of their bytes.
     pub(super) bytes: usize,
     /// How long a message waits for one that is missing.
-    pub(super) patience: Duration,
+    pub(super) gap_timeout: Duration,
     /// How far from the next one a number may be without another one that bears it out.
-    pub(super) believed: u64,
+    pub(super) max_jump: u64,
 }
 
 /// What came in its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Turn<T> {
+pub(super) enum Delivery<T> {
     /// The message with this number.
     Message(u64, T),
     /// No message has come with these numbers.
@@ -41,10 +41,10 @@ pub(super) enum Arrival {
     Duplicate,
     /// It was told as missing before it came.
     Late,
-    /// Its number is too far from the others to be believed on its own.
-    Doubted,
+    /// Its number is too far from the others to be max_jump on its own.
+    Implausible,
     /// There is no room for it before the first number is known. It will be told as missing.
-    NoRoom,
+    Full,
 }
 
 #[derive(Debug)]
@@ -106,18 +106,18 @@ impl<T> Order<T> {
         // Before the first number is known `next` is beyond 32 bits, and stays so.
         let number = self.next.wrapping_add_signed(i64::from(ahead));
         // Where many messages were lost the numbers jump, and the next message bears that out; where a number was damaged, none does.
-        if number.abs_diff(self.next) > self.limits.believed && !self.near_held(number) {
+        if number.abs_diff(self.next) > self.limits.max_jump && !self.near_held(number) {
             let before = self.doubted.replace(low);
             let distance = before.map(|before| low.wrapping_sub(before).cast_signed().unsigned_abs());
-            if distance.is_none_or(|distance| distance == 0 || u64::from(distance) > self.limits.believed) {
-                return Arrival::Doubted;
+            if distance.is_none_or(|distance| distance == 0 || u64::from(distance) > self.limits.max_jump) {
+                return Arrival::Implausible;
             }
         }
         if self.held.contains_key(&number) {
             return Arrival::Duplicate;
         }
         if !self.open && self.is_full() {
-            return Arrival::NoRoom;
+            return Arrival::Full;
         }
         let overtaken = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
         self.held_bytes += size;
@@ -131,14 +131,14 @@ impl<T> Order<T> {
 
     /// Whether a message with a number like this one is held.
     fn near_held(&self, number: u64) -> bool {
-        self.held.last_key_value().is_some_and(|(last, _)| number.abs_diff(*last) <= self.limits.believed)
+        self.held.last_key_value().is_some_and(|(last, _)| number.abs_diff(*last) <= self.limits.max_jump)
     }
 
     /// What comes next, if it is known.
-    pub(super) fn turn(&mut self, now: Duration) -> Option<Turn<T>> {
+    pub(super) fn next(&mut self, now: Duration) -> Option<Delivery<T>> {
         let (&number, held) = self.held.first_key_value().filter(|_| self.open)?;
         if number > self.next {
-            if !self.is_full() && !self.closing && now < held.since.saturating_add(self.limits.patience) {
+            if !self.is_full() && !self.closing && now < held.since.saturating_add(self.limits.gap_timeout) {
                 return None;
             }
             return Some(self.skip_to(number));
@@ -146,13 +146,13 @@ impl<T> Order<T> {
         let (number, held) = self.held.pop_first()?;
         self.held_bytes -= held.size;
         self.next = number + 1;
-        Some(Turn::Message(number, held.message))
+        Some(Delivery::Message(number, held.message))
     }
 
     /// When a message that is held gets its turn, though one is missing.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let (number, held) = self.held.first_key_value().filter(|_| self.open)?;
-        Some(if *number == self.next { held.since } else { held.since.saturating_add(self.limits.patience) })
+        Some(if *number == self.next { held.since } else { held.since.saturating_add(self.limits.gap_timeout) })
     }
 
     /// From here on no message waits for one that is missing.
@@ -166,11 +166,11 @@ impl<T> Order<T> {
     }
 
     /// Tells what is missing before the number `number`, when nothing is held.
-    pub(super) fn skip_to(&mut self, number: u64) -> Turn<T> {
+    pub(super) fn skip_to(&mut self, number: u64) -> Delivery<T> {
         let (first, count) = (self.next, number - self.next);
         self.missing.add(first, number);
         self.next = number;
-        Turn::Gap { first, count }
+        Delivery::Gap { first, count }
     }
 }
 
@@ -178,18 +178,19 @@ impl<T> Order<T> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { messages: 3, bytes: 1000, patience: Duration::from_millis(100), believed: 1 << 16 };
+    const LIMITS: Limits =
+        Limits { messages: 3, bytes: 1000, gap_timeout: Duration::from_millis(100), max_jump: 1 << 16 };
 
     fn at(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
-    fn turns(order: &mut Order<u8>, now: Duration) -> Vec<Turn<u8>> {
-        std::iter::from_fn(|| order.turn(now)).collect()
+    fn turns(order: &mut Order<u8>, now: Duration) -> Vec<Delivery<u8>> {
+        std::iter::from_fn(|| order.next(now)).collect()
     }
 
-    fn message(number: u64) -> Turn<u8> {
-        Turn::Message(number, number as u8)
+    fn message(number: u64) -> Delivery<u8> {
+        Delivery::Message(number, number as u8)
     }
 
     fn put(order: &mut Order<u8>, numbers: &[u64], now: Duration) -> Vec<Arrival> {
@@ -210,7 +211,7 @@ mod tests {
         put(&mut order, &[0, 3], at(0));
         assert_eq!(turns(&mut order, at(99)), [message(0)]);
         assert_eq!(order.deadline(), Some(at(100)));
-        assert_eq!(turns(&mut order, at(100)), [Turn::Gap { first: 1, count: 2 }, message(3)]);
+        assert_eq!(turns(&mut order, at(100)), [Delivery::Gap { first: 1, count: 2 }, message(3)]);
         assert_eq!(
             put(&mut order, &[2, 2, 3, 1], at(101)),
             [Arrival::Late, Arrival::Duplicate, Arrival::Duplicate, Arrival::Late]
@@ -224,7 +225,10 @@ mod tests {
         put(&mut order, &[1, 2, 3], at(0));
         assert_eq!(turns(&mut order, at(0)), []);
         put(&mut order, &[5], at(0));
-        assert_eq!(turns(&mut order, at(0)), [Turn::Gap { first: 0, count: 1 }, message(1), message(2), message(3)]);
+        assert_eq!(
+            turns(&mut order, at(0)),
+            [Delivery::Gap { first: 0, count: 1 }, message(1), message(2), message(3)]
+        );
         let mut order = Order::new(0, Limits { bytes: 10, ..LIMITS });
         order.put(1, 1, 11, at(0));
         assert_eq!(turns(&mut order, at(0)).len(), 2);
@@ -235,9 +239,9 @@ mod tests {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[1], at(0));
         order.close();
-        assert_eq!(turns(&mut order, at(0)), [Turn::Gap { first: 0, count: 1 }, message(1)]);
+        assert_eq!(turns(&mut order, at(0)), [Delivery::Gap { first: 0, count: 1 }, message(1)]);
         assert!(order.is_empty());
-        assert_eq!(order.skip_to(7), Turn::Gap { first: 2, count: 5 });
+        assert_eq!(order.skip_to(7), Delivery::Gap { first: 2, count: 5 });
         assert_eq!(order.next_number(), 7);
     }
 
@@ -246,11 +250,11 @@ mod tests {
         let mut order = Order::unopened(7, LIMITS);
         put(&mut order, &[7, 5, 8], at(0));
         assert_eq!(turns(&mut order, at(999)), []);
-        assert_eq!(put(&mut order, &[9, 10], at(0))[1], Arrival::NoRoom);
+        assert_eq!(put(&mut order, &[9, 10], at(0))[1], Arrival::Full);
         order.open();
         let base = 1 << 32;
-        let gap = Turn::Gap { first: base + 6, count: 1 };
-        let expected = [5, 7, 8, 9].map(|number| Turn::Message(base + number, number as u8));
+        let gap = Delivery::Gap { first: base + 6, count: 1 };
+        let expected = [5, 7, 8, 9].map(|number| Delivery::Message(base + number, number as u8));
         let [first, rest @ ..] = expected;
         assert_eq!(turns(&mut order, at(100)), [&[first, gap], &rest[..]].concat());
     }
@@ -265,14 +269,14 @@ mod tests {
     #[test]
     fn one_number_far_ahead_is_not_believed_two_are() {
         let mut order = Order::new(0, LIMITS);
-        assert_eq!(put(&mut order, &[1 << 30, 1 << 30, 0], at(0))[..2], [Arrival::Doubted; 2]);
+        assert_eq!(put(&mut order, &[1 << 30, 1 << 30, 0], at(0))[..2], [Arrival::Implausible; 2]);
         assert_eq!(turns(&mut order, at(0)), [message(0)]);
         let far = 1 << 20;
         let taken = Arrival::Taken { overtaken: false };
-        assert_eq!(put(&mut order, &[far, far + 1, far + 2], at(0)), [Arrival::Doubted, taken, taken]);
+        assert_eq!(put(&mut order, &[far, far + 1, far + 2], at(0)), [Arrival::Implausible, taken, taken]);
         assert_eq!(
             turns(&mut order, at(100)),
-            [Turn::Gap { first: 1, count: far }, message(far + 1), message(far + 2)]
+            [Delivery::Gap { first: 1, count: far }, message(far + 1), message(far + 2)]
         );
     }
 }

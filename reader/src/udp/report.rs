@@ -6,7 +6,7 @@ use super::wire::{Batch, CtfPackets, Losses, Welcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One event in a message: what a server that offers nothing else sends.
-    Stock,
+    Legacy,
     /// Many events in a message.
     Batch(Welcome),
 }
@@ -21,8 +21,8 @@ pub enum Report {
     TraceBegin,
     /// The metadata has grown by this, which ends where a declaration does.
     Metadata(Vec<u8>),
-    /// An event, in the stock layout.
-    Event(StockEvent),
+    /// An event, in the legacy layout.
+    Event(LegacyEvent),
     /// Events, in the batch layout.
     Batch(EventBatch),
     /// Something is missing here.
@@ -39,9 +39,9 @@ pub enum Report {
     SessionEnd,
 }
 
-/// An event in the stock layout.
+/// An event in the legacy layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StockEvent {
+pub struct LegacyEvent {
     /// The number of its message.
     pub seq: u32,
     /// When it was recorded, in nanoseconds.
@@ -73,18 +73,18 @@ impl EventBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lost {
-    /// Stock layout: so many messages, the first of which has the number `first`. What was in them is not known.
+    /// Legacy layout: so many messages, the first of which has the number `first`. What was in them is not known.
     Messages {
         /// The number of the first one.
         first: u32,
         /// How many.
         count: u64,
     },
-    /// Stock layout: the message with which the session began, and perhaps others behind it.
+    /// Legacy layout: the message with which the session began, and perhaps others behind it.
     Beginning,
     /// Batch layout: so many events were lost on the way.
     Events(u64),
-    /// So many events were sent in the stock layout, before the server knew that the batch layout was wanted, and are not taken.
+    /// So many events were sent in the legacy layout, before the server knew that the batch layout was wanted, and are not taken.
     BeforeOffer(u64),
     /// Batch layout: so many bytes at the end of the metadata: what they describe cannot be decoded.
     Metadata(u32),
@@ -104,7 +104,7 @@ pub struct Counts {
     pub events: u64,
     /// Events that were reported as lost on the way (batch layout), those that came too late included.
     pub lost_events: u64,
-    /// Messages that were reported as lost (stock layout), those that came too late included.
+    /// Messages that were reported as lost (legacy layout), those that came too late included.
     pub lost_messages: u64,
     /// Bytes of metadata that did not arrive (batch layout).
     pub lost_metadata: u64,

@@ -1,29 +1,29 @@
 //! Datagrams of the UDP trace server, in both directions and both layouts: encoded and decoded here, and nowhere else.
 //!
 //! ```text
-//!   client ── ToServer ──▶ server      START, STOP (stock); ACCEPT, ACK, LEAVE (batch)
-//!   client ◀── ToClient ── server      marks, packets of one event (stock); CHALLENGE to END (batch)
+//!   client ── ToServer ──▶ server      START, STOP (legacy); ACCEPT, ACK, LEAVE (batch)
+//!   client ◀── ToClient ── server      marks, packets of one event (legacy); CHALLENGE to END (batch)
 //! ```
 //!
-//! The stock layout is that of the C structures of old clients, holes included ([`stock`]); the batch layout ([`batch`],
+//! The legacy layout is that of the C structures of old clients, holes included ([`legacy`]); the batch layout ([`batch`],
 //! [`client`]) carries CTF packets ([`packet`]). All integers are big-endian, but for those in CTF packets. There is nothing
 //! here but bytes: no socket, no clock, no state. Offsets are those of the page's tables.
 
 pub mod batch;
 mod bytes;
 pub mod client;
+pub mod legacy;
 pub mod packet;
-pub mod stock;
 
 pub use batch::{Batch, Challenge, End, Losses, Ping, Text, TextKind, Welcome};
 pub use client::{Accept, Ack, ToServer};
+pub use legacy::{LegacyPacket, Mark, MarkKind};
 pub use packet::{CtfPackets, PacketHeader};
-pub use stock::{Mark, MarkKind, StockPacket};
 
 use thiserror::Error;
 
 /// The name of the channel of events that come from outside of the program: messages to the server.
-pub const OUTSIDE_CHANNEL: &str = "outside";
+pub const INGEST_CHANNEL: &str = "outside";
 /// The port that a server listens on, unless told otherwise.
 pub const SERVER_PORT: u16 = 5556;
 /// The environment variable that names another one.
@@ -56,9 +56,9 @@ pub enum Malformed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToClient<'a> {
-    /// Stock: one event.
-    Packet(StockPacket<'a>),
-    /// Stock: a mark.
+    /// Legacy: one event.
+    Packet(LegacyPacket<'a>),
+    /// Legacy: a mark.
     Mark(Mark),
     /// Batch: prove your address.
     Challenge(Challenge),
@@ -79,7 +79,7 @@ pub enum ToClient<'a> {
 pub struct FromServer<'a> {
     /// Counts every message that the server sends, repetitions included, over all its sessions; wraps around.
     pub seq: u32,
-    /// The session that it belongs to; `None` in the stock layout, 0 in a challenge.
+    /// The session that it belongs to; `None` in the legacy layout, 0 in a challenge.
     pub session: Option<u32>,
     /// What it says.
     pub message: ToClient<'a>,
@@ -88,7 +88,7 @@ pub struct FromServer<'a> {
 impl<'a> FromServer<'a> {
     /// Decodes a datagram that came from a server.
     ///
-    /// Costs a look at each byte in the batch layout, for the checksum, and at the header alone in the stock layout.
+    /// Costs a look at each byte in the batch layout, for the checksum, and at the header alone in the legacy layout.
     ///
     /// # Errors
     ///
@@ -96,10 +96,10 @@ impl<'a> FromServer<'a> {
     pub fn decode(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let seq = bytes::u32_at(datagram, 0)?;
         let kind = bytes::u8_at(datagram, 4)?;
-        let stock = |message| Self { seq, session: None, message };
+        let legacy = |message| Self { seq, session: None, message };
         match kind {
-            stock::PACKET => stock::packet(datagram).map(|packet| stock(ToClient::Packet(packet))),
-            stock::MARK => stock::mark(datagram).map(|mark| stock(ToClient::Mark(mark))),
+            legacy::PACKET => legacy::packet(datagram).map(|packet| legacy(ToClient::Packet(packet))),
+            legacy::MARK => legacy::mark(datagram).map(|mark| legacy(ToClient::Mark(mark))),
             _ => {
                 let (session, message) = batch::decode(kind, datagram)?;
                 Ok(Self { seq, session: Some(session), message })

@@ -1,6 +1,6 @@
 //! The batch layout: what a server sends to a client that has taken its offer.
 //!
-//! Every message has a header of 16 bytes, whose first five are those of the stock layout: `seq`, kind; then zeros to 8, the
+//! Every message has a header of 16 bytes, whose first five are those of the legacy layout: `seq`, kind; then zeros to 8, the
 //! checksum, the session.
 
 use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
@@ -46,7 +46,7 @@ pub struct Welcome {
     /// How long a datagram with several events will be at most, in bytes.
     pub mtu: u16,
     /// After how many milliseconds without a word from the client the server gives it up.
-    pub patience_ms: u32,
+    pub timeout_ms: u32,
     /// The trace's uuid.
     pub uuid: [u8; 16],
     /// How many events earlier sessions were sent.
@@ -126,8 +126,8 @@ pub struct End {
     pub batches: u32,
     /// How many events these held.
     pub events: u64,
-    /// How many events were sent in the stock layout in this session, before the client took the offer.
-    pub stock: u64,
+    /// How many events were sent in the legacy layout in this session, before the client took the offer.
+    pub legacy: u64,
     /// How long the metadata is, in bytes.
     pub metadata: u32,
     /// How long the account is, in bytes; 0: there is none.
@@ -153,7 +153,7 @@ impl Welcome {
         out[16] = u8::from(self.first);
         out[17] = super::VERSION;
         out[18..20].copy_from_slice(&self.mtu.to_be_bytes());
-        out[20..24].copy_from_slice(&self.patience_ms.to_be_bytes());
+        out[20..24].copy_from_slice(&self.timeout_ms.to_be_bytes());
         out[24..40].copy_from_slice(&self.uuid);
         out[40..48].copy_from_slice(&self.earlier.to_be_bytes());
         finish(&mut out, seq, WELCOME, session);
@@ -225,7 +225,7 @@ impl End {
         out[16] = u8::from(self.trace);
         out[20..24].copy_from_slice(&self.batches.to_be_bytes());
         out[24..32].copy_from_slice(&self.events.to_be_bytes());
-        out[32..40].copy_from_slice(&self.stock.to_be_bytes());
+        out[32..40].copy_from_slice(&self.legacy.to_be_bytes());
         out[40..44].copy_from_slice(&self.metadata.to_be_bytes());
         out[44..48].copy_from_slice(&self.account.to_be_bytes());
         let lost = &self.lost;
@@ -278,7 +278,7 @@ fn welcome(datagram: &[u8]) -> Result<Welcome, Malformed> {
     Ok(Welcome {
         first: u8_at(datagram, 16)? & 1 != 0,
         mtu: u16_at(datagram, 18)?,
-        patience_ms: u32_at(datagram, 20)?,
+        timeout_ms: u32_at(datagram, 20)?,
         uuid: array_at(datagram, 24)?,
         earlier: u64_at(datagram, 40)?,
     })
@@ -304,7 +304,7 @@ fn end(datagram: &[u8]) -> Result<End, Malformed> {
         trace: u8_at(datagram, 16)? & 1 != 0,
         batches: u32_at(datagram, 20)?,
         events: u64_at(datagram, 24)?,
-        stock: u64_at(datagram, 32)?,
+        legacy: u64_at(datagram, 32)?,
         metadata: u32_at(datagram, 40)?,
         account: u32_at(datagram, 44)?,
         lost: Losses {

@@ -1,6 +1,6 @@
 //! What a client sends.
 //!
-//! The stock commands are single bytes. The others begin with a word that no command begins with, and are sent only to a server
+//! The legacy commands are single bytes. The others begin with a word that no command begins with, and are sent only to a server
 //! that has offered the batch layout.
 
 use super::Malformed;
@@ -33,9 +33,9 @@ const LEAVE: u8 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToServer {
-    /// Stock: begin a session with me.
+    /// Legacy: begin a session with me.
     Start,
-    /// Stock: end it.
+    /// Legacy: end it.
     Stop,
     /// Batch: I take the offer.
     Accept(Accept),

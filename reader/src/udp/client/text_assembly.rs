@@ -8,7 +8,7 @@ const APART: usize = 1 << 20;
 
 /// One text. What is there never changes; pieces may come in any order, and more than once.
 #[derive(Debug, Default)]
-pub(super) struct Joined {
+pub(super) struct TextAssembly {
     /// How much there is without a gap, and what of it was not given out yet.
     length: u32,
     /// How long the text is, as far as a piece told.
@@ -18,7 +18,7 @@ pub(super) struct Joined {
     apart_bytes: usize,
 }
 
-impl Joined {
+impl TextAssembly {
     /// How many bytes there are from the beginning, without a gap.
     pub(super) fn length(&self) -> u32 {
         self.length
@@ -66,13 +66,13 @@ mod tests {
     use super::*;
     use crate::udp::wire::TextKind;
 
-    fn add(joined: &mut Joined, offset: u32, bytes: &[u8]) {
+    fn add(joined: &mut TextAssembly, offset: u32, bytes: &[u8]) {
         joined.add(&Text { kind: TextKind::Metadata, offset, total: 8, bytes });
     }
 
     #[test]
     fn pieces_come_in_any_order_and_more_than_once() {
-        let mut joined = Joined::default();
+        let mut joined = TextAssembly::default();
         add(&mut joined, 6, b"gh");
         add(&mut joined, 2, b"cde");
         assert_eq!((joined.length(), joined.take()), (0, None));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn pieces_without_a_byte_are_left_alone() {
-        let mut joined = Joined::default();
+        let mut joined = TextAssembly::default();
         (1..1000).for_each(|offset| add(&mut joined, offset, b""));
         assert!(joined.apart.is_empty());
         add(&mut joined, 0, b"abcdefgh");
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_apart_is_bounded() {
-        let mut joined = Joined::default();
+        let mut joined = TextAssembly::default();
         (0..APART as u32).step_by(1000).for_each(|offset| add(&mut joined, 10 + offset * 2, &[0; 2000]));
         assert!(joined.apart_bytes <= APART);
         assert_eq!(joined.apart_bytes, joined.apart.values().map(Vec::len).sum::<usize>());

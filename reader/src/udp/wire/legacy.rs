@@ -1,4 +1,4 @@
-//! The stock layout: what clients in the field expect, byte for byte, the compiler's holes included.
+//! The legacy layout: what clients in the field expect, byte for byte, the compiler's holes included.
 
 use super::Malformed;
 use super::bytes::{sized, u8_at, u16_at, u32_at};
@@ -82,14 +82,14 @@ impl Mark {
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StockPacket<'a> {
+pub struct LegacyPacket<'a> {
     /// When it was recorded, in nanoseconds since the epoch, or on the trace's own clock if that has none.
     pub time_ns: u64,
     /// The event as an array of bytes.
     pub content: &'a [u8],
 }
 
-impl StockPacket<'_> {
+impl LegacyPacket<'_> {
     /// Appends the datagram to `out`.
     ///
     /// # Errors
@@ -111,13 +111,13 @@ impl StockPacket<'_> {
     }
 }
 
-pub(super) fn packet(datagram: &[u8]) -> Result<StockPacket<'_>, Malformed> {
+pub(super) fn packet(datagram: &[u8]) -> Result<LegacyPacket<'_>, Malformed> {
     if datagram.len() > LONGEST {
         return Err(Malformed::Long);
     }
     let time_ns = u64::from(u32_at(datagram, TIME_HIGH)?) << 32 | u64::from(u32_at(datagram, TIME_LOW)?);
     sized(datagram, CONTENT + usize::from(u16_at(datagram, CONTENT_SIZE)?))?;
-    Ok(StockPacket { time_ns, content: datagram.get(CONTENT..).ok_or(Malformed::Short)? })
+    Ok(LegacyPacket { time_ns, content: datagram.get(CONTENT..).ok_or(Malformed::Short)? })
 }
 
 pub(super) fn mark(datagram: &[u8]) -> Result<Mark, Malformed> {
