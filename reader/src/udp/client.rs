@@ -1,14 +1,14 @@
-//! The client's side of a session: datagrams and times go in, datagrams to be sent and [`Report`]s come out.
+//! The client's side of a session: datagrams and times go in, outgoing datagrams and [`Report`]s come out.
 //!
 //! ```text
-//!   Beginning ──▶ Legacy ──▶ over        SESSION_BEGIN without an offer, or the offer is not wanted
+//!   Handshake ──▶ Legacy ──▶ over        SESSION_BEGIN without an offer, or the offer is not wanted
 //!       │           │
 //!       └───────────┴─────▶ Batch ──▶ over
 //!                              WELCOME
 //! ```
 //!
-//! There is no socket and no clock here: whoever drives it tells the time, counted from any moment, and calls [`Client::wake`] when
-//! [`Client::deadline`] has come. Every wait has an end, so that whatever is lost, a client comes to one.
+//! There is no socket and no clock here: the caller passes the time, counted from any moment, and calls [`Client::wake`] at
+//! [`Client::deadline`]. Every wait is bounded, so that a session ends whatever is lost.
 
 mod batch;
 mod handshake;
@@ -28,25 +28,25 @@ use session_core::SessionCore;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// So often in a row the system says that nobody listens before it is max_jump.
+/// The number of consecutive `connection refused` errors after which the server is taken for gone.
 const REFUSALS: u32 = 3;
 
-/// What a client wants.
+/// The options of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether an offer of the batch layout is left alone.
+    /// Whether to stay in the legacy layout if the server offers the batch layout.
     pub legacy: bool,
-    /// After how many events the server is asked to stop. What was on its way then is given out too.
+    /// The number of events after which the server is asked to stop. Events that are already under way are delivered too.
     pub events_limit: Option<NonZeroU64>,
-    /// How long a datagram with several events may be, in bytes: 512 to 65507.
+    /// The longest datagram with several events, in bytes: 512 to 65507.
     pub mtu: u16,
-    /// How many messages a server may send ahead of what was acknowledged; 0: as many as it likes.
+    /// How many unacknowledged messages a server may send; 0: no limit.
     pub window: u16,
-    /// How long a message waits for one that is missing before it.
+    /// How long a message waits for a missing one before it.
     pub gap_timeout: Duration,
-    /// How many messages wait at most.
+    /// The most messages that wait.
     pub max_held: usize,
-    /// After how long a silence a session in the legacy layout is given up. There a server that has nothing to send says nothing.
+    /// The silence after which a session in the legacy layout is given up. In this layout an idle server sends nothing.
     pub idle: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Default for Options {
     }
 }
 
-/// One session, from START to its end.
+/// The client of one session, from START to its end.
 #[derive(Debug)]
 pub struct Client {
     core: SessionCore,
@@ -81,7 +81,7 @@ enum Phase {
     Over,
 }
 
-/// Where a phase leads.
+/// What follows a phase.
 #[derive(Debug)]
 enum Next {
     Legacy(LegacyOrder),
@@ -90,13 +90,13 @@ enum Next {
 }
 
 impl Client {
-    /// A client that begins now. Nothing is sent before the first [`Client::wake`].
+    /// A client whose session begins at `now`. Nothing is sent before the first [`Client::wake`].
     pub fn new(options: Options, now: Duration) -> Self {
         let phase = Phase::Handshake(Handshake::new(now));
         Self { core: SessionCore::new(options), phase, refusals: 0, ending: None }
     }
 
-    /// Takes a datagram that came from the server.
+    /// Processes a datagram from the server.
     pub fn receive(&mut self, datagram: &[u8], now: Duration) {
         let counts = &mut self.core.counts;
         counts.datagrams += 1;
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// The system says that nobody listens where something was sent.
+    /// Processes a `connection refused` error of the socket.
     pub fn refused(&mut self, now: Duration) {
         self.refusals += 1;
         if self.refusals >= REFUSALS {
@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// Does what is due.
+    /// Sends and reports what is due at `now`.
     pub fn wake(&mut self, now: Duration) {
         let next = match &mut self.phase {
             Phase::Handshake(beginning) => beginning.wake(&mut self.core, now),
@@ -157,7 +157,7 @@ impl Client {
         }
     }
 
-    /// When [`Client::wake`] is to be called, unless something comes before; `None` when the session is over.
+    /// When to call [`Client::wake`], unless a datagram comes before; `None` when the session is over.
     pub fn deadline(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Handshake(beginning) => Some(beginning.deadline()),
@@ -167,22 +167,22 @@ impl Client {
         }
     }
 
-    /// Asks the server to stop; what is on its way still comes.
+    /// Asks the server to stop. Events that are under way are still delivered.
     pub fn stop(&mut self) {
         self.core.stop_wanted = true;
     }
 
-    /// The next datagram that is to be sent.
+    /// The next datagram to send.
     pub fn outgoing(&mut self) -> Option<Vec<u8>> {
         self.core.out.pop_front()
     }
 
-    /// What happened next.
+    /// The next report.
     pub fn report(&mut self) -> Option<Report> {
         self.core.reports.pop_front()
     }
 
-    /// What came in so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.core.counts
     }

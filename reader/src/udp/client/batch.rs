@@ -1,4 +1,4 @@
-//! A session in the batch layout: what arrived and what is lost add up to what was sent.
+//! A session in the batch layout: delivered and lost events add up to the events that were sent.
 
 use super::Next;
 use super::retry::Retry;
@@ -10,18 +10,18 @@ use crate::udp::report::{Ending, EventBatch, Layout, Lost, Report};
 use crate::udp::wire::{Ack, Batch, End, FromServer, TextKind, ToClient, ToServer, Welcome};
 use std::time::Duration;
 
-/// After so long a message is acknowledged.
+/// The delay before an acknowledgement.
 const ACK_AFTER: Duration = Duration::from_millis(20);
-/// So often something is said, whatever comes.
+/// The interval of acknowledgements if nothing comes.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
-/// After so long a silence the server is given up.
+/// The silence after which the server is given up.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How often LEAVE is repeated, and for how long.
+/// The interval of LEAVE, and how long it is repeated.
 const LEAVE_EVERY: Duration = Duration::from_millis(100);
 const LEAVE_FOR: Duration = Duration::from_secs(10);
-/// For how long END is acknowledged again, should it come again.
+/// How long the client answers repetitions of END.
 const LINGER: Duration = Duration::from_millis(500);
-/// For how long what was sent before END is waited for, however patient the user is: less than SILENCE, which would end it first.
+/// The longest wait for messages that were sent before END. It is shorter than SILENCE, which would end the session first.
 const LONGEST_LINGER: Duration = Duration::from_secs(4);
 
 fn linger(core: &SessionCore) -> Duration {
@@ -36,19 +36,19 @@ pub(super) struct BatchSession {
     /// The latest `seq`.
     seq: u32,
     order: Order<EventBatch>,
-    /// How many events were given out or told as lost.
+    /// Events that were delivered or reported as lost.
     accounted: u64,
-    /// How many events arrived, late ones included.
+    /// Events that arrived, late ones included.
     received: u64,
     totals: Totals,
     metadata: TextAssembly,
     account: TextAssembly,
     end: Option<(End, Duration)>,
-    /// Whether all was told that there is to tell.
+    /// Whether the end was reported.
     concluded: bool,
     heard: Duration,
     acked: Duration,
-    /// How many messages came since, and whether one of them wants an answer at once.
+    /// Messages since the last acknowledgement, and whether one of them needs an immediate answer.
     unacked: u32,
     urgent: bool,
     leave: Option<Retry>,
@@ -85,7 +85,7 @@ impl BatchSession {
         let later = |than: u32| message.seq.wrapping_sub(than).cast_signed() > 0;
         if message.session != Some(self.session) {
             return match (&message.message, message.session) {
-                // Two ACCEPTs were on their way, and the server has taken the second one too.
+                // Two ACCEPTs were under way, and the server has opened a session for each.
                 (ToClient::Welcome(welcome), Some(session)) if later(self.welcome_seq) && !self.concluded => {
                     self.abandon(core, welcome);
                     Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
@@ -120,7 +120,7 @@ impl BatchSession {
                 self.end.get_or_insert((*end, now));
                 self.urgent = true;
             }
-            // WELCOME again: the acknowledgement was lost.
+            // WELCOME came again: the acknowledgement was lost.
             _ => self.urgent = true,
         }
         self.advance(core, now);
@@ -144,12 +144,12 @@ impl BatchSession {
         }
     }
 
-    /// Gives out what has its turn, and tells what is missing.
+    /// Delivers the batches that are due, and reports losses.
     fn advance(&mut self, core: &mut SessionCore, now: Duration) {
         while let Some(turn) = self.order.next(now) {
             let Delivery::Message(_, batch) = turn else { continue };
             if batch.events_before < self.accounted {
-                // What was sent is counted up: no server says this.
+                // The count of a sound server does not go back.
                 core.counts.foreign += 1;
                 continue;
             }
@@ -170,12 +170,12 @@ impl BatchSession {
         }
     }
 
-    /// Whether the server has sent more than what came.
+    /// Whether the server has sent events behind the last batch that came.
     fn lacks_tail(&self) -> bool {
         self.order.is_empty() && self.totals.events > self.accounted
     }
 
-    /// What comes of it from here on is late.
+    /// Reports these events as lost. Batches of them that still come are late.
     fn lose_tail(&mut self, core: &mut SessionCore) {
         let next = self.order.next_number();
         let ahead = self.totals.batches.wrapping_sub(next as u32);
@@ -213,7 +213,7 @@ impl BatchSession {
         None
     }
 
-    /// When something is to be said to the server.
+    /// When the next acknowledgement is due.
     fn ack_at(&self, core: &SessionCore) -> Duration {
         let half = u32::from(core.options.window / 2);
         if self.urgent || half > 0 && self.unacked >= half {
@@ -239,12 +239,12 @@ impl BatchSession {
         }));
     }
 
-    /// After END: tells what there is to tell, and waits for a while. Whether that is over.
+    /// After END: reports the end, and waits for repetitions of END. Returns whether that is over.
     fn finish(&mut self, core: &mut SessionCore, now: Duration) -> bool {
         let Some((end, since)) = self.end else { return false };
         let over = now >= since + linger(core);
         if over && !self.concluded {
-            // What came behind END does not make it wait.
+            // No further wait for messages from before END.
             self.flush(core);
         }
         let described = self.metadata.length() >= end.metadata;
@@ -276,7 +276,7 @@ impl BatchSession {
         core.report(Report::SessionEnd);
     }
 
-    /// Gives out what is there, and tells what is known to be missing.
+    /// Delivers all batches, and reports the known losses.
     fn flush(&mut self, core: &mut SessionCore) {
         self.order.close();
         self.advance(core, self.heard);
@@ -291,7 +291,7 @@ impl BatchSession {
         ending
     }
 
-    /// The server has begun another session instead: what it sent in this one it counts there.
+    /// The server has opened another session instead, and reports there how many events it sent in this one.
     fn abandon(&mut self, core: &mut SessionCore, welcome: &Welcome) {
         self.flush(core);
         let sent = welcome.earlier.saturating_sub(self.welcome.earlier);

@@ -1,4 +1,4 @@
-//! From START to the layout in which the session is read.
+//! The first phase: from START to the layout of the session.
 
 use super::Next;
 use super::legacy::{self, LegacyOrder};
@@ -9,29 +9,29 @@ use crate::udp::report::Ending;
 use crate::udp::wire::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
 use std::time::Duration;
 
-/// How often START is repeated.
+/// The interval of START.
 const START_EVERY: Duration = Duration::from_millis(250);
-/// How many at once from the second time on: a server that does not trust an address sends it no more bytes than came from it.
+/// How many are sent at once from the second time on: a server that does not trust an address sends it no more bytes than it received.
 const STARTS: u32 = 9;
-/// How long somebody may take to answer.
+/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How often ACCEPT is repeated, at first and later.
+/// The interval of ACCEPT, at first and later.
 const ACCEPT_EVERY: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(250)];
-/// How often it is repeated so quickly.
+/// How often it is sent at the first interval.
 const QUICKLY: u32 = 40;
-/// How often START is repeated when nobody keeps an offer: it may be an old one, or spoilt on its way.
+/// The interval of START while an offer is not honoured: the offer may be old, or was damaged.
 const AGAIN_EVERY: Duration = Duration::from_secs(1);
-/// For how long offers are max_jump that nobody keeps.
+/// How long to wait for an offer to be honoured.
 const OFFER: Duration = Duration::from_secs(8);
-/// How long the first message of a session in the legacy layout may be overtaken by others.
+/// How long to wait for the first message of a session in the legacy layout after later ones have come.
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Handshake {
     start: Retry,
-    /// What came in the legacy layout, and since when.
+    /// Messages in the legacy layout, and when the first of them came.
     legacy: Option<(LegacyOrder, Duration)>,
-    /// Whether an event was among it.
+    /// Whether an event was among them.
     events: bool,
     accepting: Option<Accepting>,
 }
@@ -43,7 +43,7 @@ struct Accepting {
     accept: Accept,
     retry: Retry,
     again: Retry,
-    /// Since the first offer.
+    /// The time of the first offer.
     since: Duration,
 }
 
@@ -84,7 +84,7 @@ impl Handshake {
                 let session = message.session.filter(|_| self.accepting.is_some())?;
                 Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
             }
-            // Of a session that was welcomed: what is lost of it is told by what follows.
+            // A message of a session whose WELCOME has not come yet. Later messages tell whether it was lost.
             _ => {
                 core.counts.foreign += 1;
                 None
@@ -92,7 +92,7 @@ impl Handshake {
         }
     }
 
-    /// Keeps what came in the legacy layout.
+    /// Keeps a message in the legacy layout.
     fn keep(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
         let limits = core.legacy_limits();
         let (order, _) = self.legacy.get_or_insert_with(|| (Order::unopened(message.seq, limits), now));
@@ -129,7 +129,7 @@ impl Handshake {
         if let Some(accepting) = &mut self.accepting {
             if accepting.retry.due(now) {
                 core.send(&ToServer::Accept(accepting.accept));
-                if accepting.retry.said() >= QUICKLY {
+                if accepting.retry.sent() >= QUICKLY {
                     accepting.retry.slow_down(ACCEPT_EVERY[1]);
                 }
             }
@@ -139,7 +139,7 @@ impl Handshake {
                 }
                 return None;
             }
-            // Whoever sends events without an answer can be read without one.
+            // A server that sends events without an answer can be read without one.
             return if self.events { self.use_legacy() } else { Some(Self::no_server(core)) };
         }
         if now >= self.start.since() + ANSWER {
@@ -149,7 +149,7 @@ impl Handshake {
             return self.use_legacy();
         }
         if self.start.due(now) {
-            let count = if self.start.said() > 1 && !core.options.legacy { STARTS } else { 1 };
+            let count = if self.start.sent() > 1 && !core.options.legacy { STARTS } else { 1 };
             Self::start(core, count);
         }
         None
@@ -159,7 +159,7 @@ impl Handshake {
         (0..count).for_each(|_| core.send(&ToServer::Start));
     }
 
-    /// Gives up. Should a session have begun unseen, it ends.
+    /// Gives up. STOP ends a session whose beginning was lost.
     fn no_server(core: &mut SessionCore) -> Next {
         core.send(&ToServer::Stop);
         let counts = core.counts;

@@ -1,7 +1,6 @@
 //! A session in the legacy layout.
 //!
-//! All that it can tell of losses are gaps in `seq`, which counts messages. There is no sign of life in it, and no proof that a
-//! message is as it was sent.
+//! Losses show only as gaps in `seq`, which counts messages. The layout has no keep-alive and no checksum.
 
 use super::Next;
 use super::retry::Retry;
@@ -11,9 +10,9 @@ use crate::udp::report::{Ending, Layout, LegacyEvent, Lost, Report};
 use crate::udp::wire::{FromServer, MarkKind, ToClient, ToServer};
 use std::time::Duration;
 
-/// How often STOP is repeated.
+/// The interval of STOP.
 const STOP_EVERY: Duration = Duration::from_millis(100);
-/// For how long.
+/// How long STOP is repeated.
 const STOP_FOR: Duration = Duration::from_secs(5);
 
 /// A message in the legacy layout.
@@ -25,7 +24,7 @@ pub(super) enum LegacyMessage {
 
 pub(super) type LegacyOrder = Order<LegacyMessage>;
 
-/// Puts a message where it belongs, if it is one of this layout.
+/// Queues a message by its number, if it has this layout.
 pub(super) fn put(order: &mut LegacyOrder, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
     let (kept, size) = match &message.message {
         ToClient::Mark(mark) => (LegacyMessage::Mark(mark.kind), 0),
@@ -45,7 +44,7 @@ pub(super) fn put(order: &mut LegacyOrder, core: &mut SessionCore, message: &Fro
         Arrival::Duplicate => core.counts.duplicates += 1,
         Arrival::Late => core.late(u64::from(is_event)),
         Arrival::Implausible => core.counts.foreign += 1,
-        // Told as missing when its turn comes.
+        // It is reported as missing later.
         Arrival::Full => {}
     }
 }
@@ -68,7 +67,7 @@ impl LegacySession {
         if let (ToClient::Welcome(welcome), Some(session), false) =
             (&message.message, message.session, core.options.legacy)
         {
-            // The answer to an offer that was given up.
+            // The late answer to an offer that was given up.
             self.flush(core, now);
             return Some(Next::Batch { session, seq: message.seq, welcome: *welcome });
         }
@@ -77,7 +76,7 @@ impl LegacySession {
         self.advance(core, now)
     }
 
-    /// Gives out what has its turn.
+    /// Delivers the messages that are due.
     fn advance(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
         while let Some(turn) = self.order.next(now) {
             if !self.begun {
@@ -134,13 +133,13 @@ impl LegacySession {
         None
     }
 
-    /// Gives out all that is there, whatever is missing.
+    /// Delivers all messages, and reports the missing ones.
     fn flush(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
         self.order.close();
         self.advance(core, now)
     }
 
-    /// Gives out what is there; how the session ended then.
+    /// Delivers all messages, and returns how the session ended.
     pub(super) fn give_up(&mut self, core: &mut SessionCore, ending: Ending) -> Ending {
         match self.flush(core, self.heard) {
             Some(Next::Over(ended)) => ended,
