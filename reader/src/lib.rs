@@ -31,6 +31,7 @@ pub mod account;
 mod chunk;
 pub mod convert;
 mod decode;
+mod directories;
 pub mod dt;
 mod error;
 mod event;
@@ -52,7 +53,6 @@ pub mod text;
 pub mod udp;
 mod value;
 pub mod verify;
-mod walk;
 mod window;
 
 pub use chunk::{chunk_name, chunk_number};

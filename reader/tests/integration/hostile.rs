@@ -140,6 +140,7 @@ fn greedy_metadata_is_refused_or_bounded() {
         "struct {".repeat(100_000),
         "typealias integer { size = 8; } := u8; struct { u8 a".to_owned() + &"[1]".repeat(100_000),
         "trace { packet.header := ".repeat(10_000),
+        "enum : ".repeat(100_000),
         // Each level means two of the one below.
         format!("{doubling} trace {{ packet.header := struct s59; }};"),
         // Numbers beyond all bounds.

@@ -143,7 +143,7 @@ fn what_is_no_trace_names_the_mend() {
     }
     fs::write(empty.path().join("metadata"), "/* CTF 1.8 */\ntrace {\n  uuid = \"x\";\n};").unwrap();
     let error = Trace::open(empty.path()).unwrap_err().to_string();
-    assert!(error.contains("metadata: line 3, byte 34: `x` is no UUID"), "{error}");
+    assert!(error.contains("metadata: line 3, byte 34: `x` is not a UUID"), "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! a time of their own.
 #![expect(unreachable_pub, reason = "modules of a test are no crate")]
 
-mod books;
+mod accounting;
 mod conversations;
 mod directory;
 mod ends;

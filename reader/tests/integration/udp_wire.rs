@@ -1,8 +1,8 @@
 //! Datagrams of the UDP trace server byte for byte, written from the tables of `docs/format-udp.md` alone.
 
 use tracepoint_reader::udp::wire::{
-    Accept, Ack, Batch, Challenge, End, FromServer, Losses, Malformed, Mark, MarkKind, PacketHeader, Ping, StockPacket,
-    Text, TextKind, ToClient, ToServer, Welcome,
+    Accept, Ack, Batch, Challenge, End, FromServer, LegacyPacket, Losses, Malformed, Mark, MarkKind, PacketHeader,
+    Ping, Text, TextKind, ToClient, ToServer, Welcome,
 };
 
 /// Bytes from hexadecimal digits; blanks do not count, and `n*xx` is `n` times the byte `xx`.
@@ -84,7 +84,7 @@ fn marks() {
 #[test]
 fn stock_packets() {
     let bytes = hex("ffffffff 01 27*00 01234567 89abcdef 24*00 0005 68656c6c6f");
-    let packet = StockPacket { time_ns: 0x0123_4567_89ab_cdef, content: b"hello" };
+    let packet = LegacyPacket { time_ns: 0x0123_4567_89ab_cdef, content: b"hello" };
     let mut out = Vec::new();
     packet.encode(u32::MAX, &mut out).expect("fits");
     assert_eq!(out, bytes);
@@ -93,14 +93,14 @@ fn stock_packets() {
     // Whatever is in the holes.
     let dirty = hex("ffffffff 01 27*aa 01234567 89abcdef 24*55 0005 68656c6c6f");
     assert_server(&dirty, u32::MAX, None, ToClient::Packet(packet));
-    assert_server(&hex("00000000 01 61*00"), 0, None, ToClient::Packet(StockPacket { time_ns: 0, content: b"" }));
+    assert_server(&hex("00000000 01 61*00"), 0, None, ToClient::Packet(LegacyPacket { time_ns: 0, content: b"" }));
 }
 
 #[test]
 fn a_stock_message_has_at_most_1500_bytes() {
     let content = [7; 1435];
     let mut out = vec![1, 2];
-    let packet = |content| StockPacket { time_ns: 1, content };
+    let packet = |content| LegacyPacket { time_ns: 1, content };
     assert_eq!(packet(&content).encode(0, &mut out), Err(Malformed::Long));
     assert_eq!(out, [1, 2], "left as it was");
     out.clear();
@@ -129,7 +129,7 @@ fn challenge_and_welcome() {
     assert_server(&bytes, SEQ, Some(0), ToClient::Challenge(challenge));
 
     let welcome =
-        Welcome { first: true, mtu: 1400, patience_ms: 5000, uuid: [0x77; 16], earlier: 0x0102_0304_0506_0708 };
+        Welcome { first: true, mtu: 1400, timeout_ms: 5000, uuid: [0x77; 16], earlier: 0x0102_0304_0506_0708 };
     let bytes = server("11", "01 01 0578 00001388 16*77 0102030405060708");
     assert_eq!(welcome.encode(SEQ, SESSION)[..], bytes);
     assert_server(&bytes, SEQ, Some(SESSION), ToClient::Welcome(welcome));
@@ -159,7 +159,7 @@ fn ping_and_end() {
     assert_server(&bytes, SEQ, Some(SESSION), ToClient::Ping(ping));
 
     let lost = Losses { limit: 5, rate: 6, too_large: 7, failed: 8 };
-    let end = End { trace: true, batches: 1, events: 2, stock: 3, metadata: 4, account: 9, lost };
+    let end = End { trace: true, batches: 1, events: 2, legacy: 3, metadata: 4, account: 9, lost };
     let bytes = server(
         "15",
         "01 000000 00000001 0000000000000002 0000000000000003 00000004 00000009

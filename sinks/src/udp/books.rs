@@ -4,7 +4,7 @@ use super::outside::EVENT;
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use std::collections::BTreeMap;
 use tracepoint_core::channel::StreamId;
-use tracepoint_reader::udp::wire::OUTSIDE_CHANNEL;
+use tracepoint_reader::udp::wire::INGEST_CHANNEL;
 
 /// What became of the messages from outside.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(super) fn add(account: &mut Account, books: OutsideBooks) {
     line.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
     let mut entry = ChannelAccount::default();
     entry.id = u64::from(stream.class);
-    OUTSIDE_CHANNEL.clone_into(&mut entry.name);
+    INGEST_CHANNEL.clone_into(&mut entry.name);
     entry.events.push(event);
     entry.streams.push(line);
     account.channels.push(entry);

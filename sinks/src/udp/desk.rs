@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Instant;
 use tracepoint_reader::udp::wire::batch::CHALLENGE_SIZE;
-use tracepoint_reader::udp::wire::stock::MARK_SIZE;
+use tracepoint_reader::udp::wire::legacy::MARK_SIZE;
 use tracepoint_reader::udp::wire::{Accept, Challenge, Mark, MarkKind, ToServer};
 
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use tracepoint_core::Level;
 use tracepoint_core::channel::{Policy, StreamId};
 use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use tracepoint_reader::udp::wire::packet::HEADER;
-use tracepoint_reader::udp::wire::{OUTSIDE_CHANNEL, PacketHeader};
+use tracepoint_reader::udp::wire::{INGEST_CHANNEL, PacketHeader};
 
 /// The longest message, in bytes. What is longer is lost.
 pub const LONGEST_MESSAGE: usize = 60_000;
@@ -38,7 +38,7 @@ static FIELDS: [FieldDescriptor; 1] =
 pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription) {
     let channel = ChannelDescription {
         class,
-        name: OUTSIDE_CHANNEL.to_owned(),
+        name: INGEST_CHANNEL.to_owned(),
         policy: Policy::Discard,
         packet_size: LARGEST_PACKET,
         context: Vec::new(),

@@ -26,10 +26,10 @@ fn hold(name: &str, options: Options, plan: Plan, weather: [Weather; 2]) {
 }
 
 #[test]
-fn stock() {
+fn legacy() {
     let plan = Plan { trusted: true, offers: true, events: 6, rate: 1, ends: false, grows: 0 };
-    let options = Options { stock: true, events_limit: NonZeroU64::new(5), ..Options::default() };
-    hold("stock.txt", options, plan, [Weather::default(); 2]);
+    let options = Options { legacy: true, events_limit: NonZeroU64::new(5), ..Options::default() };
+    hold("legacy.txt", options, plan, [Weather::default(); 2]);
 }
 
 #[test]

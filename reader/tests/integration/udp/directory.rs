@@ -8,18 +8,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use tracepoint_reader::account::Account;
-use tracepoint_reader::udp::{Directory, DirectoryError, Ending, EventBatch, Layout, Lost, NotHere, Options, Report};
+use tracepoint_reader::udp::{
+    AbsentEvents, Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report,
+};
 use tracepoint_reader::{Item, LossKind, Trace, Value, verify};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: 0 };
 
 /// Writes all of a session.
 fn write(path: &Path, reports: &[Report]) -> u64 {
-    write_beside(path, reports, NotHere::default())
+    write_beside(path, reports, AbsentEvents::default())
 }
 
 /// Writes all of a session of a trace of which something is not here.
-fn write_beside(path: &Path, reports: &[Report], not_here: NotHere) -> u64 {
+fn write_beside(path: &Path, reports: &[Report], not_here: AbsentEvents) -> u64 {
     let mut directory = Directory::create(path).unwrap();
     let mut written = 0;
     let mut account = None;
@@ -65,13 +67,13 @@ fn the_trace_has_what_arrived_tells_what_did_not_and_balances() {
         let back = Weather { pauses: 0, ..Weather::of(&mut random) };
         let mut world = World::new(seed, Options::default(), PLAN, [Weather::default(), back]);
         assert_eq!(world.run(), Ending::Ended, "seed {seed}: {back:?}");
-        if world.reports.first() == Some(&Report::SessionBegin(Layout::Stock)) {
+        if world.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
             // The offers were lost or spoilt.
             continue;
         }
         tried += 1;
         let counts = world.client.counts();
-        let stock = world.reports.iter().find_map(|report| match report {
+        let legacy = world.reports.iter().find_map(|report| match report {
             Report::Lost(Lost::BeforeOffer(count)) => Some(*count),
             _ => None,
         });
@@ -80,8 +82,8 @@ fn the_trace_has_what_arrived_tells_what_did_not_and_balances() {
         let (numbers, missing) = read(&path);
         assert!(numbers.is_sorted_by(|a, b| a < b), "each event once");
         assert_eq!(numbers.len() as u64, counts.events);
-        // Those that were sent in the stock layout are in no stream.
-        assert_eq!(missing, counts.lost_events - stock.unwrap_or(0), "seed {seed}: {back:?}");
+        // Those that were sent in the legacy layout are in no stream.
+        assert_eq!(missing, counts.lost_events - legacy.unwrap_or(0), "seed {seed}: {back:?}");
         let account = Account::open(&path).unwrap();
         let lines = account.channels.iter().flat_map(|channel| &channel.streams);
         let network: u64 = lines.filter_map(|line| line.sink_lost.get("udp_network")).sum();
@@ -127,10 +129,10 @@ fn what_others_got_or_the_server_lost_is_not_called_lost_on_the_way() {
     let mut world = World::new(3, Options::default(), PLAN, [Weather::default(), back]);
     assert_eq!(world.run(), Ending::Ended);
     let counts = world.client.counts();
-    let others = NotHere { sent_elsewhere: 1, ..NotHere::default() };
-    let unsent = NotHere { unsent: 1, ..NotHere::default() };
+    let others = AbsentEvents { sent_elsewhere: 1, ..AbsentEvents::default() };
+    let unsent = AbsentEvents { unsent: 1, ..AbsentEvents::default() };
     for (name, not_here, reason) in [
-        ("none", NotHere::default(), "udp_network"),
+        ("none", AbsentEvents::default(), "udp_network"),
         ("others", others, "udp_not_here"),
         ("unsent", unsent, "udp_not_here"),
     ] {
@@ -154,7 +156,7 @@ fn metadata_that_comes_once_more_is_written_once() {
             directory.grow(&text[piece[0]..piece[1]]).unwrap();
         }
     }
-    directory.finish(None, NotHere::default()).unwrap();
+    directory.finish(None, AbsentEvents::default()).unwrap();
     assert_eq!(std::fs::read_to_string(path.join("metadata")).unwrap(), trace::METADATA);
 }
 
@@ -190,7 +192,7 @@ fn packets_that_contradict_each_other_are_left_out_and_told() {
     assert_eq!(take(unknown), 0);
     assert_eq!(take(packet(2, 10, 10..20)), 10);
     assert_eq!(told.len(), 6, "{told:?}");
-    directory.finish(None, NotHere::default()).unwrap();
+    directory.finish(None, AbsentEvents::default()).unwrap();
     assert_eq!(read(&path), ((0..20).collect(), 0));
 }
 

@@ -1,12 +1,12 @@
 //! Every session comes to an end: whatever is lost, and whoever is on the other side.
 
-use crate::udp::books::BatchBooks;
+use crate::udp::accounting::BatchBooks;
 use crate::udp::link::Weather;
 use crate::udp::server::Plan;
 use crate::udp::world::World;
 use std::num::NonZeroU64;
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{Batch, End, Mark, MarkKind, StockPacket, ToServer, Welcome};
+use tracepoint_reader::udp::wire::{Batch, End, LegacyPacket, Mark, MarkKind, ToServer, Welcome};
 use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: 0 };
@@ -74,7 +74,7 @@ fn an_offer_that_nobody_keeps() {
                 [2] => Some(Mark::new(MarkKind::SessionEnd).encode(seq).to_vec()),
                 _ if now < Duration::from_secs(3) => {
                     let mut out = Vec::new();
-                    StockPacket { time_ns: 1, content: b"x" }.encode(seq, &mut out).unwrap();
+                    LegacyPacket { time_ns: 1, content: b"x" }.encode(seq, &mut out).unwrap();
                     Some(out)
                 }
                 _ => {
@@ -84,14 +84,14 @@ fn an_offer_that_nobody_keeps() {
             }
         });
     assert_eq!(ending, Ending::Ended);
-    assert_eq!(reports.first(), Some(&Report::SessionBegin(Layout::Stock)));
+    assert_eq!(reports.first(), Some(&Report::SessionBegin(Layout::Legacy)));
     assert!(reports.iter().any(|report| matches!(report, Report::Event(event) if event.content == b"x")));
 }
 
 #[test]
 fn a_limit_ends_both_layouts_in_order() {
-    for stock in [true, false] {
-        let options = Options { stock, events_limit: NonZeroU64::new(100), ..Options::default() };
+    for legacy in [true, false] {
+        let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
         let mut world = World::new(4, options, PLAN, GOOD);
         assert_eq!(world.run(), Ending::Ended);
         world.settle();
@@ -126,31 +126,31 @@ fn a_server_that_falls_silent_is_given_up_and_what_it_told_is_not_forgotten() {
 }
 
 #[test]
-fn patience_without_a_bound_comes_to_an_end_in_order() {
-    for stock in [true, false] {
-        let (idle, patience) = (Duration::MAX, Duration::MAX);
-        // In the stock layout a message that is missing is waited for, as long as was asked.
-        let loss = if stock { 0 } else { 100 };
+fn a_gap_timeout_without_a_bound_comes_to_an_end_in_order() {
+    for legacy in [true, false] {
+        let (idle, gap_timeout) = (Duration::MAX, Duration::MAX);
+        // In the legacy layout a message that is missing is waited for, as long as was asked.
+        let loss = if legacy { 0 } else { 100 };
         let weather = [Weather::GOOD, Weather { loss, ..Weather::GOOD }];
-        let options = Options { stock, idle, patience, ..Options::default() };
+        let options = Options { legacy, idle, gap_timeout, ..Options::default() };
         let mut world = World::new(8, options, Plan { ends: true, ..PLAN }, weather);
         assert_eq!(world.run(), Ending::Ended);
-        assert_eq!(world.client.counts().any_lost(), !stock);
+        assert_eq!(world.client.counts().any_lost(), !legacy);
     }
 }
 
 #[test]
 fn a_stop_that_nobody_hears_is_not_waited_for() {
-    for stock in [true, false] {
-        let options = Options { stock, events_limit: NonZeroU64::new(100), ..Options::default() };
+    for legacy in [true, false] {
+        let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
         let mut world = World::new(6, options, PLAN, GOOD);
         while world.client.counts().events < 90 {
             world.step();
         }
         world.there = crate::udp::link::Link::new(6, NOTHING);
         assert_eq!(world.run(), Ending::Unconfirmed);
-        // In the stock layout a server learns it from the system, which is not in this world.
-        if !stock {
+        // In the legacy layout a server learns it from the system, which is not in this world.
+        if !legacy {
             world.settle_for(Duration::from_secs(20));
         }
     }
@@ -158,7 +158,7 @@ fn a_stop_that_nobody_hears_is_not_waited_for() {
 
 #[test]
 fn an_idle_session_in_the_stock_layout_is_ended() {
-    let options = Options { stock: true, idle: Duration::from_secs(2), ..Options::default() };
+    let options = Options { legacy: true, idle: Duration::from_secs(2), ..Options::default() };
     let mut world = World::new(7, options, Plan { events: 10, ..PLAN }, GOOD);
     assert_eq!(world.run(), Ending::Ended);
     assert_eq!(world.client.counts().events, 10);
@@ -175,7 +175,7 @@ fn what_comes_behind_the_end_is_not_waited_for() {
         match ToServer::decode(said).unwrap() {
             ToServer::Start => Some(Mark { offer: Some(1), ..Mark::new(MarkKind::SessionBegin) }.encode(seq).to_vec()),
             ToServer::Accept(_) => {
-                let welcome = Welcome { first: false, mtu: 1400, patience_ms: 5000, uuid: [7; 16], earlier: 0 };
+                let welcome = Welcome { first: false, mtu: 1400, timeout_ms: 5000, uuid: [7; 16], earlier: 0 };
                 Some(welcome.encode(seq, 1).to_vec())
             }
             ToServer::Ack(_) if now < Duration::from_millis(10) => Some(end.encode(seq, 1).to_vec()),
@@ -195,12 +195,12 @@ fn what_comes_behind_the_end_is_not_waited_for() {
 
 #[test]
 fn a_message_that_was_told_as_missing_is_late_and_not_given_out() {
-    let options = Options { stock: true, patience: Duration::from_millis(5), ..Options::default() };
+    let options = Options { legacy: true, gap_timeout: Duration::from_millis(5), ..Options::default() };
     let mut client = client(options);
     let mut reports = Vec::new();
     let mut take = |client: &mut Client, seq: u32, ms: u64| {
         let mut out = Vec::new();
-        StockPacket { time_ns: 1, content: b"x" }.encode(seq, &mut out).unwrap();
+        LegacyPacket { time_ns: 1, content: b"x" }.encode(seq, &mut out).unwrap();
         client.receive(&out, Duration::from_millis(ms));
         client.wake(Duration::from_millis(ms));
         reports.extend(std::iter::from_fn(|| client.report()));

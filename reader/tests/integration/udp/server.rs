@@ -7,7 +7,7 @@ use super::trace;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{
-    Accept, Ack, Batch, Challenge, End, Losses, Mark, MarkKind, Ping, StockPacket, Text, TextKind, ToServer, Welcome,
+    Accept, Ack, Batch, Challenge, End, LegacyPacket, Losses, Mark, MarkKind, Ping, Text, TextKind, ToServer, Welcome,
 };
 
 const HOLD: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ struct Session {
     id: u32,
     accept: Accept,
     earlier: u64,
-    stock: u64,
+    legacy: u64,
     batches: u32,
     events: u64,
     welcomed: Duration,
@@ -76,13 +76,13 @@ pub struct Server {
     out: VecDeque<Vec<u8>>,
     /// Events that were sent.
     pub sent: u64,
-    /// Those of them in the stock layout, of the session that is open.
-    stock: u64,
+    /// Those of them in the legacy layout, of the session that is open.
+    legacy: u64,
     /// Of each stream: packets, and events.
     streams: [(u64, u64); 2],
-    /// The number of the first event that was not sent in the stock layout, for each session that was welcomed.
+    /// The number of the first event that was not sent in the legacy layout, for each session that was welcomed.
     pub bases: Vec<(u64, u64)>,
-    /// What each message in the stock layout was: whether an event.
+    /// What each message in the legacy layout was: whether an event.
     pub stock_log: Vec<(u32, bool)>,
     read_before: bool,
     pub sessions: u64,
@@ -103,7 +103,7 @@ impl Server {
             random,
             out: VecDeque::new(),
             sent: 0,
-            stock: 0,
+            legacy: 0,
             streams: [(0, 0); 2],
             bases: Vec::new(),
             stock_log: Vec::new(),
@@ -166,7 +166,7 @@ impl Server {
     fn offer(&mut self, now: Duration) {
         self.nonce = self.nonce.wrapping_add(1);
         if !matches!(self.state, State::Offered(_) | State::Stock) {
-            self.stock = 0;
+            self.legacy = 0;
         }
         self.mark(MarkKind::SessionBegin);
         self.state = State::Offered(now);
@@ -193,14 +193,14 @@ impl Server {
             self.out.push_back(Challenge { token: self.token }.encode(seq).to_vec());
             return;
         }
-        let earlier = self.sent - self.stock;
+        let earlier = self.sent - self.legacy;
         self.bases.push((earlier, self.sent));
         let id = self.random.next() as u32 | 1;
         self.state = State::Batch(Box::new(Session {
             id,
             accept,
             earlier,
-            stock: std::mem::take(&mut self.stock),
+            legacy: std::mem::take(&mut self.legacy),
             batches: 0,
             events: 0,
             welcomed: Duration::ZERO,
@@ -264,13 +264,13 @@ impl Server {
         while self.sent < self.made(now) {
             let seq = self.next_seq();
             let content = format!("test:numbered: {{ n = {} }}", self.sent);
-            let packet = StockPacket { time_ns: trace::time_of(self.sent), content: content.as_bytes() };
+            let packet = LegacyPacket { time_ns: trace::time_of(self.sent), content: content.as_bytes() };
             let mut out = Vec::new();
             packet.encode(seq, &mut out).unwrap();
             self.out.push_back(out);
             self.stock_log.push((seq, true));
             self.sent += 1;
-            self.stock += 1;
+            self.legacy += 1;
         }
         if self.sent == self.plan.events && self.plan.ends {
             self.mark(MarkKind::TraceEnd);
@@ -290,7 +290,7 @@ impl Server {
                 let welcome = Welcome {
                     first: !self.read_before,
                     mtu: session.accept.mtu,
-                    patience_ms: PATIENCE.as_millis() as u32,
+                    timeout_ms: PATIENCE.as_millis() as u32,
                     uuid: trace::UUID,
                     earlier: session.earlier,
                 };
@@ -393,7 +393,7 @@ impl Server {
             trace,
             batches: session.batches,
             events: session.events,
-            stock: session.stock,
+            legacy: session.legacy,
             metadata: self.metadata.len() as u32,
             account: if trace { self.account.len() as u32 } else { 0 },
             lost: Losses::default(),

@@ -1,6 +1,6 @@
 //! Whatever is lost, doubled, reordered, cut or spoilt: what the client gives out is what was sent, in order, and what is missing is told.
 
-use crate::udp::books::{BatchBooks, check_stock};
+use crate::udp::accounting::{BatchBooks, check_stock};
 use crate::udp::link::{Random, Weather};
 use crate::udp::server::Plan;
 use crate::udp::world::World;
@@ -42,8 +42,8 @@ fn in_any_weather_delivered_and_lost_add_up_to_what_was_sent() {
             assert!(world.reports.is_empty());
             continue;
         }
-        if world.reports.first() == Some(&Report::SessionBegin(Layout::Stock)) {
-            // The offers were lost or spoilt, and what came was in the stock layout.
+        if world.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
+            // The offers were lost or spoilt, and what came was in the legacy layout.
             if weather[1].corruption == 0 {
                 check_stock(&world.server, &world.reports);
             }
@@ -66,11 +66,11 @@ fn in_any_weather_delivered_and_lost_add_up_to_what_was_sent() {
 fn in_any_weather_every_gap_of_the_stock_layout_is_told() {
     for seed in 0..seeds() {
         let mut random = Random::new(seed);
-        // Nothing guards the stock layout from what keeps its shape.
+        // Nothing guards the legacy layout from what keeps its shape.
         let weather = [(); 2].map(|()| Weather { corruption: 0, ..Weather::of(&mut random) });
         let plan = Plan { offers: random.chance(500), rate: random.below(100) + 1, ..PLAN };
         println!("seed {seed}: {plan:?}, {weather:?}");
-        let options = Options { stock: true, idle: Duration::from_secs(10), ..Options::default() };
+        let options = Options { legacy: true, idle: Duration::from_secs(10), ..Options::default() };
         let mut world = World::new(seed, options, plan, weather);
         let ending = world.run();
         let delivered = check_stock(&world.server, &world.reports);

@@ -78,8 +78,8 @@ impl Batches {
     pub(in crate::udp) fn begin(outbox: Outbox, opening: &Opening, context: &Context<'_>) -> Self {
         let (accept, now) = (opening.accept, context.now);
         let mtu = accept.mtu;
-        let patience_ms = u32::try_from(context.options.patience.as_millis()).unwrap_or(u32::MAX);
-        let welcome = Welcome { first: opening.first, mtu, patience_ms, uuid: opening.uuid, earlier: opening.earlier };
+        let timeout_ms = u32::try_from(context.options.patience.as_millis()).unwrap_or(u32::MAX);
+        let welcome = Welcome { first: opening.first, mtu, timeout_ms, uuid: opening.uuid, earlier: opening.earlier };
         Self {
             outbox,
             offered_again: None,
@@ -326,8 +326,8 @@ impl Batches {
             let inside = context.store.lock();
             (inside.metadata.len() as u32, inside.losses())
         };
-        let (batches, events, stock) = (self.number, self.events, self.stock);
-        let end = End { trace, batches, events, stock, metadata, account, lost };
+        let (batches, events, legacy) = (self.number, self.events, self.stock);
+        let end = End { trace, batches, events, legacy, metadata, account, lost };
         let session = self.session;
         self.say(context, |seq| end.encode(seq, session));
     }

@@ -12,8 +12,8 @@ use crate::udp::outbox::{Flushed, Outbox};
 use crate::udp::pace::Pace;
 use crate::udp::store::Reason;
 use std::time::{Duration, Instant};
-use tracepoint_reader::udp::wire::stock::{LONGEST_CONTENT, MARK_SIZE};
-use tracepoint_reader::udp::wire::{Accept, Mark, MarkKind, StockPacket};
+use tracepoint_reader::udp::wire::legacy::{LONGEST_CONTENT, MARK_SIZE};
+use tracepoint_reader::udp::wire::{Accept, LegacyPacket, Mark, MarkKind};
 
 /// How long events wait for a client that takes the offer.
 const OFFER: Duration = Duration::from_millis(100);
@@ -152,7 +152,7 @@ impl Stock {
             }
             let Some(room) = self.outbox.room() else { break };
             let seq = *context.seq;
-            if (StockPacket { time_ns, content: bytes }).encode(seq, room).is_ok() {
+            if (LegacyPacket { time_ns, content: bytes }).encode(seq, room).is_ok() {
                 let size = self.outbox.add();
                 context.number(size);
                 self.pace.spend(size);

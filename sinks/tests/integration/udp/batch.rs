@@ -26,7 +26,7 @@ fn the_order_of_a_session() {
     client.take();
     let welcome = client.kept.welcome.expect("the first message");
     assert_eq!((welcome.first, welcome.mtu, welcome.uuid, welcome.earlier), (true, 1400, UUID, 0));
-    assert_eq!(welcome.patience_ms, 5000);
+    assert_eq!(welcome.timeout_ms, 5000);
     client.until(|kept| kept.metadata.len() == metadata().len());
     assert_eq!(client.kept.batches, 0, "no event before all that it needs is acknowledged");
     client.until(|kept| kept.events == 5);
@@ -34,7 +34,7 @@ fn the_order_of_a_session() {
     served.server.end(None);
     let end = client.rest();
     assert!(end.trace);
-    assert_eq!((end.batches, end.events, end.stock, end.account), (1, 5, 0, 0));
+    assert_eq!((end.batches, end.events, end.legacy, end.account), (1, 5, 0, 0));
     assert_eq!((end.metadata as usize, end.lost), (metadata().len(), Losses::default()));
     served.server.wait();
     assert_eq!(client.kept.numbers(), (0..5).collect::<Vec<_>>());
@@ -229,7 +229,7 @@ fn times_without_a_bound_are_no_times_at_all() {
     let mut client = BatchClient::new(served.address());
     client.begin(usual());
     client.until(|kept| kept.events == 1);
-    assert_eq!(client.kept.welcome.map(|welcome| welcome.patience_ms), Some(u32::MAX));
+    assert_eq!(client.kept.welcome.map(|welcome| welcome.timeout_ms), Some(u32::MAX));
     served.server.end(None);
     assert_eq!(client.rest().events, 1);
     served.server.wait();
@@ -314,7 +314,7 @@ fn the_stock_layout_is_left_late() {
     client.until(|kept| kept.events == 1);
     served.server.end(None);
     let end = client.rest();
-    assert_eq!((end.events, end.stock), (1, 2));
+    assert_eq!((end.events, end.legacy), (1, 2));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn events_that_were_sent_to_a_client_that_began_anew_are_told_to_it() {
     served.numbers(0, 3..5);
     served.server.end(None);
     let end = client.rest();
-    assert_eq!((end.stock, end.events), (3, 2));
+    assert_eq!((end.legacy, end.events), (3, 2));
 }
 
 #[test]

@@ -16,7 +16,7 @@ struct Previous {
 }
 
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct StreamCursor {
     reader: StreamReader,
     /// Items that are ready, with their times.
     ready: VecDeque<(i64, Item)>,
@@ -28,7 +28,7 @@ pub(super) struct Lane {
     last: i64,
 }
 
-impl Lane {
+impl StreamCursor {
     /// `begin` is the time of the first packet, in nanoseconds since the epoch.
     pub(super) fn new(reader: StreamReader, begin: i64, discarded_before: Option<u64>) -> Self {
         Self { reader, ready: VecDeque::new(), packet: None, previous: None, discarded_before, last: begin }

@@ -1,4 +1,4 @@
-//! The stock layout: what clients in the field expect, byte for byte, the compiler's holes included.
+//! The legacy layout, byte for byte as old clients expect it, padding included.
 
 use super::Malformed;
 use super::bytes::{sized, u8_at, u16_at, u32_at};
@@ -21,15 +21,15 @@ const MARK_KIND: usize = 8;
 const TIME_HIGH: usize = 32;
 const TIME_LOW: usize = 36;
 const CONTENT_SIZE: usize = 64;
-/// In the first byte of a mark's padding: the server offers the batch layout, version 1.
+/// The first byte of a mark's padding if the server offers the batch layout.
 const OFFERED: u8 = 0xB0 | super::VERSION;
 
-/// What a mark says.
+/// The kind of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {
-    /// Nobody has read this trace before.
+    /// This session is the first that reads the trace.
     TraceBegin,
-    /// There are no further events, and never will be.
+    /// The trace has ended.
     TraceEnd,
     /// The session begins.
     SessionBegin,
@@ -54,19 +54,19 @@ impl MarkKind {
 /// A mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// What it says.
+    /// Its kind.
     pub kind: MarkKind,
     /// The nonce with which the server offers the batch layout, in the padding of [`MarkKind::SessionBegin`]; `None`: no offer.
     pub offer: Option<u16>,
 }
 
 impl Mark {
-    /// A mark that offers nothing.
+    /// A mark without an offer.
     pub const fn new(kind: MarkKind) -> Self {
         Self { kind, offer: None }
     }
 
-    /// The datagram. An offer stands in [`MarkKind::SessionBegin`] alone.
+    /// The datagram. Only [`MarkKind::SessionBegin`] carries an offer.
     pub fn encode(self, seq: u32) -> [u8; MARK_SIZE] {
         let mut out = [0; MARK_SIZE];
         out[..4].copy_from_slice(&seq.to_be_bytes());
@@ -82,19 +82,19 @@ impl Mark {
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StockPacket<'a> {
-    /// When it was recorded, in nanoseconds since the epoch, or on the trace's own clock if that has none.
+pub struct LegacyPacket<'a> {
+    /// Its time in nanoseconds since the epoch, or on the trace's clock if that has no offset.
     pub time_ns: u64,
     /// The event as an array of bytes.
     pub content: &'a [u8],
 }
 
-impl StockPacket<'_> {
+impl LegacyPacket<'_> {
     /// Appends the datagram to `out`.
     ///
     /// # Errors
     ///
-    /// [`Malformed::Long`] if the content does not fit; `out` is left as it was.
+    /// [`Malformed::Long`] if the content does not fit; `out` is unchanged.
     pub fn encode(&self, seq: u32, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.content.len() > LONGEST_CONTENT {
             return Err(Malformed::Long);
@@ -102,7 +102,7 @@ impl StockPacket<'_> {
         let mut head = [0; CONTENT];
         head[..4].copy_from_slice(&seq.to_be_bytes());
         head[4] = PACKET;
-        // The high word stands before the low one: together they are one big-endian number.
+        // The high word comes first: both are one big-endian number.
         head[TIME_HIGH..TIME_HIGH + 8].copy_from_slice(&self.time_ns.to_be_bytes());
         head[CONTENT_SIZE..].copy_from_slice(&(self.content.len() as u16).to_be_bytes());
         out.extend_from_slice(&head);
@@ -111,13 +111,13 @@ impl StockPacket<'_> {
     }
 }
 
-pub(super) fn packet(datagram: &[u8]) -> Result<StockPacket<'_>, Malformed> {
+pub(super) fn packet(datagram: &[u8]) -> Result<LegacyPacket<'_>, Malformed> {
     if datagram.len() > LONGEST {
         return Err(Malformed::Long);
     }
     let time_ns = u64::from(u32_at(datagram, TIME_HIGH)?) << 32 | u64::from(u32_at(datagram, TIME_LOW)?);
     sized(datagram, CONTENT + usize::from(u16_at(datagram, CONTENT_SIZE)?))?;
-    Ok(StockPacket { time_ns, content: datagram.get(CONTENT..).ok_or(Malformed::Short)? })
+    Ok(LegacyPacket { time_ns, content: datagram.get(CONTENT..).ok_or(Malformed::Short)? })
 }
 
 pub(super) fn mark(datagram: &[u8]) -> Result<Mark, Malformed> {

@@ -1,25 +1,27 @@
-//! Texts that come in pieces: the metadata and the account.
+//! Assembles texts that come in pieces: the metadata and the account.
 
 use crate::udp::wire::Text;
 use std::collections::BTreeMap;
 
-/// How many bytes of pieces are kept that do not fit yet.
-const APART: usize = 1 << 20;
+/// The most bytes of pieces that are kept behind a gap.
+const MAX_APART: usize = 1 << 20;
 
-/// One text. What is there never changes; pieces may come in any order, and more than once.
+/// One text. Its bytes never change; pieces may come in any order and repeatedly.
 #[derive(Debug, Default)]
-pub(super) struct Joined {
-    /// How much there is without a gap, and what of it was not given out yet.
+pub(super) struct TextAssembly {
+    /// Bytes from the beginning up to the first gap.
     length: u32,
-    /// How long the text is, as far as a piece told.
+    /// Length of the text, as the pieces say.
     total: u32,
+    /// Bytes before the first gap that were not taken yet.
     fresh: Vec<u8>,
+    /// Pieces behind the first gap.
     apart: BTreeMap<u32, Vec<u8>>,
     apart_bytes: usize,
 }
 
-impl Joined {
-    /// How many bytes there are from the beginning, without a gap.
+impl TextAssembly {
+    /// Bytes from the beginning up to the first gap.
     pub(super) fn length(&self) -> u32 {
         self.length
     }
@@ -31,7 +33,7 @@ impl Joined {
         self.total = self.total.max(piece.total);
         if piece.offset > self.length {
             let known = self.apart.get(&piece.offset).is_some_and(|other| other.len() >= piece.bytes.len());
-            if !known && self.apart_bytes + piece.bytes.len() <= APART {
+            if !known && self.apart_bytes + piece.bytes.len() <= MAX_APART {
                 self.apart_bytes += piece.bytes.len();
                 let before = self.apart.insert(piece.offset, piece.bytes.to_vec());
                 self.apart_bytes -= before.map_or(0, |before| before.len());
@@ -46,7 +48,7 @@ impl Joined {
         }
     }
 
-    /// A piece that begins at the end of what there is, or before it.
+    /// Appends a piece that begins at or before the first gap.
     fn append(&mut self, offset: u32, bytes: &[u8]) {
         let known = (self.length - offset) as usize;
         if let Some(fresh) = bytes.get(known..) {
@@ -55,7 +57,7 @@ impl Joined {
         }
     }
 
-    /// What was added since it was last asked; only when nothing is missing of the text, which has no meaning where it is cut off.
+    /// The bytes since the last call, once the text has no gap: a text that is cut off may end within a declaration.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         (!self.fresh.is_empty() && self.length >= self.total).then(|| std::mem::take(&mut self.fresh))
     }
@@ -66,13 +68,13 @@ mod tests {
     use super::*;
     use crate::udp::wire::TextKind;
 
-    fn add(joined: &mut Joined, offset: u32, bytes: &[u8]) {
+    fn add(joined: &mut TextAssembly, offset: u32, bytes: &[u8]) {
         joined.add(&Text { kind: TextKind::Metadata, offset, total: 8, bytes });
     }
 
     #[test]
     fn pieces_come_in_any_order_and_more_than_once() {
-        let mut joined = Joined::default();
+        let mut joined = TextAssembly::default();
         add(&mut joined, 6, b"gh");
         add(&mut joined, 2, b"cde");
         assert_eq!((joined.length(), joined.take()), (0, None));
@@ -85,8 +87,8 @@ mod tests {
     }
 
     #[test]
-    fn pieces_without_a_byte_are_left_alone() {
-        let mut joined = Joined::default();
+    fn empty_pieces_are_ignored() {
+        let mut joined = TextAssembly::default();
         (1..1000).for_each(|offset| add(&mut joined, offset, b""));
         assert!(joined.apart.is_empty());
         add(&mut joined, 0, b"abcdefgh");
@@ -97,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_apart_is_bounded() {
-        let mut joined = Joined::default();
-        (0..APART as u32).step_by(1000).for_each(|offset| add(&mut joined, 10 + offset * 2, &[0; 2000]));
-        assert!(joined.apart_bytes <= APART);
+    fn pieces_behind_a_gap_are_bounded() {
+        let mut joined = TextAssembly::default();
+        (0..MAX_APART as u32).step_by(1000).for_each(|offset| add(&mut joined, 10 + offset * 2, &[0; 2000]));
+        assert!(joined.apart_bytes <= MAX_APART);
         assert_eq!(joined.apart_bytes, joined.apart.values().map(Vec::len).sum::<usize>());
     }
 }

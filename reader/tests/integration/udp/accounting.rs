@@ -60,7 +60,7 @@ impl BatchBooks {
                 }
                 Report::Lost(Lost::BeforeOffer(count)) => books.lost += count,
                 Report::Late(count) => books.late += count,
-                Report::Event(_) => panic!("an event in the stock layout, in a session in the batch layout"),
+                Report::Event(_) => panic!("an event in the legacy layout, in a session in the batch layout"),
                 _ => {}
             }
         }
@@ -68,7 +68,7 @@ impl BatchBooks {
     }
 }
 
-/// Checks that each message of a session in the stock layout, from the first that came to the last, was given out or told as lost.
+/// Checks that each message of a session in the legacy layout, from the first that came to the last, was given out or told as lost.
 pub fn check_stock(server: &Server, reports: &[Report]) -> u64 {
     let sent: BTreeSet<(u32, bool)> = server.stock_log.iter().copied().collect();
     let mut told = BTreeSet::new();

@@ -24,7 +24,7 @@ pub(crate) enum Visited {
 /// # Errors
 ///
 /// What `wrong` makes of the reason if `root` is no directory or there are too many; what the operating system or `visit` says.
-pub(crate) fn directories<E: From<ReadError>>(
+pub(crate) fn find<E: From<ReadError>>(
     root: &Path,
     depth: usize,
     wrong: impl Fn(&str) -> E,

@@ -1,37 +1,37 @@
-//! From START to the layout in which the session is read.
+//! The first phase: from START to the layout of the session.
 
 use super::Next;
-use super::desk::Desk;
+use super::legacy::{self, LegacyOrder};
 use super::retry::Retry;
-use super::stock::{self, StockOrder};
+use super::session_core::SessionCore;
 use crate::udp::order::Order;
 use crate::udp::report::Ending;
 use crate::udp::wire::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
 use std::time::Duration;
 
-/// How often START is repeated.
+/// The interval of START.
 const START_EVERY: Duration = Duration::from_millis(250);
-/// How many at once from the second time on: a server that does not trust an address sends it no more bytes than came from it.
+/// How many are sent at once from the second time on: a server that does not trust an address sends it no more bytes than it received.
 const STARTS: u32 = 9;
-/// How long somebody may take to answer.
+/// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(5);
-/// How often ACCEPT is repeated, at first and later.
+/// The interval of ACCEPT, at first and later.
 const ACCEPT_EVERY: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(250)];
-/// How often it is repeated so quickly.
+/// How often it is sent at the first interval.
 const QUICKLY: u32 = 40;
-/// How often START is repeated when nobody keeps an offer: it may be an old one, or spoilt on its way.
+/// The interval of START while an offer is not honoured: the offer may be old, or was damaged.
 const AGAIN_EVERY: Duration = Duration::from_secs(1);
-/// For how long offers are believed that nobody keeps.
+/// How long to wait for an offer to be honoured.
 const OFFER: Duration = Duration::from_secs(8);
-/// How long the first message of a session in the stock layout may be overtaken by others.
+/// How long to wait for the first message of a session in the legacy layout after later ones have come.
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Beginning {
+pub(super) struct Handshake {
     start: Retry,
-    /// What came in the stock layout, and since when.
-    stock: Option<(StockOrder, Duration)>,
-    /// Whether an event was among it.
+    /// Messages in the legacy layout, and when the first of them came.
+    legacy: Option<(LegacyOrder, Duration)>,
+    /// Whether an event was among them.
     events: bool,
     accepting: Option<Accepting>,
 }
@@ -43,7 +43,7 @@ struct Accepting {
     accept: Accept,
     retry: Retry,
     again: Retry,
-    /// Since the first offer.
+    /// The time of the first offer.
     since: Duration,
 }
 
@@ -54,19 +54,19 @@ impl Accepting {
     }
 }
 
-impl Beginning {
+impl Handshake {
     pub(super) fn new(now: Duration) -> Self {
-        Self { start: Retry::new(now, START_EVERY), stock: None, events: false, accepting: None }
+        Self { start: Retry::new(now, START_EVERY), legacy: None, events: false, accepting: None }
     }
 
-    pub(super) fn receive(&mut self, desk: &mut Desk, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+    pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
         match &message.message {
             ToClient::Mark(mark) => {
-                self.keep(desk, message, now);
-                self.mark(desk, message.seq, *mark, now)
+                self.keep(core, message, now);
+                self.mark(core, message.seq, *mark, now)
             }
             ToClient::Packet(_) => {
-                self.keep(desk, message, now);
+                self.keep(core, message, now);
                 self.events = true;
                 None
             }
@@ -84,85 +84,85 @@ impl Beginning {
                 let session = message.session.filter(|_| self.accepting.is_some())?;
                 Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
             }
-            // Of a session that was welcomed: what is lost of it is told by what follows.
+            // A message of a session whose WELCOME has not come yet. Later messages tell whether it was lost.
             _ => {
-                desk.counts.foreign += 1;
+                core.counts.foreign += 1;
                 None
             }
         }
     }
 
-    /// Keeps what came in the stock layout.
-    fn keep(&mut self, desk: &mut Desk, message: &FromServer<'_>, now: Duration) {
-        let limits = desk.stock_limits();
-        let (order, _) = self.stock.get_or_insert_with(|| (Order::unopened(message.seq, limits), now));
-        stock::put(order, desk, message, now);
+    /// Keeps a message in the legacy layout.
+    fn keep(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
+        let limits = core.legacy_limits();
+        let (order, _) = self.legacy.get_or_insert_with(|| (Order::unopened(message.seq, limits), now));
+        legacy::put(order, core, message, now);
     }
 
-    fn mark(&mut self, desk: &Desk, seq: u32, mark: Mark, now: Duration) -> Option<Next> {
+    fn mark(&mut self, core: &SessionCore, seq: u32, mark: Mark, now: Duration) -> Option<Next> {
         if mark.kind != MarkKind::SessionBegin {
             return None;
         }
         match mark.offer {
-            Some(nonce) if !desk.options.stock => {
+            Some(nonce) if !core.options.legacy => {
                 let newer = self.accepting.as_ref().is_none_or(|old| seq.wrapping_sub(old.seq).cast_signed() > 0);
                 if newer {
-                    let accept = Accept { mtu: desk.options.mtu, window: desk.options.window, ..Accept::new(nonce) };
+                    let accept = Accept { mtu: core.options.mtu, window: core.options.window, ..Accept::new(nonce) };
                     let since = self.accepting.as_ref().map_or(now, |old| old.since);
                     self.accepting = Some(Accepting::new(seq, accept, since, now));
                 }
                 None
             }
-            _ => self.take_stock(),
+            _ => self.use_legacy(),
         }
     }
 
-    fn take_stock(&mut self) -> Option<Next> {
-        self.stock.take().map(|(order, _)| Next::Stock(order))
+    fn use_legacy(&mut self) -> Option<Next> {
+        self.legacy.take().map(|(order, _)| Next::Legacy(order))
     }
 
-    pub(super) fn wake(&mut self, desk: &mut Desk, now: Duration) -> Option<Next> {
-        if desk.stop_wanted {
-            desk.say(&ToServer::Stop);
+    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+        if core.stop_wanted {
+            core.send(&ToServer::Stop);
             return Some(Next::Over(Ending::Unconfirmed));
         }
         if let Some(accepting) = &mut self.accepting {
             if accepting.retry.due(now) {
-                desk.say(&ToServer::Accept(accepting.accept));
-                if accepting.retry.said() >= QUICKLY {
+                core.send(&ToServer::Accept(accepting.accept));
+                if accepting.retry.sent() >= QUICKLY {
                     accepting.retry.slow_down(ACCEPT_EVERY[1]);
                 }
             }
             if now < accepting.since + OFFER {
                 if accepting.again.due(now) {
-                    Self::start(desk, STARTS);
+                    Self::start(core, STARTS);
                 }
                 return None;
             }
-            // Whoever sends events without an answer can be read without one.
-            return if self.events { self.take_stock() } else { Some(Self::nobody(desk)) };
+            // A server that sends events without an answer can be read without one.
+            return if self.events { self.use_legacy() } else { Some(Self::no_server(core)) };
         }
         if now >= self.start.since() + ANSWER {
-            return Some(if self.events { self.take_stock()? } else { Self::nobody(desk) });
+            return Some(if self.events { self.use_legacy()? } else { Self::no_server(core) });
         }
-        if self.stock.as_ref().is_some_and(|(_, since)| now >= *since + OVERTAKEN) {
-            return self.take_stock();
+        if self.legacy.as_ref().is_some_and(|(_, since)| now >= *since + OVERTAKEN) {
+            return self.use_legacy();
         }
         if self.start.due(now) {
-            let count = if self.start.said() > 1 && !desk.options.stock { STARTS } else { 1 };
-            Self::start(desk, count);
+            let count = if self.start.sent() > 1 && !core.options.legacy { STARTS } else { 1 };
+            Self::start(core, count);
         }
         None
     }
 
-    fn start(desk: &mut Desk, count: u32) {
-        (0..count).for_each(|_| desk.say(&ToServer::Start));
+    fn start(core: &mut SessionCore, count: u32) {
+        (0..count).for_each(|_| core.send(&ToServer::Start));
     }
 
-    /// Gives up. Should a session have begun unseen, it ends.
-    fn nobody(desk: &mut Desk) -> Next {
-        desk.say(&ToServer::Stop);
-        let counts = desk.counts;
+    /// Gives up. STOP ends a session whose beginning was lost.
+    fn no_server(core: &mut SessionCore) -> Next {
+        core.send(&ToServer::Stop);
+        let counts = core.counts;
         let foreign = counts.datagrams > 0 && counts.datagrams == counts.malformed + counts.corrupted;
         Next::Over(if foreign { Ending::Foreign } else { Ending::NoServer { refused: false } })
     }
@@ -171,7 +171,7 @@ impl Beginning {
         if let Some(accepting) = &self.accepting {
             return accepting.retry.next().min(accepting.again.next()).min(accepting.since + OFFER);
         }
-        let overtaken = self.stock.as_ref().map(|(_, since)| *since + OVERTAKEN);
+        let overtaken = self.legacy.as_ref().map(|(_, since)| *since + OVERTAKEN);
         let start = self.start.next().min(self.start.since() + ANSWER);
         overtaken.map_or(start, |overtaken| overtaken.min(start))
     }
