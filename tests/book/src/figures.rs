@@ -43,8 +43,8 @@ pub fn table(costs: &str) -> Result<String, String> {
     row("recorded, 16 bytes of fields: ns", &|variants| {
         variants.recorded.map_or_else(|| Ok("–".to_owned()), |variant| nanoseconds(costs, "recorded", variant))
     })?;
-    let headings: String = TRACERS.iter().map(|(heading, _)| format!(" {heading} |")).collect();
-    Ok(format!("| |{headings}\n|---|{}\n{text}", "---|".repeat(TRACERS.len())))
+    let headings = TRACERS.map(|(heading, _)| heading).join(" | ");
+    Ok(format!("| | {headings} |\n|---|{}\n{text}", "---|".repeat(TRACERS.len())))
 }
 
 fn nanoseconds(costs: &str, table: &str, variant: &str) -> Result<String, String> {

@@ -30,5 +30,6 @@ mod pages {
         dt_files: "docs/dt-files.md",
         udp: "docs/udp.md",
         testing: "docs/testing.md",
+        extending: "docs/extending.md",
     }
 }

@@ -82,11 +82,10 @@ fn paths_of_pages_in_code_exist() {
     let mut broken = Vec::new();
     each_source(&root, &mut |path, text| {
         for mention in text.split("docs/").skip(1) {
-            let name: String =
-                mention.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')).collect();
-            let name = name.trim_end_matches('.');
-            if name.ends_with(".md") && !root.join("docs").join(name).exists() {
-                broken.push(format!("{}: docs/{name}", path.strip_prefix(&root).unwrap_or(path).display()));
+            let length = mention.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(mention.len());
+            let (page, rest) = mention.split_at(length);
+            if rest.starts_with(".md") && !root.join(format!("docs/{page}.md")).exists() {
+                broken.push(format!("{}: docs/{page}.md", path.strip_prefix(&root).unwrap_or(path).display()));
             }
         }
     });
