@@ -116,7 +116,7 @@ pub(crate) fn path_of(test: &str) -> String {
 }
 
 /// The same, in whose eyes there is an empty memory file system at `place`, of `size` (as `mount -o size=` has it) and nothing else;
-/// `None` where this user may not mount anything.
+/// `None` where this user may not mount anything, and tests may be skipped.
 pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) -> Option<Command> {
     let mount = |then: &Command| {
         let script = "mount -t tmpfs -o size=\"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
@@ -129,7 +129,10 @@ pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) ->
     if mount(&Command::new("true")).output().is_ok_and(|output| output.status.success()) {
         return Some(mount(&again(test, part)));
     }
-    eprintln!("not tested: no file system can be mounted here");
+    crate::skip::skip(
+        "`unshare --user --mount` cannot mount a tmpfs",
+        "Run as root, or allow user namespaces: `sysctl -w kernel.unprivileged_userns_clone=1`",
+    );
     None
 }
 

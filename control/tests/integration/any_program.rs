@@ -2,7 +2,9 @@
 //! drained and flushed at any moment, stopped at the end or before. The account balances, and what is decoded was fired, in that order.
 
 use crate::common::{Outcome, memory_place};
+use crate::seed;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -217,7 +219,12 @@ fn cases() -> u32 {
 #[test]
 fn any_program_is_recorded_in_order_and_accounted_for() {
     own_process!();
-    let config = ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed::seed()),
+        ..ProptestConfig::default()
+    };
     proptest!(config, |(program in program())| {
         let place = memory_place();
         let trace = place.path().join("trace");

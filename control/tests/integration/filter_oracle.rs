@@ -1,5 +1,6 @@
 //! Filters against a plain evaluator: trees of any shape are written down as text, and must decide as the tree does when it is walked.
 
+use crate::seed;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use std::cmp::Ordering;
@@ -289,7 +290,7 @@ fn condition() -> impl Strategy<Value = Condition> {
 /// `FILTER_CASES` for more of them.
 fn config() -> Config {
     let cases = std::env::var("FILTER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500);
-    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..Config::default() }
+    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed::or(1)), ..Config::default() }
 }
 
 proptest! {

@@ -6,6 +6,10 @@ mod common;
 #[macro_use]
 #[path = "../../../tests/support/own_process.rs"]
 mod own_process;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 mod any_program;
 mod bad_input;

@@ -103,6 +103,8 @@ fn a_protocol_gets_its_objects_and_nobody_elses_errors() {
 }
 
 proptest! {
+    #![proptest_config(crate::random())]
+
     #[test]
     fn what_is_written_is_read(
         protocol in "[a-z][a-z0-9]{0,9}",

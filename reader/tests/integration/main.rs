@@ -5,6 +5,8 @@
 mod hand;
 #[path = "../ring_file/mod.rs"]
 mod ring_file;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
 
 mod dt_hostile;
 mod golden;

@@ -10,6 +10,8 @@ mod future;
 #[macro_use]
 #[path = "../../../tests/support/own_process.rs"]
 mod own_process;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 mod argument_types;
 mod arity;

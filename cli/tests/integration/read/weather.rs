@@ -5,6 +5,7 @@ use crate::read::link::{Random, Weather};
 use crate::read::network::network;
 use crate::read::recorded::serve;
 use crate::read::{read, told};
+use crate::seed;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::env;
@@ -155,11 +156,12 @@ fn over_any_network_what_comes_and_what_is_lost_is_what_was_sent() {
     let trace = place.path().join("trace");
     record(&trace);
     let seeds = env::var("TRACEPOINT_UDP_SEEDS").map_or(100, |seeds| seeds.parse().expect("a number"));
-    let (next, batches, ended) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let campaign = seed::campaign(seeds);
+    let (next, batches, ended) = (AtomicU64::new(campaign.start), AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < seeds) {
+                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < campaign.end) {
                     let told = over(seed, &trace);
                     if told.code == Some(5) {
                         // Nothing of the server has come through; then nothing is told.
@@ -178,6 +180,8 @@ fn over_any_network_what_comes_and_what_is_lost_is_what_was_sent() {
         }
     });
     let (batches, ended) = (batches.into_inner(), ended.into_inner());
+    let seeds = campaign.end - campaign.start;
     println!("{seeds} networks: {batches} sessions in batches, {ended} that ended in order");
-    assert!(batches > seeds / 2 && ended > seeds / 2, "{batches} sessions in batches, {ended} ended in order");
+    let most = batches > seeds / 2 && ended > seeds / 2;
+    assert!(seeds == 1 || most, "{batches} sessions in batches, {ended} ended in order");
 }

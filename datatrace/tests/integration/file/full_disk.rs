@@ -7,6 +7,8 @@ use datatrace::{DtWriter, Error, Layout};
 use proptest::prelude::*;
 
 proptest! {
+    #![proptest_config(crate::random())]
+
     #[test]
     fn what_was_taken_is_kept(case in case(), room in 0usize..120, frees in 0usize..40) {
         let (mut writer, file) = writer(&case);

@@ -118,6 +118,8 @@ fn an_entry_that_fits_nowhere_is_refused_and_the_others_stay() {
 }
 
 proptest! {
+    #![proptest_config(crate::random())]
+
     #[test]
     fn any_bytes_end_in_an_answer(
         version in 0i32..4,

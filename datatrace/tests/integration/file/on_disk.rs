@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use std::fs;
 
 proptest! {
+    #![proptest_config(crate::random())]
+
     #[test]
     fn the_disk_has_what_memory_has(case in case(), mapped: bool) {
         let (mut writer, file) = writer(&case);

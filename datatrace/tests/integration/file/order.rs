@@ -65,6 +65,8 @@ impl Promise {
 }
 
 proptest! {
+    #![proptest_config(crate::random())]
+
     #[test]
     fn no_torn_slot_passes_for_a_whole_one(mut case in case()) {
         // An inserted postamble moves the others, which a kill can see.

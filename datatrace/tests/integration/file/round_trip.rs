@@ -33,6 +33,8 @@ pub(crate) fn read(bytes: &[u8]) -> Decoded {
 }
 
 proptest! {
+    #![proptest_config(crate::random())]
+
     #[test]
     fn a_file_says_what_the_model_says(case in case()) {
         let (mut writer, file) = writer(&case);
