@@ -14,3 +14,4 @@ mod text_losses;
 mod text_order;
 mod udp;
 mod udp_session;
+mod while_it_runs;

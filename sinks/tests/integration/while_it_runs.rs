@@ -1,8 +1,6 @@
 //! Sinks that are added to a recording, and removed from it, while it goes on.
 
-mod common;
-
-use common::{Outcome, Recording, Shared, assert_balances, place, view};
+use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
