@@ -2,7 +2,7 @@
 //!
 //! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint_core::channel::OpenChannel`]s and
 //! gives each to every [`Sink`]; a [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] puts it into the
-//! place of the oldest one in a circular file, a [`TextSink`] writes its events as lines, a [`udp::UdpServerSink`] serves them
+//! place of the oldest one in a circular file, a [`TextSink`] writes its events as lines, a [`udp::UdpSink`] serves them
 //! to a client of the network. What a sink is told beforehand is a [`TraceInfo`], a [`ChannelDescription`] for each channel and an
 //! [`EventDescription`] for each event; at the end it gets the [`account`] of what was fired, recorded and lost.
 //!
@@ -42,3 +42,4 @@ pub use tracepoint_core::channel::{Packet, StreamId};
 pub use tracepoint_reader::account;
 /// Takes the packets of another process out of its ring files, for a [`Drain::remote`].
 pub use tracepoint_reader::internal::RemoteConsumer;
+pub use udp::UdpSink;
