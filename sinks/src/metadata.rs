@@ -1,7 +1,7 @@
-//! The text that says how a trace's bytes are laid out.
+//! The CTF metadata of a trace: the layout of its packets and records, in TSDL.
 //!
-//! The layout of packets is that of `tracepoint::channel`, packed and little-endian throughout; the only field that is not
-//! aligned to a byte is `events_before`, whose alignment to 64 bits stands for the four bytes of filler in front of it.
+//! The layout of packets is that of `tracepoint::channel`: packed and little-endian. The only field with an alignment of more than a
+//! byte is `events_before`: its 64 bits of alignment account for the four bytes of padding in front of it.
 
 mod tsdl;
 mod types;
@@ -11,7 +11,7 @@ use crate::description::{ChannelDescription, EventDescription};
 use crate::trace_info::{ClockInfo, TraceInfo};
 use std::fmt::Write;
 
-/// A part of the metadata. The parts of a trace, one after the other, are its metadata.
+/// A part of the metadata. The metadata of a trace is the concatenation of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataText(String);
 
@@ -97,7 +97,7 @@ trace {{
     }
 }
 
-/// The environment, in the names that LTTng uses: viewers look for them.
+/// The environment, with the names that LTTng uses, because viewers look for them.
 fn environment(out: &mut String, trace: &TraceInfo) {
     let text = |name: &str, value: &str| format!("\t{name} = {};\n", tsdl::literal(value));
     let number = |name: &str, value: u64| format!("\t{name} = {value};\n");
@@ -120,7 +120,7 @@ fn environment(out: &mut String, trace: &TraceInfo) {
     out.push_str("};\n");
 }
 
-/// Whether the clock is the machine's, and it is known where its zero is.
+/// Whether the clock is that of the machine, with a known offset.
 fn is_monotonic(trace: &TraceInfo) -> bool {
     trace.clock != ClockInfo::default()
 }
@@ -135,7 +135,7 @@ fn clock(out: &mut String, trace: &TraceInfo) {
         let _ = writeln!(out, "\tuuid = \"{}\";", uuid_text(uuid));
     }
     let description = if is_monotonic(trace) { "Monotonic Clock" } else { "A clock of the program's own" };
-    // Absolute: the offset leads to the epoch, so that traces of several machines can be merged too.
+    // `absolute`: the offset is that from the epoch, so that traces of several machines can be merged.
     let _ = write!(
         out,
         "\tdescription = \"{description}\";

@@ -1,7 +1,7 @@
 //! Text: a line for each event, in the shape of babeltrace2's.
 
 mod lines;
-mod order;
+mod reorder;
 mod watermark;
 
 use crate::account::Account;
@@ -9,10 +9,12 @@ use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
 use lines::Lines;
-use order::{Entry, Order};
+use reorder::{Entry, ReorderBuffer};
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Stderr, Stdout, Write};
+use std::path::Path;
 use std::time::Instant;
 use tracepoint_core::channel::{Packet, Policy, StreamId};
 use tracepoint_reader::text::TextOptions;
@@ -35,7 +37,7 @@ const DECODED_FACTOR: usize = 4;
 /// the line before, and a line at the end says how many such events there are. Losses are lines among the events.
 pub struct TextSink<W> {
     lines: Lines<W>,
-    order: Order,
+    waiting: ReorderBuffer,
     /// `None` where some streams come at the end alone.
     watermark: Option<Watermark>,
     pending: usize,
@@ -62,12 +64,39 @@ impl<W> fmt::Debug for TextSink<W> {
     }
 }
 
+impl TextSink<Stderr> {
+    /// A sink that writes to standard error.
+    pub fn stderr() -> Self {
+        Self::new(io::stderr())
+    }
+}
+
+impl TextSink<Stdout> {
+    /// A sink that writes to standard output.
+    pub fn stdout() -> Self {
+        Self::new(io::stdout())
+    }
+}
+
+impl TextSink<File> {
+    /// A sink that writes into a new file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If a file of that name exists, or cannot be made.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, SinkError> {
+        let path = path.as_ref();
+        let made = File::create_new(path).map(Self::new);
+        made.map_err(|error| SinkError::new(format!("make {}", path.display()), error))
+    }
+}
+
 impl<W: Write + Send> TextSink<W> {
-    /// A sink that writes to `out`, times in the local time zone. It buffers by itself.
+    /// A sink that writes to `out`, with times in the local time zone. It has a buffer of its own.
     pub fn new(out: W) -> Self {
         Self {
             lines: Lines::new(out, TextOptions::default()),
-            order: Order::default(),
+            waiting: ReorderBuffer::default(),
             watermark: None,
             pending: PENDING,
             metadata_text: String::new(),
@@ -100,8 +129,8 @@ impl<W: Write + Send> TextSink<W> {
 
     /// Writes the oldest entries until those that wait take no more than `limit` bytes.
     fn shrink(&mut self, limit: usize) -> Result<(), SinkError> {
-        while self.order.cost() > limit {
-            let Some(entry) = self.order.pop() else { break };
+        while self.waiting.cost() > limit {
+            let Some(entry) = self.waiting.pop() else { break };
             self.lines.add(entry).map_err(failed)?;
         }
         self.lines.flush().map_err(failed)
@@ -127,7 +156,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         // Room first: as long as the output takes nothing, no further packet is taken.
-        if self.order.cost() > self.pending || !self.lines.is_empty() {
+        if self.waiting.cost() > self.pending || !self.lines.is_empty() {
             self.shrink(self.pending)?;
         }
         let Some(metadata) = &self.metadata else {
@@ -147,7 +176,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
             if count > 0 {
                 let plural = if count == 1 { "" } else { "s" };
                 let line = format!("[lost: {count} {what}event{plural}, in {name}]\n");
-                self.order.push(seen.end, line.len() + EVENT_COST, Entry::Note(line));
+                self.waiting.push(seen.end, line.len() + EVENT_COST, Entry::Note(line));
             }
         };
         lost(packet.events_before.saturating_sub(seen.records), "overwritten ");
@@ -159,14 +188,14 @@ impl<W: Write + Send> Sink for TextSink<W> {
             if let Some(watermark) = &mut self.watermark {
                 watermark.observe(event.time_ns);
             }
-            self.order.push(event.time_ns, cost, Entry::Event(event));
+            self.waiting.push(event.time_ns, cost, Entry::Event(event));
         }
         Ok(())
     }
 
     fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
         let result = self.shrink(0).and_then(|()| {
-            let late = self.order.late();
+            let late = self.waiting.late();
             if late > 0 {
                 let line = format!("[late: {late} events came after later ones]\n");
                 self.lines.add(Entry::Note(line)).map_err(failed)?;
@@ -174,7 +203,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
             self.lines.finish().map_err(failed)
         });
         result.map_err(|error| {
-            let missing = self.order.len() + self.lines.unwritten();
+            let missing = self.waiting.len() + self.lines.unwritten();
             SinkError::new(format!("write text, whose last {missing} lines are missing"), copy(error.io_error()))
         })
     }
@@ -188,7 +217,7 @@ impl<W: Write + Send> SinkExtension for TextSink<W> {
     fn round_ended(&mut self) {
         let Some(until) = self.watermark.as_mut().map(|watermark| watermark.advance(Instant::now())) else { return };
         let mut written = self.lines.flush();
-        while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
+        while let (Ok(()), Some(entry)) = (&written, self.waiting.pop_until(until)) {
             written = self.lines.add(entry);
         }
         // What the output does not take is tried again. Until it leaves, no packet is taken.

@@ -79,7 +79,7 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
             let made = sinks::ctf(&place, &name, Allowance::of(MOST), &Chunks::default());
             Ok(builder.sink(made.map_err(|error| error.to_string())?.0))
         }
-        Target::Text(None) => Ok(builder.sink(TextSink::new(std::io::stderr()))),
+        Target::Text(None) => Ok(builder.sink(TextSink::stderr())),
         Target::Text(Some(path)) => {
             Ok(builder.sink(TextSink::new(sinks::shared_text(&path, &context.trace_name(), MOST)?)))
         }

@@ -1,4 +1,4 @@
-//! What was written of each stream, and the accounts of chunks, which follow from it.
+//! Accounting of what was written of each stream, and the accounts of chunks, which follow from it.
 
 use crate::account::{Account, Before, Chunk, StreamAccount};
 use crate::accounting::{channel_entry, event_entry};
@@ -7,7 +7,7 @@ use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
 use tracepoint_core::channel::{Packet, StreamId};
 
-/// Where `events_discarded` is in a packet, in bytes.
+/// The offset of `events_discarded` in a packet, in bytes.
 const DISCARDED: usize = 72;
 
 /// One stream: its counters up to the last packet that was written.
@@ -20,7 +20,7 @@ struct Line {
 }
 
 impl Line {
-    /// A stream that begins, for this sink, with this packet, which holds no record. What was recorded before is none of its trace.
+    /// A stream that begins, for this sink, with this packet, which holds no record. Records before it are not part of the output.
     fn joined(first: &Packet<'_>) -> Self {
         let mut before = Before::default();
         (before.recorded, before.written) = (first.events_before, first.events_before);
@@ -28,7 +28,7 @@ impl Line {
         Self { file: String::new(), now: before, before }
     }
 
-    /// What the account of the chunk has to say of it.
+    /// Its entry in the account of the chunk.
     fn account(&self, instance: u64) -> StreamAccount {
         let mut line = StreamAccount::default();
         line.instance = instance;
@@ -36,7 +36,7 @@ impl Line {
         line.recorded = self.now.recorded;
         line.packets = self.now.packets;
         line.written = self.now.written;
-        // Before the last packet, and not in a packet: it did not come here, or could not be written.
+        // Records before the last packet that are in no packet of the file did not arrive, or could not be written.
         line.sink = self.now.recorded - self.now.written;
         line.discarded = self.now.discarded;
         line.before = self.before;
@@ -44,13 +44,13 @@ impl Line {
     }
 }
 
-/// What a packet says of events that were lost before its ring.
+/// The number of events that were lost before the ring, by the header of a packet.
 fn discarded(packet: &Packet<'_>) -> u64 {
     let bytes = packet.bytes.get(DISCARDED..).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// What there is in the present chunk.
+/// The content of the present chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Content {
     pub(super) packets: u64,
@@ -61,7 +61,7 @@ pub(super) struct Content {
 /// The accounting of a trace that may be cut into chunks.
 #[derive(Debug, Default)]
 pub(super) struct ChunkAccounting {
-    /// Of the trace, without streams.
+    /// The account of the trace, without streams.
     trace: Option<Account>,
     lines: BTreeMap<(u32, u64), Line>,
     content: Content,
@@ -70,7 +70,7 @@ pub(super) struct ChunkAccounting {
 }
 
 impl ChunkAccounting {
-    /// The trace begins.
+    /// Starts with the channels of the trace.
     pub(super) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) {
         let mut account = Account::new(trace.uuid, trace.name.clone(), trace.process.pid);
         for channel in channels {
@@ -79,7 +79,7 @@ impl ChunkAccounting {
         self.trace = Some(account);
     }
 
-    /// Events may come.
+    /// Adds events.
     pub(super) fn describe(&mut self, events: &[EventDescription]) {
         for event in events {
             let channels = self.trace.iter_mut().flat_map(|account| &mut account.channels);
@@ -89,7 +89,7 @@ impl ChunkAccounting {
         }
     }
 
-    /// A packet was written.
+    /// Counts a packet that was written.
     pub(super) fn add(&mut self, id: StreamId, file: &str, packet: &Packet<'_>) {
         let line = self.lines.entry((id.class, id.instance)).or_insert_with(|| {
             self.missed += packet.events_before;
@@ -108,12 +108,12 @@ impl ChunkAccounting {
         self.content.bytes += packet.bytes.len() as u64;
     }
 
-    /// What there is in the present chunk.
+    /// The content of the present chunk.
     pub(super) const fn content(&self) -> Content {
         self.content
     }
 
-    /// The account of the present chunk, another one to follow.
+    /// The account of the present chunk, if another chunk follows.
     pub(super) fn account(&self, mut chunk: Chunk) -> Account {
         chunk.removed.events += self.missed;
         let mut account = self.trace.clone().unwrap_or_else(|| Account::new([0; 16], "", 0));
@@ -135,7 +135,8 @@ impl ChunkAccounting {
         }
     }
 
-    /// Adds the files of streams to the account of all; and if it is cut into chunks, where the present one begins.
+    /// Adds the files of streams to the account of the whole trace, and if the trace is in chunks, the counters at the beginning of the
+    /// present one.
     pub(super) fn adjust(&self, account: &mut Account, chunk: Option<Chunk>) {
         for channel in &mut account.channels {
             let class = channel.id;

@@ -1,4 +1,4 @@
-//! Words of the metadata language: what must be escaped where.
+//! Literals, comments and identifiers of TSDL, escaped.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ pub(super) fn literal(text: &str) -> String {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
             '\n' => out.push_str("\\n"),
-            // A NUL would end the text for readers in C, and control characters would reach terminals.
+            // A NUL would end the text in readers written in C, and control characters would reach terminals.
             c if c.is_control() => out.push('?'),
             c => out.push(c),
         }
@@ -39,14 +39,14 @@ pub(super) fn comment(out: &mut String, indent: &str, text: &str) {
     out.push_str(" */\n");
 }
 
-/// The name of a field: with an underscore in front, so that none is a keyword. Readers take it off again.
+/// The name of a field, with a leading underscore so that it is never a keyword. Readers remove the underscore.
 pub(super) fn identifier(name: &str) -> String {
     let mut out = String::from("_");
     for c in name.strip_prefix("r#").unwrap_or(name).chars() {
         if c.is_ascii_alphanumeric() || c == '_' {
             out.push(c);
         } else {
-            // Identifiers of the metadata language are ASCII.
+            // TSDL identifiers are ASCII.
             let _ = write!(out, "u{:x}_", u32::from(c));
         }
     }

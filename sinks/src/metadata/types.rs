@@ -1,4 +1,4 @@
-//! Types of fields in the metadata language. The bytes are those of [`tracepoint_core::field`].
+//! Types of fields in TSDL. [`tracepoint_core::field`] writes the bytes.
 
 use super::tsdl::{comment, identifier, literal};
 use std::fmt::Write;
@@ -26,8 +26,8 @@ pub(super) fn declare(out: &mut String, fields: &[FieldDescriptor]) {
     }
 }
 
-/// `name`, or what it takes to tell it from those that are taken. babeltrace2 holds a name against the others both with and
-/// without its underscore in front, so that even `_x` and `__x` clash.
+/// `name`, with underscores appended until it differs from the names that are `taken`. babeltrace2 compares names both with and without
+/// a leading underscore, so that even `_x` and `__x` clash.
 fn unique(mut name: String, taken: &mut Vec<String>) -> String {
     let bare = |name: &str| name.strip_prefix('_').unwrap_or(name).to_owned();
     while taken.iter().any(|other| *other == name || bare(other) == name || *other == bare(&name)) {
@@ -37,7 +37,7 @@ fn unique(mut name: String, taken: &mut Vec<String>) -> String {
     name
 }
 
-/// A type that stands in front of its name, whole.
+/// A type that is written completely in front of the name.
 fn plain(ty: &FieldType) -> String {
     match ty {
         FieldType::Integer(integer) => self::integer(*integer),
@@ -45,7 +45,7 @@ fn plain(ty: &FieldType) -> String {
         FieldType::Float { .. } => "floating_point { exp_dig = 11; mant_dig = 53; align = 8; }".to_owned(),
         FieldType::Text | FieldType::Path => "string".to_owned(),
         FieldType::Enum { container, labels } => enumeration(*container, labels),
-        // `bool`, and an element that the core does not have (elements are integers, bools and floats): one byte.
+        // A bool; other types do not occur here. One byte.
         _ => "uint8_t".to_owned(),
     }
 }
@@ -64,7 +64,7 @@ fn integer(ty: IntegerType) -> String {
 }
 
 fn enumeration(container: IntegerType, labels: &[EnumLabel]) -> String {
-    // The language has no enumeration without labels.
+    // TSDL has no enumeration without labels.
     if labels.is_empty() {
         return integer(container);
     }
@@ -85,7 +85,7 @@ mod tests {
     const U16: IntegerType = IntegerType { bits: 16, signed: false, base: Base::Decimal, order: ByteOrder::Little };
 
     #[test]
-    fn integers_say_size_sign_base_and_order() {
+    fn integers_have_size_sign_base_and_order() {
         let port = IntegerType { order: ByteOrder::Big, ..U16 };
         assert_eq!(
             declared("port", FieldType::Integer(port)),

@@ -105,7 +105,7 @@ impl Replay {
     pub fn run(&self, server: &UdpServer, mut damaged: impl FnMut(Damage)) -> bool {
         let mut all = true;
         let mut push = |packet| {
-            all &= server.push_when_there_is_room(packet);
+            all &= server.push_blocking(packet);
             true
         };
         match &self.recorded {

@@ -13,30 +13,31 @@ use tracepoint_core::clock;
 
 /// Serves the events of a session over UDP, to one client at a time: see `docs/format-udp.md`.
 ///
-/// Events wait for a client within a limit, in memory; what is more is dropped, and stands in the account. The sink never keeps
-/// the session waiting while it runs. When the session ends, it sends what is left to the client that it serves, within the time that
-/// [`UdpOptions::flush`] says; without a client it ends at once, unless [`UdpOptions::linger`] says more.
+/// Events wait for a client in memory, up to a limit. The events beyond it are dropped, and the account counts them. The sink never
+/// blocks the session while it runs. When the session ends, the sink sends the rest to the client that it is serving, for as long as
+/// [`UdpOptions::flush`] allows. Without a client it ends at once, unless [`UdpOptions::linger`] is set.
 ///
 /// ```no_run
-/// use tracepoint_sinks::udp::{UdpOptions, UdpServerSink};
+/// use tracepoint_sinks::udp::{UdpOptions, UdpSink};
 ///
-/// let sink = UdpServerSink::bind(UdpOptions::default())?;
+/// let sink = UdpSink::bind(([127, 0, 0, 1], 0))?; // a free port
 /// println!("tracectl read --server-port {}", sink.address().port());
+/// let small = UdpSink::bind(UdpOptions::default().limit(1 << 20))?;
 /// # Ok::<(), tracepoint_sinks::SinkError>(())
 /// ```
 #[derive(Debug)]
-pub struct UdpServerSink {
+pub struct UdpSink {
     server: UdpServer,
 }
 
-impl UdpServerSink {
-    /// Takes the port. Clients are answered when the session starts.
+impl UdpSink {
+    /// Binds the port of an address, or that of the options. Clients are answered when the session starts.
     ///
     /// # Errors
     ///
     /// As [`UdpServer::bind`].
-    pub fn bind(options: UdpOptions) -> Result<Self, SinkError> {
-        Ok(Self { server: UdpServer::bind(options)? })
+    pub fn bind(options: impl Into<UdpOptions>) -> Result<Self, SinkError> {
+        Ok(Self { server: UdpServer::bind(options.into())? })
     }
 
     /// Where it listens.
@@ -50,7 +51,7 @@ impl UdpServerSink {
     }
 }
 
-impl Sink for UdpServerSink {
+impl Sink for UdpSink {
     fn name(&self) -> String {
         format!("UDP server on {}", self.server.address())
     }
@@ -81,7 +82,7 @@ impl Sink for UdpServerSink {
     }
 }
 
-impl SinkExtension for UdpServerSink {
+impl SinkExtension for UdpSink {
     fn adjust_account(&self, account: &mut Account) {
         for channel in &mut account.channels {
             for stream in &mut channel.streams {

@@ -210,7 +210,7 @@ fn one_that_fails_leaves_the_present_chunk_being_written() -> Outcome {
         let obstacle = dir.join(chunk_name(number));
         fs::write(&obstacle, "")?;
         let error = recording.drain.rotate().err().ok_or("there was no place")?.to_string();
-        assert!(error.starts_with(&format!("cannot go on in another chunk of {}", dir.display())), "{error}");
+        assert!(error.starts_with(&format!("cannot begin the next chunk of {}", dir.display())), "{error}");
         fs::remove_file(&obstacle)?;
         fire(100..200);
         recording.drain.drain();

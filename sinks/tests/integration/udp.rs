@@ -3,9 +3,9 @@
 mod batch;
 mod batch_client;
 mod hostile;
-mod outside;
+mod ingest;
+mod legacy;
+mod legacy_client;
 mod served;
-mod stock;
-mod stock_client;
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;

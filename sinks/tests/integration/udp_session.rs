@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracepoint::channel::Channel;
 use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
 use tracepoint_sinks::account::Account;
-use tracepoint_sinks::udp::{UdpOptions, UdpServerSink};
+use tracepoint_sinks::udp::{UdpOptions, UdpSink};
 
 tracepoint::define_trace! {
     provider = "test";
@@ -60,7 +60,7 @@ fn read(server: SocketAddr) -> (u64, Account) {
 
 #[test]
 fn served_and_lost_events_are_all() -> Outcome {
-    let sink = UdpServerSink::bind(options().limit(64 << 10))?;
+    let sink = UdpSink::bind(options().limit(64 << 10))?;
     let (address, watch) = (sink.address(), sink.watch());
     let mut recording = Recording::start(Channel::discard(4 << 20).packets(256), vec![Box::new(sink)])?;
     // Nobody reads yet: what is over the limit is dropped, and the drain does not wait.

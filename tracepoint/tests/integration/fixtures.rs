@@ -49,3 +49,17 @@ fn a_module_that_is_loaded() {
     assert_eq!(listed(&output), ["tracepoint plugin:loaded", "tracepoint plugin:never_called"]);
     assert_eq!(said(&output), ["calls 1"]);
 }
+
+#[test]
+fn a_sink_by_somebody_else() {
+    strict(&["-p", "third-party-sink"]);
+    let output = run(&Build::dev().binary("third-party-sink"), &[]);
+    assert_eq!(output, "shop:opened 1\nshop:sold 3\nlost 0\n");
+}
+
+#[test]
+fn a_probe_by_somebody_else() {
+    strict(&["-p", "third-party-probe"]);
+    let output = run(&Build::dev().binary("third-party-probe"), &[]);
+    assert_eq!(output, "0 bits: 1\n1 bits: 1\n10 bits: 2\n13 bits: 1\nlargest 4096\n");
+}

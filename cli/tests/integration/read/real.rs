@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
-use tracepoint_control::sinks::udp::{UdpOptions, UdpServerSink};
+use tracepoint_control::sinks::udp::{UdpOptions, UdpSink};
 use tracepoint_control::{Channel, Session};
 
 tracepoint::define_trace! {
@@ -28,7 +28,7 @@ const EVENTS: u64 = 20_000;
 fn record_and_read(seed: u64, weather: Weather, options: UdpOptions, arguments: &[&str]) -> Output {
     let _alone = RECORDING.lock().unwrap();
     let options = options.address(([127, 0, 0, 1], 0).into()).linger(Duration::from_secs(20));
-    let sink = UdpServerSink::bind(options).unwrap();
+    let sink = UdpSink::bind(options).unwrap();
     let port = network(sink.address(), seed, [weather; 2]);
     let session =
         Session::builder("till").events("till:*").channel(Channel::discard(8 << 20)).sink(sink).start().unwrap();

@@ -2,8 +2,8 @@
 
 use crate::udp::Outcome;
 use crate::udp::batch_client::BatchClient;
+use crate::udp::legacy_client::{LegacyClient, SESSION_BEGIN, number};
 use crate::udp::served::{Served, UUID, metadata, options};
-use crate::udp::stock_client::{SESSION_BEGIN, StockClient, number};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
@@ -203,13 +203,13 @@ fn a_client_that_leaves_gets_the_rest_of_the_metadata_and_is_not_waited_for() ->
 
 #[test]
 fn a_client_that_vanishes_frees_the_server() {
-    let mut served = Served::start(options().patience(Duration::from_millis(300)));
+    let mut served = Served::start(options().client_timeout(Duration::from_millis(300)));
     let mut client = BatchClient::new(served.address());
     client.begin(usual());
     served.numbers(0, [1]);
     client.until(|kept| kept.events == 1);
     // Its socket stays open, so that no ICMP error helps.
-    let mut next = StockClient::new(served.address());
+    let mut next = LegacyClient::new(served.address());
     next.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     while next.socket.peek(&mut [0; 16]).is_err() {
         next.start();
@@ -223,7 +223,7 @@ fn a_client_that_vanishes_frees_the_server() {
 #[test]
 fn times_without_a_bound_are_no_times_at_all() {
     let ever = Duration::MAX;
-    let options = options().patience(ever).flush(ever).linger(ever).idle(ever).max_session(ever).rate(u64::MAX);
+    let options = options().client_timeout(ever).flush(ever).linger(ever).idle(ever).max_session(ever).rate(u64::MAX);
     let mut served = Served::start(options);
     served.numbers(0, [1]);
     let mut client = BatchClient::new(served.address());

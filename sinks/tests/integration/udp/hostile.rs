@@ -1,8 +1,8 @@
 //! Strangers: junk, forged addresses, clients that never prove who they are.
 
 use crate::udp::batch_client::BatchClient;
+use crate::udp::legacy_client::{LegacyClient, SESSION_BEGIN, TRACE_BEGIN, number};
 use crate::udp::served::{Served, options};
-use crate::udp::stock_client::{SESSION_BEGIN, StockClient, TRACE_BEGIN, number};
 use std::net::UdpSocket;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{Accept, FromServer, ToClient, ToServer};
@@ -68,7 +68,7 @@ fn received(socket: &UdpSocket) -> (usize, usize) {
 #[test]
 fn a_flood_does_not_disturb_a_session() {
     let mut served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     let strangers = flood(&served, 5);
@@ -115,7 +115,7 @@ fn nobody_is_sent_more_than_came_from_there_before_it_is_proven() {
         assert!(messages > 0 && bytes <= 40, "{messages} messages of {bytes} bytes in all");
     }
     let stats = served.stats();
-    assert_eq!((stats.sessions, stats.stock_events, stats.batch_events), (0, 0, 0), "nothing of the trace");
+    assert_eq!((stats.sessions, stats.legacy_events, stats.batch_events), (0, 0, 0), "nothing of the trace");
     assert!(stats.bytes <= 50 * 40);
 
     // And the trace is there for who proves itself, from its beginning.
@@ -167,7 +167,7 @@ fn a_token_is_worth_nothing_at_another_address() {
 #[test]
 fn a_client_of_old_is_not_served_where_its_address_is_not_allowed() {
     let mut served = Served::start(options().trust_loopback(false).offer_batches(false));
-    let stranger = StockClient::new(served.address());
+    let stranger = LegacyClient::new(served.address());
     for _ in 0..100 {
         stranger.start();
     }
@@ -175,7 +175,7 @@ fn a_client_of_old_is_not_served_where_its_address_is_not_allowed() {
     assert_eq!((served.stats().messages, received(&stranger.socket)), (0, (0, 0)));
 
     let mut allowed = Served::start(options().trust_loopback(false).allow([127, 0, 0, 1].into()));
-    let mut client = StockClient::new(allowed.address());
+    let mut client = LegacyClient::new(allowed.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     allowed.numbers(0, [1]);
@@ -186,7 +186,7 @@ fn a_client_of_old_is_not_served_where_its_address_is_not_allowed() {
 #[test]
 fn a_port_that_is_taken_is_told() {
     let served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
     // While a session has a socket of its own on that port, too.

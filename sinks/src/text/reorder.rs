@@ -50,7 +50,7 @@ impl Ord for Waiting {
 
 /// Entries by time.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct ReorderBuffer {
     heap: BinaryHeap<Reverse<Waiting>>,
     arrivals: u64,
     cost: usize,
@@ -59,7 +59,7 @@ pub(super) struct Order {
     late: u64,
 }
 
-impl Order {
+impl ReorderBuffer {
     pub(super) fn push(&mut self, time: i64, cost: usize, entry: Entry) {
         self.arrivals += 1;
         self.cost += cost;
@@ -104,7 +104,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn texts(order: &mut Order) -> String {
+    fn texts(order: &mut ReorderBuffer) -> String {
         let mut all = String::new();
         while let Some(Entry::Note(text)) = order.pop() {
             all.push_str(&text);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_oldest_leaves_first_and_equals_keep_their_order() {
-        let mut order = Order::default();
+        let mut order = ReorderBuffer::default();
         for (time, text) in [(3, "d"), (1, "a"), (2, "b"), (2, "c")] {
             order.push(time, 10, Entry::Note(text.to_owned()));
         }

@@ -1,6 +1,6 @@
 //! The account that clients get: the trace's, and the channel of events from outside.
 
-use super::outside::EVENT;
+use super::ingest::EVENT;
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use std::collections::BTreeMap;
 use tracepoint_core::channel::StreamId;
@@ -8,7 +8,7 @@ use tracepoint_reader::udp::wire::INGEST_CHANNEL;
 
 /// What became of the messages from outside.
 #[derive(Clone, Debug)]
-pub(super) struct OutsideBooks {
+pub(super) struct IngestCounts {
     pub(super) stream: StreamId,
     pub(super) recorded: u64,
     pub(super) too_long: u64,
@@ -17,8 +17,8 @@ pub(super) struct OutsideBooks {
 }
 
 /// Adds the channel of events from outside.
-pub(super) fn add(account: &mut Account, books: OutsideBooks) {
-    let OutsideBooks { stream, recorded, too_long, lost } = books;
+pub(super) fn add(account: &mut Account, counts: IngestCounts) {
+    let IngestCounts { stream, recorded, too_long, lost } = counts;
     let mut event = EventAccount::default();
     EVENT.clone_into(&mut event.name);
     event.fired = recorded + too_long;

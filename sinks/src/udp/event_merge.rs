@@ -1,7 +1,7 @@
 //! Events one by one, for the stock layout: those of several packets, merged by time.
 
-use super::options::StockContent;
-use super::store::{Held, Layout, Reason, Store};
+use super::options::LegacyContent;
+use super::queue::{Layout, LossReason, PacketQueue, QueuedPacket};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
@@ -17,7 +17,7 @@ const OUTSIDE: usize = 12;
 
 /// The packets that are being sent.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct EventMerge {
     /// By the order in which they came.
     loaded: BTreeMap<u64, Loaded>,
     /// How many came.
@@ -29,21 +29,21 @@ pub(super) struct Events {
 
 #[derive(Debug)]
 struct Loaded {
-    held: Held,
+    held: QueuedPacket,
     contents: Vec<u8>,
     events: Vec<(u64, Range<usize>)>,
     next: usize,
 }
 
-impl Events {
+impl EventMerge {
     /// Makes the next event ready, if there is one: its time, in ns, and its content.
-    pub(super) fn peek(&mut self, store: &Store, content: StockContent) -> Option<(u64, &[u8])> {
+    pub(super) fn peek(&mut self, queue: &PacketQueue, content: LegacyContent) -> Option<(u64, &[u8])> {
         while self.bytes < AHEAD {
-            let Some(held) = store.take() else { break };
-            let layout = store.lock().layout.clone();
+            let Some(held) = queue.take() else { break };
+            let layout = queue.lock().layout.clone();
             match layout {
-                Some(layout) => self.add(Loaded::new(held, &layout, content, store), store),
-                None => store.finished(&held),
+                Some(layout) => self.add(Loaded::new(held, &layout, content, queue), queue),
+                None => queue.finished(&held),
             }
         }
         let Reverse((time, place)) = self.heap.peek()?;
@@ -52,9 +52,9 @@ impl Events {
         Some((*time, loaded.contents.get(range.clone())?))
     }
 
-    fn add(&mut self, loaded: Loaded, store: &Store) {
+    fn add(&mut self, loaded: Loaded, queue: &PacketQueue) {
         let Some((time, _)) = loaded.events.first() else {
-            store.finished(&loaded.held);
+            queue.finished(&loaded.held);
             return;
         };
         self.bytes += loaded.cost();
@@ -63,12 +63,12 @@ impl Events {
         self.came += 1;
     }
 
-    /// The event that [`Events::peek`] showed is behind us: sent, or lost for this reason.
-    pub(super) fn pass(&mut self, store: &Store, lost: Option<Reason>) {
+    /// The event that [`EventMerge::peek`] showed is behind us: sent, or lost for this reason.
+    pub(super) fn pass(&mut self, queue: &PacketQueue, lost: Option<LossReason>) {
         let Some(Reverse((_, place))) = self.heap.pop() else { return };
         let Some(loaded) = self.loaded.get_mut(&place) else { return };
         if let Some(reason) = lost {
-            store.lose(loaded.held.stream, reason, 1);
+            queue.lose(loaded.held.stream, reason, 1);
         }
         loaded.next += 1;
         loaded.held.done += 1;
@@ -76,30 +76,30 @@ impl Events {
             self.heap.push(Reverse((*time, place)));
         } else {
             self.bytes -= loaded.cost();
-            store.finished(&loaded.held);
+            queue.finished(&loaded.held);
             self.loaded.remove(&place);
         }
     }
 
     /// Whatever is not sent yet waits for the next session.
-    pub(super) fn give_back(&mut self, store: &Store) {
-        store.put_back(std::mem::take(self).loaded.into_values().map(|loaded| loaded.held));
+    pub(super) fn requeue(&mut self, queue: &PacketQueue) {
+        queue.put_back(std::mem::take(self).loaded.into_values().map(|loaded| loaded.held));
     }
 }
 
 impl Loaded {
     /// Makes the messages of a packet. What cannot be read is lost.
-    fn new(mut held: Held, layout: &Layout, content: StockContent, store: &Store) -> Self {
+    fn new(mut held: QueuedPacket, layout: &Layout, content: LegacyContent, queue: &PacketQueue) -> Self {
         let mut contents = Vec::new();
         let mut events = Vec::new();
-        let readable = match (&layout.sizes, held.outside, content) {
+        let readable = match (&layout.sizes, held.is_message, content) {
             (Some(_), true, _) => records(&held, layout, OUTSIDE, &mut contents, &mut events),
-            (Some(_), false, StockContent::Record) => records(&held, layout, 0, &mut contents, &mut events),
+            (Some(_), false, LegacyContent::Record) => records(&held, layout, 0, &mut contents, &mut events),
             _ => texts(&held, &layout.metadata, &mut contents, &mut events),
         };
         let made = held.done + events.len() as u64;
         if !readable || made < held.events {
-            store.lose(held.stream, Reason::Unreadable, held.events.saturating_sub(made));
+            queue.lose(held.stream, LossReason::Unreadable, held.events.saturating_sub(made));
             held.events = made;
         }
         Self { held, contents, events, next: 0 }
@@ -112,7 +112,7 @@ impl Loaded {
 
 /// The bytes of records, without the first `skip`; whether all could be read.
 fn records(
-    held: &Held,
+    held: &QueuedPacket,
     layout: &Layout,
     skip: usize,
     contents: &mut Vec<u8>,
@@ -135,7 +135,12 @@ fn records(
 }
 
 /// The text of events; whether all could be read.
-fn texts(held: &Held, metadata: &Metadata, contents: &mut Vec<u8>, events: &mut Vec<(u64, Range<usize>)>) -> bool {
+fn texts(
+    held: &QueuedPacket,
+    metadata: &Metadata,
+    contents: &mut Vec<u8>,
+    events: &mut Vec<(u64, Range<usize>)>,
+) -> bool {
     let Ok(decoder) = PacketDecoder::new(metadata, &held.bytes) else { return false };
     let done = usize::try_from(held.done).unwrap_or(usize::MAX);
     for event in decoder.skip(done) {
@@ -161,7 +166,7 @@ mod tests {
     use tracepoint_reader::udp::wire::PacketHeader;
 
     /// A store that knows one event, without fields.
-    fn store() -> Store {
+    fn store() -> PacketQueue {
         let clock = ClockInfo { uuid: None, offset: 0 };
         let trace = TraceInfo { uuid: [1; 16], name: "t".to_owned(), clock, process: ProcessInfo::default() };
         let name = "channel0".to_owned();
@@ -170,43 +175,43 @@ mod tests {
         let (name, format) = ("a:b".to_owned(), "");
         let event = EventDescription { class: 0, id: 0, name, level: Level::Info, fields: &[], doc: "", format };
         let metadata = Metadata::parse(ctf::metadata(&trace, &[channel], &[event]).as_bytes()).expect("metadata");
-        let store = Store::new(1 << 20, DropPolicy::Oldest).expect("an event fd");
+        let queue = PacketQueue::new(1 << 20, DropPolicy::Oldest).expect("an event fd");
         let sizes = RecordSizes::of(&metadata);
-        store.lock().layout = Some(Arc::new(Layout { metadata, sizes }));
-        store
+        queue.lock().layout = Some(Arc::new(Layout { metadata, sizes }));
+        queue
     }
 
     /// A packet with events at these times.
-    fn packet(instance: u64, times: &[u64]) -> Held {
+    fn packet(instance: u64, times: &[u64]) -> QueuedPacket {
         let records: Vec<u8> = times.iter().flat_map(|time| (time << 16).to_le_bytes()).collect();
         let (begin, end) = (times[0], times[times.len() - 1]);
         let size = HEADER + records.len();
         let header = PacketHeader { uuid: [1; 16], instance, begin, end, size, ..PacketHeader::default() };
         let bytes = [&header.encode()[..], &records].concat();
         let stream = StreamId { class: 0, instance };
-        Held { stream, bytes, events: times.len() as u64, done: 0, needs: 0, outside: false, kept: false }
+        QueuedPacket { stream, bytes, events: times.len() as u64, done: 0, needs: 0, is_message: false, kept: false }
     }
 
     #[test]
     fn packets_that_are_done_are_forgotten_though_others_wait() {
-        let store = store();
-        let mut events = Events::default();
+        let queue = store();
+        let mut events = EventMerge::default();
         // One that waits for long, and one always that follows.
-        store.push(packet(1, &[1, 1_000_000]));
-        store.push(packet(0, &[2]));
+        queue.push(packet(1, &[1, 1_000_000]));
+        queue.push(packet(0, &[2]));
         let mut times = Vec::new();
         for round in 0..1000 {
-            store.push(packet(0, &[3 + round]));
-            let (time, _) = events.peek(&store, StockContent::Text).expect("an event");
+            queue.push(packet(0, &[3 + round]));
+            let (time, _) = events.peek(&queue, LegacyContent::Text).expect("an event");
             times.push(time);
-            events.pass(&store, None);
+            events.pass(&queue, None);
             assert!(events.loaded.len() <= 3, "{}", events.loaded.len());
         }
         assert_eq!(times, (1..=1000).collect::<Vec<_>>());
         // What is left waits in the order in which it came.
-        events.give_back(&store);
-        let left = [(); 3].map(|()| store.take().map(|held| (held.stream.instance, held.left())));
+        events.requeue(&queue);
+        let left = [(); 3].map(|()| queue.take().map(|held| (held.stream.instance, held.left())));
         assert_eq!(left, [Some((1, 1)), Some((0, 1)), Some((0, 1))]);
-        assert!(store.take().is_none() && store.waiting() > 0);
+        assert!(queue.take().is_none() && queue.waiting() > 0);
     }
 }

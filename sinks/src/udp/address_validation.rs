@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 const DEBTS: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Proof {
+pub(super) struct AddressValidator {
     trusts_loopback: bool,
     allowed: Vec<IpAddr>,
     keys: [RandomState; 2],
@@ -23,7 +23,7 @@ pub(super) struct Proof {
     debts: Box<[Option<(SocketAddr, usize)>; DEBTS]>,
 }
 
-impl Proof {
+impl AddressValidator {
     pub(super) fn new(trusts_loopback: bool, allowed: Vec<IpAddr>, now: Instant) -> Self {
         let keys = [RandomState::new(), RandomState::new()];
         Self { trusts_loopback, allowed, keys, begun: now, drawn: 0, debts: Box::new([None; DEBTS]) }
@@ -104,27 +104,27 @@ mod tests {
     #[test]
     fn a_token_is_of_its_address_and_its_time() {
         let begin = Instant::now();
-        let proof = Proof::new(true, Vec::new(), begin);
-        let token = proof.token(address(1), begin);
-        assert!(proof.is_token(address(1), token, begin + Duration::from_secs(15)));
-        assert!(!proof.is_token(address(1), token, begin + Duration::from_secs(20)));
-        assert!(!proof.is_token(address(2), token, begin));
-        assert!(!proof.is_token(address(1), [0; 16], begin));
-        assert!(!Proof::new(true, Vec::new(), begin).is_token(address(1), token, begin), "keys differ");
+        let validator = AddressValidator::new(true, Vec::new(), begin);
+        let token = validator.token(address(1), begin);
+        assert!(validator.is_token(address(1), token, begin + Duration::from_secs(15)));
+        assert!(!validator.is_token(address(1), token, begin + Duration::from_secs(20)));
+        assert!(!validator.is_token(address(2), token, begin));
+        assert!(!validator.is_token(address(1), [0; 16], begin));
+        assert!(!AddressValidator::new(true, Vec::new(), begin).is_token(address(1), token, begin), "keys differ");
     }
 
     #[test]
     fn nobody_is_sent_more_than_came_from_there() {
-        let mut proof = Proof::new(true, Vec::new(), Instant::now());
+        let mut validator = AddressValidator::new(true, Vec::new(), Instant::now());
         for _ in 0..3 {
-            let paid: Vec<_> = (0..9).map(|_| proof.earn(address(1), 1, 9)).collect();
+            let paid: Vec<_> = (0..9).map(|_| validator.earn(address(1), 1, 9)).collect();
             assert_eq!(paid, [false, false, false, false, false, false, false, false, true]);
         }
     }
 
     #[test]
     fn loopback_and_allowed_addresses_are_trusted() {
-        let proof = Proof::new(true, vec![IpAddr::from([192, 0, 2, 1])], Instant::now());
+        let validator = AddressValidator::new(true, vec![IpAddr::from([192, 0, 2, 1])], Instant::now());
         for (text, trusted) in [
             ("127.0.0.1:1", true),
             ("[::1]:1", true),
@@ -134,7 +134,7 @@ mod tests {
             ("192.0.2.2:9", false),
             ("[fe80::1]:9", false),
         ] {
-            assert_eq!(proof.is_trusted(text.parse().expect("an address")), trusted, "{text}");
+            assert_eq!(validator.is_trusted(text.parse().expect("an address")), trusted, "{text}");
         }
     }
 }

@@ -7,14 +7,14 @@ const BURSTS_PER_SECOND: u64 = 200;
 
 /// A token bucket. Without a rate it is always full.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(super) struct RateLimit {
     rate: Option<u64>,
     /// May be overdrawn by one datagram, so that a rate below a datagram's size sends some too.
     tokens: i128,
     filled: Instant,
 }
 
-impl Pace {
+impl RateLimit {
     pub(super) fn new(rate: Option<u64>, now: Instant) -> Self {
         Self { rate: rate.map(|rate| rate.max(1)), tokens: 0, filled: now }
     }
@@ -58,13 +58,13 @@ mod tests {
     #[test]
     fn a_second_has_as_many_bytes_as_the_rate() {
         let begin = Instant::now();
-        let mut pace = Pace::new(Some(1_000_000), begin);
-        assert!(!pace.may_send(begin), "it begins empty");
+        let mut rate_limit = RateLimit::new(Some(1_000_000), begin);
+        assert!(!rate_limit.may_send(begin), "it begins empty");
         let mut sent = 0;
         for ms in 1..=10_000 {
             let now = begin + Duration::from_millis(ms);
-            while pace.may_send(now) {
-                pace.spend(1400);
+            while rate_limit.may_send(now) {
+                rate_limit.spend(1400);
                 sent += 1400;
             }
         }
@@ -74,20 +74,20 @@ mod tests {
     #[test]
     fn a_rate_below_a_datagram_sends_some_too() {
         let begin = Instant::now();
-        let mut pace = Pace::new(Some(100), begin);
-        assert!(pace.may_send(begin + Duration::from_secs(1)));
-        pace.spend(1400);
-        assert_eq!(pace.wait(), Duration::from_secs(14));
-        assert!(!pace.may_send(begin + Duration::from_secs(14)));
-        assert!(pace.may_send(begin + Duration::from_secs(15)));
+        let mut rate_limit = RateLimit::new(Some(100), begin);
+        assert!(rate_limit.may_send(begin + Duration::from_secs(1)));
+        rate_limit.spend(1400);
+        assert_eq!(rate_limit.wait(), Duration::from_secs(14));
+        assert!(!rate_limit.may_send(begin + Duration::from_secs(14)));
+        assert!(rate_limit.may_send(begin + Duration::from_secs(15)));
     }
 
     #[test]
     fn what_was_not_sent_is_not_saved_up() {
         let begin = Instant::now();
-        let mut pace = Pace::new(Some(1 << 20), begin);
-        assert!(pace.may_send(begin + Duration::from_secs(3600)));
-        pace.spend((1 << 20) / BURSTS_PER_SECOND as usize);
-        assert!(!pace.may_send(begin + Duration::from_secs(3600)));
+        let mut rate_limit = RateLimit::new(Some(1 << 20), begin);
+        assert!(rate_limit.may_send(begin + Duration::from_secs(3600)));
+        rate_limit.spend((1 << 20) / BURSTS_PER_SECOND as usize);
+        assert!(!rate_limit.may_send(begin + Duration::from_secs(3600)));
     }
 }

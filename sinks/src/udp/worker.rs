@@ -1,10 +1,9 @@
 //! The server's thread: takes what comes, sends what can be sent, sleeps.
 
-use super::desk::Desk;
-use super::outside::Outside;
-use super::server::TraceClock;
+use super::dispatcher::Dispatcher;
+use super::ingest::{Ingest, TraceClock};
+use super::queue::PacketQueue;
 use super::session::{Next, earlier};
-use super::store::Store;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -19,17 +18,17 @@ const NAP: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(4);
 
 /// What the thread has.
-pub(super) struct Work {
-    pub(super) desk: Desk,
-    pub(super) outside: Option<Outside>,
+pub(super) struct Worker {
+    pub(super) dispatcher: Dispatcher,
+    pub(super) ingest: Option<Ingest>,
     pub(super) clock: TraceClock,
-    pub(super) store: Arc<Store>,
+    pub(super) queue: Arc<PacketQueue>,
     pub(super) flush: Duration,
     pub(super) linger: Duration,
 }
 
 /// Whoever waits for room learns that there is nobody who would make it, even if the thread fails.
-struct Quit<'a>(&'a Store);
+struct Quit<'a>(&'a PacketQueue);
 
 impl Drop for Quit<'_> {
     fn drop(&mut self) {
@@ -37,37 +36,37 @@ impl Drop for Quit<'_> {
     }
 }
 
-impl Work {
+impl Worker {
     pub(super) fn run(mut self) {
         tracepoint_core::private::never_trace_this_thread();
         super::signals::block();
-        let store = Arc::clone(&self.store);
-        let _quit = Quit(&store);
+        let queue = Arc::clone(&self.queue);
+        let _quit = Quit(&queue);
         let mut buffer = [0; LONGEST + 1];
         let mut ended_at = None;
         let mut cut_off = false;
         loop {
             let now = Instant::now();
             self.take_messages();
-            self.desk.receive(&mut buffer, AT_ONCE, now);
-            let next = self.desk.pump(now);
+            self.dispatcher.receive(&mut buffer, AT_ONCE, now);
+            let next = self.dispatcher.pump(now);
             let (ended, quit) = {
-                let inside = self.store.lock();
-                (inside.ended, inside.quit)
+                let state = self.queue.lock();
+                (state.ended, state.quit)
             };
             if ended && ended_at.is_none() {
                 ended_at = Some(now);
             }
-            let deadline = ended_at.and_then(|ended| ended.checked_add(self.patience(cut_off)));
+            let deadline = ended_at.and_then(|ended| ended.checked_add(self.grace(cut_off)));
             let late = deadline.is_some_and(|deadline| now >= deadline);
-            if quit || self.desk.is_over() || (late && (cut_off || !self.desk.is_serving())) {
+            if quit || self.dispatcher.is_over() || (late && (cut_off || !self.dispatcher.is_serving())) {
                 break;
             }
             if late {
                 // The client learns of it, if that does not take long.
                 cut_off = true;
-                self.desk.give_back(now);
-                self.store.abandon();
+                self.dispatcher.requeue(now);
+                self.queue.abandon();
                 continue;
             }
             let wait = match next {
@@ -78,12 +77,12 @@ impl Work {
             let wait = earlier(wait, deadline);
             self.sleep(wait.map(|time| time.saturating_duration_since(now)), matches!(next, Next::Blocked(_)));
         }
-        self.desk.end(Instant::now());
+        self.dispatcher.end(Instant::now());
     }
 
     /// How long it goes on when the trace has ended.
-    fn patience(&self, cut_off: bool) -> Duration {
-        match (self.desk.is_serving(), cut_off) {
+    fn grace(&self, cut_off: bool) -> Duration {
+        match (self.dispatcher.is_serving(), cut_off) {
             (false, _) => self.linger,
             (true, false) => self.flush,
             (true, true) => self.flush.saturating_add(FAREWELL),
@@ -91,13 +90,13 @@ impl Work {
     }
 
     fn take_messages(&mut self) {
-        let Some(outside) = &mut self.outside else { return };
-        if self.store.lock().ended {
-            self.outside = None;
+        let Some(ingest) = &mut self.ingest else { return };
+        if self.queue.lock().ended {
+            self.ingest = None;
             return;
         }
-        if let Some(messages) = outside.messages((self.clock)()) {
-            self.store.push_messages(messages);
+        if let Some(messages) = ingest.messages((self.clock)()) {
+            self.queue.push_messages(messages);
         }
     }
 
@@ -106,19 +105,19 @@ impl Work {
         let time = time.unwrap_or(NAP).min(NAP);
         let time = Timespec { tv_sec: time.as_secs().try_into().unwrap_or(1), tv_nsec: time.subsec_nanos().into() };
         let input = PollFlags::IN;
-        let mut sources = vec![PollFd::new(self.store.waker(), input), PollFd::new(self.desk.listener(), input)];
-        if let Some(socket) = self.desk.session_socket() {
+        let mut sources = vec![PollFd::new(self.queue.waker(), input), PollFd::new(self.dispatcher.listener(), input)];
+        if let Some(socket) = self.dispatcher.session_socket() {
             let flags = if blocked { input | PollFlags::OUT } else { input };
             sources.push(PollFd::from_borrowed_fd(socket, flags));
         }
-        if let Some(outside) = &self.outside {
-            sources.push(PollFd::from_borrowed_fd(outside.source(), input));
+        if let Some(ingest) = &self.ingest {
+            sources.push(PollFd::from_borrowed_fd(ingest.source(), input));
         }
         // Interrupted, or out of memory: it looks again.
         let _ = poll(&mut sources, Some(&time));
         let woken = sources[0].revents().contains(input);
         if woken {
-            let _ = rustix::io::read(self.store.waker().as_fd(), &mut [0; 8]);
+            let _ = rustix::io::read(self.queue.waker().as_fd(), &mut [0; 8]);
         }
     }
 }

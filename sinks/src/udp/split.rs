@@ -1,6 +1,6 @@
 //! Cuts packets to the size of datagrams, between records; each part is a packet.
 
-use super::store::{Held, Reason, Store};
+use super::queue::{LossReason, PacketQueue, QueuedPacket};
 use std::collections::HashMap;
 use tracepoint_core::channel::StreamId;
 use tracepoint_reader::internal::RecordSizes;
@@ -20,15 +20,15 @@ struct Sent {
 
 /// Cuts one packet after the other.
 #[derive(Debug, Default)]
-pub(super) struct Cutter {
+pub(super) struct Splitter {
     streams: HashMap<StreamId, Sent>,
-    current: Option<Cutting>,
+    current: Option<SplitPacket>,
 }
 
 /// A packet, and how much of it is behind us.
 #[derive(Debug)]
-struct Cutting {
-    held: Held,
+struct SplitPacket {
+    held: QueuedPacket,
     header: PacketHeader,
     at: usize,
     time: u64,
@@ -36,39 +36,39 @@ struct Cutting {
 
 /// The sizes of a client's datagrams.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct DatagramSizes {
     pub(super) mtu: usize,
     pub(super) largest: usize,
 }
 
-impl Cutter {
+impl Splitter {
     pub(super) const fn is_idle(&self) -> bool {
         self.current.is_none()
     }
 
     /// Whatever is not sent yet waits for the next session.
-    pub(super) fn give_back(&mut self, store: &Store) {
-        store.put_back(self.current.take().map(|cutting| cutting.held).into_iter());
+    pub(super) fn requeue(&mut self, queue: &PacketQueue) {
+        queue.put_back(self.current.take().map(|packet| packet.held).into_iter());
     }
 
     /// Fills a datagram with packets that take no more than `metadata` bytes of the metadata to decode. Its first
     /// [`BATCH_HEADER`] bytes are left to the caller. How many events are in it; `None`: there is nothing to send.
     pub(super) fn fill(
         &mut self,
-        store: &Store,
+        queue: &PacketQueue,
         sizes: &RecordSizes,
         metadata: u32,
-        room: Room,
+        room: DatagramSizes,
         out: &mut Vec<u8>,
     ) -> Option<u32> {
         out.resize(BATCH_HEADER, 0);
         let mut events = 0;
         while out.len() + SCRAP <= room.mtu || out.len() == BATCH_HEADER {
-            let Some(mut cutting) = self.current.take().or_else(|| next(store, sizes, metadata)) else { break };
+            let Some(mut packet) = self.current.take().or_else(|| next(queue, sizes, metadata)) else { break };
             let fresh = out.len() == BATCH_HEADER;
-            let part = cutting.part(sizes, room.mtu.saturating_sub(out.len()));
+            let part = packet.part(sizes, room.mtu.saturating_sub(out.len()));
             let part = match part {
-                Part::TooLarge(end, time) if fresh && end - cutting.at + HEADER + BATCH_HEADER <= room.largest => {
+                Part::TooLarge(end, time) if fresh && end - packet.at + HEADER + BATCH_HEADER <= room.largest => {
                     Part::Whole { end, time, events: 1 }
                 }
                 part => part,
@@ -76,53 +76,53 @@ impl Cutter {
             match part {
                 Part::Whole { end, time, events: count } => {
                     events += count;
-                    self.write(&mut cutting, end, time, count, out);
+                    self.write(&mut packet, end, time, count, out);
                 }
                 Part::TooLarge(end, time) if fresh => {
-                    store.lose(cutting.held.stream, Reason::TooLarge, 1);
-                    cutting.pass(end, time, 1);
+                    queue.lose(packet.held.stream, LossReason::TooLarge, 1);
+                    packet.pass(end, time, 1);
                     // What the packet says of its stream is sent all the same.
-                    if cutting.is_at_end() {
-                        self.write(&mut cutting, end, time, 0, out);
+                    if packet.is_at_end() {
+                        self.write(&mut packet, end, time, 0, out);
                     }
                 }
                 Part::TooLarge(..) => {
-                    self.current = Some(cutting);
+                    self.current = Some(packet);
                     break;
                 }
                 Part::Unreadable => {
-                    store.lose(cutting.held.stream, Reason::Unreadable, cutting.held.left());
-                    cutting.at = cutting.held.bytes.len();
+                    queue.lose(packet.held.stream, LossReason::Unreadable, packet.held.left());
+                    packet.at = packet.held.bytes.len();
                 }
             }
-            if cutting.is_at_end() {
-                store.finished(&cutting.held);
+            if packet.is_at_end() {
+                queue.finished(&packet.held);
             } else {
-                self.current = Some(cutting);
+                self.current = Some(packet);
             }
         }
         (out.len() > BATCH_HEADER).then_some(events)
     }
 
-    fn write(&mut self, cutting: &mut Cutting, end: usize, time: u64, events: u32, out: &mut Vec<u8>) {
-        let sent = self.streams.entry(cutting.held.stream).or_default();
-        let whole = &cutting.header;
-        let records = cutting.held.bytes.get(cutting.at..end).unwrap_or_default();
-        let (first, last) = (cutting.held.done == 0, end == cutting.held.bytes.len());
+    fn write(&mut self, packet: &mut SplitPacket, end: usize, time: u64, events: u32, out: &mut Vec<u8>) {
+        let sent = self.streams.entry(packet.held.stream).or_default();
+        let whole = &packet.header;
+        let records = packet.held.bytes.get(packet.at..end).unwrap_or_default();
+        let (first, last) = (packet.held.done == 0, end == packet.held.bytes.len());
         let header = PacketHeader {
-            begin: if first { whole.begin } else { cutting.first_time(records) },
+            begin: if first { whole.begin } else { packet.first_time(records) },
             end: if last { whole.end } else { time },
             size: HEADER + records.len(),
             number: sent.packets,
             discarded: if last { whole.discarded } else { sent.discarded },
-            events_before: whole.events_before.saturating_add(cutting.held.done),
+            events_before: whole.events_before.saturating_add(packet.held.done),
             ..*whole
         };
         sent.packets += 1;
         sent.discarded = header.discarded;
         out.extend_from_slice(&header.encode());
         out.extend_from_slice(records);
-        cutting.pass(end, time, u64::from(events));
+        packet.pass(end, time, u64::from(events));
     }
 }
 
@@ -139,8 +139,8 @@ enum Part {
     Unreadable,
 }
 
-impl Cutting {
-    fn new(held: Held, sizes: &RecordSizes) -> Result<Self, Held> {
+impl SplitPacket {
+    fn new(held: QueuedPacket, sizes: &RecordSizes) -> Result<Self, QueuedPacket> {
         let header = match PacketHeader::decode(&held.bytes) {
             Ok(header) if header.size == held.bytes.len() => header,
             _ => return Err(held),
@@ -189,18 +189,18 @@ impl Cutting {
 }
 
 /// The next packet that can be decoded by who has so much of the metadata. Those that nobody can read are passed over.
-fn next(store: &Store, sizes: &RecordSizes, metadata: u32) -> Option<Cutting> {
+fn next(queue: &PacketQueue, sizes: &RecordSizes, metadata: u32) -> Option<SplitPacket> {
     loop {
-        let held = store.take()?;
+        let held = queue.take()?;
         if held.needs > metadata {
-            store.put_back(std::iter::once(held));
+            queue.put_back(std::iter::once(held));
             return None;
         }
-        match Cutting::new(held, sizes) {
-            Ok(cutting) => return Some(cutting),
+        match SplitPacket::new(held, sizes) {
+            Ok(packet) => return Some(packet),
             Err(held) => {
-                store.lose(held.stream, Reason::Unreadable, held.left());
-                store.finished(&held);
+                queue.lose(held.stream, LossReason::Unreadable, held.left());
+                queue.finished(&held);
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! The step before are the threads that bring packets, which never wait for the network; the step after is the server's thread.
 
+use super::ingest::Messages;
 use super::options::DropPolicy;
-use super::outside::Messages;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -16,7 +16,7 @@ use tracepoint_reader::udp::wire::Losses;
 
 /// A packet that waits, or is being sent.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct QueuedPacket {
     pub(super) stream: StreamId,
     pub(super) bytes: Vec<u8>,
     /// How many events it holds.
@@ -26,12 +26,12 @@ pub(super) struct Held {
     /// How much of the metadata it takes to decode it.
     pub(super) needs: u32,
     /// Whether its events are from outside: their bytes are their text.
-    pub(super) outside: bool,
+    pub(super) is_message: bool,
     /// Whether it was held back until there was room: it is not dropped.
     pub(super) kept: bool,
 }
 
-impl Held {
+impl QueuedPacket {
     /// What it takes in memory.
     fn cost(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
@@ -44,7 +44,7 @@ impl Held {
 
 /// Why events were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Reason {
+pub(super) enum LossReason {
     /// More waited than may.
     Limit,
     /// The server may not send faster.
@@ -55,7 +55,7 @@ pub(super) enum Reason {
     Unread,
 }
 
-impl Reason {
+impl LossReason {
     /// The name in the account.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -81,14 +81,14 @@ pub(super) struct Layout {
 pub(super) enum Serving {
     #[default]
     Nobody,
-    Freely,
+    Unlimited,
     /// No faster than a rate.
-    Paced,
+    Limited,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Inside {
-    queue: VecDeque<Held>,
+pub(super) struct State {
+    queue: VecDeque<QueuedPacket>,
     bytes: usize,
     /// The metadata, and what it says, so far.
     pub(super) metadata: Vec<u8>,
@@ -107,27 +107,27 @@ pub(super) struct Inside {
     /// How many messages from outside became events, and how many were too long.
     pub(super) messages: u64,
     pub(super) overlong: u64,
-    lost: BTreeMap<(StreamId, Reason), u64>,
+    lost: BTreeMap<(StreamId, LossReason), u64>,
 }
 
 /// What the threads that bring packets and the server's thread share.
 #[derive(Debug)]
-pub(super) struct Store {
-    inside: Mutex<Inside>,
+pub(super) struct PacketQueue {
+    state: Mutex<State>,
     room: Condvar,
     limit: usize,
     drops: DropPolicy,
     wake: OwnedFd,
 }
 
-impl Store {
+impl PacketQueue {
     pub(super) fn new(limit: usize, drops: DropPolicy) -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { inside: Mutex::default(), room: Condvar::new(), limit, drops, wake })
+        Ok(Self { state: Mutex::default(), room: Condvar::new(), limit, drops, wake })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What becomes readable when there is something to do.
@@ -141,50 +141,50 @@ impl Store {
     }
 
     /// Adds a packet, and drops what is over the limit. Never waits for a client.
-    pub(super) fn push(&self, held: Held) {
-        let mut inside = self.lock();
-        self.add(&mut inside, held);
-        drop(inside);
+    pub(super) fn push(&self, held: QueuedPacket) {
+        let mut state = self.lock();
+        self.add(&mut state, held);
+        drop(state);
         self.wake();
     }
 
-    fn add(&self, inside: &mut Inside, held: Held) {
-        Self::insert(inside, held);
-        while inside.bytes > self.limit {
+    fn add(&self, state: &mut State, held: QueuedPacket) {
+        Self::insert(state, held);
+        while state.bytes > self.limit {
             // A packet without events is small, and says what the stream lost: it goes last.
-            let full = |held: &Held| !held.kept && held.left() > 0;
+            let full = |held: &QueuedPacket| !held.kept && held.left() > 0;
             let place = match self.drops {
-                DropPolicy::Oldest => inside.queue.iter().position(full),
-                DropPolicy::Newest => inside.queue.iter().rposition(full),
+                DropPolicy::Oldest => state.queue.iter().position(full),
+                DropPolicy::Newest => state.queue.iter().rposition(full),
             };
-            let place = place.or_else(|| inside.queue.iter().position(|held| !held.kept));
-            let Some(dropped) = place.and_then(|place| inside.queue.remove(place)) else { break };
-            inside.bytes = inside.bytes.saturating_sub(dropped.cost());
-            let reason = if inside.serving == Serving::Paced { Reason::Rate } else { Reason::Limit };
-            inside.lose(dropped.stream, reason, dropped.left());
+            let place = place.or_else(|| state.queue.iter().position(|held| !held.kept));
+            let Some(dropped) = place.and_then(|place| state.queue.remove(place)) else { break };
+            state.bytes = state.bytes.saturating_sub(dropped.cost());
+            let reason = if state.serving == Serving::Limited { LossReason::Rate } else { LossReason::Limit };
+            state.lose(dropped.stream, reason, dropped.left());
         }
     }
 
-    fn insert(inside: &mut Inside, held: Held) {
-        inside.given += held.events;
-        inside.bytes += held.cost();
-        inside.queue.push_back(held);
+    fn insert(state: &mut State, held: QueuedPacket) {
+        state.given += held.events;
+        state.bytes += held.cost();
+        state.queue.push_back(held);
     }
 
     /// Adds a packet when there is room for it, and keeps it whatever comes later. `false` if the server takes no more: it is lost.
-    pub(super) fn push_when_there_is_room(&self, held: Held) -> bool {
-        let mut inside = self.lock();
-        while inside.takes_more() && inside.bytes > 0 && inside.bytes + held.cost() > self.limit {
-            inside = self.room.wait(inside).unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn push_blocking(&self, held: QueuedPacket) -> bool {
+        let mut state = self.lock();
+        while state.takes_more() && state.bytes > 0 && state.bytes + held.cost() > self.limit {
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let goes_on = inside.takes_more();
+        let goes_on = state.takes_more();
         if goes_on {
-            Self::insert(&mut inside, Held { kept: true, ..held });
+            Self::insert(&mut state, QueuedPacket { kept: true, ..held });
         } else {
-            inside.given += held.events;
-            inside.lose(held.stream, Reason::Unread, held.left());
+            state.given += held.events;
+            state.lose(held.stream, LossReason::Unread, held.left());
         }
-        drop(inside);
+        drop(state);
         self.wake();
         goes_on
     }
@@ -195,58 +195,58 @@ impl Store {
         self.room.notify_all();
     }
 
-    /// Takes the next packet. It counts as waiting until it is [`Store::finished`] or put back.
-    pub(super) fn take(&self) -> Option<Held> {
+    /// Takes the next packet. It counts as waiting until it is [`PacketQueue::finished`] or put back.
+    pub(super) fn take(&self) -> Option<QueuedPacket> {
         self.lock().queue.pop_front()
     }
 
     /// A packet that was taken, and has been sent or lost.
-    pub(super) fn finished(&self, held: &Held) {
-        let mut inside = self.lock();
-        inside.bytes = inside.bytes.saturating_sub(held.cost());
+    pub(super) fn finished(&self, held: &QueuedPacket) {
+        let mut state = self.lock();
+        state.bytes = state.bytes.saturating_sub(held.cost());
         self.room.notify_all();
     }
 
     /// Packets that were taken, and wait again, in this order, before all others.
-    pub(super) fn put_back(&self, packets: impl DoubleEndedIterator<Item = Held>) {
-        let mut inside = self.lock();
+    pub(super) fn put_back(&self, packets: impl DoubleEndedIterator<Item = QueuedPacket>) {
+        let mut state = self.lock();
         for held in packets.rev() {
-            inside.queue.push_front(held);
+            state.queue.push_front(held);
         }
     }
 
-    pub(super) fn lose(&self, stream: StreamId, reason: Reason, events: u64) {
+    pub(super) fn lose(&self, stream: StreamId, reason: LossReason, events: u64) {
         self.lock().lose(stream, reason, events);
     }
 
     /// What still waits is lost, for nobody came for it in time.
     pub(super) fn abandon(&self) {
-        let mut inside = self.lock();
-        for held in std::mem::take(&mut inside.queue) {
-            inside.bytes = inside.bytes.saturating_sub(held.cost());
-            inside.lose(held.stream, Reason::Unread, held.left());
+        let mut state = self.lock();
+        for held in std::mem::take(&mut state.queue) {
+            state.bytes = state.bytes.saturating_sub(held.cost());
+            state.lose(held.stream, LossReason::Unread, held.left());
         }
     }
 
     /// Adds messages from outside, unless the trace has ended: then they came too late.
     pub(super) fn push_messages(&self, messages: Messages) {
-        let mut inside = self.lock();
-        if inside.ended {
+        let mut state = self.lock();
+        if state.ended {
             return;
         }
-        inside.messages += messages.events;
-        inside.overlong = messages.overlong;
+        state.messages += messages.events;
+        state.overlong = messages.overlong;
         let Messages { stream, packet: bytes, events, .. } = messages;
-        let needs = inside.metadata.len() as u32;
-        self.add(&mut inside, Held { stream, bytes, events, done: 0, needs, outside: true, kept: false });
+        let needs = state.metadata.len() as u32;
+        self.add(&mut state, QueuedPacket { stream, bytes, events, done: 0, needs, is_message: true, kept: false });
     }
 
     /// Nothing will be added any more. `account` is asked for when that is so.
-    pub(super) fn end(&self, account: impl FnOnce(&Inside) -> Option<Vec<u8>>) {
-        let mut inside = self.lock();
-        inside.account = account(&inside);
-        inside.ended = true;
-        drop(inside);
+    pub(super) fn end(&self, account: impl FnOnce(&State) -> Option<Vec<u8>>) {
+        let mut state = self.lock();
+        state.account = account(&state);
+        state.ended = true;
+        drop(state);
         self.room.notify_all();
         self.wake();
     }
@@ -270,7 +270,7 @@ impl Store {
     }
 }
 
-impl Inside {
+impl State {
     const fn takes_more(&self) -> bool {
         !self.quit && !self.ended && !self.closed
     }
@@ -280,7 +280,7 @@ impl Inside {
         self.queue.len()
     }
 
-    pub(super) fn lose(&mut self, stream: StreamId, reason: Reason, events: u64) {
+    pub(super) fn lose(&mut self, stream: StreamId, reason: LossReason, events: u64) {
         if events > 0 {
             *self.lost.entry((stream, reason)).or_default() += events;
         }
@@ -296,10 +296,10 @@ impl Inside {
         let mut losses = Losses { too_large: self.overlong, ..Losses::default() };
         for ((_, reason), events) in &self.lost {
             *match reason {
-                Reason::Limit | Reason::Unread => &mut losses.limit,
-                Reason::Rate => &mut losses.rate,
-                Reason::TooLarge => &mut losses.too_large,
-                Reason::Unreadable => &mut losses.failed,
+                LossReason::Limit | LossReason::Unread => &mut losses.limit,
+                LossReason::Rate => &mut losses.rate,
+                LossReason::TooLarge => &mut losses.too_large,
+                LossReason::Unreadable => &mut losses.failed,
             } += events;
         }
         losses
@@ -310,41 +310,41 @@ impl Inside {
 mod tests {
     use super::*;
 
-    fn held(instance: u64, bytes: usize) -> Held {
+    fn held(instance: u64, bytes: usize) -> QueuedPacket {
         let stream = StreamId { class: 0, instance };
-        Held { stream, bytes: vec![0; bytes], events: 1, done: 0, needs: 0, outside: false, kept: false }
+        QueuedPacket { stream, bytes: vec![0; bytes], events: 1, done: 0, needs: 0, is_message: false, kept: false }
     }
 
     #[test]
     fn what_was_held_back_is_not_dropped_for_what_comes_by_itself() {
         for drops in [DropPolicy::Oldest, DropPolicy::Newest] {
-            let store = Store::new(4000, drops).expect("an event fd");
+            let queue = PacketQueue::new(4000, drops).expect("an event fd");
             // The first one is larger than the limit, and nothing else waits.
-            assert!(store.push_when_there_is_room(held(0, 5000)));
-            store.push(held(1, 10));
-            assert_eq!(store.lost_of(StreamId { class: 0, instance: 1 })["udp_limit"], 1);
-            let first = store.take().expect("the first one");
+            assert!(queue.push_blocking(held(0, 5000)));
+            queue.push(held(1, 10));
+            assert_eq!(queue.lost_of(StreamId { class: 0, instance: 1 })["udp_limit"], 1);
+            let first = queue.take().expect("the first one");
             assert_eq!(first.stream.instance, 0);
-            store.finished(&first);
-            assert!(store.push_when_there_is_room(held(0, 1000)));
-            (0..100).for_each(|_| store.push(held(1, 100)));
-            assert!(store.waiting() <= 4000);
-            assert_eq!(store.take().map(|held| held.stream.instance), Some(0));
-            assert!(store.lost_of(StreamId { class: 0, instance: 0 }).is_empty());
+            queue.finished(&first);
+            assert!(queue.push_blocking(held(0, 1000)));
+            (0..100).for_each(|_| queue.push(held(1, 100)));
+            assert!(queue.waiting() <= 4000);
+            assert_eq!(queue.take().map(|held| held.stream.instance), Some(0));
+            assert!(queue.lost_of(StreamId { class: 0, instance: 0 }).is_empty());
         }
     }
 
     #[test]
     fn what_comes_when_no_more_is_taken_is_given_and_lost() {
-        let store = Store::new(4000, DropPolicy::Oldest).expect("an event fd");
-        assert!(store.push_when_there_is_room(held(0, 3900)));
+        let queue = PacketQueue::new(4000, DropPolicy::Oldest).expect("an event fd");
+        assert!(queue.push_blocking(held(0, 3900)));
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| store.push_when_there_is_room(held(0, 3900)));
-            store.close();
+            let waits = scope.spawn(|| queue.push_blocking(held(0, 3900)));
+            queue.close();
             assert!(!waits.join().expect("no panic"));
         });
-        assert!(!store.push_when_there_is_room(held(0, 1)));
-        let inside = store.lock();
-        assert_eq!((inside.given, inside.losses().total(), inside.queued()), (3, 2, 1));
+        assert!(!queue.push_blocking(held(0, 1)));
+        let state = queue.lock();
+        assert_eq!((state.given, state.losses().total(), state.queued()), (3, 2, 1));
     }
 }

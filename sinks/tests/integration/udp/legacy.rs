@@ -1,16 +1,16 @@
 //! The stock layout: every path of the protocol, in the order of its description.
 
 use crate::udp::Outcome;
+use crate::udp::legacy_client::{LegacyClient, Message, SESSION_BEGIN, SESSION_END, TRACE_BEGIN, TRACE_END, number};
 use crate::udp::served::{OFFSET, Served, options};
-use crate::udp::stock_client::{Message, SESSION_BEGIN, SESSION_END, StockClient, TRACE_BEGIN, TRACE_END, number};
 use std::time::Duration;
 use tracepoint::channel::StreamId;
-use tracepoint_sinks::udp::StockContent;
+use tracepoint_sinks::udp::LegacyContent;
 
 #[test]
 fn every_byte_of_a_session() {
     let mut served = Served::start(options().offer_batches(false));
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     served.numbers(0, [0x00c0_ffee]);
     let time = OFFSET as u64 + 1001;
@@ -35,7 +35,7 @@ fn every_byte_of_a_session() {
 #[test]
 fn an_offer_changes_the_padding_of_the_first_mark_alone() {
     let served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     let first = client.datagram();
     assert_eq!((&first[..6], first[8], first.len()), (&[0, 0, 0, 0, 2, 0xb1][..], 3, 9));
@@ -46,7 +46,7 @@ fn an_offer_changes_the_padding_of_the_first_mark_alone() {
 fn stop_ends_a_session_and_the_next_client_gets_the_rest() {
     let mut served = Served::start(options());
     served.numbers(0, 0..3);
-    let mut first = StockClient::new(served.address());
+    let mut first = LegacyClient::new(served.address());
     first.start();
     assert_eq!([first.message(), first.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     assert_eq!([first.event(), first.event(), first.event()], [number(0), number(1), number(2)]);
@@ -54,7 +54,7 @@ fn stop_ends_a_session_and_the_next_client_gets_the_rest() {
     assert_eq!(first.message(), SESSION_END);
     served.numbers(0, 3..5);
 
-    let mut second = StockClient::new(served.address());
+    let mut second = LegacyClient::new(served.address());
     second.start();
     assert_eq!(second.message(), SESSION_BEGIN, "and no TRACE_BEGIN: somebody has read it before");
     assert_eq!(second.next_seq(), Some(first.next_seq().unwrap_or(0) + 1), "one counter for all");
@@ -68,7 +68,7 @@ fn what_is_not_sent_within_a_packet_waits_too() {
     // Slow enough for STOP to come in the middle.
     let mut served = Served::start(options().rate(10_000));
     served.numbers(0, 0..200);
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     let mut numbers = Vec::new();
     for session in 0.. {
         client.start();
@@ -94,7 +94,7 @@ fn what_is_not_sent_within_a_packet_waits_too() {
 #[test]
 fn a_second_client_is_ignored_while_one_is_served() {
     let mut served = Served::start(options());
-    let (mut first, mut second) = (StockClient::new(served.address()), StockClient::new(served.address()));
+    let (mut first, mut second) = (LegacyClient::new(served.address()), LegacyClient::new(served.address()));
     first.start();
     assert_eq!([first.message(), first.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     let ignored = served.stats().ignored;
@@ -113,7 +113,7 @@ fn a_second_client_is_ignored_while_one_is_served() {
 #[test]
 fn start_again_begins_another_session() {
     let mut served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     served.numbers(0, [1]);
@@ -129,7 +129,7 @@ fn start_again_begins_another_session() {
 #[test]
 fn a_trace_that_never_had_an_event_is_served_too() {
     let mut served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
     served.end();
@@ -139,7 +139,7 @@ fn a_trace_that_never_had_an_event_is_served_too() {
 #[test]
 fn what_waits_is_sent_when_the_trace_ends() {
     let mut served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
     // The session is in its first 100 ms, or thereabouts; the end comes with all of it.
@@ -153,7 +153,7 @@ fn what_waits_is_sent_when_the_trace_ends() {
 #[test]
 fn commands_after_the_end_are_refused() {
     let mut served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
     served.end();
@@ -168,7 +168,7 @@ fn a_trace_that_waits_for_its_reader_ends_with_it() {
     let mut served = Served::start(options().linger(Duration::MAX));
     served.numbers(0, [1]);
     served.server.end(None);
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
     assert_eq!((client.message(), client.event()), (TRACE_BEGIN, number(1)));
@@ -179,7 +179,7 @@ fn a_trace_that_waits_for_its_reader_ends_with_it() {
 #[test]
 fn an_event_that_does_not_fit_is_counted_and_the_session_goes_on() {
     let mut served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     // `test:text: { n = 1, text = "…" }`
     let frame = r#"test:text: { n = 1, text = "" }"#.len();
     served.text(0, 1, &"x".repeat(1500 - 66 - frame));
@@ -203,7 +203,7 @@ fn events_of_several_threads_come_in_the_order_of_time() {
     for n in 0..60 {
         served.numbers(u64::from(n % 3), [n]);
     }
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     for n in 0..60 {
@@ -213,10 +213,10 @@ fn events_of_several_threads_come_in_the_order_of_time() {
 
 #[test]
 fn an_event_is_its_record_if_that_is_asked_for() {
-    let mut served = Served::start(options().content(StockContent::Record));
+    let mut served = Served::start(options().content(LegacyContent::Record));
     served.numbers(0, [0x0102_0304]);
     served.text(0, 5, "text");
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     let time = |time: u64| OFFSET as u64 + time;
@@ -230,7 +230,7 @@ fn an_event_is_its_record_if_that_is_asked_for() {
 #[test]
 fn clients_of_the_newer_protocol_are_served_too() -> Outcome {
     let mut served = Served::start(options().address("[::1]:0".parse()?));
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     served.numbers(0, [1]);
@@ -239,7 +239,7 @@ fn clients_of_the_newer_protocol_are_served_too() -> Outcome {
 }
 
 /// Asks until somebody answers.
-fn start_until_served(client: &mut StockClient) -> Message {
+fn start_until_served(client: &mut LegacyClient) -> Message {
     client.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     loop {
         client.start();
@@ -253,15 +253,15 @@ fn start_until_served(client: &mut StockClient) -> Message {
 #[test]
 fn a_client_that_is_gone_frees_the_server() {
     let mut served = Served::start(options());
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     drop(client);
     // The kernel tells the server that nobody listens there, when it sends something.
     served.numbers(0, [1]);
-    served.until(|stats| stats.stock_events == 1);
+    served.until(|stats| stats.legacy_events == 1);
     served.numbers(0, [2]);
-    let mut next = StockClient::new(served.address());
+    let mut next = LegacyClient::new(served.address());
     assert_eq!(start_until_served(&mut next), SESSION_BEGIN);
 }
 
@@ -269,7 +269,7 @@ fn a_client_that_is_gone_frees_the_server() {
 fn idle_and_long_sessions_end() {
     for options in [options().idle(Duration::from_millis(150)), options().max_session(Duration::from_millis(150))] {
         let mut served = Served::start(options);
-        let mut client = StockClient::new(served.address());
+        let mut client = LegacyClient::new(served.address());
         client.start();
         assert_eq!(client.rest(), [SESSION_BEGIN, TRACE_BEGIN, SESSION_END]);
         served.numbers(0, [1]);
@@ -281,8 +281,8 @@ fn idle_and_long_sessions_end() {
 #[test]
 fn what_a_session_had_taken_when_it_was_cut_off_is_counted() {
     for quit in [false, true] {
-        let mut served = Served::start(options().stock_rate(50_000).flush(Duration::from_millis(100)));
-        let mut client = StockClient::new(served.address());
+        let mut served = Served::start(options().legacy_rate(50_000).flush(Duration::from_millis(100)));
+        let mut client = LegacyClient::new(served.address());
         client.start();
         assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
         for n in 0..100 {
@@ -294,8 +294,8 @@ fn what_a_session_had_taken_when_it_was_cut_off_is_counted() {
         }
         served.end();
         let stats = served.stats();
-        assert!(stats.lost > 0 && stats.stock_events > 0);
-        assert_eq!(stats.stock_events + stats.lost, served.server.given());
+        assert!(stats.lost > 0 && stats.legacy_events > 0);
+        assert_eq!(stats.legacy_events + stats.lost, served.server.given());
         let rest = client.rest();
         assert_eq!(rest.last(), Some(&SESSION_END), "and the client is told");
     }

@@ -7,10 +7,10 @@
 
 use super::offer::Offer;
 use super::{Context, Next, earlier};
-use crate::udp::events::Events;
+use crate::udp::event_merge::EventMerge;
 use crate::udp::outbox::{Flushed, Outbox};
-use crate::udp::pace::Pace;
-use crate::udp::store::Reason;
+use crate::udp::queue::LossReason;
+use crate::udp::rate_limit::RateLimit;
 use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::legacy::{LONGEST_CONTENT, MARK_SIZE};
 use tracepoint_reader::udp::wire::{Accept, LegacyPacket, Mark, MarkKind};
@@ -19,21 +19,21 @@ use tracepoint_reader::udp::wire::{Accept, LegacyPacket, Mark, MarkKind};
 const OFFER: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
-pub(in crate::udp) struct Stock {
+pub(in crate::udp) struct LegacySession {
     pub(in crate::udp) outbox: Outbox,
     pub(in crate::udp) sent: u64,
     /// Whether it has said that the trace begins.
     pub(in crate::udp) first: bool,
     offer: Option<Offer>,
     serves_from: Option<Instant>,
-    events: Events,
-    pace: Pace,
+    events: EventMerge,
+    rate_limit: RateLimit,
     begun: Instant,
     active: Instant,
     over: Option<bool>,
 }
 
-impl Stock {
+impl LegacySession {
     /// Begins a session, with an offer if there is a nonce.
     pub(in crate::udp) fn begin(
         outbox: Outbox,
@@ -48,8 +48,8 @@ impl Stock {
             first: false,
             offer: nonce.map(|nonce| Offer::new(nonce, now)),
             serves_from: Some(if nonce.is_some() { now + OFFER } else { now }),
-            events: Events::default(),
-            pace: Pace::new(rate, now),
+            events: EventMerge::default(),
+            rate_limit: RateLimit::new(rate, now),
             begun: now,
             active: now,
             over: None,
@@ -64,12 +64,12 @@ impl Stock {
     }
 
     pub(in crate::udp) const fn is_limited(&self) -> bool {
-        self.pace.is_limited()
+        self.rate_limit.is_limited()
     }
 
     /// Whatever is not sent yet waits for the next session.
-    pub(in crate::udp) fn give_back(&mut self, context: &Context<'_>) {
-        self.events.give_back(context.store);
+    pub(in crate::udp) fn requeue(&mut self, context: &Context<'_>) {
+        self.events.requeue(context.queue);
     }
 
     /// The client has had enough.
@@ -81,7 +81,7 @@ impl Stock {
     }
 
     /// The server ends, whether the client has had enough or not.
-    pub(in crate::udp) fn farewell(&mut self, context: &mut Context<'_>) {
+    pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
         self.stop(context);
         // What the socket does not take now is lost on its way.
         self.outbox.flush();
@@ -94,7 +94,7 @@ impl Stock {
         }
         if let Some(room) = self.outbox.room() {
             room.extend_from_slice(&mark.encode(context.number(MARK_SIZE)));
-            self.pace.spend(self.outbox.add());
+            self.rate_limit.spend(self.outbox.add());
         }
     }
 
@@ -139,15 +139,15 @@ impl Stock {
     /// Fills the outbox. `None` if there is something to flush.
     fn fill(&mut self, context: &mut Context<'_>) -> Option<Next> {
         while self.outbox.room().is_some() {
-            let Some((time_ns, bytes)) = self.events.peek(context.store, context.options.content) else {
+            let Some((time_ns, bytes)) = self.events.peek(context.queue, context.options.content) else {
                 return self.nothing_to_send(context);
             };
             if bytes.len() > LONGEST_CONTENT {
-                self.events.pass(context.store, Some(Reason::TooLarge));
+                self.events.pass(context.queue, Some(LossReason::TooLarge));
                 continue;
             }
-            if !self.pace.may_send(context.now) {
-                let at = earlier(Some(context.now + self.pace.wait()), self.deadline(context));
+            if !self.rate_limit.may_send(context.now) {
+                let at = earlier(Some(context.now + self.rate_limit.wait()), self.deadline(context));
                 return if self.outbox.is_empty() { Some(Next::At(at)) } else { None };
             }
             let Some(room) = self.outbox.room() else { break };
@@ -155,11 +155,11 @@ impl Stock {
             if (LegacyPacket { time_ns, content: bytes }).encode(seq, room).is_ok() {
                 let size = self.outbox.add();
                 context.number(size);
-                self.pace.spend(size);
+                self.rate_limit.spend(size);
                 self.sent += 1;
                 context.counters.stock(1);
             }
-            self.events.pass(context.store, None);
+            self.events.pass(context.queue, None);
             self.active = context.now;
         }
         None
@@ -170,8 +170,8 @@ impl Stock {
             return None;
         }
         let ended = {
-            let inside = context.store.lock();
-            inside.ended && inside.queued() == 0
+            let state = context.queue.lock();
+            state.ended && state.queued() == 0
         };
         if ended {
             self.mark(Mark::new(MarkKind::TraceEnd), context);

@@ -2,16 +2,16 @@
 //!
 //! The states and transitions are those of `docs/format-udp.md`, *The server*.
 
-use super::cut::Cutter;
+use super::address_validation::AddressValidator;
 use super::options::UdpOptions;
 use super::outbox::Outbox;
-use super::proof::Proof;
-use super::session::batch::{Batches, Opening};
+use super::queue::{PacketQueue, Serving};
+use super::session::batch::{BatchSession, Opening};
+use super::session::legacy::LegacySession;
 use super::session::offer::Offer;
-use super::session::stock::Stock;
 use super::session::{Context, Next};
+use super::split::Splitter;
 use super::stats::Counters;
-use super::store::{Serving, Store};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use tracepoint_reader::udp::wire::legacy::MARK_SIZE;
 use tracepoint_reader::udp::wire::{Accept, Challenge, Mark, MarkKind, ToServer};
 
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Dispatcher {
     listener: UdpSocket,
     options: UdpOptions,
-    store: Arc<Store>,
+    queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
     uuid: [u8; 16],
-    proof: Proof,
-    cutter: Cutter,
+    validator: AddressValidator,
+    splitter: Splitter,
     session: Option<Session>,
     /// The socket of the session before: what its client sends next, perhaps at the same moment, comes there.
     parked: Option<Outbox>,
@@ -40,44 +40,44 @@ pub(super) struct Desk {
 
 #[derive(Debug)]
 enum Session {
-    Stock(Box<Stock>),
-    Batch(Box<Batches>),
+    Legacy(Box<LegacySession>),
+    Batch(Box<BatchSession>),
 }
 
 impl Session {
     fn into_outbox(self) -> Outbox {
         match self {
-            Self::Stock(stock) => stock.outbox,
+            Self::Legacy(stock) => stock.outbox,
             Self::Batch(batches) => batches.outbox,
         }
     }
 
     const fn outbox(&self) -> &Outbox {
         match self {
-            Self::Stock(stock) => &stock.outbox,
+            Self::Legacy(stock) => &stock.outbox,
             Self::Batch(batches) => &batches.outbox,
         }
     }
 }
 
-impl Desk {
+impl Dispatcher {
     pub(super) fn new(
         listener: UdpSocket,
         options: UdpOptions,
-        store: Arc<Store>,
+        queue: Arc<PacketQueue>,
         counters: Arc<Counters>,
         uuid: [u8; 16],
         now: Instant,
     ) -> Self {
-        let proof = Proof::new(options.trusts_loopback, options.allowed.clone(), now);
+        let validator = AddressValidator::new(options.trusts_loopback, options.allowed.clone(), now);
         Self {
             listener,
             options,
-            store,
+            queue,
             counters,
             uuid,
-            proof,
-            cutter: Cutter::default(),
+            validator,
+            splitter: Splitter::default(),
             session: None,
             parked: None,
             seq: 0,
@@ -138,14 +138,14 @@ impl Desk {
     pub(super) fn pump(&mut self, now: Instant) -> Next {
         let (session, mut context) = self.parts(now);
         let next = match session {
-            Some(Session::Stock(stock)) => stock.pump(&mut context),
+            Some(Session::Legacy(stock)) => stock.pump(&mut context),
             Some(Session::Batch(batches)) => batches.pump(&mut context),
             None => return Next::At(None),
         };
         if let Next::Over { trace } = next {
             let again = match &self.session {
                 Some(Session::Batch(batches)) if !trace && batches.offered_again.is_some() => {
-                    Some(batches.outbox.client()).filter(|client| self.proof.is_trusted(*client))
+                    Some(batches.outbox.client()).filter(|client| self.validator.is_trusted(*client))
                 }
                 _ => None,
             };
@@ -153,29 +153,29 @@ impl Desk {
             self.close(now);
             // Who knocked while the session was dying has not been answered yet.
             if let Some(client) = again {
-                self.open_stock(client, now);
+                self.open_legacy(client, now);
             }
         }
         next
     }
 
     /// What the session has taken and not sent waits again.
-    pub(super) fn give_back(&mut self, now: Instant) {
+    pub(super) fn requeue(&mut self, now: Instant) {
         let (session, context) = self.parts(now);
-        if let Some(Session::Stock(stock)) = session {
-            stock.give_back(&context);
+        if let Some(Session::Legacy(stock)) = session {
+            stock.requeue(&context);
         }
-        self.cutter.give_back(&self.store);
+        self.splitter.requeue(&self.queue);
     }
 
     /// Ends everything: what was not sent is lost, and the client is told, once.
     pub(super) fn end(&mut self, now: Instant) {
-        self.give_back(now);
-        self.store.quit();
+        self.requeue(now);
+        self.queue.quit();
         let (session, mut context) = self.parts(now);
         match session {
-            Some(Session::Stock(stock)) => stock.farewell(&mut context),
-            Some(Session::Batch(batches)) => batches.farewell(&mut context),
+            Some(Session::Legacy(stock)) => stock.send_end(&mut context),
+            Some(Session::Batch(batches)) => batches.send_end(&mut context),
             None => {}
         }
         self.close(now);
@@ -183,11 +183,11 @@ impl Desk {
 
     /// Ends the session without a word.
     fn close(&mut self, now: Instant) {
-        self.give_back(now);
-        self.store.lock().serving = Serving::Nobody;
+        self.requeue(now);
+        self.queue.lock().serving = Serving::Nobody;
         let Some(session) = self.session.take() else { return };
         self.earlier += match &session {
-            Session::Stock(stock) => stock.sent,
+            Session::Legacy(stock) => stock.sent,
             Session::Batch(batches) => batches.sent(),
         };
         self.parked = Some(session.into_outbox());
@@ -195,10 +195,10 @@ impl Desk {
 
     fn parts(&mut self, now: Instant) -> (Option<&mut Session>, Context<'_>) {
         let context = Context {
-            store: &self.store,
+            queue: &self.queue,
             options: &self.options,
             counters: &self.counters,
-            cutter: &mut self.cutter,
+            splitter: &mut self.splitter,
             seq: &mut self.seq,
             read: &mut self.read,
             now,
@@ -228,19 +228,19 @@ impl Desk {
     }
 
     fn start(&mut self, from: SocketAddr, now: Instant) {
-        if self.proof.is_trusted(from) {
-            self.open_stock(from, now);
+        if self.validator.is_trusted(from) {
+            self.open_legacy(from, now);
         } else if !self.offers() {
             self.counters.refused();
-        } else if self.proof.earn(from, 1, MARK_SIZE) {
-            let offer = Some(self.proof.nonce(from, now));
+        } else if self.validator.earn(from, 1, MARK_SIZE) {
+            let offer = Some(self.validator.nonce(from, now));
             let seq = self.number(MARK_SIZE);
             let _ = self.listener.send_to(&Mark { kind: MarkKind::SessionBegin, offer }.encode(seq), from);
         }
     }
 
     fn start_again(&mut self, from: SocketAddr, now: Instant) {
-        let nonce = (self.proof.draw() & 0xffff) as u16;
+        let nonce = (self.validator.draw() & 0xffff) as u16;
         let (session, mut context) = self.parts(now);
         if let Some(Session::Batch(batches)) = session {
             // As long as one is good, there is no other: guesses at one are counted.
@@ -260,12 +260,12 @@ impl Desk {
     /// far is part of what came before.
     fn restart(&mut self, from: SocketAddr, now: Instant) {
         let before = match &self.session {
-            Some(Session::Stock(stock)) => (stock.sent, stock.first),
+            Some(Session::Legacy(stock)) => (stock.sent, stock.first),
             _ => (0, false),
         };
         self.close(now);
-        self.open_stock(from, now);
-        if let Some(Session::Stock(stock)) = &mut self.session {
+        self.open_legacy(from, now);
+        if let Some(Session::Legacy(stock)) = &mut self.session {
             (stock.sent, stock.first) = before;
             self.earlier -= stock.sent;
         }
@@ -273,33 +273,33 @@ impl Desk {
 
     fn accept(&mut self, accept: Accept, from: SocketAddr, now: Instant) {
         // A trusted address is served from its START on; without a session there is no offer to take.
-        if self.proof.is_trusted(from) || !self.proof.is_nonce(from, accept.nonce, now) || !self.offers() {
+        if self.validator.is_trusted(from) || !self.validator.is_nonce(from, accept.nonce, now) || !self.offers() {
             self.counters.ignored();
-        } else if self.proof.is_token(from, accept.token, now) {
+        } else if self.validator.is_token(from, accept.token, now) {
             if let Some(outbox) = self.open(from) {
                 self.counters.session();
                 self.open_batches(outbox, accept, 0, false, now);
             }
         } else {
-            let token = self.proof.token(from, now);
+            let token = self.validator.token(from, now);
             let seq = self.number(CHALLENGE_SIZE);
             let _ = self.listener.send_to(&Challenge { token }.encode(seq), from);
         }
     }
 
     fn accept_again(&mut self, accept: Accept, from: SocketAddr, now: Instant) {
-        let proven = self.proof.is_trusted(from) || self.proof.is_token(from, accept.token, now);
-        let challenge = Challenge { token: self.proof.token(from, now) };
+        let proven = self.validator.is_trusted(from) || self.validator.is_token(from, accept.token, now);
+        let challenge = Challenge { token: self.validator.token(from, now) };
         let taken = match &mut self.session {
-            Some(Session::Stock(stock)) => stock.is_left_by(accept, now),
+            Some(Session::Legacy(stock)) => stock.is_left_by(accept, now),
             Some(Session::Batch(batches)) => batches.is_left_by(accept, now),
             None => false,
         };
         let (session, mut context) = self.parts(now);
         match session {
-            Some(Session::Stock(stock)) if taken => {
-                stock.give_back(&context);
-                if let Some(Session::Stock(stock)) = self.session.take() {
+            Some(Session::Legacy(stock)) if taken => {
+                stock.requeue(&context);
+                if let Some(Session::Legacy(stock)) = self.session.take() {
                     self.open_batches(stock.outbox, accept, stock.sent, stock.first, now);
                 }
             }
@@ -322,7 +322,7 @@ impl Desk {
     fn word(&mut self, message: ToServer, now: Instant) {
         let (session, mut context) = self.parts(now);
         match (message, session) {
-            (ToServer::Stop, Some(Session::Stock(stock))) => stock.stop(&mut context),
+            (ToServer::Stop, Some(Session::Legacy(stock))) => stock.stop(&mut context),
             (ToServer::Ack(ack), Some(Session::Batch(batches))) if ack.session == batches.id() => {
                 batches.acknowledge(ack, &context);
             }
@@ -343,37 +343,37 @@ impl Desk {
         Outbox::open(&self.listener, client).ok()
     }
 
-    fn open_stock(&mut self, from: SocketAddr, now: Instant) {
+    fn open_legacy(&mut self, from: SocketAddr, now: Instant) {
         let Some(outbox) = self.open(from) else { return };
-        let nonce = self.offers().then(|| (self.proof.draw() & 0xffff) as u16);
-        let most = if Proof::is_local(from) { self.options.stock_rate } else { self.options.allowed_rate };
+        let nonce = self.offers().then(|| (self.validator.draw() & 0xffff) as u16);
+        let most = if AddressValidator::is_local(from) { self.options.legacy_rate } else { self.options.allowed_rate };
         let rate = Some(self.options.rate.map_or(most, |rate| rate.min(most)));
         self.counters.session();
         let (_, mut context) = self.parts(now);
-        let stock = Stock::begin(outbox, nonce, rate, &mut context);
+        let stock = LegacySession::begin(outbox, nonce, rate, &mut context);
         self.serving(stock.is_limited());
-        self.session = Some(Session::Stock(Box::new(stock)));
+        self.session = Some(Session::Legacy(Box::new(stock)));
     }
 
     /// `first`: this client was told already, in the stock layout, that the trace begins.
     fn open_batches(&mut self, outbox: Outbox, accept: Accept, stock: u64, first: bool, now: Instant) {
-        let session = self.proof.draw();
+        let session = self.validator.draw();
         let first = !std::mem::replace(&mut self.read, true) || first;
         let opening = Opening { accept, session, uuid: self.uuid, first, earlier: self.earlier, stock };
         let (_, context) = self.parts(now);
-        let batches = Batches::begin(outbox, &opening, &context);
+        let batches = BatchSession::begin(outbox, &opening, &context);
         self.serving(batches.is_limited());
         self.session = Some(Session::Batch(Box::new(batches)));
     }
 
     /// Somebody is being served, perhaps no faster than a rate.
-    fn serving(&self, paced: bool) {
-        self.store.lock().serving = if paced { Serving::Paced } else { Serving::Freely };
+    fn serving(&self, is_limited: bool) {
+        self.queue.lock().serving = if is_limited { Serving::Limited } else { Serving::Unlimited };
     }
 
     /// Whether this trace can be cut into batches.
     fn offers(&self) -> bool {
-        self.options.batch && self.store.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some())
+        self.options.batch && self.queue.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some())
     }
 
     /// The number of a message that no session sends.

@@ -2,21 +2,21 @@
 
 use crate::udp::Outcome;
 use crate::udp::batch_client::BatchClient;
+use crate::udp::legacy_client::{LegacyClient, Message, SESSION_BEGIN, TRACE_BEGIN, number};
 use crate::udp::served::{OFFSET, Served, options};
-use crate::udp::stock_client::{Message, SESSION_BEGIN, StockClient, TRACE_BEGIN, number};
 use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use tracepoint_reader::udp::wire::Accept;
-use tracepoint_sinks::udp::{LONGEST_MESSAGE, UdpServer};
+use tracepoint_sinks::udp::{MAX_MESSAGE, UdpServer};
 
 #[test]
 fn each_datagram_is_an_event_byte_for_byte() -> Outcome {
     let place = tempfile::tempdir()?;
     let path = place.path().join("events");
     let mut served = Served::start(options().events_from(&path));
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     let outside = UnixDatagram::unbound()?;
@@ -38,7 +38,7 @@ fn each_line_of_a_fifo_is_an_event() -> Outcome {
     let path = place.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&path).status()?.success());
     let served = Served::start(options().events_from(&path));
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     // Writers come and go.
@@ -59,7 +59,7 @@ fn messages_travel_in_batches_as_a_channel_of_their_own() -> Outcome {
     let mut served = Served::start(options().events_from(&path));
     let mut fifo = fs::OpenOptions::new().write(true).open(&path)?;
     fifo.write_all(b"first\n")?;
-    fifo.write_all(&vec![b'x'; LONGEST_MESSAGE + 1])?;
+    fifo.write_all(&vec![b'x'; MAX_MESSAGE + 1])?;
     fifo.write_all(b"\nlast\n")?;
     served.numbers(0, [1]);
     served.until(|stats| stats.lost == 1);
@@ -97,7 +97,7 @@ fn input_without_an_end_does_not_keep_the_server_from_anything() -> Outcome {
     let mut served = Served::start(options().events_from(&path));
     let mut endless = fs::OpenOptions::new().write(true).open(&path)?;
     let writer = std::thread::spawn(move || while endless.write_all(&[0; 4096]).is_ok() {});
-    let mut client = StockClient::new(served.address());
+    let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     served.numbers(0, [1]);

@@ -18,8 +18,11 @@ use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, Intege
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::udp::wire::{INGEST_CHANNEL, PacketHeader};
 
+/// The time on a trace's clock, in nanoseconds.
+pub type TraceClock = Box<dyn Fn() -> u64 + Send>;
+
 /// The longest message, in bytes. What is longer is lost.
-pub const LONGEST_MESSAGE: usize = 60_000;
+pub const MAX_MESSAGE: usize = 60_000;
 /// The name of the channel's only event.
 pub(super) const EVENT: &str = "outside:message";
 /// How many bytes of messages are taken in one go.
@@ -63,7 +66,7 @@ pub(super) fn metadata(class: u32, clock: &str) -> String {
 
 /// Where messages come from.
 #[derive(Debug)]
-pub(super) struct Outside {
+pub(super) struct Ingest {
     input: Input,
     made: Option<Made>,
     uuid: [u8; 16],
@@ -103,7 +106,7 @@ pub(super) struct Messages {
     pub(super) overlong: u64,
 }
 
-impl Outside {
+impl Ingest {
     /// Opens the FIFO or the socket at `path`; a socket is made if there is nothing.
     pub(super) fn open(path: &Path, uuid: [u8; 16], class: u32) -> Result<Self, SinkError> {
         let failed = |error| SinkError::new(format!("take events from {}", path.display()), error);
@@ -196,7 +199,7 @@ impl Outside {
         let mut events = 0;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ends) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
-            self.overlong |= self.line.len() + text.len() > LONGEST_MESSAGE;
+            self.overlong |= self.line.len() + text.len() > MAX_MESSAGE;
             if !self.overlong {
                 self.line.extend_from_slice(text);
             }
@@ -213,7 +216,7 @@ impl Outside {
     }
 
     fn message(&mut self, bytes: &[u8], records: &mut Vec<u8>) -> u64 {
-        if bytes.len() > LONGEST_MESSAGE {
+        if bytes.len() > MAX_MESSAGE {
             self.too_long += 1;
             return 0;
         }
@@ -224,7 +227,7 @@ impl Outside {
     }
 }
 
-impl Drop for Outside {
+impl Drop for Ingest {
     fn drop(&mut self) {
         // Another file may have been put there since.
         let made = self.made.take().filter(|made| file_at(&made.path) == Some(made.file));

@@ -19,13 +19,13 @@ pub(crate) const TRACE_END: Message = Message::Mark(2);
 pub(crate) const SESSION_BEGIN: Message = Message::Mark(3);
 pub(crate) const SESSION_END: Message = Message::Mark(4);
 
-pub(crate) struct StockClient {
+pub(crate) struct LegacyClient {
     pub(crate) socket: UdpSocket,
     server: SocketAddr,
     next: Option<u32>,
 }
 
-impl StockClient {
+impl LegacyClient {
     pub(crate) fn new(server: SocketAddr) -> Self {
         let mine: SocketAddr = if server.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }.parse().expect("an address");
         let socket = UdpSocket::bind(mine).expect("a socket");
