@@ -65,7 +65,7 @@ fn a_file_is_shown_like_a_directory() {
     assert!(out.lines().next().unwrap().contains(&format!("with {gone} events, in {}/channel0_0]", path.display())));
     let (code, _, err) = run("verify", &path);
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("the books balance"));
+    assert!(err.contains("the account balances"));
 
     let directory = place.path().join("trace");
     let (code, told, err) = convert(&path, &directory, &[]);
@@ -84,7 +84,7 @@ fn a_file_is_shown_like_a_directory() {
     let object: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&object["packets"], &object["dropped"], &object["streams"]), (&4.into(), &2.into(), &1.into()));
     assert_eq!(object["output"], smaller.to_str().unwrap());
-    assert!(err.contains("2 packets found no slot, the oldest"), "{err}");
+    assert!(err.contains("the oldest 2 packets were left out"), "{err}");
     let (_, newest, _) = run("view", &smaller);
     let (newest, all) = (events(&newest), events(&out));
     let kept = newest.len();

@@ -46,15 +46,15 @@ fn info_tells_header_slots_and_postambles() {
     let (code, out, err) = text(&["info"], &framed(&place));
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let expected = "\
-version            2, framed
-bufferSize         24
-numberBuffers      3
-lastBufferIdx      1
-lastBufferSize     15
-entries            35 bytes in 3 slots, oldest first from slot 2
-format             n:u16 mark:u8/x addr:u32
-damaged            0
-postambles         61 bytes at byte 92
+version         2, framed
+bufferSize      24
+numberBuffers   3
+lastBufferIdx   1
+lastBufferSize  15
+entries         35 bytes in 3 slots, oldest first from slot 2
+format          n:u16 mark:u8/x addr:u32
+damaged         0
+postambles      61 bytes at byte 92
   form  24 bytes at byte 92
   note  5 bytes at byte 132
 ";

@@ -40,7 +40,7 @@ fn what_was_kept_and_lost_is_told() {
     let lines: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["process", "4242,", "session", "shop:", &path]);
     assert_eq!(lines[1], ["kept", &tracer.committed().to_string(), "events"]);
-    assert!(out.contains(" packets that a sink had kept\n") && out.contains(" of them not closed yet\n"), "{out}");
+    assert!(out.contains(" packets that a sink had written\n") && out.contains(" of them were still open\n"), "{out}");
     assert!(
         lines.contains(&vec!["lost", "1", "killed"]) && lines.iter().any(|l| l.last() == Some(&"ring_full")),
         "{out}"

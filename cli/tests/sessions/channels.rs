@@ -1,6 +1,6 @@
 //! Sessions with several channels, as their users make them.
 
-use super::{Outcome, Place, is_traced, viewed};
+use super::{Outcome, Place, counters, is_traced, viewed};
 
 #[test]
 fn rules_go_into_the_channels_that_they_name() -> Outcome {
@@ -23,11 +23,11 @@ fn rules_go_into_the_channels_that_they_name() -> Outcome {
         "  `shop:paid`\n",
         "  `shop:looked` --channel 'flight'\n",
         "  `shop:paid` --filter 'cents & 1' --channel 'flight'\n",
-        "records, 2 events on",
-        "           channel flight: ",
+        "    channel flight  ",
     ] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
+    assert_eq!(counters(&shown)[..2], ["recording", "2"], "{shown}");
     let status: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json", "both"]))?;
     let session = &status["sessions"][0];
     let of = |key: &str| {
@@ -95,7 +95,7 @@ fn channels_that_cannot_be_are_refused() {
     let place = Place::new();
     let create = ["create", "bad", "-e", "*", "--wait"];
     for (more, part) in [
-        (&["-o", "o", "--add-channel", "a:size=1"][..], "a channel has no `size`; there are policy, ring-size"),
+        (&["-o", "o", "--add-channel", "a:size=1"][..], "a channel has no setting `size`; there are policy, ring-size"),
         (&["-o", "o", "--add-channel", "a/b"], "`a/b` is no channel name: use 1 to 64 letters"),
         (&["-o", "o", "--add-channel", ""], "`` is no channel name"),
         (&["-o", "o", "--add-channel", "channel0"], "two channels are called `channel0`; give each"),

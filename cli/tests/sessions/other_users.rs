@@ -93,7 +93,7 @@ fn root_is_another_user_if_it_says_so() -> Outcome {
     let command = ["record", "--user", &user, "-o", &path, "--", "true"];
     let refused = tracectl(&run_dir, &command)?;
     let told = String::from_utf8(refused.stderr)?;
-    assert!(refused.status.code() == Some(3) && told.contains("cannot make"), "{told}");
+    assert!(refused.status.code() == Some(3) && told.contains("cannot create"), "{told}");
     let nobody = tracectl(&run_dir, &["--user", "no such user", "list"])?;
     assert!(String::from_utf8(nobody.stderr)?.contains("there is no user no such user"));
     Ok(())

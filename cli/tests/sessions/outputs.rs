@@ -33,7 +33,7 @@ fn a_file_is_the_one_that_was_named() -> Outcome {
     let record = |more: &[&str]| place.tracectl(&[&["record"], &shared[..], more].concat());
     let (code, out, err) = record(&["-p", &pid, "--dt", "one.dt", "--dt-slots", "16", "--text", "one.txt"]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
-    assert!(out.contains(&format!("{}, ", place.path("one.dt").display())), "{out}");
+    assert!(out.contains(&format!("  {}  ", place.path("one.dt").display())), "{out}");
     assert!(out.contains(&format!("tracectl view {}\n", place.path("one.dt").display())), "{out}");
     assert_eq!(place.tracectl(&["verify", "one.dt"]).0, Some(0));
     assert!(fs::read_to_string(place.path("one.txt"))?.contains(" shop:paid: "));
@@ -52,11 +52,11 @@ fn a_file_is_the_one_that_was_named() -> Outcome {
         assert_eq!(place.tracectl(&["verify", &output]).0, Some(0));
     }
     for (arguments, part) in [
-        (&["--dt", "one.dt"][..], "one.dt exists; name another file by `--dt`, or remove it"),
-        (&["--text", "one.txt"], "name another file by `--text`"),
-        (&["--dt", "nowhere/x.dt"], "there is no directory for nowhere/x.dt"),
+        (&["--dt", "one.dt"][..], "one.dt exists already; remove it, or choose another file with `--dt`"),
+        (&["--text", "one.txt"], "choose another file with `--text`"),
+        (&["--dt", "nowhere/x.dt"], "the directory of nowhere/x.dt does not exist"),
         (&["--dt", "x.dt", "--dt-slots", "100000"], "fewer slots"),
-        (&["--dt", "x.dt", "--keep", "3"], "need `-o`"),
+        (&["--dt", "x.dt", "--keep", "3"], "need `-o DIR`"),
         (&["-o", "x", "--ring-size", "9223372036854775808"], "`ring_size` is 9223372036854775808"),
         (&["-o", "x", "--max-size", "9223372036854775808"], "`max_size` is 9223372036854775808"),
     ] {

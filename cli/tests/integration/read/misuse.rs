@@ -15,19 +15,19 @@ fn closed_port() -> u16 {
 #[test]
 fn command_lines_that_mean_nothing_are_told_so() {
     for (arguments, reason) in [
-        (&["--events-limit", "0"][..], "without a limit, leave the option out"),
-        (&["--events-limit", "many"], "it is no number of events"),
-        (&["--events-limit=-5"], "it is no number of events"),
-        (&["--events-limit", "99999999999999999999999"], "it is no number of events"),
+        (&["--events-limit", "0"][..], "for no limit, leave the option out"),
+        (&["--events-limit", "many"], "expected a number of events, 1 or more"),
+        (&["--events-limit=-5"], "expected a number of events, 1 or more"),
+        (&["--events-limit", "99999999999999999999999"], "expected a number of events, 1 or more"),
         (&["--server-port", "0"], "0 is not in 1..=65535"),
         (&["--server-port", "70000"], "70000 is not in 1..=65535"),
         (&["--client-port", "x"], "invalid digit"),
         (&["--mtu", "100"], "100 is not in 512..=65507"),
         (&["--idle", "0"], "0 is not in 1..=86400"),
         (&["--json", "-o", "x"], "cannot be used with"),
-        (&["--stock", "-o", "x"], "cannot be used with"),
+        (&["--legacy", "-o", "x"], "cannot be used with"),
         (&["--dt-slots", "4"], "--output <OUT>"),
-        (&["--dt-slots", "4", "-o", "x"], "--dt-slots is for dt files"),
+        (&["--dt-slots", "4", "-o", "x"], "--dt-slots needs a dt file"),
         (&["--dt-slots", "0", "-o", "x.dt"], "0 is not in 1..=2147483647"),
         (&["--no-such"], "unexpected argument"),
         (&["localhost"], "unexpected argument"),
@@ -57,7 +57,7 @@ fn nobody_there_has_an_exit_code() {
     let port = closed_port();
     let (code, out, err) = told(&read(port, &[]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(5), ""));
-    assert!(err.contains(&format!("nobody listens at 127.0.0.1:{port}")), "{err}");
+    assert!(err.contains(&format!("no server listens at 127.0.0.1:{port}")), "{err}");
     let (code, _, err) = told(&read(port, &["--server-address", "no.such.host.invalid"]).output().unwrap());
     assert!(code == Some(5) && err.contains("cannot find the server `no.such.host.invalid`"), "{err}");
 }
@@ -78,7 +78,7 @@ fn somebody_else_there_has_the_same() {
     });
     let (code, out, err) = told(&read(port, &[]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(5), ""));
-    assert!(err.contains("is no trace server"), "{err}");
+    assert!(err.contains("is not a trace server"), "{err}");
     echo.join().unwrap();
 }
 

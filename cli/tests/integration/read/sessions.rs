@@ -28,7 +28,7 @@ fn lines(events: u64) -> String {
 
 #[test]
 fn both_layouts_come_out_as_clients_of_old_have_it() {
-    for arguments in [&["--stock"][..], &[]] {
+    for arguments in [&["--legacy"][..], &[]] {
         let server = Serving::start(1, PLAN, GOOD);
         let (code, out, err) = told(&read(server.port, arguments).output().unwrap());
         let expected =
@@ -42,7 +42,7 @@ fn both_layouts_come_out_as_clients_of_old_have_it() {
 
 #[test]
 fn a_limit_stops_the_server() {
-    for arguments in [&["--events-limit", "20", "--stock"][..], &["--events-limit", "20"]] {
+    for arguments in [&["--events-limit", "20", "--legacy"][..], &["--events-limit", "20"]] {
         let server = Serving::start(2, Plan { ends: false, ..PLAN }, GOOD);
         let (code, out, _) = told(&read(server.port, arguments).output().unwrap());
         let server = server.wait();
@@ -83,7 +83,7 @@ fn losses_stand_where_they_happened_and_have_an_exit_code() {
     assert_eq!((&end["type"], &end["ending"]), (&"end".into(), &"ended".into()));
     assert_eq!(number(end, "events") + number(end, "lost_events"), 300);
     assert!(number(end, "lost_events") > 0, "{end}");
-    assert!(err.contains("not all that was sent has come"), "{err}");
+    assert!(err.contains("some of what was sent has not arrived"), "{err}");
     assert_eq!(code, Some(4));
 }
 
@@ -91,7 +91,7 @@ fn losses_stand_where_they_happened_and_have_an_exit_code() {
 fn stock_losses_are_told_in_messages() {
     let weather = [Weather::GOOD, Weather { corruption: 0, ..BAD[1] }];
     let server = Serving::start(4, PLAN, weather);
-    let (code, out, err) = told(&read(server.port, &["--stock", "--idle", "2"]).output().unwrap());
+    let (code, out, err) = told(&read(server.port, &["--legacy", "--idle", "2"]).output().unwrap());
     server.end();
     assert!(out.contains("messages, the first with number "), "{out}");
     assert!(err.contains("messages lost on the way"), "{err}");
@@ -209,6 +209,6 @@ fn a_server_that_dies_is_told() {
     out.read_to_string(&mut line).unwrap();
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-    assert!(err.contains("the server has gone: what was lost at the end is not known"), "{err}");
+    assert!(err.contains("the server has gone away: losses at the end of the session are unknown"), "{err}");
     assert_eq!(child.wait().unwrap().code(), Some(4));
 }

@@ -95,7 +95,7 @@ fn over(seed: u64, trace: &Path) -> Told {
     let (server, port) = serve(trace, &[]);
     let _server = Server(server);
     let port = network(([127, 0, 0, 1], port).into(), seed, weather);
-    let layout: &[&str] = if stock { &["--stock"] } else { &[] };
+    let layout: &[&str] = if stock { &["--legacy"] } else { &[] };
     let output = read(port, &[&["--json", "--idle", "2"], layout].concat()).output().unwrap();
     let (code, out, err) = told(&output);
     let about = format!("seed {seed}: {weather:?}, {layout:?}: {err}");
