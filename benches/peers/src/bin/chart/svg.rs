@@ -71,8 +71,7 @@ fn legend<'a>(area: &Area<'a>, report: &Report) -> Drawn<'a> {
     let titles = "Nanoseconds that an event adds to a loop (logarithmic)";
     area.draw(&Text::new(titles, (8, 8), text(16)))?;
     area.draw(&Text::new(report.machine.to_string(), (8, 30), text(10)))?;
-    for (index, (_, label, colour)) in SERIES.iter().enumerate() {
-        let x = 8 + 160 * index as i32;
+    for (x, (_, label, colour)) in (8..).step_by(160).zip(&SERIES) {
         area.draw(&Rectangle::new([(x, 52), (x + 10, 62)], colour.filled()))?;
         area.draw(&Text::new(*label, (x + 15, 50), text(12)))?;
     }
@@ -86,15 +85,16 @@ fn panel<'a>(area: &Area<'a>, title: &str, variants: &[Variant<'_>]) -> Drawn<'a
     let most = rows().map(|row| row.added_ns.high).fold(1.0, f64::max).log10().ceil() as i32;
     let decades: Vec<f64> = (-2..=most).map(|decade| 10f64.powi(decade)).collect();
     let axis = (LEAST_NS..10f64.powi(most)).log_scale().with_key_points(decades);
-    let bottom = variants.len() as i32 * GROUP;
-    let centres: Vec<i32> = (0..bottom).step_by(GROUP as usize).map(|top| top + BAR).collect();
+    // Each variant and the centre of its two bars.
+    let centres: Vec<(i32, &Variant<'_>)> = (BAR..).step_by(GROUP as usize).zip(variants).collect();
+    let bottom = centres.last().map_or(0, |(centre, _)| centre - BAR + GROUP);
     let mut chart = ChartBuilder::on(area)
         .margin_top(PANEL_TOP - 20)
         .margin_bottom(PANEL_BOTTOM)
         .margin_right(RIGHT)
         .set_label_area_size(LabelAreaPosition::Top, 20)
         .set_label_area_size(LabelAreaPosition::Left, LEFT)
-        .build_cartesian_2d(axis, (bottom..0).with_key_points(centres))?;
+        .build_cartesian_2d(axis, (bottom..0).with_key_points(centres.iter().map(|(centre, _)| *centre).collect()))?;
     area.draw(&Text::new(title.to_owned(), (8, 2), text(14)))?;
     chart
         .configure_mesh()
@@ -105,13 +105,12 @@ fn panel<'a>(area: &Area<'a>, title: &str, variants: &[Variant<'_>]) -> Drawn<'a
         .label_style(text(12))
         .x_label_formatter(&|ns| ns.to_string())
         .y_label_formatter(&|y| {
-            variants.get((y / GROUP) as usize).map_or_else(String::new, |(name, _)| (*name).to_owned())
+            centres.iter().find(|(centre, _)| centre == y).map_or_else(String::new, |(_, (name, _))| (*name).to_owned())
         })
         .draw()?;
-    for (group, (_, rows)) in variants.iter().enumerate() {
-        for (index, row) in rows.iter().enumerate() {
+    for (centre, (_, rows)) in &centres {
+        for (top, (row, (.., colour))) in (centre - BAR..).step_by(BAR as usize + 1).zip(rows.iter().zip(&SERIES)) {
             let Some(row) = row else { continue };
-            let (top, colour) = (group as i32 * GROUP + index as i32 * (BAR + 1), SERIES[index].2);
             let [low, median, high] =
                 [row.added_ns.low, row.added_ns.median, row.added_ns.high].map(|ns| ns.max(LEAST_NS));
             let middle = top + BAR / 2;
