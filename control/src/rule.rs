@@ -1,4 +1,4 @@
-//! Rules: which events a session records.
+//! The parts of a rule: the names and the levels of events.
 
 mod level;
 mod name;
@@ -6,11 +6,12 @@ mod name;
 pub(crate) use level::LevelRule;
 pub(crate) use name::NameRule;
 
-/// A rule that does not read as one.
-#[derive(Debug, PartialEq, Eq)]
+/// A text is not a rule.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the rule `{text}` cannot be understood: {reason}")]
 pub(crate) struct BadRule {
-    /// The rule as it was written.
+    /// The text.
     pub(crate) text: String,
-    /// What is wrong with it, and what was expected.
+    /// What is wrong, and what was expected.
     pub(crate) reason: String,
 }

@@ -1,20 +1,19 @@
-//! `tracectl disable`: takes rules out of a session.
+//! `tracectl disable`: removes rules from a session.
 
-use super::channels::Route;
-use super::{Reach, RuleArguments, settle, some};
-use crate::Ended;
-use crate::failure::{self, Failure};
+use super::rules::{RouteArguments, RuleArguments, first_few};
+use super::{WaitArguments, acks};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 
-/// Takes rules out of a session, as they were given to `enable`
+/// Removes rules from a session; give them as they were given to `enable` or `create`
 ///
-/// To leave out a part of what a rule matches, enable one that begins with `!`.
+/// To exclude a part of what a rule matches, enable a rule that begins with `!`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl disable flight -e 'net:*'
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Disable {
     /// The session
     #[arg(value_name = "NAME")]
@@ -22,15 +21,15 @@ pub(crate) struct Disable {
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
-    route: Route,
+    route: RouteArguments,
     #[command(flatten)]
-    reach: Reach,
+    wait: WaitArguments,
 }
 
 impl Disable {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
-        let rules = self.route.of(self.rules.rules(&controller, &["*"])?);
+        let rules = self.route.apply(self.rules.rules(&controller, &["*"])?);
         let session = controller.session(&self.name)?;
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
         let mut missing = None;
@@ -47,12 +46,14 @@ impl Disable {
         })?;
         match missing {
             Some((rule, known)) if known.is_empty() => {
-                Err(Failure::Senseless(format!("{} has no rule {rule}: it has none at all", self.name)))
+                Err(Failure::Refused(format!("the session {} has no rule {rule}; it has no rules", self.name)))
             }
-            Some((rule, known)) => {
-                Err(Failure::Senseless(format!("{} has no rule {rule}; it has {}", self.name, some(&known, ", "))))
-            }
-            None => settle(&session, generation, self.reach.timeout),
+            Some((rule, known)) => Err(Failure::Refused(format!(
+                "the session {} has no rule {rule}; it has {}",
+                self.name,
+                first_few(&known, ", ")
+            ))),
+            None => acks::wait(&session, generation, self.wait.timeout),
         }
     }
 }

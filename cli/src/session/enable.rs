@@ -1,14 +1,14 @@
 //! `tracectl enable`: adds rules to a session.
 
-use super::channels::Route;
-use super::{Reach, RuleArguments, add, insist, settle};
-use crate::{Ended, failure};
+use super::rules::{RouteArguments, RuleArguments, add, require_matches};
+use super::{WaitArguments, acks};
+use crate::failure::{EXIT_CODES, VerbResult};
 use clap::Args;
 
-/// Adds rules to a session: the events that they match are recorded, too
+/// Adds rules to a session, which then also records the events that they match
 ///
-/// A rule that matches nothing that is there is an error, unless `--wait` is given. Events that the session's budget has switched off are
-/// on again, those of other rules as well.
+/// A rule that matches no event of the running processes is an error, unless `--wait` is given. All events that the budget of the session
+/// has switched off are switched on again.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -16,7 +16,7 @@ Examples:
   tracectl enable flight -e 'sched:*' --level '<=info' --exe server
   tracectl enable both -e 'disk:*' --channel flight
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Enable {
     /// The session
     #[arg(value_name = "NAME")]
@@ -24,23 +24,23 @@ pub(crate) struct Enable {
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
-    route: Route,
-    /// Rules may match nothing that is there now
+    route: RouteArguments,
+    /// Accept rules that match no event of the running processes
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    reach: Reach,
+    wait_arguments: WaitArguments,
 }
 
 impl Enable {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
-        let rules = self.route.of(self.rules.rules(&controller, &["*"])?);
+        let rules = self.route.apply(self.rules.rules(&controller, &["*"])?);
         let session = controller.session(&self.name)?;
         if !self.wait {
             let mut spec = session.spec()?;
             add(&mut spec, &self.name, &rules)?;
-            insist(&controller, &spec, &rules)?;
+            require_matches(&controller, &spec, &rules)?;
         }
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
         let what = format!("enable {}", names.join(" "));
@@ -48,6 +48,6 @@ impl Enable {
             spec.renew_budget();
             add(spec, &self.name, &rules)
         })?;
-        settle(&session, generation, self.reach.timeout)
+        acks::wait(&session, generation, self.wait_arguments.timeout)
     }
 }
