@@ -45,8 +45,8 @@ step() { # name, command
     read -r seconds user system <<<"${times##*$'\n'}"
     local result=passed
     [ $status -eq 0 ] || result=failed
-    rows[-1]=$(awk -v name="$name" -v result=$result -v wall="$seconds" -v cpu="$user" -v system="$system" \
-        'BEGIN { printf "%-12s %7.1f s %7.1f s  %s", name, wall, cpu + system, result }')
+    rows[-1]=$(awk -v name="$name" -v result=$result -v wall="$seconds" -v cpu="$user" -v kernel="$system" \
+        'BEGIN { printf "%-12s %7.1f s %7.1f s  %s", name, wall, cpu + kernel, result }')
     return $status
 }
 
