@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ $# -eq 0 ] || { echo "usage: scripts/book.sh" >&2; exit 2; }
+PATH=$PATH:$PWD/target/tools/bin
 command -v mdbook >/dev/null || { echo "book.sh: mdbook is missing: run scripts/setup.sh" >&2; exit 1; }
 mdbook build
 cargo test -q -p tracepoint-book
