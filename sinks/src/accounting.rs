@@ -1,4 +1,4 @@
-//! Entries of accounts: what channels count, and what sinks are told of channels and events.
+//! Makes the entries of accounts, from descriptions and from the counters of channels.
 
 use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
 use crate::description::{ChannelDescription, EventDescription};
@@ -13,7 +13,7 @@ pub(crate) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
         .filter(|event| u64::from(event.class) == entry.id)
         .filter_map(|event| counted.events.get(usize::from(event.id)).map(|counts| counted_event(event, counts)))
         .collect();
-    // The stream of events without a ring is always counted, and present only if there were any.
+    // The stream of events without a ring is listed only if there were any.
     for stream in counted.streams.iter().filter(|stream| stream.recorded > 0 || stream.discarded > 0) {
         account.notes.clamped += stream.clamped;
         account.notes.altered += stream.altered;

@@ -40,12 +40,12 @@ impl UdpSink {
         Ok(Self { server: UdpServer::bind(options.into())? })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Tells how it fares, while a session has the sink.
+    /// Reads its statistics while a session has the sink.
     pub fn watch(&self) -> UdpWatch {
         self.server.watch()
     }

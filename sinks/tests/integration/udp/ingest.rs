@@ -129,7 +129,7 @@ fn places_that_give_no_events_are_refused() -> Outcome {
     fs::write(&file, "text")?;
     let socket = place.path().join("socket");
     let _held = UnixDatagram::bind(&socket)?;
-    for (path, reason) in [(file, "this is no FIFO"), (socket, "there is a socket already")] {
+    for (path, reason) in [(file, "it is not a FIFO"), (socket, "a socket exists already")] {
         let mut server = UdpServer::bind(options().events_from(&path))?;
         server.describe(&crate::udp::served::metadata())?;
         let error = server.start(Box::new(|| 0)).expect_err("refused");
