@@ -9,7 +9,8 @@
 //! The file never grows beyond its slots and its postambles. `tracectl view` and `verify` read it as they read a directory;
 //! `tracectl convert` writes a directory from it.
 
-use crate::account::{Account, Chunk};
+use crate::account::Account;
+use crate::accounting;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Output, Sink, SinkExtension, StreamInfo};
@@ -193,22 +194,15 @@ impl SinkExtension for DtSink {
     }
 
     fn adjust_account(&self, account: &mut Account) {
+        accounting::count_missed(account, |stream, missed| stream.overwritten += missed);
         for channel in &mut account.channels {
             for stream in &mut channel.streams {
-                let missed = std::mem::take(&mut stream.before).written;
-                stream.written -= missed;
-                stream.overwritten += missed;
                 let id = StreamId { class: channel.id as u32, instance: stream.instance };
                 if let Some(file) = self.files.get(&id) {
                     stream.file.clone_from(file);
                 }
             }
         }
-        account.chunk = account.chunk.take().filter(|chunk| chunk.detached).map(|_| {
-            let mut chunk = Chunk::default();
-            (chunk.number, chunk.detached) = (1, true);
-            chunk
-        });
         if let File::Open(file) = &self.file {
             file.settle(account);
         }

@@ -2,6 +2,7 @@
 
 use crate::common::{Outcome, Recording};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracepoint::channel::Channel;
 use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
@@ -15,6 +16,12 @@ tracepoint::define_trace! {
 
 fn options() -> UdpOptions {
     UdpOptions::default().address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+}
+
+/// The events are those of the whole process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A client that keeps up: the events that came, and the account. It acknowledges every message.
@@ -58,8 +65,36 @@ fn read(server: SocketAddr) -> (u64, Account) {
     (ack.events, Account::parse(&account).expect("an account"))
 }
 
+/// What was recorded before is missing in the client's copy, and is no loss of the sink.
+#[test]
+fn a_sink_that_is_added_later_serves_the_rest() -> Outcome {
+    let _alone = alone();
+    let mut recording = Recording::start(Channel::discard(1 << 20), Vec::new())?;
+    (0..100).for_each(|n| tracepoint::trace!(number(n)));
+    recording.drain.flush(Duration::ZERO);
+    recording.drain.drain();
+    let sink = UdpSink::bind(options())?;
+    let (address, watch) = (sink.address(), sink.watch());
+    recording.drain.add_sink(Box::new(sink))?;
+    (100..150).for_each(|n| tracepoint::trace!(number(n)));
+    let reader = std::thread::spawn(move || read(address));
+    while !watch.stats().serving {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let report = recording.finish().remove(0);
+    let (events, account) = reader.join().map_err(|_| "the client failed")?;
+    assert_eq!(events, 50);
+    let own = &report.account.channels[0].streams[0];
+    assert_eq!((own.recorded, own.before.recorded, own.written, own.sink), (150, 100, 150, 0));
+    let copy = &account.channels[0].streams[0];
+    assert_eq!((copy.recorded, copy.before.recorded, copy.written, copy.sink), (150, 0, 50, 100));
+    assert_eq!((copy.sink_lost["udp_not_here"], account.chunk), (100, None));
+    Ok(())
+}
+
 #[test]
 fn served_and_lost_events_are_all() -> Outcome {
+    let _alone = alone();
     let sink = UdpSink::bind(options().limit(64 << 10))?;
     let (address, watch) = (sink.address(), sink.watch());
     let mut recording = Recording::start(Channel::discard(4 << 20).packets(256), vec![Box::new(sink)])?;
