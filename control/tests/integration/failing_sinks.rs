@@ -205,7 +205,7 @@ fn a_pipe_that_stalls_and_breaks_stops_nobody() -> Outcome {
     drop(lines);
     fire_until(&session, &mut n, |status| status.sinks[0].refused > 5);
     let (said, summary) = failure(session)?;
-    assert!(said.contains("whoever read this output has gone"), "{said}");
+    assert!(said.contains("the program that read this output has ended"), "{said}");
     check_account(&summary, n)?;
     let seen = event(&summary, "weather:seen");
     assert!(seen.lost["ring_full"] > 0, "{seen:?}");
