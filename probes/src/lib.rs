@@ -1,4 +1,4 @@
-//! Aggregates for [`tracepoint`]: each reduces events to a summary on the traced thread, so that a question is answered without
+//! Aggregates for tracepoints: each reduces events to a summary on the traced thread, so that a question is answered without
 //! recording the events.
 //!
 //! | aggregate | answers |
