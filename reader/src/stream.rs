@@ -1,4 +1,4 @@
-//! Reads a stream's files packet by packet.
+//! Reads the files of a stream packet by packet.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::packet::{Body, Packet};
 use crate::source::{FileWindow, Source};
 use crate::window::Window;
 
-/// What is met while reading a stream, in order.
+/// A step in the reading of a stream.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step {
@@ -24,24 +24,23 @@ pub enum Step {
     Event(Event),
     /// The packet has no more events.
     End(PacketEnd),
-    /// The stream cannot be read on; nothing comes after this.
+    /// The stream cannot be read on. This is the last step.
     Damage(Damage),
 }
 
-/// What is known once all events of a packet have been read.
+/// The end of a packet.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PacketEnd {
-    /// How many events there were.
+    /// The number of its events.
     pub events: u64,
-    /// Time of its end, in cycles. One that was written as 0, or lies before the last event, is mended to the time of
-    /// the last event: such a packet was never closed.
+    /// Time of its end, in cycles. If the packet was never closed (its end is 0, or before the last event), the time of the last event.
     pub end: u64,
 }
 
-/// The packets of one stream file by their headers alone: an index, made while it is read.
+/// Iterates over the packet headers of one stream file.
 ///
-/// Iterating yields each packet, and at most one damage, at the end.
+/// Damage, if any, is the last item.
 #[derive(Debug)]
 pub struct Packets {
     metadata: Metadata,
@@ -90,7 +89,7 @@ impl Iterator for Packets {
     }
 }
 
-/// Why a file ends before a packet does.
+/// The reason of damage if the file ends before a packet does.
 fn cut(missing: u64) -> String {
     format!("the file ends {missing} bytes before its last packet does")
 }
@@ -107,12 +106,12 @@ pub struct StreamReader {
     place: Place,
 }
 
-/// What is to be read.
+/// A part of a stream.
 #[derive(Debug)]
 enum Input {
-    /// A file, which is opened when it is its turn.
+    /// A file, which is opened when it is reached.
     File(PathBuf),
-    /// Slots of a dt file, and what they are called.
+    /// Slots of a dt file, and a name for messages.
     Slots(PathBuf, SlotsWindow),
 }
 
@@ -134,12 +133,12 @@ impl StreamReader {
         Self::of_files(metadata, VecDeque::from([file.to_owned()]))
     }
 
-    /// Reads files that continue each other.
+    /// Reads consecutive files of one stream.
     pub(crate) fn of_files(metadata: &Metadata, files: VecDeque<PathBuf>) -> Self {
         Self::of_inputs(metadata, files.into_iter().map(Input::File).collect())
     }
 
-    /// Reads the slots of a stream of a dt file; errors call them `name`.
+    /// Reads a stream of a dt file, which messages call `name`.
     pub(crate) fn of_slots(metadata: &Metadata, name: PathBuf, slots: SlotsWindow) -> Self {
         Self::of_inputs(metadata, VecDeque::from([Input::Slots(name, slots)]))
     }
@@ -154,7 +153,7 @@ impl StreamReader {
         }
     }
 
-    /// The stream, known from its first packet on.
+    /// The stream; `None` before its first packet.
     pub fn stream(&self) -> Option<&Arc<Stream>> {
         self.stream.as_ref()
     }
@@ -201,7 +200,7 @@ impl StreamReader {
         mut body: Body,
         events: u64,
     ) -> Option<Step> {
-        // A packet has been begun, so the stream is known.
+        // A packet was begun, so that the stream is known.
         let stream = self.stream.as_ref()?;
         match body.event(&mut window, &mut self.state, &packet, stream) {
             Ok(Some(event)) => {
@@ -213,7 +212,7 @@ impl StreamReader {
                 let end = packet.end.map_or(last, |end| end.max(last));
                 self.state.clock = end;
                 let next = window.following(packet.offset, packet.size());
-                // Past the end of the file where that lacks a part of the packet: told as damage by the next step.
+                // Beyond the end of the file if a part of the packet is missing: the next step reports that as damage.
                 self.place = Place::Packet(file, window, next);
                 Some(Step::End(PacketEnd { events, end }))
             }

@@ -187,7 +187,7 @@ fn what_is_no_trace_is_told_with_the_mend() {
     for verb in ["view", "verify"] {
         for (path, message) in [
             (place.path().join("missing"), "there is no such directory; name a directory that holds"),
-            (file.clone(), "this is not a directory, and no dt file (the file ends in its header"),
+            (file.clone(), "this is neither a directory nor a dt file (the file ends in its header"),
             (empty.clone(), "there is no file called `metadata` in it; name a directory that holds"),
             (other.clone(), "there is no file called `metadata` in it; name a directory that holds"),
             (broken.clone(), "line 2"),
