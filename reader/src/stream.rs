@@ -103,7 +103,7 @@ pub struct StreamReader {
     inputs: VecDeque<Input>,
     state: State,
     stream: Option<Arc<Stream>>,
-    place: Place,
+    phase: Phase,
 }
 
 /// A part of a stream.
@@ -116,7 +116,7 @@ enum Input {
 }
 
 #[derive(Debug)]
-enum Place {
+enum Phase {
     /// Before the next file.
     File,
     /// Before the packet at this offset.
@@ -149,7 +149,7 @@ impl StreamReader {
             inputs,
             state: State::new(metadata.slots()),
             stream: None,
-            place: Place::File,
+            phase: Phase::File,
         }
     }
 
@@ -159,13 +159,13 @@ impl StreamReader {
     }
 
     fn damage(&mut self, file: PathBuf, offset: u64, reason: String) -> Step {
-        self.place = Place::Done;
+        self.phase = Phase::Done;
         Step::Damage(Damage { file, offset, reason })
     }
 
     fn packet(&mut self, file: PathBuf, mut window: Window, offset: u64) -> Option<Step> {
         if offset >= window.length() {
-            self.place = Place::File;
+            self.phase = Phase::File;
             return None;
         }
         let packet = match Packet::open(&mut window, &self.metadata, &mut self.state, offset) {
@@ -188,7 +188,7 @@ impl StreamReader {
             return Some(self.damage(file, offset, reason));
         }
         let body = Body::new(&packet, &window);
-        self.place = Place::Events(file, window, Arc::clone(&packet), body, 0);
+        self.phase = Phase::Events(file, window, Arc::clone(&packet), body, 0);
         Some(Step::Begin(packet))
     }
 
@@ -204,7 +204,7 @@ impl StreamReader {
         let stream = self.stream.as_ref()?;
         match body.event(&mut window, &mut self.state, &packet, stream) {
             Ok(Some(event)) => {
-                self.place = Place::Events(file, window, packet, body, events + 1);
+                self.phase = Phase::Events(file, window, packet, body, events + 1);
                 Some(Step::Event(event))
             }
             Ok(None) => {
@@ -213,11 +213,11 @@ impl StreamReader {
                 self.state.clock = end;
                 let next = window.following(packet.offset, packet.size());
                 // Beyond the end of the file if a part of the packet is missing: the next step reports that as damage.
-                self.place = Place::Packet(file, window, next);
+                self.phase = Phase::Packet(file, window, next);
                 Some(Step::End(PacketEnd { events, end }))
             }
             Err(fault) => {
-                self.place = Place::Done;
+                self.phase = Phase::Done;
                 Some(Step::Damage(body.damage(fault, &packet, &file)))
             }
         }
@@ -229,9 +229,9 @@ impl Iterator for StreamReader {
 
     fn next(&mut self) -> Option<Step> {
         loop {
-            let step = match std::mem::replace(&mut self.place, Place::Done) {
-                Place::Done => return None,
-                Place::File => {
+            let step = match std::mem::replace(&mut self.phase, Phase::Done) {
+                Phase::Done => return None,
+                Phase::File => {
                     let opened = match self.inputs.pop_front()? {
                         Input::File(file) => {
                             FileWindow::open(&file).map(Window::File).map_err(|e| (file.clone(), e)).map(|w| (file, w))
@@ -241,18 +241,18 @@ impl Iterator for StreamReader {
                     match opened {
                         Ok((file, mut window)) => {
                             let first = window.first();
-                            self.place = Place::Packet(file, window, first);
+                            self.phase = Phase::Packet(file, window, first);
                             None
                         }
                         Err((file, error)) => Some(self.damage(file, 0, format!("cannot be opened: {error}"))),
                     }
                 }
-                Place::Packet(file, window, offset) if offset > window.length() => {
+                Phase::Packet(file, window, offset) if offset > window.length() => {
                     let length = window.length();
                     Some(self.damage(file, length, cut(offset - length)))
                 }
-                Place::Packet(file, window, offset) => self.packet(file, window, offset),
-                Place::Events(file, window, packet, body, events) => self.event(file, window, packet, body, events),
+                Phase::Packet(file, window, offset) => self.packet(file, window, offset),
+                Phase::Events(file, window, packet, body, events) => self.event(file, window, packet, body, events),
             };
             if step.is_some() {
                 return step;

@@ -210,7 +210,7 @@ impl SinkExtension for DtSink {
             chunk
         });
         if let File::Open(file) = &self.file {
-            file.settle(account);
+            file.adjust(account);
         }
     }
 

@@ -63,7 +63,7 @@ fn names_that_cannot_be_are_refused() {
         refused(""),
         "\"\" cannot name a trace file: it is empty; an object without a name is made by `create_unnamed`"
     );
-    assert!(refused("a\0b").ends_with("it has a NUL in it"));
+    assert!(refused("a\0b").ends_with("it contains a NUL"));
     assert!(refused(&"x".repeat(250)).ends_with("it is longer than a file name may be"));
     assert!(matches!(options(&place).instance("../x").create("a"), Err(Error::Name { .. })));
     assert!(matches!(options(&place).instance("").create("a"), Err(Error::Name { .. })));

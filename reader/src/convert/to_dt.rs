@@ -75,7 +75,7 @@ pub(super) fn convert(
     match account {
         Some(mut account) => {
             rename(&mut account);
-            writer.settle(&mut account);
+            writer.adjust(&mut account);
             writer.finish(&account)?;
         }
         None => writer.save_edges()?,

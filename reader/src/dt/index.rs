@@ -115,7 +115,7 @@ impl Index {
         indexing.edges(edges);
         let streams = std::mem::take(&mut indexing.streams);
         let streams = streams.into_values().map(|packets| indexing.stream(packets)).collect();
-        Self { streams, damage: indexing.told() }
+        Self { streams, damage: indexing.into_damage() }
     }
 }
 
@@ -129,7 +129,7 @@ impl Indexing<'_> {
     }
 
     /// The damage, with a count of what was not reported one by one.
-    fn told(self) -> Vec<Damage> {
+    fn into_damage(self) -> Vec<Damage> {
         let mut damage = self.damage;
         if let Some(last) = damage.last().filter(|_| self.unreported > 0) {
             let reason = format!("and {} more places are damaged", self.unreported);

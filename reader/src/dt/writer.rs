@@ -130,7 +130,7 @@ impl DtTraceWriter {
     }
 
     /// Adjusts an account of all packets to those in the file: events that were overwritten here count as overwritten.
-    pub fn settle(&self, account: &mut Account) {
+    pub fn adjust(&self, account: &mut Account) {
         for channel in &mut account.channels {
             for stream in &mut channel.streams {
                 let gone = self.gone.get(&(channel.id, stream.instance)).copied().unwrap_or_default();
@@ -184,7 +184,7 @@ mod tests {
         let mut writer = DtTraceWriter::create(FileStorage::begin(&path)?, 1, 104)?;
         writer.publish(false)?;
         writer.packet(0, 0, &vec![0; MAX_TAGGED as usize], 0)?;
-        let account = Account::new([7; 16], "told", 1);
+        let account = Account::new([7; 16], "session", 1);
         assert!(matches!(writer.finish(&account), Err(Error::Limit { .. })));
         let reader = DtReader::open(&path)?;
         let found = reader.tagged_postamble(ACCOUNT_TAG)?.ok_or("no account")?;
