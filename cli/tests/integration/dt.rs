@@ -145,7 +145,7 @@ fn what_is_no_dt_file_ends_with_3() {
     }
     let (code, _, err) = text(&["dump", "--format", "n:int"], &path);
     assert_eq!(code, Some(2));
-    assert!(err.contains("column 1: `int` is no type"), "{err}");
+    assert!(err.contains("column 1: `int` is not a type"), "{err}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tempfile::TempDir;
 
 /// The list is the process's: one test at a time, each with a directory.
-fn alone() -> (MutexGuard<'static, ()>, TempDir) {
+pub(crate) fn alone() -> (MutexGuard<'static, ()>, TempDir) {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     (alone, tempfile::tempdir().unwrap())
