@@ -204,7 +204,7 @@ impl SinkExtension for DtSink {
             }
         }
         if let File::Open(file) = &self.file {
-            file.settle(account);
+            file.adjust(account);
         }
     }
 

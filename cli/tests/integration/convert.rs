@@ -183,9 +183,9 @@ fn nothing_is_overwritten() {
     let (code, _, err) = convert(&directory, &path, &[]);
     assert!(code == Some(3) && err.contains("shop.dt: this file exists already; choose another name"), "{err}");
     let (code, _, err) = convert(&path, &place.path().join("new"), &["--dt-slots", "3"]);
-    assert!(code == Some(3) && err.contains("slots are chosen for dt files only"), "{err}");
+    assert!(code == Some(3) && err.contains("options for slots, which apply to new dt files"), "{err}");
     let (code, _, err) = convert(&directory, &place.path().join("new.dt"), &["--slot-size", "64"]);
-    assert!(code == Some(3) && err.contains("a slot of 64 bytes does not take packets of up to"), "{err}");
+    assert!(code == Some(3) && err.contains("a slot of 64 bytes cannot hold packets of up to"), "{err}");
     fs::create_dir(place.path().join("two")).unwrap();
     for name in ["two/one", "two/other"] {
         assert_eq!(convert(&path, &place.path().join(name), &[]).0, Some(0));

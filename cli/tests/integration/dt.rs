@@ -145,7 +145,7 @@ fn other_files_end_with_exit_code_3() {
     }
     let (code, _, err) = text(&["dump", "--format", "n:int"], &path);
     assert_eq!(code, Some(2));
-    assert!(err.contains("column 1: `int` is no type"), "{err}");
+    assert!(err.contains("column 1: `int` is not a type"), "{err}");
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn other_files_are_refused_with_a_hint() {
     for verb in ["view", "verify"] {
         for (path, message) in [
             (place.path().join("missing"), "there is no such directory; name a directory that holds"),
-            (file.clone(), "this is not a directory, and no dt file (the file ends in its header"),
+            (file.clone(), "this is neither a directory nor a dt file (the file ends in its header"),
             (empty.clone(), "there is no file called `metadata` in it; name a directory that holds"),
             (other.clone(), "there is no file called `metadata` in it; name a directory that holds"),
             (broken.clone(), "line 2"),

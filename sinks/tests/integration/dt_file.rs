@@ -138,7 +138,7 @@ fn a_directory_into_too_few_slots_keeps_the_newest() -> Outcome {
     assert_balances(&small);
     options.slot_size = Some(1000);
     let error = convert(&directory, &place.path().join("never.dt"), options, |_| {}).err().ok_or("it was made")?;
-    assert!(error.to_string().contains("a slot of 1000 bytes does not take packets of up to"), "{error}");
+    assert!(error.to_string().contains("a slot of 1000 bytes cannot hold packets of up to"), "{error}");
     Ok(())
 }
 
