@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Builds the book of docs/ into target/book, and checks it: code blocks compile, links lead to files, and the README's figures are those
-# of docs/costs.md.
+# Builds the book of docs/ into target/book. Its code blocks, links and figures are checked by `cargo test -p tracepoint-book`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 [ $# -eq 0 ] || { echo "usage: scripts/book.sh" >&2; exit 2; }
+export PATH=$PWD/target/tools/bin:$PATH
 command -v mdbook >/dev/null || { echo "book.sh: mdbook is missing: run scripts/setup.sh" >&2; exit 1; }
-mdbook build
-cargo test -q -p tracepoint-book
+mdbook build 2>&1 | tee /dev/stderr | { ! grep -qE 'WARN|ERROR'; } || { echo "book.sh: mdbook has warnings" >&2; exit 1; }
 echo "book.sh: the book is $PWD/target/book/index.html" >&2
