@@ -6,5 +6,9 @@ cd "$(dirname "$0")/.."
 [ $# -eq 0 ] || { echo "usage: scripts/book.sh" >&2; exit 2; }
 export PATH=$PWD/target/tools/bin:$PATH
 command -v mdbook >/dev/null || { echo "book.sh: mdbook is missing: run scripts/setup.sh" >&2; exit 1; }
-mdbook build 2>&1 | tee /dev/stderr | { ! grep -qE 'WARN|ERROR'; } || { echo "book.sh: mdbook has warnings" >&2; exit 1; }
+output=$(mdbook build 2>&1) || { printf '%s\n' "$output" >&2; exit 1; }
+if grep -qE 'WARN|ERROR' <<<"$output"; then
+    printf '%s\n' "$output" >&2
+    exit 1
+fi
 echo "book.sh: the book is $PWD/target/book/index.html" >&2
