@@ -13,8 +13,8 @@ mod pace;
 mod process;
 mod recorded;
 
-use crate::agent::Allowance;
 use crate::controller::{ControlError, NamedSession};
+use crate::outputs::Allowance;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;

@@ -119,7 +119,7 @@ fn run_all(program: &Program, mut beside: impl FnMut(), end: impl FnOnce() -> Ou
 }
 
 fn in_a_session(program: &Program, place: &Path, trace: &Path) -> Outcome {
-    let session = Session::builder("any").channel(program.channel.clone()).dir(place.join("session"));
+    let session = Session::builder("any").events("*").channel(program.channel.clone()).dir(place.join("session"));
     let session = session.sink(CtfSink::create(trace)?).start()?;
     run_all(program, || {}, || Ok(session.stop().map(drop)?))
 }

@@ -22,7 +22,7 @@ fn sevens() -> u64 {
 }
 
 fn start(dir: &Path, clock: Clock) -> Result<Session, Box<dyn std::error::Error>> {
-    Ok(Session::builder("clocks").clock(clock).sink(CtfSink::create(dir)?).start()?)
+    Ok(Session::builder("clocks").events("*").clock(clock).sink(CtfSink::create(dir)?).start()?)
 }
 
 /// Two threads, one after the other: two streams.
@@ -56,11 +56,12 @@ fn every_clock_makes_a_trace() -> Outcome {
     let dir = |name: &str| place.path().join(name);
 
     // Whatever the machine's best is, it is on the axis that all processes share.
-    let session = Session::builder("clocks").sink(CtfSink::create(dir("monotonic"))?).start()?;
+    let session = Session::builder("clocks").events("*").sink(CtfSink::create(dir("monotonic"))?).start()?;
     assert!(["tsc", "clock_gettime"].contains(&clock::name()));
     fire();
     // Another clock is refused meanwhile, the same one is not.
-    let refused = Session::builder("other").clock(Clock::Coarse).sink(CtfSink::create(dir("refused"))?).start();
+    let refused =
+        Session::builder("other").events("*").clock(Clock::Coarse).sink(CtfSink::create(dir("refused"))?).start();
     let Err(error @ SessionError::Clock(_)) = refused else { panic!("started with two clocks") };
     let expected = format!(
         "the session does not start: the process has one clock, and channels are open that use another one ({}); stop the \

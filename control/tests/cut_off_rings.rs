@@ -26,7 +26,7 @@ const BUS: i32 = Signal::SIGBUS as i32;
 
 fn session(place: &Path, channel: Channel) -> Result<SessionBuilder, Box<dyn std::error::Error>> {
     let sink = CtfSink::create(place.join("trace"))?;
-    Ok(Session::builder("cut").channel(channel.spares(2)).dir(place.join("session")).sink(sink))
+    Ok(Session::builder("cut").events("*").channel(channel.spares(2)).dir(place.join("session")).sink(sink))
 }
 
 /// Cuts all rings there are to `len` bytes.

@@ -19,7 +19,7 @@ fn what_is_lost_is_counted_to_the_last_event() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let channel = Channel::discard(8 << 10).packets(4).spares(8);
-    let session = Session::builder("flood").channel(channel).sink(CtfSink::create(&dir)?).start()?;
+    let session = Session::builder("flood").events("*").channel(channel).sink(CtfSink::create(&dir)?).start()?;
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| (0..EVENTS).for_each(|i| tracepoint::trace!(drop_of(i, "splash"))));

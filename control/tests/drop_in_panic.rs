@@ -17,7 +17,7 @@ fn unwinding_ends_the_session() -> Outcome {
     let dir = place.path().join("trace");
     let sink = CtfSink::create(&dir)?;
     let unwound = catch_unwind(move || {
-        let _session = Session::builder("crash").sink(sink).start().expect("a session");
+        let _session = Session::builder("crash").events("*").sink(sink).start().expect("a session");
         tracepoint::trace!(last_words("aber schnell"));
         panic!("the program's own");
     });

@@ -23,7 +23,7 @@ tracepoint::define_trace! {
 }
 
 fn session() -> SessionBuilder {
-    Session::builder("weather").in_memory().channel(Channel::discard(64 << 10).packets(16))
+    Session::builder("weather").events("*").in_memory().channel(Channel::discard(64 << 10).packets(16))
 }
 
 /// Fires until the session fares as wanted.

@@ -19,7 +19,7 @@ fn rings_in_maps() -> bool {
 
 /// A session of the same name, the child's own.
 fn own_session() -> bool {
-    let session = Session::builder("family").sink(TextSink::new(Vec::new())).start();
+    let session = Session::builder("family").events("*").sink(TextSink::new(Vec::new())).start();
     tracepoint::trace!(spoke("child, in a session of its own"));
     session.and_then(Session::stop).is_ok_and(|summary| event(&summary, "family:spoke").recorded == 1)
 }
@@ -28,7 +28,7 @@ fn own_session() -> bool {
 fn a_child_leaves_the_session_alone() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
-    let mut session = Some(Session::builder("family").sink(CtfSink::create(&dir)?).start()?);
+    let mut session = Some(Session::builder("family").events("*").sink(CtfSink::create(&dir)?).start()?);
     tracepoint::trace!(spoke("parent, before"));
     assert!(rings_in_maps());
     // One child drops the session, the other asks it to stop.

@@ -34,7 +34,7 @@ fn with_mounted(test: &str, size: &str) {
 }
 
 fn session() -> SessionBuilder {
-    Session::builder("full").channel(Channel::discard(64 << 10).spares(1))
+    Session::builder("full").events("*").channel(Channel::discard(64 << 10).spares(1))
 }
 
 fn rings(dir: &Path) -> usize {

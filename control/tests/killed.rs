@@ -16,7 +16,7 @@ tracepoint::define_trace! {
 const EVENTS: u64 = 1000;
 
 fn session(place: &Path) -> SessionBuilder {
-    Session::builder("last").channel(Channel::discard(64 << 10).spares(1)).dir(place.join("session"))
+    Session::builder("last").events("*").channel(Channel::discard(64 << 10).spares(1)).dir(place.join("session"))
 }
 
 /// The other process: records, and waits for its end. With `forks`, a child of its own outlives it.

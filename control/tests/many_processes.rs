@@ -27,7 +27,7 @@ const RING: u64 = 64 << 10;
 
 fn session(dir: &Path) -> SessionBuilder {
     let channel = Channel::discard(RING as usize).spares(1);
-    Session::builder("brief").channel(channel).dir(dir).keep_dead(KEEP).sink(TextSink::new(std::io::sink()))
+    Session::builder("brief").events("*").channel(channel).dir(dir).keep_dead(KEEP).sink(TextSink::new(std::io::sink()))
 }
 
 /// A short life, with a good end or a bad one.

@@ -82,8 +82,13 @@ fn threads_come_and_go_and_nothing_is_left_of_them() -> Outcome {
     let rings = 2 * at_once + 4;
     let cap = (rings + 2) * (RING as u64 + (32 << 10));
     let channel = Channel::discard(RING).packets(16).spares(at_once as usize + 2).max_rings(rings as usize);
-    let session =
-        Session::builder("crowd").channel(channel).dir(&dir).memory_cap(cap).sink(CtfSink::create(&trace)?).start()?;
+    let session = Session::builder("crowd")
+        .events("*")
+        .channel(channel)
+        .dir(&dir)
+        .memory_cap(cap)
+        .sink(CtfSink::create(&trace)?)
+        .start()?;
     let mut first = 0;
     let mut settled = None;
     while first < threads {

@@ -22,7 +22,7 @@ fn rings_of_ended_threads_serve_others() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let channel = Channel::discard(64 << 10).spares(2).max_rings(MAX_RINGS as usize);
-    let session = Session::builder("threads").channel(channel).sink(CtfSink::create(&dir)?).start()?;
+    let session = Session::builder("threads").events("*").channel(channel).sink(CtfSink::create(&dir)?).start()?;
     for round in 0..ROUNDS {
         thread::scope(|scope| {
             for i in 0..2 {

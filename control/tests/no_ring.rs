@@ -19,7 +19,7 @@ fn events_without_a_ring_are_counted() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let channel = Channel::discard(64 << 10).spares(2).max_rings(2);
-    let session = Session::builder("crowd").channel(channel).sink(CtfSink::create(&dir)?).start()?;
+    let session = Session::builder("crowd").events("*").channel(channel).sink(CtfSink::create(&dir)?).start()?;
     // All at the same time: none gives its ring back before the last has asked for one.
     let barrier = Barrier::new(THREADS as usize);
     thread::scope(|scope| {

@@ -19,7 +19,7 @@ fn the_newest_are_kept_and_the_others_counted() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let channel = Channel::overwrite(32 << 10);
-    let session = Session::builder("flight").channel(channel).sink(CtfSink::create(&dir)?).start()?;
+    let session = Session::builder("flight").events("*").channel(channel).sink(CtfSink::create(&dir)?).start()?;
     thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || (0..EVENTS).for_each(|i| tracepoint::trace!(sample(thread * EVENTS + i))));

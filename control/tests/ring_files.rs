@@ -13,7 +13,7 @@ tracepoint::define_trace! {
 }
 
 fn session(sink: CtfSink) -> SessionBuilder {
-    Session::builder("kept").channel(Channel::discard(64 << 10).name("net").spares(2)).sink(sink)
+    Session::builder("kept").events("*").channel(Channel::discard(64 << 10).name("net").spares(2)).sink(sink)
 }
 
 fn mode(path: &Path) -> u32 {

@@ -14,7 +14,11 @@ tracepoint::define_trace! {
 }
 
 fn session(dir: &Path) -> SessionBuilder {
-    Session::builder("cap").channel(Channel::discard(64 << 10).spares(2)).sink(TextSink::new(Vec::new())).dir(dir)
+    Session::builder("cap")
+        .events("*")
+        .channel(Channel::discard(64 << 10).spares(2))
+        .sink(TextSink::new(Vec::new()))
+        .dir(dir)
 }
 
 /// What all rings of a session take.

@@ -14,7 +14,7 @@ tracepoint::define_trace! {
 }
 
 fn session() -> SessionBuilder {
-    Session::builder("place").channel(Channel::discard(64 << 10).spares(2)).sink(TextSink::new(Vec::new()))
+    Session::builder("place").events("*").channel(Channel::discard(64 << 10).spares(2)).sink(TextSink::new(Vec::new()))
 }
 
 fn refused(builder: SessionBuilder, parts: &[&str]) {

@@ -22,6 +22,7 @@ fn nothing_is_in_two_chunks_or_in_none() -> Outcome {
     let (place, rings) = (place(), memory_place());
     let (dir, whole) = (place.path().join("cut"), place.path().join("whole"));
     let session = Session::builder("rotated")
+        .events("*")
         .dir(rings.path().join("rings"))
         .channel(Channel::discard(64 << 10).packets(16))
         .sink(CtfSink::create(&dir)?)
@@ -95,7 +96,8 @@ fn nothing_is_in_two_chunks_or_in_none() -> Outcome {
 fn a_session_without_such_a_sink_says_so() -> Outcome {
     let _alone = alone();
     let rings = memory_place();
-    let session = Session::builder("text").dir(rings.path().join("rings")).sink(TextSink::new(Vec::new())).start()?;
+    let session =
+        Session::builder("text").events("*").dir(rings.path().join("rings")).sink(TextSink::new(Vec::new())).start()?;
     assert!(matches!(session.rotate(), Err(SessionError::CannotRotate { .. })));
     session.stop()?;
     Ok(())

@@ -44,7 +44,8 @@ fn the_others_are_complete() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
-    let builder = Session::builder("many").sink(Panics).sink(TextSink::new(full)).sink(CtfSink::create(&dir)?);
+    let builder =
+        Session::builder("many").events("*").sink(Panics).sink(TextSink::new(full)).sink(CtfSink::create(&dir)?);
     let session = builder.start()?;
     (0..10).for_each(|n| tracepoint::trace!(event(n)));
     let error = session.stop().err().ok_or("two sinks failed")?;

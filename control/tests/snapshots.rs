@@ -24,7 +24,7 @@ const RING: usize = 256 << 10;
 
 /// The process that is looked at: records until it is killed.
 fn record(dir: &Path) -> Outcome {
-    let session = Session::builder("flight").channel(Channel::overwrite(RING).spares(1)).dir(dir);
+    let session = Session::builder("flight").events("*").channel(Channel::overwrite(RING).spares(1)).dir(dir);
     let _session = session.sink(TextSink::new(std::io::sink())).start()?;
     println!("ready");
     for n in 0.. {

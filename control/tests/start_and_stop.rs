@@ -40,7 +40,7 @@ fn sessions(place: &std::path::Path) -> Outcome {
         let dir = place.join(number.to_string());
         let size = 32 << 10;
         let channel = if number % 2 == 0 { Channel::discard(size) } else { Channel::overwrite(size) };
-        let session = Session::builder("load").channel(channel).sink(CtfSink::create(&dir)?).start()?;
+        let session = Session::builder("load").events("*").channel(channel).sink(CtfSink::create(&dir)?).start()?;
         thread::sleep(Duration::from_millis(5));
         let summary = session.stop()?;
         let tick = event(&summary, "busy:tick");

@@ -81,7 +81,7 @@ fn player(place: &Path, side: &str) -> std::io::Result<Child> {
 fn play(place: &Path, side: &str) -> Outcome {
     let socket = place.join("socket");
     let serves = side == "server";
-    let session = Session::builder("game").sink(CtfSink::create(place.join(side))?).start()?;
+    let session = Session::builder("game").events("*").sink(CtfSink::create(place.join(side))?).start()?;
     assert_eq!(session.notices(), []);
     let mut peer = if serves { UnixListener::bind(&socket)?.accept()?.0 } else { UnixStream::connect(&socket)? };
     let mut byte = [0];

@@ -15,7 +15,7 @@ tracepoint::define_trace! {
 fn sessions_do_not_see_each_other() -> Outcome {
     let place = place();
     let [long, short] = ["long", "short"].map(|name| place.path().join(name));
-    let first = Session::builder("long").sink(CtfSink::create(&long)?).start()?;
+    let first = Session::builder("long").events("*").sink(CtfSink::create(&long)?).start()?;
     tracepoint::trace!(seen(1));
     let channel = Channel::overwrite(64 << 10).name("recorder");
     let second = Session::builder("short").events("*:seen").channel(channel).sink(CtfSink::create(&short)?).start()?;

@@ -2,18 +2,18 @@
 
 use super::AgentError;
 use super::applied::Applied;
-use super::bell::Bell;
-use super::budget;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
 use super::woken::{Woken, is_to_end, timespec, wait_for_end};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
+use crate::bell::Bell;
+use crate::budget;
 use crate::controller::log_line;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
-use crate::session::{Ending, Session, check_name};
+use crate::session::{Ending, Recording, check_name};
 use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -46,7 +46,7 @@ pub(super) struct Worker {
     /// What has not come to its end yet of sessions that are gone, by their names.
     gone: Vec<(String, Ending)>,
     /// What the environment asked for.
-    environment: Option<Session>,
+    environment: Option<Recording>,
     answered: VecDeque<String>,
     /// Whether the last look came to its end. Where it did not, what it was about is there still, and would wake the thread at once.
     has_looked: bool,
@@ -286,7 +286,7 @@ impl Worker {
         for applied in self.applied.values_mut() {
             applied.begin_to_end();
         }
-        let environment = self.environment.take().map(Session::end);
+        let environment = self.environment.take().map(Recording::end);
         for (name, applied) in &mut self.applied {
             applied.wait_for_end(deadline);
             if let Ok(dir) = self.sessions.open_subdir(name) {

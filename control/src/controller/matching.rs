@@ -1,7 +1,8 @@
 //! Whether rules match anything in the processes that are there.
 
 use super::Controller;
-use crate::spec::{SessionSpec, select};
+use crate::rule_match::select;
+use crate::spec::SessionSpec;
 use std::collections::BTreeSet;
 use std::fmt;
 use tracepoint_core::nearest_names;

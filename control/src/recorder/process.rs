@@ -2,8 +2,8 @@
 
 use super::Recorded;
 use crate::ack::Counters;
-use crate::agent::{Allowance, Sinks, trace_name};
-use crate::process::ProcessKey;
+use crate::outputs::{self, Allowance};
+use crate::process::{ProcessKey, trace_name};
 use crate::rights::Rights;
 use crate::session_dir::{ForeignDir, ForeignRings};
 use crate::spec::SinkSpec;
@@ -21,7 +21,7 @@ pub(super) struct Foreign {
     dir: ForeignDir,
     stamp: (u64, u64),
     drain: OutsideDrain,
-    sinks: Sinks,
+    outputs: Vec<outputs::Output>,
     name: String,
     notes: Vec<String>,
 }
@@ -34,15 +34,15 @@ impl Foreign {
         allowance: &Arc<Allowance>,
         rights: &Rights,
     ) -> Result<Self, String> {
-        let mut sinks = Sinks::default();
-        let begun = begin(&dir, specs, (allowance, rights), &mut sinks);
+        let mut outputs = Vec::new();
+        let begun = begin(&dir, specs, (allowance, rights), &mut outputs);
         match begun {
             Ok((key, stamp, drain)) => {
                 let name = drain.trace().process.name.clone();
-                Ok(Self { key, dir, stamp, drain, sinks, name, notes: Vec::new() })
+                Ok(Self { key, dir, stamp, drain, outputs, name, notes: Vec::new() })
             }
             Err(reason) => {
-                rights.as_self(|| sinks.remove_unused());
+                rights.as_self(|| outputs.drain(..).for_each(outputs::Output::remove_unused));
                 Err(reason)
             }
         }
@@ -83,7 +83,7 @@ impl Foreign {
 
     /// Whether its sinks may wait for somebody when they finish.
     pub(super) fn takes_its_time(&self) -> bool {
-        !self.sinks.servers.is_empty()
+        self.outputs.iter().any(|output| output.server.is_some())
     }
 
     /// What was taken so far.
@@ -91,10 +91,10 @@ impl Foreign {
         Recorded {
             process: Some(self.key),
             name: self.name.clone(),
-            outputs: self.sinks.outputs.clone(),
-            servers: self.sinks.servers.clone(),
+            outputs: self.outputs.iter().filter_map(|output| output.path.clone()).collect(),
+            servers: self.outputs.iter().filter_map(|output| output.server).collect(),
             bytes: self.drain.bytes(),
-            sinks: self.sinks.notices().collect(),
+            sinks: self.outputs.iter().flat_map(outputs::Output::notices).collect(),
             ..Recorded::default()
         }
     }
@@ -129,7 +129,7 @@ fn begin(
     dir: &ForeignDir,
     specs: &[SinkSpec],
     (allowance, rights): (&Arc<Allowance>, &Rights),
-    made: &mut Sinks,
+    made: &mut Vec<outputs::Output>,
 ) -> Result<Begun, String> {
     let key = ProcessKey::of_directory(dir.name()).ok_or("a directory that is no process's")?;
     let text = |error: io::Error| format!("the metadata of process {key} cannot be read: {error}");
@@ -139,15 +139,15 @@ fn begin(
     let mut drain = OutsideDrain::new(consumer);
     add_rings(dir, &mut drain);
     let name = trace_name(&drain.trace().process.name, dir.name());
-    let mut outputs = Vec::new();
+    let mut lines = Vec::new();
     for spec in specs {
-        let sink = rights.as_self(|| made.make(spec, &name, Arc::clone(allowance)))?;
-        outputs.extend(sink.output().map(line));
+        let (sink, output) = rights.as_self(|| outputs::make(spec, &name, Arc::clone(allowance)))?;
+        made.push(output);
+        lines.extend(sink.output().map(line));
         drain.add_sink(sink);
     }
     // Before the first packet is given back: whoever recovers this looks there for it.
-    dir.put_outputs(&outputs.concat())
-        .map_err(|error| format!("cannot note where the packets of {key} go: {error}"))?;
+    dir.put_outputs(&lines.concat()).map_err(|error| format!("cannot note where the packets of {key} go: {error}"))?;
     rights.as_self(|| drain.begin()).map_err(|error| error.to_string())?;
     Ok((key, stamp, drain))
 }

@@ -41,9 +41,14 @@ impl Channels {
         &self.0
     }
 
-    /// That of a stream class.
-    pub(super) fn of(&self, class: u32) -> &Arc<OpenChannel> {
-        &self.0[class as usize]
+    /// The one that is called so.
+    pub(super) fn named(&self, name: &str) -> Option<&Arc<OpenChannel>> {
+        self.0.iter().find(|channel| channel.name() == name)
+    }
+
+    /// What they are called.
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|channel| channel.name()).collect()
     }
 
     /// What sinks and readers are told of them.

@@ -1,6 +1,6 @@
 //! The end of a recording.
 
-use super::{Applied, Sinks};
+use super::Applied;
 use crate::session::{Ending, SessionError, Status, Summary};
 use std::time::Instant;
 
@@ -21,7 +21,6 @@ impl Applied {
         self.ack.rings = None;
         self.ack.state_dumps = recording.state_dumps();
         self.ack.servers.clear();
-        self.sinks = Sinks::default();
         let before = std::mem::take(&mut self.seen);
         let seen = recording.status_at_once().unwrap_or(before);
         self.endings.push((recording.end(), seen));

@@ -1,9 +1,8 @@
-//! Rules on names: `sched:*`, `net:recv_?`, `io:[a-m]*`, and `!…` for what is left out.
+//! The pattern of a rule for names: `sched:*`, `net:recv_?`, `io:[a-m]*`, and `!…` to exclude events.
 
-use super::BadRule;
 use glob::Pattern;
 
-/// A pattern for `provider:name`, and whether it takes events in or leaves them out.
+/// A pattern for `provider:name`, and whether it includes or excludes events.
 #[derive(Debug)]
 pub(crate) struct NameRule {
     text: String,
@@ -12,29 +11,26 @@ pub(crate) struct NameRule {
 }
 
 impl NameRule {
-    /// Reads a rule.
-    pub(crate) fn parse(text: &str) -> Result<Self, BadRule> {
-        let bad = |reason: String| BadRule { text: text.to_owned(), reason };
+    /// Parses a pattern; the error says what was expected.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (excludes, glob) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         if glob.is_empty() {
-            return Err(bad(
-                "it is empty; expected a name like `provider:name`, or a pattern like `provider:*`".to_owned()
-            ));
+            return Err("it is empty; expected a name like `provider:name`, or a pattern like `provider:*`".to_owned());
         }
         if !glob.contains([':', '*', '?', '[']) {
-            return Err(bad(format!(
+            return Err(format!(
                 "it names no provider; expected `provider:name`: `*:{glob}` for one event of any provider, `{glob}:*` for a \
                  provider"
-            )));
+            ));
         }
-        // Two stars say what one says; to the library they would say something about folders.
+        // `**` means the same as `*` here; the glob library would take it for a pattern of directories.
         let mut plain = glob.to_owned();
         while plain.contains("**") {
             plain = plain.replace("**", "*");
         }
         let pattern = Pattern::new(&plain).map_err(|error| {
             let at = error.pos + 1;
-            bad(format!("{} at character {at}; expected `*`, `?`, `[abc]`, `[a-z]` or `[!a]` in a name", error.msg))
+            format!("{} at character {at}; expected `*`, `?`, `[abc]`, `[a-z]` or `[!a]` in a name", error.msg)
         })?;
         Ok(Self { text: text.to_owned(), pattern, excludes })
     }
@@ -44,12 +40,12 @@ impl NameRule {
         &self.text
     }
 
-    /// Whether it leaves events out.
+    /// Whether it excludes events.
     pub(crate) const fn excludes(&self) -> bool {
         self.excludes
     }
 
-    /// Whether `name`, a `provider:name`, is one that the rule speaks of.
+    /// Whether the pattern matches `name`, a `provider:name`.
     pub(crate) fn matches(&self, name: &str) -> bool {
         self.pattern.matches(name)
     }
@@ -82,10 +78,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told_so() {
+    fn errors_say_what_was_expected() {
         for (rule, part) in [("", "empty"), ("!", "empty"), ("sched", "`sched:*`"), ("a:[", "at character 3")] {
             let error = NameRule::parse(rule).expect_err(rule);
-            assert!(error.reason.contains(part), "{rule}: {}", error.reason);
+            assert!(error.contains(part), "{rule}: {error}");
         }
     }
 }

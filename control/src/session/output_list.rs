@@ -1,11 +1,11 @@
 //! The list of sinks that keep what they get.
 
-use super::Notice;
+use crate::notice::Notice;
 use std::os::unix::ffi::OsStrExt;
 use tracepoint_sinks::{Output, Sink};
 
 /// One line for each sink that keeps what it gets: format, blank, absolute path.
-pub(super) fn list(sinks: &[Box<dyn Sink>], notices: &mut Vec<Notice>) -> Vec<u8> {
+pub(super) fn text(sinks: &[Box<dyn Sink>], notices: &mut Vec<Notice>) -> Vec<u8> {
     let mut lines = Vec::new();
     for Output { format, path } in sinks.iter().filter_map(|sink| sink.output()) {
         let bytes = path.as_os_str().as_bytes();

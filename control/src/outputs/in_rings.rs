@@ -1,14 +1,14 @@
-//! No sink: the session keeps its events in the rings.
+//! Stands for the sinks of a session that has none: its events stay in the rings.
 
 use tracepoint_core::channel::Packet;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
 
-/// Takes nothing along.
+/// Takes no packet; it exists so that the session has an account.
 #[derive(Debug)]
-pub(super) struct Nowhere;
+pub(crate) struct InRings;
 
-impl Sink for Nowhere {
+impl Sink for InRings {
     fn name(&self) -> String {
         "the rings".to_owned()
     }
