@@ -137,8 +137,8 @@ fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
         hostname: "host".to_owned(),
     };
     let trace_info = TraceInfo { uuid, name: "any".to_owned(), clock: ClockInfo::default(), process };
-    let mut drain = Drain::new(trace_info, vec![Arc::clone(&channel)], vec![Box::new(CtfSink::create(trace)?)]);
-    drain.begin()?;
+    let mut drain = Drain::new(trace_info, vec![Arc::clone(&channel)]);
+    drain.add_sink(Box::new(CtfSink::create(trace)?))?;
     let mut subscriptions = Vec::new();
     for marker in markers {
         let id = channel.add_event()?;

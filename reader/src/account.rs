@@ -231,6 +231,9 @@ pub struct Chunk {
     pub number: u64,
     /// Whether the trace ends with it.
     pub last: bool,
+    /// Whether the recording went on without what wrote this: its sink was removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detached: bool,
     /// Chunks that were removed when it ended, or is as yet: the oldest.
     #[serde(default, skip_serializing_if = "Removed::is_nothing")]
     pub removed: Removed,

@@ -227,9 +227,10 @@ impl Items {
                 }
             }
         }
-        // Where chunks before one are not here, its account tells what is theirs.
-        let goes_on = |part: &&Directory| chunk_number(&part.path).is_some_and(|number| number > 1);
+        // Where something was recorded before a part, and is not here, its account tells how much.
+        let goes_on = |part: &&Directory| chunk_number(&part.path).is_none_or(|number| number > 1);
         let account = |part: &&Directory| goes_on(part).then(|| Account::open(&part.path).ok()).flatten();
+        let account = |part: &&Directory| account(part).filter(|account| account.chunk.is_some());
         let accounts: Vec<_> = parts.iter().map(account).collect();
         for mut files in streams.into_values() {
             files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));

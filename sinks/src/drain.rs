@@ -5,14 +5,16 @@
 
 mod books;
 pub(crate) mod feed;
+mod progress;
 
 use crate::account::Account;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::sink::{Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
-pub(crate) use books::{Positions, account_policy};
+pub(crate) use books::account_policy;
 use feed::Feed;
+pub(crate) use progress::Progress;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -35,10 +37,16 @@ pub struct Drained {
     pub unsupplied: Option<io::ErrorKind>,
 }
 
-/// How one sink fares, or fared.
+/// A sink of a [`Drain`], for as long as the drain has it. No two sinks of a drain have the same id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SinkId(pub(crate) u64);
+
+/// What one sink has taken.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SinkReport {
+    /// Which sink of its drain it is.
+    pub id: SinkId,
     /// What the sink is called.
     pub name: String,
     /// Bytes that it took.
@@ -62,11 +70,13 @@ pub struct Drain {
     channels: Vec<Arc<OpenChannel>>,
     events: Vec<EventDescription>,
     feeds: Vec<Feed>,
+    /// The number of sinks that were added so far: the next one's id.
+    added: u64,
     /// Whether somebody closes packets that have been open for long: else they come when they are full.
     flushes: bool,
     /// Whether packets stay in the rings, for a consumer in another process.
     leaves: bool,
-    positions: Positions,
+    progress: Progress,
     /// When sinks got the account last, and whether packets have moved since.
     checkpoint: Instant,
     moved: bool,
@@ -79,19 +89,18 @@ impl fmt::Debug for Drain {
 }
 
 impl Drain {
-    /// A drain of `channels`, all of the trace `trace`, into `sinks`. Nothing is done yet.
-    pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>, sinks: Vec<Box<dyn Sink>>) -> Self {
-        let feeds = sinks.into_iter().map(Feed::new).collect();
-        let (positions, checkpoint) = (Positions::default(), Instant::now());
+    /// A drain of `channels`, all of the trace `trace`, without sinks as yet.
+    pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>) -> Self {
         Self {
             trace,
             channels,
             events: Vec::new(),
-            feeds,
+            feeds: Vec::new(),
+            added: 0,
             flushes: false,
             leaves: false,
-            positions,
-            checkpoint,
+            progress: Progress::default(),
+            checkpoint: Instant::now(),
             moved: false,
         }
     }
@@ -104,14 +113,34 @@ impl Drain {
         self
     }
 
-    /// Tells the sinks that the trace begins. Called once, before anything else.
+    /// Adds a sink: it is told that the trace begins, and of all events so far, and gets all packets from here on.
+    ///
+    /// A sink that is added when packets have been moved already joins each stream behind them: the first packet that it gets of the
+    /// stream holds no record, and its `events_before` says how many records the sink has missed. They are no loss: the sink's account
+    /// counts them as recorded [before](crate::account::StreamAccount::before), in a part of the trace that this sink has not.
     ///
     /// # Errors
     ///
-    /// That of the first sink that cannot begin; the others are not asked.
-    pub fn begin(&mut self) -> Result<(), SinkError> {
+    /// If the sink cannot begin, or not take the events; it is not added then.
+    pub fn add_sink(&mut self, sink: Box<dyn Sink>) -> Result<SinkId, SinkError> {
+        let id = SinkId(self.added);
+        let mut feed = Feed::new(id, sink, self.progress.clone());
         let channels: Vec<_> = self.channels.iter().map(|channel| ChannelDescription::of(channel)).collect();
-        self.feeds.iter_mut().try_for_each(|feed| feed.call(|sink| sink.begin(&self.trace, &channels)))
+        feed.call(|sink| sink.begin(&self.trace, &channels))?;
+        feed.describe(&self.events)?;
+        self.added += 1;
+        self.feeds.push(feed);
+        Ok(id)
+    }
+
+    /// Removes a sink: it gets what is in the rings now, except of flight recorders, and finishes with the account of its part of the
+    /// trace. The other sinks go on. `None` if the drain has no such sink.
+    pub fn remove_sink(&mut self, id: SinkId) -> Option<SinkReport> {
+        let index = self.feeds.iter().position(|feed| feed.id() == id)?;
+        self.close_packets(Duration::ZERO);
+        self.drain();
+        let feed = self.feeds.remove(index);
+        Some(feed.detach(&self.progress, self.base_account(false)))
     }
 
     /// The shortest time for which an event of these channels waits for the drain; `None` if none of them waits.
@@ -169,7 +198,7 @@ impl Drain {
             if self.leaves {
                 continue;
             }
-            channel.drain(|packet| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet));
+            channel.drain(|packet| deliver(channel, &mut self.progress, &mut self.feeds, &mut drained, &packet));
         }
         for feed in &mut self.feeds {
             feed.rotate_if_due();
@@ -217,17 +246,17 @@ impl Drain {
         let mut complete = true;
         for channel in &self.channels {
             let take =
-                |packet: Packet<'_>| deliver(channel, &mut self.positions, &mut self.feeds, &mut drained, &packet);
+                |packet: Packet<'_>| deliver(channel, &mut self.progress, &mut self.feeds, &mut drained, &packet);
             complete &= if self.leaves { channel.seal() } else { channel.finish(take) }.is_ok();
         }
         let base = self.base_account(complete);
-        self.feeds.into_iter().map(|feed| feed.finish(&self.positions, base.clone())).collect()
+        self.feeds.into_iter().map(|feed| feed.finish(&self.progress, base.clone())).collect()
     }
 
     /// How the sinks fare, with the account so far: as good as a look at running counters can be.
     pub fn report(&self) -> Vec<SinkReport> {
         let base = self.base_account(false);
-        self.feeds.iter().map(|feed| feed.report(&self.positions, base.clone())).collect()
+        self.feeds.iter().map(|feed| feed.report(&self.progress, base.clone())).collect()
     }
 
     /// Gives the account so far to the sinks that keep it.
@@ -238,7 +267,7 @@ impl Drain {
         }
         let base = self.base_account(false);
         for feed in self.feeds.iter_mut().filter_map(|feed| feed.wants_checkpoints().then_some(feed)) {
-            feed.checkpoint(&self.positions, base.clone());
+            feed.checkpoint(&self.progress, base.clone());
         }
     }
 
@@ -255,14 +284,14 @@ impl Drain {
 
 fn deliver(
     channel: &OpenChannel,
-    positions: &mut Positions,
+    progress: &mut Progress,
     feeds: &mut [Feed],
     drained: &mut Drained,
     packet: &Packet<'_>,
 ) {
     drained.packets += 1;
     drained.bytes += packet.bytes.len() as u64;
-    positions.pass(packet);
+    progress.pass(packet);
     let stream = StreamInfo { id: packet.stream, channel: channel.name().to_owned() };
     for feed in feeds {
         feed.take(&|| channel.first_packet(packet.stream), &stream, packet);

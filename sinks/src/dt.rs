@@ -9,16 +9,17 @@
 //! The file never grows beyond its slots and its description. `tracectl view` and `verify` read it as they read a directory;
 //! `tracectl convert` makes a directory of it.
 
-use crate::account::Account;
+use crate::account::{Account, Chunk};
 use crate::ctf::MetadataText;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::sink::{Output, Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
 use datatrace::{Error, FileStorage};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint_core::channel::Packet;
+use tracepoint_core::channel::{Packet, StreamId};
 use tracepoint_reader::dt::DtTraceWriter;
 
 /// How much room is kept for the account, in bytes: for a few dozen streams…
@@ -46,6 +47,8 @@ pub struct DtSink {
     replace: bool,
     file: File,
     events: usize,
+    /// The streams of which it was given a packet.
+    begun: HashSet<StreamId>,
 }
 
 #[derive(Debug)]
@@ -75,7 +78,7 @@ impl DtSink {
         let failed = |source| Error::Io { path: path.clone(), action: "find the directory of", source };
         let absolute = std::path::absolute(&path).map_err(failed)?;
         let file = File::New(FileStorage::begin(&path)?);
-        Ok(Self { path, absolute, slots, slot_size: None, replace: false, file, events: 0 })
+        Ok(Self { path, absolute, slots, slot_size: None, replace: false, file, events: 0, begun: HashSet::new() })
     }
 
     /// Gives each slot so many bytes: 8 more than the largest packet, and a multiple of 4. Unless told otherwise, they are as large as the
@@ -177,6 +180,11 @@ impl Sink for DtSink {
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         let events = packet.events_after - packet.events_before;
+        // Readers of a circular file take what was recorded before its first packet as overwritten. That is also how they see what was
+        // recorded before the sink was added, so that the packet with which it joins the stream is left out.
+        if self.begun.insert(stream.id) && events == 0 && packet.events_before > 0 {
+            return Ok(());
+        }
         self.with(|file| file.packet(u64::from(stream.id.class), stream.id.instance, packet.bytes, events))
     }
 
@@ -189,6 +197,16 @@ impl Sink for DtSink {
     }
 
     fn settle(&self, account: &mut Account) {
+        for stream in account.channels.iter_mut().flat_map(|channel| &mut channel.streams) {
+            let missed = std::mem::take(&mut stream.before).written;
+            stream.written -= missed;
+            stream.overwritten += missed;
+        }
+        account.chunk = account.chunk.take().filter(|chunk| chunk.detached).map(|_| {
+            let mut chunk = Chunk::default();
+            (chunk.number, chunk.detached) = (1, true);
+            chunk
+        });
         if let File::Open(file) = &self.file {
             file.settle(account);
         }

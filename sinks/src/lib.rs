@@ -28,7 +28,7 @@ pub mod udp;
 pub use ctf::{CtfError, CtfSink};
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription};
-pub use drain::{Drain, Drained, SinkReport};
+pub use drain::{Drain, Drained, SinkId, SinkReport};
 pub use dt::DtSink;
 pub use error::SinkError;
 pub use outside::OutsideDrain;

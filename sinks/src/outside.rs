@@ -8,7 +8,7 @@ mod words;
 use crate::account::Account;
 use crate::description::EventDescription;
 use crate::drain::feed::Feed;
-use crate::drain::{Drained, Positions, SinkReport};
+use crate::drain::{Drained, Progress, SinkId, SinkReport};
 use crate::error::SinkError;
 use crate::sink::{Sink, StreamInfo};
 use crate::trace_info::TraceInfo;
@@ -57,7 +57,8 @@ impl OutsideDrain {
 
     /// One more place to which the packets go.
     pub fn add_sink(&mut self, sink: Box<dyn Sink>) {
-        self.sinks.push(Told { feed: Feed::new(sink), untold: Vec::new() });
+        let id = SinkId(self.sinks.len() as u64);
+        self.sinks.push(Told { feed: Feed::new(id, sink, Progress::default()), untold: Vec::new() });
     }
 
     /// Tells the sinks that the trace begins. Called once, when a ring of each channel and all sinks were added.
@@ -146,7 +147,7 @@ impl OutsideDrain {
     /// How the sinks fare, with the account so far: as good as a look at running counters can be.
     pub fn report(&self) -> Vec<SinkReport> {
         let account = self.consumer.account();
-        self.sinks.iter().map(|told| told.feed.report(&Positions::default(), account.clone())).collect()
+        self.sinks.iter().map(|told| told.feed.report(&Progress::default(), account.clone())).collect()
     }
 
     /// Moves the rest, what is committed in open packets included, and lets each sink finish, whatever became of the others; and what there
@@ -156,7 +157,7 @@ impl OutsideDrain {
         let end = consumer.end(runs, |packet| sinks.iter_mut().for_each(|told| told.take(&packet)));
         let finish = |mut told: Told| {
             told.feed.is_over();
-            told.feed.finish(&Positions::default(), end.account.clone())
+            told.feed.finish(&Progress::default(), end.account.clone())
         };
         (sinks.into_iter().map(finish).collect(), end.notes)
     }
@@ -168,7 +169,7 @@ impl OutsideDrain {
         for told in &mut self.sinks {
             if told.feed.wants_checkpoints() {
                 let account = account.get_or_insert_with(|| self.consumer.account());
-                told.feed.checkpoint(&Positions::default(), account.clone());
+                told.feed.checkpoint(&Progress::default(), account.clone());
             }
         }
     }

@@ -152,7 +152,9 @@ impl<W: Write + Send> Sink for TextSink<W> {
         let discarded = decoder.packet().discarded.unwrap_or(0);
         let events: Vec<Event> = decoder.collect::<Result<_, _>>().map_err(bad)?;
 
-        let seen = self.streams.entry(stream.id).or_insert(Seen { end, ..Seen::default() });
+        // What was recorded before the first packet of a stream is no loss: the sink was added later.
+        let first = Seen { discarded, records: packet.events_before, end };
+        let seen = self.streams.entry(stream.id).or_insert(first);
         let name = format!("{}_{}", stream.channel, stream.id.instance);
         let mut lost = |count: u64, what: &str| {
             if count > 0 {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tracepoint::channel::{AnonymousMemory, Channel, EventId, HEADER_SIZE, OpenChannel};
 use tracepoint::find;
 use tracepoint::marker::{Subscriber, Subscription};
-use tracepoint_sinks::{ClockInfo, CtfSink, Drain, EventDescription, ProcessInfo, Sink, TraceInfo};
+use tracepoint_sinks::{ClockInfo, CtfSink, Drain, EventDescription, ProcessInfo, TraceInfo};
 
 /// The ring that is emptied, in packets of the size that a ring of 1 MiB has.
 const RING: u32 = 32 * MIB;
@@ -138,12 +138,11 @@ impl Full {
 
     fn drain_to_trace(&self, directory: &Path) -> Outcome<(usize, Duration)> {
         let trace = tempfile::tempdir_in(directory)?;
-        let sinks: Vec<Box<dyn Sink>> = vec![Box::new(CtfSink::create(trace.path().join("trace"))?)];
         let process = ProcessInfo::default();
         let info = TraceInfo { uuid: [9; 16], name: "bench".to_owned(), clock: ClockInfo::default(), process };
-        let mut drain = Drain::new(info, vec![Arc::clone(&self.channel)], sinks);
+        let mut drain = Drain::new(info, vec![Arc::clone(&self.channel)]);
         let marker = find("bench:small")?.marker().ok_or("bench:small has fields")?;
-        drain.begin()?;
+        drain.add_sink(Box::new(CtfSink::create(trace.path().join("trace"))?))?;
         drain.describe(&[EventDescription::of(marker, self.channel.class(), self.id, "bench:small")])?;
         let begun = Instant::now();
         let drained = drain.drain();

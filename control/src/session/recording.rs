@@ -110,11 +110,13 @@ impl Recording {
         let trace = TraceInfo { uuid, name: name.clone(), clock: clock_info(&mut notices), process: info };
         let outputs = (!drained_outside).then(|| output_list::text(&sinks, &mut notices));
         let mut live = LiveEvents::new(&trace, channels, outputs);
-        let mut drain = Drain::new(trace, channels.all().to_vec(), sinks);
+        let mut drain = Drain::new(trace, channels.all().to_vec());
         if drained_outside {
             drain = drain.leave_packets();
         }
-        drain.begin().map_err(SessionError::Start)?;
+        for sink in sinks {
+            drain.add_sink(sink).map_err(SessionError::Start)?;
+        }
         let drain = Arc::new(SharedDrain::new(drain));
         live.describe(events, channels, &drain, rings.dir.as_deref())?;
         if let Some(timeout) = plan.sink_timeout {

@@ -126,8 +126,8 @@ fn drain_without_pause(channel: Channel, sink: Telling, threads: u32) -> ! {
     let process = ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() };
     let trace = TraceInfo { uuid, name: "killed".to_owned(), clock: ClockInfo::default(), process };
     let channel = OpenChannel::open(channel, uuid, 0, 1, Box::new(AnonymousMemory)).expect("memory");
-    let mut drain = Drain::new(trace, vec![Arc::clone(&channel)], vec![Box::new(sink)]);
-    drain.begin().expect("room");
+    let mut drain = Drain::new(trace, vec![Arc::clone(&channel)]);
+    drain.add_sink(Box::new(sink)).expect("room");
     let marker = tracepoint::markers().find(|marker| marker.full_name() == "dt_kills:counted").expect("declared");
     let id = channel.add_event().expect("it is the first");
     drain.describe(&[EventDescription::of(marker, channel.class(), id, marker.full_name())]).expect("room");

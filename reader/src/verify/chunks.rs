@@ -70,9 +70,11 @@ impl Chunks<'_> {
 
     /// What is there from the first to the last chunk is all that there was, but for those that were removed.
     fn ends(&mut self, first: &Part, last: &Part) {
-        let is_last = last.account.chunk.as_ref().is_some_and(|chunk| chunk.last);
+        let chunk = last.account.chunk.as_ref();
+        let is_last = chunk.is_some_and(|chunk| chunk.last);
         let word = |is_last| if is_last { "the end of the trace" } else { "one of those before" };
-        self.equal('R', "the last chunk = the end of the trace", &word(is_last), &word(true));
+        let is_end = is_last || chunk.is_some_and(|chunk| chunk.detached);
+        self.equal('R', "the last chunk = the end of the trace", &word(is_end), &word(true));
         if !is_last {
             return;
         }

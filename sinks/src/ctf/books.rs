@@ -20,6 +20,14 @@ struct Line {
 }
 
 impl Line {
+    /// A stream that begins, for this sink, with this packet, which holds no record. What was recorded before is none of its trace.
+    fn joined(first: &Packet<'_>) -> Self {
+        let mut before = Before::default();
+        (before.recorded, before.written) = (first.events_before, first.events_before);
+        before.discarded = discarded(first);
+        Self { file: String::new(), now: before, before }
+    }
+
     /// What the account of the chunk has to say of it.
     fn account(&self, instance: u64) -> StreamAccount {
         let mut line = StreamAccount::default();
@@ -34,6 +42,12 @@ impl Line {
         line.before = self.before;
         line
     }
+}
+
+/// What a packet says of events that were lost before its ring.
+fn discarded(packet: &Packet<'_>) -> u64 {
+    let bytes = packet.bytes.get(DISCARDED..).and_then(|bytes| bytes.first_chunk());
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// What there is in the present chunk.
@@ -51,6 +65,8 @@ pub(super) struct Books {
     trace: Option<Account>,
     lines: BTreeMap<(u32, u64), Line>,
     content: Content,
+    /// Events that were recorded before the sink was added.
+    missed: u64,
 }
 
 impl Books {
@@ -82,7 +98,10 @@ impl Books {
 
     /// A packet was written.
     pub(super) fn add(&mut self, id: StreamId, file: &str, packet: &Packet<'_>) {
-        let line = self.lines.entry((id.class, id.instance)).or_default();
+        let line = self.lines.entry((id.class, id.instance)).or_insert_with(|| {
+            self.missed += packet.events_before;
+            Line::joined(packet)
+        });
         if line.file.is_empty() {
             file.clone_into(&mut line.file);
         }
@@ -90,9 +109,7 @@ impl Books {
         line.now.recorded = packet.events_after;
         line.now.packets += 1;
         line.now.written += events;
-        if let Some(bytes) = packet.bytes.get(DISCARDED..).and_then(|bytes| bytes.first_chunk()) {
-            line.now.discarded = u64::from_le_bytes(*bytes);
-        }
+        line.now.discarded = discarded(packet);
         self.content.packets += 1;
         self.content.events += events;
         self.content.bytes += packet.bytes.len() as u64;
@@ -104,7 +121,8 @@ impl Books {
     }
 
     /// The account of the present chunk, another one to follow.
-    pub(super) fn account(&self, chunk: Chunk) -> Account {
+    pub(super) fn account(&self, mut chunk: Chunk) -> Account {
+        chunk.removed.events += self.missed;
         let mut account = self.trace.clone().unwrap_or_else(|| Account::new([0; 16], "", 0));
         for channel in &mut account.channels {
             let lines = self.lines.iter().filter(|((class, _), _)| u64::from(*class) == channel.id);
@@ -125,7 +143,11 @@ impl Books {
     }
 
     /// Says in the account of all that it is that of the last chunk.
-    pub(super) fn settle(&self, account: &mut Account, chunk: Chunk) {
+    pub(super) fn settle(&self, account: &mut Account, mut chunk: Chunk) {
+        chunk.removed.events += self.missed;
+        if let Some(part) = &account.chunk {
+            (chunk.last, chunk.detached) = (part.last, part.detached);
+        }
         for channel in &mut account.channels {
             let class = channel.id;
             for stream in &mut channel.streams {

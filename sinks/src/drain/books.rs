@@ -1,35 +1,8 @@
-//! The books of a drain: what came out of the rings, and the part of the account that all sinks share.
+//! The part of the account that all sinks of a drain share: what the channels counted.
 
 use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
 use crate::description::{ChannelDescription, EventDescription};
-use std::collections::HashMap;
-use tracepoint_core::channel::{self, Loss, OpenChannel, Packet, StreamId};
-
-/// How far each stream has been taken out of its ring.
-#[derive(Debug, Default)]
-pub(crate) struct Positions(HashMap<StreamId, Position>);
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Position {
-    /// Records of the stream up to here.
-    records: u64,
-    /// Those among them that were overwritten before they could be taken.
-    overwritten: u64,
-}
-
-impl Positions {
-    /// Takes note of a packet. What lies between it and the one before it was overwritten.
-    pub(crate) fn pass(&mut self, packet: &Packet<'_>) {
-        let position = self.0.entry(packet.stream).or_default();
-        position.overwritten += packet.events_before.saturating_sub(position.records);
-        position.records = packet.events_after;
-    }
-
-    /// How many records of `stream` were overwritten.
-    pub(super) fn overwritten(&self, stream: StreamId) -> u64 {
-        self.0.get(&stream).map_or(0, |position| position.overwritten)
-    }
-}
+use tracepoint_core::channel::{self, Loss, OpenChannel};
 
 /// Adds to `account` what `channel` itself counted.
 pub(super) fn add_channel(account: &mut Account, channel: &OpenChannel, events: &[EventDescription]) {

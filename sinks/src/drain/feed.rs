@@ -1,7 +1,7 @@
 //! One sink and its books.
 
-use super::SinkReport;
-use super::books::Positions;
+use super::progress::Progress;
+use super::{SinkId, SinkReport};
 use crate::account::Account;
 use crate::description::EventDescription;
 use crate::error::SinkError;
@@ -23,11 +23,14 @@ struct Arrived {
 }
 
 pub(crate) struct Feed {
+    id: SinkId,
     /// `None` after a panic: what state it is in then, nobody knows.
     sink: Option<Box<dyn Sink>>,
     name: String,
     /// The classes and ids of the events that the sink was told of.
     known: BTreeSet<(u32, u16)>,
+    /// How far the streams were when the sink was added.
+    joined: Progress,
     streams: HashMap<StreamId, Arrived>,
     bytes: u64,
     refused: u64,
@@ -37,18 +40,25 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    pub(crate) fn new(sink: Box<dyn Sink>) -> Self {
+    /// A sink that joins the streams where they are.
+    pub(crate) fn new(id: SinkId, sink: Box<dyn Sink>, joined: Progress) -> Self {
         let name = sink.name();
         Self {
+            id,
             sink: Some(sink),
             name,
             known: BTreeSet::new(),
+            joined,
             streams: HashMap::new(),
             bytes: 0,
             refused: 0,
             error: None,
             is_over: false,
         }
+    }
+
+    pub(crate) const fn id(&self) -> SinkId {
+        self.id
     }
 
     /// Calls the sink; one that panics is not called again.
@@ -75,7 +85,7 @@ impl Feed {
     pub(crate) fn take(&mut self, first: &dyn Fn() -> Vec<u8>, stream: &StreamInfo, packet: &Packet<'_>) {
         let begun = self.streams.get(&stream.id).is_some_and(|arrived| arrived.packets > 0);
         // A stream does not begin in its middle: without its first packet the reader could not tell what is missing.
-        let first = if begun { Ok(()) } else { self.begin_stream(&first(), stream) };
+        let first = if begun { Ok(()) } else { self.begin_stream(first, stream) };
         if let Err(error) = first.and_then(|()| self.give(stream, packet)) {
             self.refuse(stream, packet, error);
         }
@@ -118,11 +128,16 @@ impl Feed {
         });
     }
 
-    fn begin_stream(&mut self, bytes: &[u8], stream: &StreamInfo) -> Result<(), SinkError> {
-        self.give(stream, &Packet { stream: stream.id, bytes, events_before: 0, events_after: 0 })?;
+    fn begin_stream(&mut self, first: &dyn Fn() -> Vec<u8>, stream: &StreamInfo) -> Result<(), SinkError> {
+        let (bytes, records) = self.joined.joining_packet(stream.id).unwrap_or_else(|| (first(), 0));
+        self.give_empty(stream, &bytes, records)?;
         let file = self.call(|sink| Ok(sink.file_of(stream)))?;
         self.streams.entry(stream.id).or_default().file = file;
         Ok(())
+    }
+
+    fn give_empty(&mut self, stream: &StreamInfo, bytes: &[u8], records: u64) -> Result<(), SinkError> {
+        self.give(stream, &Packet { stream: stream.id, bytes, events_before: records, events_after: records })
     }
 
     fn give(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
@@ -140,21 +155,42 @@ impl Feed {
     }
 
     /// Gives the sink the account so far.
-    pub(crate) fn checkpoint(&mut self, positions: &Positions, base: Account) {
-        let account = self.report(positions, base).account;
+    pub(crate) fn checkpoint(&mut self, progress: &Progress, base: Account) {
+        let account = self.report(progress, base).account;
         if let Err(error) = self.call(|sink| sink.checkpoint(&account)) {
             self.error.get_or_insert(error);
         }
     }
 
     /// Lets the sink finish. The error of the report is the first one of all.
-    pub(crate) fn finish(mut self, positions: &Positions, base: Account) -> SinkReport {
-        let account = self.report(positions, base.clone()).account;
+    pub(crate) fn finish(mut self, progress: &Progress, base: Account) -> SinkReport {
+        let account = self.report(progress, base.clone()).account;
         let finished = self.call(|sink| sink.finish(&account));
         // What it lost while it finished is known now.
-        let mut report = self.report(positions, base);
+        let mut report = self.report(progress, base);
         report.error = self.error.or(finished.err());
         report
+    }
+
+    /// Lets the sink finish with the account of its part of the trace, which goes on without it. Each stream ends with an empty packet that
+    /// has the counts up to here, as it does where the trace ends.
+    pub(crate) fn detach(mut self, progress: &Progress, mut base: Account) -> SinkReport {
+        progress.cut(&mut base);
+        for channel in &base.channels {
+            for line in &channel.streams {
+                let id = StreamId { class: channel.id as u32, instance: line.instance };
+                let begun = self.streams.get(&id).is_some_and(|arrived| arrived.packets > 0);
+                let Some((bytes, records)) = progress.leaving_packet(id).filter(|_| begun) else { continue };
+                let stream = StreamInfo { id, channel: channel.name.clone() };
+                if let Err(error) = self.give_empty(&stream, &bytes, records) {
+                    self.error.get_or_insert(error);
+                }
+            }
+        }
+        let mut chunk = self.joined.chunk_from_here().unwrap_or_default();
+        (chunk.number, chunk.last, chunk.detached) = (chunk.number.max(1), false, true);
+        base.chunk = Some(chunk);
+        self.finish(progress, base)
     }
 
     /// What the sink lost of a stream after it had taken it. One that panics is found out by the next call.
@@ -163,20 +199,25 @@ impl Feed {
         lost.and_then(Result::ok).unwrap_or_default()
     }
 
-    pub(crate) fn report(&self, positions: &Positions, base: Account) -> SinkReport {
+    pub(crate) fn report(&self, progress: &Progress, base: Account) -> SinkReport {
         let mut account = base;
+        if account.chunk.is_none() {
+            account.chunk = self.joined.chunk_from_here();
+        }
         for entry in &mut account.channels {
             // What a channel has as its id has 32 bits.
             let class = entry.id as u32;
             for line in &mut entry.streams {
                 let id = StreamId { class, instance: line.instance };
-                line.overwritten = positions.overwritten(id);
+                line.before = self.joined.before(id);
+                line.overwritten = progress.overwritten(id) - self.joined.overwritten(id);
+                line.written = line.before.written;
                 let Some(arrived) = self.streams.get(&id) else { continue };
                 line.file.clone_from(&arrived.file);
                 line.packets = arrived.packets;
                 let lost = self.lost_since(id);
                 let lost_later: u64 = lost.values().sum();
-                line.written = arrived.records.saturating_sub(lost_later);
+                line.written += arrived.records.saturating_sub(lost_later);
                 line.sink =
                     if self.is_over { line.recorded.saturating_sub(line.written) } else { arrived.lost + lost_later };
                 line.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
@@ -187,6 +228,7 @@ impl Feed {
             let _ = catch_unwind(AssertUnwindSafe(|| sink.settle(&mut account)));
         }
         SinkReport {
+            id: self.id,
             name: self.name.clone(),
             bytes: self.bytes,
             packets: self.streams.values().map(|arrived| arrived.packets).sum(),

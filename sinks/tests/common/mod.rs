@@ -38,8 +38,10 @@ impl Recording {
         };
         let clock = ClockInfo { uuid: Some([7; 16]), offset: 1_700_000_000_000_000_000 };
         let trace = TraceInfo { uuid, name: "test".to_owned(), clock, process };
-        let mut drain = Drain::new(trace, vec![Arc::clone(&channel)], sinks);
-        drain.begin()?;
+        let mut drain = Drain::new(trace, vec![Arc::clone(&channel)]);
+        for sink in sinks {
+            drain.add_sink(sink)?;
+        }
         let mut subscriptions = Vec::new();
         for marker in markers {
             let id = channel.add_event()?;
