@@ -27,7 +27,9 @@ pub(crate) struct Recording {
 impl Recording {
     pub(crate) fn start(config: Channel, sinks: Vec<Box<dyn Sink>>) -> Result<Self, Box<dyn std::error::Error>> {
         let uuid = *b"0123456789abcdef";
-        let mut markers: Vec<_> = tracepoint::markers().collect();
+        // Those of the test itself: what sessions declare is linked too.
+        let is_own = |marker: &&'static tracepoint::Marker| !marker.full_name().starts_with("tracepoint:");
+        let mut markers: Vec<_> = tracepoint::markers().filter(is_own).collect();
         markers.sort_by_key(|marker| marker.full_name());
         let channel = OpenChannel::open(config, uuid, 0, markers.len(), Box::new(AnonymousMemory))?;
         let process = ProcessInfo {
