@@ -35,6 +35,11 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The session has cost more than its budget, and its hottest event was switched off.
+    OverBudget {
+        /// The event, and what it cost.
+        reason: String,
+    },
     /// The path of a sink has a line feed in it, and is not listed beside the rings: should the process be killed, nobody knows
     /// that events are there, too.
     OutputNotListed {
@@ -49,6 +54,7 @@ impl fmt::Display for Notice {
             Self::Renamed { name, recorded, declared } => {
                 write!(f, "{name} of {declared} is recorded as {recorded}: another event of that name has other fields")
             }
+            Self::OverBudget { reason } => f.write_str(reason),
             Self::NoRule => f.write_str("no rule includes events: nothing is recorded until one is added"),
             Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` excludes nothing: no event matches it"),
             Self::FilterDoesNotFit { event, reason } => {

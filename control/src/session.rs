@@ -1,6 +1,9 @@
 //! Sessions: from the rules to the recording, and to its account.
 
+mod active_sink;
+mod budget_thread;
 mod builder;
+mod changes;
 mod channels;
 mod ending;
 mod error;
@@ -14,21 +17,29 @@ mod status;
 
 pub use builder::SessionBuilder;
 pub(crate) use builder::check_name;
+pub(crate) use changes::Changed;
 pub(crate) use ending::Ending;
 pub use error::{SessionError, SinkFailure};
 pub(crate) use recording::Recording;
 pub use sink_source::SinkSource;
 pub use status::{Status, Summary};
 
+use crate::budget::BudgetWatch;
+use crate::catalog;
 use crate::drain_thread::shared::SharedDrain;
+use crate::event::all_events;
 use crate::notice::Notice;
-use crate::rule_match::Matcher;
-use crate::spec::SessionSpec;
-use crate::state::StateDumpStatus;
+use crate::process::{ProcessKey, this_process};
+use crate::rule_match::{Matched, Matcher};
+use crate::spec::{ChannelSpec, Rule, SessionSpec, SinkSpec};
+use crate::state::{Round, StateDumpStatus};
+use budget_thread::BudgetThread;
 use std::fmt;
 use std::path::PathBuf;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracepoint_core::channel::Channel;
+use tracepoint_sinks::{SinkId, SinkReport};
 
 /// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
 ///
@@ -48,15 +59,18 @@ pub struct Session {
     name: String,
     /// The process that started it.
     process: u32,
-    notices: Vec<Notice>,
     drain: Option<Arc<SharedDrain>>,
     active: Arc<Mutex<Active>>,
+    /// Looks at its budget, if it has one.
+    budget: Option<BudgetThread>,
 }
 
 /// A session's description, and what was made of it.
 struct Active {
     spec: SessionSpec,
     matcher: Matcher,
+    budget: BudgetWatch,
+    notices: Vec<Notice>,
     /// `None` once it has stopped.
     recording: Option<Recording>,
 }
@@ -67,15 +81,16 @@ impl Session {
         SessionBuilder::new(name.into())
     }
 
-    fn new(mut recording: Recording, spec: SessionSpec, matcher: Matcher) -> Self {
+    fn new(mut recording: Recording, spec: SessionSpec, matcher: Matcher) -> Result<Self, SessionError> {
+        let (name, process, drain) = (recording.name().to_owned(), recording.process(), recording.drain());
         let notices = std::mem::take(&mut recording.notices);
-        Self {
-            name: recording.name().to_owned(),
-            process: recording.process(),
-            notices,
-            drain: recording.drain(),
-            active: Arc::new(Mutex::new(Active { spec, matcher, recording: Some(recording) })),
-        }
+        let mut budget = BudgetWatch::default();
+        budget.follow(spec.budget.as_ref());
+        let has_budget = spec.budget.is_some();
+        let active = Active { spec, matcher, budget, notices, recording: Some(recording) };
+        let active = Arc::new(Mutex::new(active));
+        let budget = has_budget.then(|| BudgetThread::start(&active)).transpose().map_err(SessionError::Thread)?;
+        Ok(Self { name, process, drain, active, budget })
     }
 
     /// Its name.
@@ -83,14 +98,19 @@ impl Session {
         &self.name
     }
 
-    /// What the session does differently from what its description suggests.
-    pub fn notices(&self) -> &[Notice] {
-        &self.notices
+    /// What the session does differently from what its description suggests: at its start, and since.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.look(|active| active.notices.clone())
     }
 
     /// Its description, as it is now. Sinks that are objects stand in it by their names.
     pub fn spec(&self) -> SessionSpec {
-        if self.is_ours() { self.lock().spec.clone() } else { SessionSpec::default() }
+        self.look(|active| active.spec.clone())
+    }
+
+    /// Its sinks, with their descriptions.
+    pub fn sinks(&self) -> Vec<(SinkId, SinkSpec)> {
+        self.look(|active| active.recording.as_ref().map(Recording::sinks).unwrap_or_default())
     }
 
     /// How it fares. The counters run while they are read. In a forked child the status is empty.
@@ -103,10 +123,155 @@ impl Session {
 
     /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
     pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
-        if !self.is_ours() {
-            return Vec::new();
+        self.look(|active| active.recording.as_ref().map(Recording::state_dumps).unwrap_or_default())
+    }
+
+    /// Adds a rule while the session runs: the events that it matches are recorded from here on, and the program tells its
+    /// [state](crate::state_dump). A rule for the same events, programs, process and channel is replaced: so the conditions of a rule are
+    /// changed. Events that the budget has switched off are on again.
+    ///
+    /// # Errors
+    ///
+    /// If the rule cannot be used, matches no event, or names a channel that the session does not have; if the new events cannot be described
+    /// to a sink, or not be switched on. The session goes on as it was. In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn enable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
+        let rule = rule.into();
+        let enable = |spec: &mut SessionSpec| {
+            spec.renew_budget();
+            spec.enable(&rule).map(drop).map_err(SessionError::from)
+        };
+        self.change(enable, Some(&rule))
+    }
+
+    /// Removes the rules for these events (and programs, process and channel) while the session runs; where `rule` has conditions, only those
+    /// that have them, too. What no other rule matches is not recorded from here on. To leave out a part of what a rule matches,
+    /// [`enable`](Self::enable) one that begins with `!`.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchRule`] if there is none. In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn disable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
+        let rule = rule.into();
+        let disable = |spec: &mut SessionSpec| match spec.disable(&rule) {
+            0 => {
+                let known: Vec<_> = spec.rules().flatten().map(ToString::to_string).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Err(SessionError::NoSuchRule { rule: rule.to_string(), known })
+            }
+            _ => Ok(()),
+        };
+        self.change(disable, None)
+    }
+
+    /// Adds a sink while the session runs: it is told of the trace, its channels and its events, and gets the packets that are moved from
+    /// here on. What was recorded before is no loss of the sink: its account counts it as the part of the trace before.
+    ///
+    /// ```
+    /// use tracepoint_control::{Channel, Session, SinkSpec, sinks::TextSink};
+    ///
+    /// # tracepoint::define_trace! { provider = "net"; pub received(n: u64) { n: u64 = n } }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let place = tempfile::tempdir_in("/dev/shm")?;
+    /// let flight = Session::builder("flight").events("net:*").channel(Channel::overwrite(1 << 20));
+    /// # let flight = flight.dir(place.path().join("rings"));
+    /// let flight = flight.start()?;
+    /// let text = flight.add_sink(TextSink::new(Vec::new()))?;
+    /// let ctf = flight.add_sink(SinkSpec::ctf(place.path().join("trace")))?;
+    /// flight.remove_sink(text)?;
+    /// # assert_eq!(flight.sinks().len(), 1);
+    /// # flight.stop()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the sink cannot be made, or cannot begin. In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn add_sink(&self, sink: impl Into<SinkSource>) -> Result<SinkId, SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let Active { spec, notices, recording, .. } = &mut *active;
+        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
+        let sink = sink.into();
+        let described = sink.spec();
+        let wanted = SessionSpec { sinks: [&spec.sinks[..], &[described]].concat(), ..spec.clone() };
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        let id = recording.add_sink(sink, notices)?;
+        *spec = wanted;
+        Ok(id)
+    }
+
+    /// Removes a sink while the session runs: it gets what is in the rings, but for flight recorders, and is finished. The report has
+    /// its account, of the part of the trace that it has.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchSink`] if it is not there; [`SessionError::Spec`] if it is the last one, and a channel needs one. In a forked
+    /// child and inside a probe, as [`stop`](Self::stop).
+    pub fn remove_sink(&self, sink: SinkId) -> Result<SinkReport, SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let Active { spec, recording, .. } = &mut *active;
+        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
+        let others = recording.sinks().into_iter().filter(|(id, _)| *id != sink).map(|(_, spec)| spec);
+        let wanted = SessionSpec { sinks: others.collect(), ..spec.clone() };
+        if wanted.sinks.len() == spec.sinks.len() {
+            return Err(SessionError::NoSuchSink { name: self.name.clone() });
         }
-        self.lock().recording.as_ref().map(Recording::state_dumps).unwrap_or_default()
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        let report = recording.remove_sink(sink)?;
+        *spec = wanted;
+        Ok(report)
+    }
+
+    /// Adds a channel while the session runs: rules that are enabled from here on may name it.
+    ///
+    /// # Errors
+    ///
+    /// If there is a channel of that name, or was one; if it cannot be opened; if a sink cannot take packets of another channel: it says so.
+    /// In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn add_channel(&self, channel: Channel) -> Result<(), SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let Active { spec, recording, .. } = &mut *active;
+        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
+        let mut wanted = spec.clone();
+        wanted.channels.push(ChannelSpec::from(&channel));
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        recording.add_channel(channel)?;
+        *spec = wanted;
+        Ok(())
+    }
+
+    /// Removes a channel while the session runs, and the rules that name it: its events are switched off, and the sinks get what is in its
+    /// rings. Its counts stay in the account.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoChannel`] if there is none of that name, or it is the default one. In a forked child and inside a probe, as
+    /// [`stop`](Self::stop).
+    pub fn remove_channel(&self, name: &str) -> Result<(), SessionError> {
+        let remove = |spec: &mut SessionSpec| {
+            let known = spec.channels.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>().join(", ");
+            let known = if known.is_empty() { "none but the default one".to_owned() } else { known };
+            let missing = || SessionError::NoChannel { name: name.to_owned(), known };
+            if spec.remove_channel(name) { Ok(()) } else { Err(missing()) }
+        };
+        self.change(remove, None)
+    }
+
+    /// Changes the description, and makes the recording follow. `added` is a rule that was added: it has to match something.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut SessionSpec) -> Result<(), SessionError>,
+        added: Option<&Rule>,
+    ) -> Result<(), SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let mut wanted = active.spec.clone();
+        change(&mut wanted)?;
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        active.apply(wanted, added, || self.stopped())
     }
 
     /// Has each [`CtfSink`](tracepoint_sinks::CtfSink) close what it has as a trace by itself, with all events that this thread has fired
@@ -122,10 +287,7 @@ impl Session {
     /// [`SessionError::InsideProbe`] inside a probe.
     pub fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
         self.check_caller()?;
-        match &self.lock().recording {
-            Some(recording) => recording.rotate(),
-            None => Err(SessionError::CannotRotate { name: self.name.clone() }),
-        }
+        self.lock().recording.as_ref().ok_or_else(|| self.stopped())?.rotate()
     }
 
     /// Ends the recording: switches the events off, waits for those that are being written, moves what is in the rings to the
@@ -153,12 +315,87 @@ impl Session {
         Ok(())
     }
 
+    fn stopped(&self) -> SessionError {
+        SessionError::Stopped { name: self.name.clone() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Active> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Looks at the session; the default in a forked child, and inside a probe while the session is being changed: a change may wait for
+    /// the probe.
+    fn look<R: Default>(&self, look: impl FnOnce(&Active) -> R) -> R {
+        if !self.is_ours() {
+            return R::default();
+        }
+        if tracepoint_core::in_probe() {
+            return self.active.try_lock().map(|active| look(&active)).unwrap_or_default();
+        }
+        look(&self.lock())
+    }
+
     fn is_ours(&self) -> bool {
         self.process == process::id()
+    }
+}
+
+impl Active {
+    /// Makes the recording follow another description.
+    fn apply(
+        &mut self,
+        wanted: SessionSpec,
+        added: Option<&Rule>,
+        stopped: impl FnOnce() -> SessionError,
+    ) -> Result<(), SessionError> {
+        let Self { spec, matcher, budget, notices, recording } = self;
+        let Some(recording) = recording else { return Err(stopped()) };
+        let all = all_events(catalog::markers(), &mut Vec::new());
+        let Matched { mut events, rules, notices: new } =
+            matcher.run(&wanted, ProcessKey::of_this_process(), &this_process().executable, &all);
+        for (rule, applies) in wanted.rules().zip(rules) {
+            let (Ok(rule), Some(applies)) = (rule, applies) else { continue };
+            if added == Some(rule) && applies? == 0 && !rule.excludes() {
+                return Err(builder::no_match(rule, &all));
+            }
+        }
+        budget.follow(wanted.budget.as_ref());
+        events.retain(|event| !budget.bars(&event.name));
+        let Changed { more_events, mut errors } = recording.follow(&wanted, &events);
+        recording.dump_state(if more_events { Round::All } else { Round::New });
+        if !errors.is_empty() {
+            return Err(errors.swap_remove(0));
+        }
+        notices.extend(new.into_iter().filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
+        *spec = wanted;
+        Ok(())
+    }
+
+    /// Compares what the session costs with its budget, and switches the hottest event off if it costs more.
+    fn look_at_budget(&mut self) {
+        let usage = self.recording.as_ref().and_then(Recording::usage);
+        let Some((limits, usage)) = self.spec.budget.as_ref().zip(usage) else { return };
+        let over = self.budget.look(limits, std::time::Instant::now(), usage).map(ToString::to_string);
+        if let Some(reason) = over {
+            let stopped = || SessionError::Stopped { name: String::new() };
+            let spec = self.spec.clone();
+            // An event that cannot be switched off now is found again at a later look.
+            let _ = self.apply(spec, None, stopped);
+            self.notices.push(Notice::OverBudget { reason });
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.is_ours() {
+            // The thread is the parent's, and may have held a lock when the process forked.
+            return std::mem::forget(self.budget.take());
+        }
+        // The budget's thread may have a part in it for a moment longer. Inside a probe it may be held by a change that waits for the probe.
+        let active = if tracepoint_core::in_probe() { self.active.try_lock().ok() } else { Some(self.lock()) };
+        let recording = active.and_then(|mut active| active.recording.take());
+        drop(recording);
     }
 }
 

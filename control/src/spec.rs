@@ -213,6 +213,45 @@ impl SessionSpec {
         }
     }
 
+    /// Adds a rule in the place of those for the same events, programs, process and channel: whether the rules are others then. So the
+    /// conditions of a rule are changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionSpec::add_rule`].
+    pub fn enable(&mut self, rule: &Rule) -> Result<bool, SpecError> {
+        let before = self.rules.clone();
+        let place = self.rules.iter().position(|entry| entry.is_for_same(rule));
+        self.rules.retain(|entry| !entry.is_for_same(rule));
+        if let Err(error) = self.add_rule(rule) {
+            self.rules = before;
+            return Err(error);
+        }
+        if let Some(place) = place {
+            self.rules[place..].rotate_right(1);
+        }
+        Ok(self.rules != before)
+    }
+
+    /// Removes the rules for the same events, programs, process and channel; where `rule` has a condition, only those that have it, too.
+    /// How many there were.
+    pub fn disable(&mut self, rule: &Rule) -> usize {
+        let before = self.rules.len();
+        self.rules.retain(|entry| !entry.is_for_same(rule) || !entry.has_conditions_of(rule));
+        before - self.rules.len()
+    }
+
+    /// Removes a channel, and the rules that name it: whether it was there. The default channel stays.
+    pub fn remove_channel(&mut self, name: &str) -> bool {
+        let before = self.channels.len();
+        self.channels.retain(|channel| channel.name != name);
+        let is_removed = self.channels.len() < before;
+        if is_removed {
+            self.rules.retain(|entry| !matches!(&entry.rule, Ok(rule) if rule.channel.as_deref() == Some(name)));
+        }
+        is_removed
+    }
+
     /// Removes the rules that say what `rule` says: how many there were.
     pub fn remove_rule(&mut self, rule: &Rule) -> usize {
         let before = self.rules.len();

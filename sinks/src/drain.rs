@@ -68,6 +68,10 @@ const CHECKPOINTS: Duration = Duration::from_millis(500);
 pub struct Drain {
     trace: TraceInfo,
     channels: Vec<Arc<OpenChannel>>,
+    /// The accounts of channels that were removed, one channel in each.
+    removed: Vec<Account>,
+    /// Says to channels that were added that they are drained regularly.
+    attending: Vec<(u32, Attending)>,
     events: Vec<EventDescription>,
     feeds: Vec<Feed>,
     /// The number of sinks that were added so far: the next one's id.
@@ -94,6 +98,8 @@ impl Drain {
         Self {
             trace,
             channels,
+            removed: Vec::new(),
+            attending: Vec::new(),
             events: Vec::new(),
             feeds: Vec::new(),
             added: 0,
@@ -126,7 +132,7 @@ impl Drain {
         let id = SinkId(self.added);
         let mut feed = Feed::new(id, sink, self.progress.clone());
         let channels: Vec<_> = self.channels.iter().map(|channel| ChannelDescription::of(channel)).collect();
-        feed.call(|sink| sink.begin(&self.trace, &channels))?;
+        feed.begin(&self.trace, &channels)?;
         feed.describe(&self.events)?;
         self.added += 1;
         self.feeds.push(feed);
@@ -141,6 +147,38 @@ impl Drain {
         self.drain();
         let feed = self.feeds.remove(index);
         Some(feed.detach(&self.progress, self.base_account(false)))
+    }
+
+    /// Adds a channel of the same trace, whose stream class is another than that of all channels before: the sinks are told of it, and get
+    /// its packets. One that is there already is not added again.
+    ///
+    /// # Errors
+    ///
+    /// That of the first sink that cannot take it; the channel is not added then.
+    pub fn add_channel(&mut self, channel: &Arc<OpenChannel>) -> Result<(), SinkError> {
+        let description = ChannelDescription::of(channel);
+        self.feeds.iter_mut().try_for_each(|feed| feed.add_channel(&self.trace, &description))?;
+        if !self.channels.iter().any(|known| known.class() == channel.class()) {
+            self.attending.push((channel.class(), channel.attend()));
+            self.channels.push(Arc::clone(channel));
+        }
+        Ok(())
+    }
+
+    /// Removes a channel, whose subscriptions have ended: the sinks get what is in its rings, those of a flight recorder included, and its
+    /// account stays. `None` if the drain has no such channel.
+    pub fn remove_channel(&mut self, class: u32) -> Option<Arc<OpenChannel>> {
+        let index = self.channels.iter().position(|channel| channel.class() == class)?;
+        let channel = self.channels.remove(index);
+        self.attending.retain(|(attended, _)| *attended != class);
+        let mut drained = Drained::default();
+        let take = |packet: Packet<'_>| deliver(&channel, &mut self.progress, &mut self.feeds, &mut drained, &packet);
+        let complete = if self.leaves { channel.seal() } else { channel.finish(take) }.is_ok();
+        let mut account = self.empty_account(complete);
+        books::add_channel(&mut account, &channel, &self.events);
+        self.removed.push(account);
+        self.moved |= drained.packets > 0;
+        Some(channel)
     }
 
     /// The shortest time for which an event of these channels waits for the drain; `None` if none of them waits.
@@ -242,6 +280,7 @@ impl Drain {
     ///
     /// The subscriptions of the channels have ended; where that is not so, or cannot be known, the account says that it is not complete.
     pub fn finish(mut self) -> Vec<SinkReport> {
+        self.attending.clear();
         let mut drained = Drained::default();
         let mut complete = true;
         for channel in &self.channels {
@@ -273,11 +312,24 @@ impl Drain {
 
     /// The account without what differs from sink to sink.
     fn base_account(&self, complete: bool) -> Account {
-        let mut account = Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid);
-        account.complete = complete;
+        let mut account = self.empty_account(complete && self.removed.iter().all(|removed| removed.complete));
         for channel in &self.channels {
             books::add_channel(&mut account, channel, &self.events);
         }
+        for removed in &self.removed {
+            account.channels.extend(removed.channels.iter().cloned());
+            account.notes.clamped += removed.notes.clamped;
+            account.notes.altered += removed.notes.altered;
+            account.notes.waited += removed.notes.waited;
+            account.notes.waited_ns += removed.notes.waited_ns;
+        }
+        account.channels.sort_by_key(|channel| channel.id);
+        account
+    }
+
+    fn empty_account(&self, complete: bool) -> Account {
+        let mut account = Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid);
+        account.complete = complete;
         account
     }
 }

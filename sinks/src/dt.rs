@@ -155,8 +155,21 @@ impl Sink for DtSink {
         self.describe_with_text(events, MetadataText::events(events).as_str())
     }
 
+    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
+        let needed = DtTraceWriter::slot_size(channel.packet_size);
+        if self.slot_size.is_none_or(|size| u64::from(size) < needed) {
+            return Err(self.refused(format!(
+                "its slots do not take packets of {} bytes, those of the channel `{}`; give the channel more and smaller packets \
+                 (`Channel::packets`), or the file a `DtSink::slot_size` of {needed} from the start",
+                channel.packet_size, channel.name
+            )));
+        }
+        self.with(|file| file.describe(MetadataText::further_channel(trace, channel).as_str().as_bytes()))
+    }
+
     fn begin_with_text(&mut self, _: &TraceInfo, channels: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
         let slot_size = self.size_for(channels)?;
+        self.slot_size = Some(slot_size);
         let File::New(storage) = std::mem::replace(&mut self.file, File::Gone) else {
             return Err(self.refused("it has been begun before".to_owned()));
         };

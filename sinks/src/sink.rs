@@ -5,6 +5,7 @@ use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use tracepoint_core::channel::{Packet, StreamId};
 
@@ -53,6 +54,21 @@ pub trait Sink: Send {
     ///
     /// If they cannot be written down; the events are then not switched on.
     fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError>;
+
+    /// The trace has another channel from now on, whose events are described next. Sinks that work with any channel return `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// If the sink cannot take packets of another channel while it records, which is so unless it implements this; the channel is then not
+    /// added.
+    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
+        let _ = trace;
+        let action = format!("record the channel `{}` into {}", channel.name, self.name());
+        Err(SinkError::new(
+            action,
+            io::Error::new(io::ErrorKind::Unsupported, "this sink takes no channel while it records"),
+        ))
+    }
 
     /// The same as [`begin`](Self::begin) for a trace that another process records, whose metadata so far is `text`, events included: what
     /// is written down is that. Of contexts, `channels` say nothing then.

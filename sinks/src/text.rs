@@ -124,6 +124,10 @@ impl<W: Write + Send> Sink for TextSink<W> {
         self.metadata(MetadataText::events(events).as_str())
     }
 
+    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
+        self.metadata(MetadataText::further_channel(trace, channel).as_str())
+    }
+
     fn begin_with_text(
         &mut self,
         trace: &TraceInfo,

@@ -11,10 +11,9 @@ use super::watch::{has_ended, watch};
 use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
-use crate::outputs::Output;
 use crate::private_dir::PrivateDir;
 use crate::rule_match::{Matched, Matcher};
-use crate::session::{Ending, Recording, SessionBuilder, SessionError, Status};
+use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
 use crate::spec::{DrainedBy, RuleError, SessionSpec, State};
 use crate::state::{self, Round};
 use std::collections::BTreeSet;
@@ -194,15 +193,19 @@ impl Applied {
     /// Records these events, or keeps in mind why it does not.
     fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) {
         if let Some(recording) = &mut self.recording {
-            // Off they can be whatever the channels are.
-            if !events.is_empty() && !recording.has_channels(spec.all_channels().map(|channel| channel.name.as_str())) {
-                let text = "other channels than those that it records with count when it records anew; make another session for them";
+            // Its events can be switched off whatever the channels are.
+            if !events.is_empty() && recording.cannot_have(spec) {
+                let text = "a session that is drained from outside has the channels with which it began; others count when it records anew";
                 self.refusals.fail(text.to_owned(), false);
                 return;
             }
-            match recording.switch(events) {
-                Ok(more) => recording.dump_state(if more { Round::All } else { Round::New }),
-                Err(error) => self.refusals.fail(error.to_string(), false),
+            let Changed { more_events, errors } = recording.follow(spec, events);
+            recording.dump_state(if more_events { Round::All } else { Round::New });
+            self.tell_outputs();
+            if !errors.is_empty() {
+                let is_for_sinks = errors.iter().any(is_for_sinks);
+                let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+                self.refusals.fail(errors.join("; "), is_for_sinks);
             }
             return;
         }
@@ -234,14 +237,21 @@ impl Applied {
             .sink_timeout(SINK_TIMEOUT)
             .trace_name(context.trace_name());
         let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());
-        let is_for_sinks = |error: &SessionError| matches!(error, SessionError::Start(_) | SessionError::Sink { .. });
         let mut recording = started.map_err(|error| (error.to_string(), is_for_sinks(&error)))?;
         recording.dump_state(Round::All);
         self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
-        self.ack.outputs.extend(recording.outputs().iter().filter_map(|output| output.path.clone()));
-        self.ack.servers = recording.outputs().iter().filter_map(|output: &Output| output.server).collect();
         (self.recording, self.seen) = (Some(recording), Status::default());
+        self.tell_outputs();
         Ok(())
+    }
+
+    /// Acknowledges where the sinks' traces and servers are; traces of sinks that were removed stay listed.
+    fn tell_outputs(&mut self) {
+        let outputs = || self.recording.iter().flat_map(Recording::outputs);
+        let new: Vec<_> = outputs().filter_map(|output| output.path.clone()).collect();
+        self.ack.servers = outputs().filter_map(|output| output.server).collect();
+        let known = &mut self.ack.outputs;
+        known.extend(new.into_iter().filter(|path| !known.contains(path)).collect::<Vec<_>>());
     }
 
     /// Has the traces go on in other chunks, if that was asked for since the last time.
@@ -280,6 +290,11 @@ impl Applied {
     pub(super) fn owner(&self) -> Option<BorrowedFd<'_>> {
         self.owner.as_ref().map(OwnedFd::as_fd)
     }
+}
+
+/// Whether it is the sinks' fault, who may need room.
+const fn is_for_sinks(error: &SessionError) -> bool {
+    matches!(error, SessionError::Start(_) | SessionError::Sink { .. })
 }
 
 /// What the acknowledgement says of a rule.

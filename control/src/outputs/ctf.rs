@@ -84,6 +84,10 @@ impl Sink for Bounded {
         self.sink.describe(events)
     }
 
+    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
+        self.sink.add_channel(trace, channel)
+    }
+
     fn begin_with_text(
         &mut self,
         trace: &TraceInfo,

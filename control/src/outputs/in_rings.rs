@@ -17,6 +17,10 @@ impl Sink for InRings {
         Ok(())
     }
 
+    fn add_channel(&mut self, _: &TraceInfo, _: &ChannelDescription) -> Result<(), SinkError> {
+        Ok(())
+    }
+
     fn describe(&mut self, _: &[EventDescription]) -> Result<(), SinkError> {
         Ok(())
     }

@@ -224,7 +224,7 @@ impl SessionBuilder {
         let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
         let mut recording = self.record(&matched.events, most, notices)?;
         recording.dump_state(Round::All);
-        Ok(Session::new(recording, spec, matcher))
+        Session::new(recording, spec, matcher)
     }
 
     /// Starts recording these events. At most `most` different ones are ever recorded in each channel.
@@ -275,7 +275,7 @@ fn check_matched(
 }
 
 /// Why this rule, which includes events, matches none.
-fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
+pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
     let any_level = Rule { level: None, filter: None, limit: None, ..rule.clone() };
     let named = crate::spec::NameRule::parse(&any_level.event).ok();
     let levels: Vec<_> = all

@@ -25,7 +25,7 @@ pub enum SessionError {
     #[error(transparent)]
     Rule(#[from] RuleError),
     /// The description cannot be used.
-    #[error("the session does not start: {0}")]
+    #[error("the session cannot be: {0}")]
     Spec(#[source] SpecError),
     /// There are no events at all.
     #[error(
@@ -69,6 +69,37 @@ pub enum SessionError {
         name: String,
         /// Those that it has.
         known: String,
+    },
+    /// A channel was called so before, and removed: its streams' files are called so.
+    #[error(
+        "a channel `{name}` was removed from this recording; choose another name, or stop the session and start it anew"
+    )]
+    ChannelNameUsed {
+        /// The name.
+        name: String,
+    },
+    /// It has no such sink, or had, and it was removed.
+    #[error("the session {name} has no such sink (any more)")]
+    NoSuchSink {
+        /// The session's name.
+        name: String,
+    },
+    /// It has no such rule.
+    #[error("the session has no rule {rule}; it has {known}")]
+    NoSuchRule {
+        /// The rule.
+        rule: String,
+        /// Those that it has.
+        known: String,
+    },
+    /// A sink could not take part in a change.
+    #[error("the session cannot be changed: {0}")]
+    Change(#[source] SinkError),
+    /// It has stopped.
+    #[error("the session {name} has stopped")]
+    Stopped {
+        /// The session's name.
+        name: String,
     },
     /// A channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
@@ -130,6 +161,15 @@ pub struct SinkFailure {
     pub error: SinkError,
     /// How many packets it did not take. Their events are in its account, under `sink`.
     pub refused: u64,
+}
+
+impl From<SpecError> for SessionError {
+    fn from(error: SpecError) -> Self {
+        match error {
+            SpecError::Rule(error) => Self::Rule(error),
+            error => Self::Spec(error),
+        }
+    }
 }
 
 fn hint(nearest: &[String]) -> String {

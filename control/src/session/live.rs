@@ -16,7 +16,7 @@ use tracepoint_core::Marker;
 use tracepoint_core::channel::{EventId, OpenChannel};
 use tracepoint_core::marker::{Filter, Subscriber, Subscription};
 use tracepoint_sinks::ctf::MetadataText;
-use tracepoint_sinks::{EventDescription, TraceInfo};
+use tracepoint_sinks::{ChannelDescription, EventDescription, TraceInfo};
 
 /// An event that the trace knows.
 #[derive(Debug)]
@@ -97,6 +97,35 @@ impl LiveEvents {
             let (markers, filter, subscriptions) = (markers.clone(), filter.clone(), Vec::new());
             self.known.insert(key(event), Known { id, markers, filter, subscriptions });
             self.given.remove(&key(event));
+        }
+        Ok(())
+    }
+
+    /// Describes a further channel to readers of the rings.
+    pub(super) fn describe_channel(
+        &mut self,
+        trace: &TraceInfo,
+        channel: &OpenChannel,
+        dir: Option<&ProcessDir>,
+    ) -> Result<(), SessionError> {
+        let text = MetadataText::further_channel(trace, &ChannelDescription::of(channel));
+        self.extend_metadata(text.as_str(), dir)
+    }
+
+    /// Switches the events of a channel off, and forgets them: the channel is removed.
+    pub(super) fn remove_channel(&mut self, name: &str) {
+        let others = self.known.keys().filter(|(channel, _)| channel != name).cloned().collect();
+        self.switch_off(&others);
+        self.known.retain(|(channel, _), _| channel != name);
+        self.given.retain(|(channel, _), _| channel != name);
+        self.with_state.remove(name);
+    }
+
+    /// Replaces the list of the sinks' outputs, if this process writes it.
+    pub(super) fn list_outputs(&mut self, outputs: Vec<u8>, dir: Option<&ProcessDir>) -> Result<(), SessionError> {
+        if self.outputs.is_some() {
+            self.outputs = Some(outputs);
+            self.extend_metadata("", dir)?;
         }
         Ok(())
     }
@@ -226,7 +255,7 @@ fn open<'c>(channels: &'c Channels, name: &str) -> Result<&'c Arc<OpenChannel>, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::Session;
+    use super::super::{Recording, Session, SessionError};
     use crate::event::{PlannedEvent, all_events};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex, PoisonError};
@@ -291,6 +320,10 @@ mod tests {
         events
     }
 
+    fn switch(recording: &mut Recording, events: &[PlannedEvent]) -> Result<bool, SessionError> {
+        recording.running_mut().expect("it runs").switch(events)
+    }
+
     /// A disk that is full for a while does not use up the ids, and no sink is told twice.
     #[test]
     fn events_that_could_not_be_told_keep_their_ids() -> Result<(), Box<dyn std::error::Error>> {
@@ -300,11 +333,11 @@ mod tests {
         let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
         moody.fails.store(true, Ordering::Relaxed);
         for _ in 0..5 {
-            let error = session.switch(&events).expect_err("a sink does not know them").to_string();
+            let error = switch(&mut session, &events).expect_err("a sink does not know them").to_string();
             assert!(error.contains("be told"), "{error}");
         }
         moody.fails.store(false, Ordering::Relaxed);
-        assert!(session.switch(&events)?);
+        assert!(switch(&mut session, &events)?);
         assert_eq!((good.told(), moody.told()), (vec![0, 1, 2], vec![0, 1, 2]));
         session.stop()?;
         Ok(())
@@ -320,12 +353,12 @@ mod tests {
         let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
         let held_up = sink.held_up.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..3 {
-            let error = session.switch(&events).expect_err("a sink does not know them").to_string();
+            let error = switch(&mut session, &events).expect_err("a sink does not know them").to_string();
             assert!(error.contains("one of them blocks"), "{error}");
             assert!(session.status_in_time().is_err() && session.rotate().is_err());
         }
         drop(held_up);
-        while session.switch(&events).is_err() {
+        while switch(&mut session, &events).is_err() {
             thread::yield_now();
         }
         assert_eq!(sink.told(), [0, 1, 2]);

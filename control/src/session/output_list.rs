@@ -1,22 +1,16 @@
-//! The list of sinks that keep what they get.
+//! The list of outputs beside the rings: where sinks keep the packets that are no longer in the rings.
 
 use crate::notice::Notice;
 use std::os::unix::ffi::OsStrExt;
 use tracepoint_sinks::{Output, Sink};
 
-/// One line for each sink that keeps what it gets: format, blank, absolute path.
-pub(super) fn text(sinks: &[Box<dyn Sink>], notices: &mut Vec<Notice>) -> Vec<u8> {
-    let mut lines = Vec::new();
-    for Output { format, path } in sinks.iter().filter_map(|sink| sink.output()) {
-        let bytes = path.as_os_str().as_bytes();
-        if bytes.contains(&b'\n') {
-            notices.push(Notice::OutputNotListed { path });
-            continue;
-        }
-        lines.extend_from_slice(format.as_bytes());
-        lines.push(b' ');
-        lines.extend_from_slice(bytes);
-        lines.push(b'\n');
+/// The line of a sink: format, blank, absolute path. Empty if the sink keeps nothing, or its path does not fit on a line.
+pub(super) fn line(sink: &dyn Sink, notices: &mut Vec<Notice>) -> Vec<u8> {
+    let Some(Output { format, path }) = sink.output() else { return Vec::new() };
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.contains(&b'\n') {
+        notices.push(Notice::OutputNotListed { path });
+        return Vec::new();
     }
-    lines
+    [format.as_bytes(), b" ", bytes, b"\n"].concat()
 }

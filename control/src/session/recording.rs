@@ -1,6 +1,7 @@
 //! A recording of this process: channels, sinks and the thread between them. Sessions in code and those in files both have one while they
 //! record.
 
+use super::active_sink::ActiveSink;
 use super::channels::Channels;
 use super::live::LiveEvents;
 use super::rings::{RingPlace, Rings};
@@ -16,7 +17,7 @@ use crate::notice::Notice;
 use crate::outputs::{InRings, Output};
 use crate::process::{ProcessKey, this_process, trace_name};
 use crate::rundir::RunDir;
-use crate::spec::{ChannelSpec, DrainedBy, SessionSpec};
+use crate::spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSpec};
 use crate::state::{Round, Runs, StateDumpStatus};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,14 +61,17 @@ pub(crate) struct Recording {
 /// What a recording holds while it runs.
 #[derive(Debug)]
 pub(super) struct Running {
-    live: LiveEvents,
+    pub(super) live: LiveEvents,
     thread: DrainThread,
-    drain: Arc<SharedDrain>,
-    channels: Channels,
-    rings: Rings,
-    outputs: Vec<Output>,
+    pub(super) drain: Arc<SharedDrain>,
+    pub(super) channels: Channels,
+    pub(super) rings: Rings,
+    pub(super) sinks: Vec<ActiveSink>,
+    pub(super) trace: TraceInfo,
+    /// What the process's traces are called, in a directory of many.
+    pub(super) trace_name: String,
     /// Whether another process takes the packets out of the rings.
-    drained_outside: bool,
+    pub(super) drained_outside: bool,
     /// The state dumps that ran for it.
     dumps: Runs,
 }
@@ -84,14 +88,16 @@ impl Recording {
 
         let uuid = Uuid::new_v4().into_bytes();
         let mut guard = StartGuard::default();
-        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        let mut sinks: Vec<(Box<dyn Sink>, Option<SinkSpec>)> = Vec::new();
         for source in plan.sinks {
+            let description = source.spec();
             let (sink, output) = source.make(&trace_name).map_err(|reason| SessionError::Sink { reason })?;
             guard.outputs.push(output);
-            sinks.push(sink);
+            sinks.push((sink, Some(description)));
         }
         if sinks.is_empty() {
-            sinks.push(Box::new(InRings));
+            sinks.push((Box::new(InRings), None));
+            guard.outputs.push(Output::default());
         }
         let rings = Rings::make(plan.place, &spec.limits, &name)?;
         guard.dir.clone_from(&rings.dir);
@@ -108,14 +114,16 @@ impl Recording {
         // Open channels keep the process's clock; before they were open another thread may have changed it.
         plan.clock.map_or(Ok(()), select)?;
         let trace = TraceInfo { uuid, name: name.clone(), clock: clock_info(&mut notices), process: info };
-        let outputs = (!drained_outside).then(|| output_list::text(&sinks, &mut notices));
+        let lines: Vec<_> = sinks.iter().map(|(sink, _)| output_list::line(&**sink, &mut notices)).collect();
+        let outputs = (!drained_outside).then(|| lines.concat());
         let mut live = LiveEvents::new(&trace, channels, outputs);
-        let mut drain = Drain::new(trace, channels.all().to_vec());
+        let mut drain = Drain::new(trace.clone(), channels.all().to_vec());
         if drained_outside {
             drain = drain.leave_packets();
         }
-        for sink in sinks {
-            drain.add_sink(sink).map_err(SessionError::Start)?;
+        let mut added = Vec::new();
+        for (sink, description) in sinks {
+            added.push((drain.add_sink(sink).map_err(SessionError::Start)?, description));
         }
         let drain = Arc::new(SharedDrain::new(drain));
         live.describe(events, channels, &drain, rings.dir.as_deref())?;
@@ -125,8 +133,12 @@ impl Recording {
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
         live.switch_all_on(channels)?;
         let (channels, outputs) = guard.finish();
+        let sinks = added.into_iter().zip(outputs).zip(lines);
+        let sinks =
+            sinks.map(|(((id, spec), output), line)| ActiveSink { id: Arc::new(id.into()), spec, output, line });
+        let (sinks, dumps) = (sinks.collect(), Runs::default());
         let running =
-            Running { live, thread, drain, channels, rings, outputs, drained_outside, dumps: Runs::default() };
+            Running { live, thread, drain, channels, rings, sinks, trace, trace_name, drained_outside, dumps };
         Ok(Self { name, process: process::id(), notices, running: Some(running) })
     }
 
@@ -141,8 +153,12 @@ impl Recording {
     }
 
     /// Whether this process started it, and it runs: what it holds then. In a forked child nothing of it may be touched.
-    fn running(&self) -> Option<&Running> {
+    pub(super) fn running(&self) -> Option<&Running> {
         self.running.as_ref().filter(|_| self.is_ours())
+    }
+
+    pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
+        if self.is_ours() { self.running.as_mut() } else { None }
     }
 
     /// The drain that it shares with its thread.
@@ -190,16 +206,6 @@ impl Recording {
         self.is_ours().then(|| self.running.take()).flatten()
     }
 
-    /// Records these events from here on, and no others: whether events are on now that were not. New ones are described to the sinks first.
-    ///
-    /// Where the new ones cannot be switched on, the recording goes on as it was.
-    pub(crate) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
-        match &mut self.running {
-            Some(running) => running.switch(events),
-            None => Ok(false),
-        }
-    }
-
     /// Has the program tell its state to this recording. What cannot be done is no reason not to record.
     pub(crate) fn dump_state(&mut self, round: Round) {
         let due = self.running.as_ref().map(|running| running.dumps.due(round)).unwrap_or_default();
@@ -231,12 +237,6 @@ impl Recording {
         Some(Usage { bytes, drain: running.thread.taken(), events })
     }
 
-    /// Whether these are its channels, the default one first.
-    pub(crate) fn has_channels<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
-        let running = self.running.as_ref();
-        running.is_some_and(|running| running.channels.all().iter().map(|channel| channel.name()).eq(names))
-    }
-
     /// Why new threads get no ring, if it is so, and what can be done. Waits for no sink.
     pub(crate) fn want_of_rings(&self) -> Option<String> {
         let reason = self.running.as_ref()?.thread.unsupplied()?;
@@ -250,8 +250,8 @@ impl Recording {
     }
 
     /// What the sinks that it made write to.
-    pub(crate) fn outputs(&self) -> &[Output] {
-        self.running.as_ref().map_or(&[], |running| &running.outputs)
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.running.iter().flat_map(|running| running.sinks.iter().map(|sink| &sink.output))
     }
 
     fn is_ours(&self) -> bool {
@@ -280,7 +280,10 @@ impl Drop for Recording {
 }
 
 impl Running {
-    fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
+    /// Records these events from here on, and no others: whether events are on now that were not. New ones are described to the sinks first.
+    ///
+    /// Where the new ones cannot be switched on, the recording goes on as it was.
+    pub(super) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
         self.live.describe(events, &self.channels, &self.drain, self.rings.dir.as_deref())?;
         self.live.switch_to(events, &self.channels)
     }

@@ -72,15 +72,17 @@ pub(super) struct Books {
 impl Books {
     /// The trace begins.
     pub(super) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) {
-        let mut account = Account::new(trace.uuid, trace.name.clone(), trace.process.pid);
-        for channel in channels {
-            let mut entry = ChannelAccount::default();
-            entry.id = u64::from(channel.class);
-            entry.name.clone_from(&channel.name);
-            entry.policy = account_policy(channel.policy);
-            account.channels.push(entry);
-        }
-        self.trace = Some(account);
+        self.trace = Some(Account::new(trace.uuid, trace.name.clone(), trace.process.pid));
+        channels.iter().for_each(|channel| self.add_channel(channel));
+    }
+
+    /// Packets of this channel may come.
+    pub(super) fn add_channel(&mut self, channel: &ChannelDescription) {
+        let mut entry = ChannelAccount::default();
+        entry.id = u64::from(channel.class);
+        entry.name.clone_from(&channel.name);
+        entry.policy = account_policy(channel.policy);
+        self.trace.iter_mut().for_each(|account| account.channels.push(entry.clone()));
     }
 
     /// Events may come.

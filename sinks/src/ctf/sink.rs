@@ -230,6 +230,14 @@ impl Sink for CtfSink {
         self.describe_with_text(events, MetadataText::events(events).as_str())
     }
 
+    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
+        let text = MetadataText::further_channel(trace, channel);
+        self.append(METADATA, text.as_str().as_bytes())?;
+        self.text.push_str(text.as_str());
+        self.books.add_channel(channel);
+        Ok(())
+    }
+
     fn begin_with_text(
         &mut self,
         trace: &TraceInfo,

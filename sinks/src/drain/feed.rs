@@ -3,9 +3,10 @@
 use super::progress::Progress;
 use super::{SinkId, SinkReport};
 use crate::account::Account;
-use crate::description::EventDescription;
+use crate::description::{ChannelDescription, EventDescription};
 use crate::error::SinkError;
 use crate::sink::{Sink, StreamInfo};
+use crate::trace_info::TraceInfo;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +28,8 @@ pub(crate) struct Feed {
     /// `None` after a panic: what state it is in then, nobody knows.
     sink: Option<Box<dyn Sink>>,
     name: String,
+    /// The classes of the channels that the sink was told of.
+    channels: BTreeSet<u32>,
     /// The classes and ids of the events that the sink was told of.
     known: BTreeSet<(u32, u16)>,
     /// How far the streams were when the sink was added.
@@ -47,6 +50,7 @@ impl Feed {
             id,
             sink: Some(sink),
             name,
+            channels: BTreeSet::new(),
             known: BTreeSet::new(),
             joined,
             streams: HashMap::new(),
@@ -70,10 +74,28 @@ impl Feed {
         result
     }
 
-    /// Tells the sink of those of the events that it does not know.
+    /// Tells the sink that the trace begins.
+    pub(crate) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
+        self.call(|sink| sink.begin(trace, channels))?;
+        self.channels.extend(channels.iter().map(|channel| channel.class));
+        Ok(())
+    }
+
+    /// Tells the sink of another channel, unless it knows it.
+    pub(crate) fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
+        if !self.channels.contains(&channel.class) {
+            self.call(|sink| sink.add_channel(trace, channel))?;
+            self.channels.insert(channel.class);
+        }
+        Ok(())
+    }
+
+    /// Tells the sink of those of the events that it does not know, of channels that it knows.
     pub(crate) fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
         let id = |event: &EventDescription| (event.class, event.id);
-        let new: Vec<_> = events.iter().filter(|event| !self.known.contains(&id(event))).cloned().collect();
+        let is_new =
+            |event: &&EventDescription| !self.known.contains(&id(event)) && self.channels.contains(&event.class);
+        let new: Vec<_> = events.iter().filter(is_new).cloned().collect();
         if !new.is_empty() {
             self.call(|sink| sink.describe(&new))?;
             self.known.extend(new.iter().map(id));
@@ -201,6 +223,10 @@ impl Feed {
 
     pub(crate) fn report(&self, progress: &Progress, base: Account) -> SinkReport {
         let mut account = base;
+        // A channel that was removed before the sink was added is no part of its trace.
+        if !self.channels.is_empty() {
+            account.channels.retain(|channel| self.channels.contains(&(channel.id as u32)));
+        }
         if account.chunk.is_none() {
             account.chunk = self.joined.chunk_from_here();
         }

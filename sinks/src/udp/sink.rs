@@ -66,6 +66,10 @@ impl Sink for UdpServerSink {
         self.server.describe(MetadataText::events(events).as_str())
     }
 
+    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
+        self.server.describe(MetadataText::further_channel(trace, channel).as_str())
+    }
+
     fn begin_with_text(&mut self, _: &TraceInfo, _: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
         self.server.describe(text)?;
         self.server.start(Box::new(clock::now))

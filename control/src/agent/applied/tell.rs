@@ -38,8 +38,8 @@ impl Applied {
             }
         }
         self.ack.channels = channels.0;
-        let outputs = self.recording.as_ref().map_or(&[][..], Recording::outputs);
-        self.ack.sinks = blocked.into_iter().chain(outputs.iter().flat_map(Output::notices)).collect();
+        let outputs = self.recording.iter().flat_map(Recording::outputs);
+        self.ack.sinks = blocked.into_iter().chain(outputs.flat_map(Output::notices)).collect();
         if self.is_ending() && self.recording.is_some() {
             self.ack
                 .sinks

@@ -25,6 +25,20 @@ impl RuleEntry {
         self
     }
 
+    /// Whether it is for the same events, programs, process and channel as `rule`.
+    pub(in crate::spec) fn is_for_same(&self, rule: &Rule) -> bool {
+        let target = |rule: &Rule| (rule.event.clone(), rule.exe.clone(), rule.process, rule.channel.clone());
+        self.rule.as_ref().is_ok_and(|own| target(own) == target(rule))
+    }
+
+    /// Whether it has the conditions that `rule` has.
+    pub(in crate::spec) fn has_conditions_of(&self, rule: &Rule) -> bool {
+        let has = |own: &Option<String>, wanted: &Option<String>| wanted.is_none() || own == wanted;
+        let has_all =
+            |own: &Rule| has(&own.level, &rule.level) && has(&own.filter, &rule.filter) && has(&own.limit, &rule.limit);
+        self.rule.as_ref().is_ok_and(has_all)
+    }
+
     pub(in crate::spec) fn read(table: Table) -> Self {
         let text = toml::to_string(&table).unwrap_or_default();
         let event = table.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
