@@ -241,6 +241,13 @@ impl SessionSpec {
         before - self.rules.len()
     }
 
+    /// Removes the sinks of the same kind that write to the same place: how many there were.
+    pub fn remove_sink(&mut self, sink: &SinkSpec) -> usize {
+        let before = self.sinks.len();
+        self.sinks.retain(|known| !known.is_at_same_place(sink));
+        before - self.sinks.len()
+    }
+
     /// Removes a channel, and the rules that name it: whether it was there. The default channel stays.
     pub fn remove_channel(&mut self, name: &str) -> bool {
         let before = self.channels.len();

@@ -1,18 +1,26 @@
-//! `tracectl disable`: takes rules out of a session.
+//! `tracectl disable`: removes rules, channels and outputs from a session.
 
 use super::channels::Route;
+use super::outputs::{is_standard_error, socket_address};
 use super::{Reach, RuleArguments, settle, some};
 use crate::Ended;
 use crate::failure::{self, Failure};
 use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tracepoint_control::{Rule, SessionSpec, SinkSpec};
 
-/// Takes rules out of a session, as they were given to `enable`
+/// Removes rules, channels and outputs from a session, also while it records
 ///
-/// To leave out a part of what a rule matches, enable one that begins with `!`.
+/// Rules are named by their events, programs, process and channel; those with a `--level`, `--filter` or `--limit` that is given, only if they
+/// have it. An output is named as it was given, and complete when this returns. A channel goes with the rules that name it; what is in its
+/// rings goes to the outputs. To leave out a part of what a rule matches, enable one that begins with `!`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl disable flight -e 'net:*'
+  tracectl disable flight -o /var/tmp/flight
+  tracectl disable both --remove-channel flight
 
 {}", failure::EXIT_CODES))]
 pub(crate) struct Disable {
@@ -23,36 +31,108 @@ pub(crate) struct Disable {
     rules: RuleArguments,
     #[command(flatten)]
     route: Route,
+    /// Remove this channel, and the rules that name it. May be given several times
+    #[arg(long = "remove-channel", value_name = "NAME")]
+    channels: Vec<String>,
+    #[command(flatten)]
+    outputs: OutputNames,
     #[command(flatten)]
     reach: Reach,
+}
+
+/// Outputs, by what they were given as.
+#[derive(Debug, Args)]
+struct OutputNames {
+    /// Write no CTF traces into this directory any more
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Write this circular file no longer
+    #[arg(long, value_name = "FILE")]
+    dt: Option<PathBuf>,
+    /// Write this file of text no longer; without FILE, and for `-`, no lines on the standard error
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    text: Option<PathBuf>,
+    /// Serve no clients at this address any more
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
+    udp: Option<SocketAddr>,
+}
+
+impl OutputNames {
+    fn sinks(&self) -> std::io::Result<Vec<SinkSpec>> {
+        let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
+        let text = match &self.text {
+            Some(text) if is_standard_error(text) => Some(SinkSpec::standard_error()),
+            text => absolute(text)?.map(SinkSpec::text),
+        };
+        let files = [absolute(&self.output)?.map(SinkSpec::ctf), absolute(&self.dt)?.map(SinkSpec::dt), text];
+        Ok(files.into_iter().flatten().chain(self.udp.map(SinkSpec::udp)).collect())
+    }
 }
 
 impl Disable {
     pub(crate) fn run(&self) -> Ended {
         let controller = self.rules.controller()?;
-        let rules = self.route.of(self.rules.rules(&controller, &["*"])?);
+        let sinks = self.outputs.sinks()?;
+        let usual: &[&str] = if sinks.is_empty() && self.channels.is_empty() { &["*"] } else { &[] };
+        let rules = self.route.of(self.rules.rules(&controller, usual)?);
         let session = controller.session(&self.name)?;
-        let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
+        let events = rules.iter().map(|rule| rule.event.as_str());
+        let names: Vec<_> = events
+            .chain(self.channels.iter().map(String::as_str))
+            .chain(sinks.iter().map(|sink| sink.kind.as_str()))
+            .collect();
         let mut missing = None;
         let generation = session.change(&format!("disable {}", names.join(" ")), |spec| {
-            let known: Vec<_> = spec.rules().flatten().collect();
-            let unknown = rules.iter().find(|rule| !known.contains(rule));
-            missing = unknown.map(|rule| (rule.to_string(), known.iter().map(ToString::to_string).collect::<Vec<_>>()));
+            let mut changed = spec.clone();
+            missing = self.change(&mut changed, &rules, &sinks).err();
             if missing.is_none() {
-                for rule in &rules {
-                    spec.remove_rule(rule);
-                }
+                *spec = changed;
             }
             Ok(())
         })?;
         match missing {
-            Some((rule, known)) if known.is_empty() => {
-                Err(Failure::Senseless(format!("{} has no rule {rule}: it has none at all", self.name)))
-            }
-            Some((rule, known)) => {
-                Err(Failure::Senseless(format!("{} has no rule {rule}; it has {}", self.name, some(&known, ", "))))
-            }
+            Some(missing) => Err(Failure::Senseless(missing)),
             None => settle(&session, generation, self.reach.timeout),
         }
+    }
+
+    /// Removes all of it; the error says what there is not.
+    fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), String> {
+        let no = |what: &str, known: Vec<String>| {
+            let known = if known.is_empty() {
+                ": it has none at all".to_owned()
+            } else {
+                format!("; it has {}", some(&known, ", "))
+            };
+            Err(format!("{} has no {what}{known}", self.name))
+        };
+        for rule in rules {
+            if spec.disable(rule) == 0 {
+                return no(&format!("rule {rule}"), spec.rules().flatten().map(ToString::to_string).collect());
+            }
+        }
+        for channel in &self.channels {
+            if !spec.remove_channel(channel) {
+                let known = spec.channels.iter().map(|channel| format!("`{}`", channel.name)).collect();
+                return no(&format!("channel `{channel}` beside the default one"), known);
+            }
+        }
+        for sink in sinks {
+            if spec.remove_sink(sink) == 0 {
+                return no(&format!("output {}", name(sink)), spec.sinks.iter().map(name).collect());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An output, as it is named on the command line.
+fn name(sink: &SinkSpec) -> String {
+    let path = sink.path.display();
+    match sink.kind.as_str() {
+        "ctf" => format!("`-o {path}`"),
+        "udp" => format!("`--udp {}`", sink.socket_address()),
+        "text" if sink.path.as_os_str().is_empty() => "`--text -`".to_owned(),
+        kind => format!("`--{kind} {path}`"),
     }
 }

@@ -154,6 +154,12 @@ impl SinkSpec {
         1 << 30
     }
 
+    /// Whether it is of the same kind, and writes to the same place.
+    pub(super) fn is_at_same_place(&self, other: &Self) -> bool {
+        let place = |sink: &Self| (sink.kind.clone(), sink.name.clone(), sink.path.clone());
+        place(self) == place(other) && self.socket_address() == other.socket_address()
+    }
+
     /// Where a UDP server listens.
     pub fn socket_address(&self) -> SocketAddr {
         SocketAddr::new(self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), self.port.unwrap_or(0))
