@@ -18,7 +18,7 @@ for argument; do
         *) seconds=$argument ;;
     esac
 done
-: "${targets:=metadata packet account ring recover consume dt dttrace romfile session udp_server udp_client udp_session filter}"
+: "${targets:=metadata packet account ring recover remote dt dttrace romfile session udp_server udp_client udp_session filter}"
 
 fuzz=$(cd "$(dirname "$0")/../fuzz" && pwd)
 triple=x86_64-unknown-linux-gnu

@@ -111,7 +111,7 @@ impl Read {
     pub(crate) fn run(&self) -> Ended {
         let server = self.server()?;
         let options = Options {
-            stock: self.stock,
+            legacy: self.stock,
             events_limit: self.events_limit,
             mtu: self.mtu,
             window: 0,

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_sinks::SinkError;
 use tracepoint_sinks::udp::{
-    DEFAULT_LIMIT, Replay, StockContent, UdpOptions, UdpServer, UdpStats, port_from_environment,
+    DEFAULT_LIMIT, LegacyContent, Replay, UdpOptions, UdpServer, UdpStats, port_from_environment,
 };
 
 /// How often it looks whether all is done.
@@ -103,7 +103,7 @@ impl Serve {
             }
             if !feed.is_finished() {
                 // What is not read yet is counted, before the client is told what is lost.
-                server.take_no_more();
+                server.stop_taking();
             }
             let all = feed.join().unwrap_or(false);
             incomplete.store(!all, Ordering::Relaxed);
@@ -134,10 +134,10 @@ impl Serve {
             options = options.allow(*address);
         }
         if self.records {
-            options = options.content(StockContent::Record);
+            options = options.content(LegacyContent::Record);
         }
         if let Some(rate) = self.rate {
-            options = options.rate(rate).stock_rate(rate).allowed_rate(rate);
+            options = options.rate(rate).legacy_rate(rate).allowed_rate(rate);
         }
         if let Some(idle) = self.idle {
             options = options.idle(idle);
@@ -177,18 +177,18 @@ impl Serve {
     }
 
     fn say_what(&self, stats: &UdpStats) -> io::Result<()> {
-        let UdpStats { sessions, messages, bytes, stock_events, batch_events, lost, ignored, refused, .. } = *stats;
+        let UdpStats { sessions, messages, bytes, legacy_events, batch_events, lost, ignored, refused, .. } = *stats;
         if self.json {
             let mut out = output::raw();
             let done = json!({
                 "type": "served", "sessions": sessions, "messages": messages, "bytes": bytes,
-                "stock_events": stock_events, "batch_events": batch_events, "lost": lost,
+                "stock_events": legacy_events, "batch_events": batch_events, "lost": lost,
                 "ignored": ignored, "refused": refused,
             });
             writeln!(out, "{done}")?;
             return out.flush();
         }
-        let events = stock_events + batch_events;
+        let events = legacy_events + batch_events;
         output::note(&format!(
             "sent {events} events in {messages} messages, {bytes} bytes, in {sessions} sessions; {lost} events were not \
              sent, {ignored} datagrams ignored, {refused} refused"

@@ -1,7 +1,7 @@
 //! The agent: what makes a running process controllable from outside.
 //!
 //! One thread, `tracepoint-agent`, that blocks until somebody rings the process's bell; it then looks at the sessions in the run
-//! directory, does what they say, and writes down what it did. `docs/sessions.md` has the files and their order.
+//! directory, does what they say, and writes down what it did. `docs/format-run-directory.md` has the files and their order.
 
 mod applied;
 mod builder;

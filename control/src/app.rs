@@ -1,6 +1,6 @@
 //! What a traced process publishes of itself, in `apps/PID-START/`, and where in the run directory that is.
 //!
-//! `docs/sessions.md` describes the files. Agents write them, controllers read them; members that are not known are passed over.
+//! `docs/format-run-directory.md` describes the files. Agents write them, controllers read them; members that are not known are passed over.
 
 mod description;
 mod dirs;

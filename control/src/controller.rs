@@ -1,6 +1,6 @@
 //! The controller: sessions of other processes, from outside.
 //!
-//! It writes what is wanted into the run directory, rings the bells of the processes, and reads what they did. `docs/sessions.md` has the
+//! It writes what is wanted into the run directory, rings the bells of the processes, and reads what they did. `docs/format-run-directory.md` has the
 //! files and their order.
 
 mod application;

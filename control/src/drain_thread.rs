@@ -47,7 +47,7 @@ impl DrainThread {
         let unsupplied = Arc::<Mutex<_>>::default();
         let wanting = Arc::clone(&unsupplied);
         // From here on, and not from when the thread runs: events may come to wait for it before.
-        let begin = |drain: &mut Drain| (drain.attend(), Pace::new(drain.patience()));
+        let begin = |drain: &mut Drain| (drain.attend(), Pace::new(drain.wait_limit()));
         let (attending, pace) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let body = move || {
             run(&drain, &stopped, &own, &wanting, pace);

@@ -1,12 +1,12 @@
-//! Filters: which events of a kind are wanted, by their fields.
+//! Filters: conditions on the fields of an event.
 //!
-//! The step before is the text of a rule; the step after is the marker stage of the core, which asks a [`Program`] at every event before
-//! anything is reserved. `docs/filters.md` describes the language.
+//! A filter is a text in a rule. It is parsed once, compiled for the fields of each event that the rule matches, and run by the marker
+//! stage of the core at every event, before space in a ring is reserved. `docs/filters.md` describes the language.
 //!
 //! ```text
 //!   text ──parse──▶ Expression ──compile, for each event──▶ Program ──▶ accepts(fields)
-//!          lexer,                check: names, types                      program
-//!          parser
+//!          parser,               check: names, types                      program
+//!          literal
 //! ```
 //!
 //! ```
@@ -31,10 +31,9 @@
 
 mod check;
 mod error;
-mod lexer;
+mod literal;
 mod number;
 mod parser;
-mod pattern;
 mod program;
 
 pub use error::FilterError;
@@ -45,7 +44,7 @@ use std::fmt;
 use std::str::FromStr;
 use tracepoint_core::field::FieldDescriptor;
 
-/// A filter as it was written: it reads as one, and knows no event yet.
+/// A filter that follows the grammar, not yet compiled for an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     text: String,
@@ -53,25 +52,26 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads a filter: 4096 bytes at most, 64 parentheses and signs inside each other at most.
+    /// Parses a filter: 4096 bytes at most, 64 nested parentheses and signs at most.
     ///
     /// # Errors
     ///
-    /// If it does not follow the grammar.
+    /// If the text does not follow the grammar.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         Ok(Self { text: text.to_owned(), steps: parser::parse(text)? })
     }
 
-    /// The filter for an event with these fields.
+    /// Compiles the filter for an event with these fields.
     ///
     /// # Errors
     ///
-    /// If the event lacks a field, or has it with a type that will not do; if more than 32 operands wait for their operators.
+    /// If the event has no field of a name in the filter, or has it with a type that the operator does not take; if more than 32 operands
+    /// wait for their operators.
     pub fn compile(&self, fields: &[FieldDescriptor]) -> Result<Program, FilterError> {
         check::check(&self.text, &self.steps, fields)
     }
 
-    /// The text that it was read from.
+    /// The text of the filter, as it was given.
     pub fn text(&self) -> &str {
         &self.text
     }

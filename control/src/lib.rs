@@ -30,7 +30,7 @@
 //!
 //! A program that starts an [`Agent`] can be recorded from outside while it runs, by `tracectl` or by a [`Controller`]: which processes
 //! there are ([`Application`]), and sessions that are kept in the run directory ([`NamedSession`], [`SessionSpec`]).
-//! `docs/sessions.md` has the files that they share.
+//! `docs/format-run-directory.md` has the files that they share.
 //!
 //! This crate does not know how bytes are encoded: that is between the core, which writes packets, and the sinks.
 
@@ -50,8 +50,10 @@ mod drain_thread;
 mod event;
 mod event_filter;
 pub mod filter;
+mod glob;
 mod group;
 mod limit;
+mod nearest;
 mod notice;
 mod outputs;
 mod own_thread;
@@ -66,6 +68,7 @@ mod session;
 mod session_dir;
 mod spec;
 mod state;
+mod syntax;
 pub mod testing;
 mod tsc;
 

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpServerSink};
+use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpSink};
 use tracepoint_sinks::{CtfSink, Sink, TextSink};
 
 /// How long a server goes on serving its client when the session ends.
@@ -63,7 +63,7 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
             output.path = Some(path);
             Box::new(sink)
         }
-        "text" if spec.path.as_os_str().is_empty() => Box::new(TextSink::new(std::io::stderr())),
+        "text" if spec.path.as_os_str().is_empty() => Box::new(TextSink::stderr()),
         "text" => {
             space::insist(&spec.path)?;
             let (file, path) = file::text(&spec.path, name, allowance)?;
@@ -80,7 +80,7 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
             if let Some(limit) = spec.limit {
                 options = options.limit(usize::try_from(limit).unwrap_or(usize::MAX));
             }
-            let sink = UdpServerSink::bind(options).map_err(|error| error.to_string())?;
+            let sink = UdpSink::bind(options).map_err(|error| error.to_string())?;
             output.server = Some(sink.address());
             Box::new(sink)
         }

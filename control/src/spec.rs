@@ -31,7 +31,7 @@
 //! or a channel that a sink cannot take, is refused, and the rest goes on. What is refused is told by
 //! [`SessionError`](crate::SessionError) in code, and in the acknowledgement's `error` otherwise.
 //!
-//! `docs/sessions.md` describes the file.
+//! `docs/format-run-directory.md` describes the file.
 
 mod budget;
 mod channel;

@@ -38,11 +38,12 @@ pub use event::{Event, Value};
 pub use expect::Expectation;
 pub use keep::{Here, Member};
 
+use crate::nearest::nearest_names;
 use crate::spec::NameRule;
 use keep::Keep;
 use std::sync::Arc;
+use tracepoint_core::Marker;
 use tracepoint_core::marker::{Subscriber, Subscription};
-use tracepoint_core::{Marker, nearest_names};
 
 /// A recording of what the calling thread fires, and threads that enter it, for a test.
 #[derive(Debug)]

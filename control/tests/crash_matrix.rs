@@ -5,6 +5,8 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "../../tests/support/skip.rs"]
+mod skip;
 
 #[path = "crash_matrix/case.rs"]
 mod case;

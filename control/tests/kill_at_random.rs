@@ -4,11 +4,15 @@
 //! a page that the parent shares how far it has come: the oracle. The parent kills it at a random moment, recovers its session, and
 //! compares: each thread's events are there without a gap, to the one that the oracle knows of, or one more.
 //!
-//! `TRACEPOINT_KILLS` says how often; the default is for CI. With the feature `failpoints` the page also tells which point of the core each
+//! `TRACEPOINT_KILLS` says how often, `TRACEPOINT_SEED` when; the default is for CI. With the feature `failpoints` the page also tells which point of the core each
 //! thread passed last, half of the kills wait for a packet switch, and the test proves that enough of them hit one.
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "../../tests/support/seed.rs"]
+mod seed;
+#[path = "../../tests/support/skip.rs"]
+mod skip;
 
 #[cfg_attr(feature = "failpoints", path = "kill_at_random/switches.rs")]
 #[cfg_attr(not(feature = "failpoints"), path = "kill_at_random/unknown.rs")]
@@ -185,21 +189,21 @@ fn whatever_was_committed_is_recovered() -> Outcome {
         Ok(kills) => kills.parse()?,
         Err(_) => 20,
     };
-    // Any numbers will do, as long as they differ from run to run.
-    let mut seed = Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()) << 20 | 1;
+    // Zero would stay zero.
+    let mut random = seed::seed() | 1;
     let mut switches = Switches::default();
     let mut from_outputs = BTreeMap::new();
     for number in 0..kills {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
         let (mode, longest) = match number % 6 {
             // The drain comes round after 10 ms for the first time.
             2 => ("ctf", 80_000),
             5 => ("dt", 80_000),
             _ => ("rings", 20_000),
         };
-        let life = Duration::from_micros(seed % longest);
+        let life = Duration::from_micros(random % longest);
         let kept = round(number, mode, life, &mut switches)
             .map_err(|error| format!("kill {number}, {mode}, {life:?}: {error}"))?;
         *from_outputs.entry(mode).or_insert(0) += kept;

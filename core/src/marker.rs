@@ -4,14 +4,14 @@
 //! `trace_mark!` in the code; the step after is each subscriber: a [`tracepoint_ring::channel`], or an [`Aggregate`].
 //!
 //! The stage, once per event:
-//! 1. `fired` is counted for every subscriber;
-//! 2. the clock is read, once;
-//! 3. every field expression is evaluated, once. A panic in one is caught here: nothing was reserved yet, so nothing is left
+//! 1. every field expression is evaluated, once. A panic in one is caught here: nothing was reserved yet, so nothing is left
 //!    half written; every subscriber counts the event as lost, reason `panicked`;
-//! 4. for each subscriber in turn: its filter, then reserve, write and commit in the ring of this thread.
+//! 2. the clock is read, once: after the fields, so that an event that a field expression fires has the earlier time;
+//! 3. for each subscriber in turn: `fired` is counted, then its filter is asked, then the record is reserved, written and committed in
+//!    the ring of this thread.
 //!
-//! Where a channel is all that is subscribed, and no code of the program's runs for the values, nothing is counted before the record is
-//! written: `fired` just before the commit. What cannot be written at once begins anew, with the clock.
+//! Where the only subscriber is a channel without filter and contexts, the [fast path](tracepoint_ring::channel::SoleSubscriber) does 2
+//! and 3 in one pass, and counts `fired` just before the commit. A record that it cannot write at once goes on at 2, with the same values.
 //!
 //! For `trace_mark!` the expressions are the caller's own code and are evaluated first, outside the section, so that `?` and
 //! `return` work in them and their panics are the caller's.
@@ -21,6 +21,5 @@ mod stage;
 mod subscriber;
 
 pub use descriptor::{FieldView, Marker, MarkerDescriptor, MarkerParts, MarkerType};
-pub(crate) use stage::way;
 pub use stage::{Emitted, Served, Stage, derived, mark};
 pub use subscriber::{Aggregate, Decision, Filter, Subscriber, Subscription};

@@ -8,7 +8,7 @@ pub use crate::probe::{DEFAULT_PRIORITY, Probe, inert};
 pub use crate::registry::{Kept, MARKERS, TRACEPOINTS, changes, kept};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
-pub use crate::tracepoint::{Argument, Tracepoint, TracepointParts, TracepointType, fire, fire_rest, register};
+pub use crate::tracepoint::{Argument, Tracepoint, TracepointParts, TracepointType, fire_fast, fire_full, register};
 pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};

@@ -1,20 +1,20 @@
 //! Tracepoints: typed hooks, each with a key, a list of probes and, if it has a field block, a marker.
 //!
 //! The step before is a site: generated code asks [`Tracepoint::is_on`] and, if so, calls the cold function, which is
-//! [`fire`]. The step after is the tracepoint's marker, then its probes, in that order: the recorded time is as near to the
-//! site as it can be, and what probes record comes after the event that ran them.
+//! [`fire_fast`], and [`fire_full`] for events that the fast path does not take. The step after is the tracepoint's marker, then its
+//! probes, in that order: the recorded time is as near to the site as it can be, and what probes record comes after the event that ran
+//! them.
 
 use crate::error::RegisterError;
 use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
-use crate::marker::{Marker, Served, way};
+use crate::marker::{Marker, Served};
 use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe, ProbeList};
 use crate::site::SwitchError;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint_ring::clock;
 use tracepoint_ring::hint::{align_function, unlikely};
 use tracepoint_ring::published::Published;
 use tracepoint_ring::thread::{self, ThreadSlot};
@@ -212,22 +212,13 @@ pub trait TracepointType: Sized + 'static {
     /// The condition of the declaration.
     #[doc(hidden)]
     fn holds(args: &Self::Args<'_>) -> bool;
-    /// Whether there is no condition: what the short ways of [`fire`] are for.
+    /// Whether there is no condition: only then there is a fast path.
     #[doc(hidden)]
-    const PLAIN: bool;
-    /// Whether the field block's values can be taken more than once, because nothing of the program's runs for them.
-    #[doc(hidden)]
-    const REPEATABLE: bool;
-    /// Whether anybody is subscribed to the field block's marker just now.
+    const IS_UNCONDITIONAL: bool;
+    /// Hands the field block's values to the marker stage, on the fast path or the full one.
     #[doc(hidden)]
     #[inline(always)]
-    fn is_marked() -> bool {
-        false
-    }
-    /// Hands the field block's values to the marker stage, with the event's time if that is known already.
-    #[doc(hidden)]
-    #[inline(always)]
-    fn mark<const WAY: u8>(_slot: &'static ThreadSlot, _time: Option<u64>, _args: &Self::Args<'_>) -> Served {
+    fn mark<const FAST: bool>(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) -> Served {
         Served::No
     }
     /// Calls a probe that is a function pointer.
@@ -251,97 +242,45 @@ where
     Ok(Probe::new(tracepoint, tracepoint.connect::<T, F>(priority, probe)?))
 }
 
-/// The cold path of a site, if it is the short way: for what is most frequent, an event outside any other, without a condition, that has
-/// one subscriber, a channel, no filter and no probe. No call is on it, and nothing that is not needed for it.
-///
-/// # Errors
-///
-/// Whatever else there is takes [`fire_rest`], which is told whose section is entered, if one is.
+/// The fast path of an event: one that fires outside any other, has no condition and no probe, and one subscriber, a channel without
+/// filter and contexts. `false` if the event is not that, with nothing evaluated: [`fire_full`] takes it.
 #[doc(hidden)]
 #[inline(always)]
-pub fn fire<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Option<&'static ThreadSlot>> {
+pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> bool {
     align_function();
-    if !T::PLAIN {
-        return Err(None);
+    if !T::IS_UNCONDITIONAL {
+        return false;
     }
     let Some(slot) = thread::enter_outermost() else {
         unlikely();
-        return Err(None);
+        return false;
     };
-    let served = if T::REPEATABLE {
-        match T::mark::<{ way::SHORTEST }>(slot, None, args) {
-            Served::No if clock::is_constant() => T::mark::<{ way::SHORTEST_UNTIMED }>(slot, Some(0), args),
-            served => served,
-        }
+    let served = T::mark::<true>(slot, args);
+    if served == Served::InFull {
+        // The slot is looked up again: a register that kept it over a call would have to be saved at every event.
+        thread::exit_outermost();
     } else {
-        T::mark::<{ way::SHORT }>(slot, None, args)
-    };
-    match served {
-        Served::No => return Err(Some(slot)),
-        Served::Quickly => slot.exit_outermost(),
-        // The slot is looked up again here, too: a register that kept it over a call would have to be saved at every event.
-        Served::Slowly => thread::exit_outermost(),
+        slot.exit_outermost();
     }
-    Ok(())
+    served != Served::No
 }
 
-/// The cold path of a site but for the short way. What is nearly as frequent comes first: probes and no subscriber, and a time from
-/// another clock.
+/// The full path of an event: any condition, subscribers and probes, inside any other event.
 #[doc(hidden)]
 #[inline(always)]
-pub fn fire_rest<T: TracepointType>(entered: Option<&'static ThreadSlot>, args: T::Args<'_>) {
-    let Some(slot) = entered else {
-        return fire_anywhere::<T>(args);
-    };
-    if !T::is_marked() {
-        // SAFETY: `args` are live arguments of T, whose tracepoint this is.
-        unsafe { T::tracepoint().run_probes(slot, (&raw const args).cast()) };
-        slot.exit_outermost();
-    } else if !clock::is_counter() {
-        fire_by_call::<T>(slot, args);
-    } else {
-        fire_long::<T>(slot, None, args);
-    }
-}
-
-/// An event that is recorded, and whose time is that of a clock that is called. Once: it may be the user's, and count how often it is
-/// asked.
-#[inline(never)]
-fn fire_by_call<T: TracepointType>(slot: &'static ThreadSlot, args: T::Args<'_>) {
-    let time = Some(clock::now());
-    if T::mark::<{ way::SHORT_BY_CALL }>(slot, time, &args) == Served::No {
-        return fire_long::<T>(slot, time, args);
-    }
-    slot.exit_outermost();
-}
-
-#[cold]
-#[inline(never)]
-#[expect(clippy::needless_pass_by_value, reason = "by reference, they would be in memory on other ways, too")]
-fn fire_anywhere<T: TracepointType>(args: T::Args<'_>) {
-    thread::section(|slot| fire_inside::<T>(slot, None, &args));
-}
-
-#[cold]
-#[inline(never)]
-#[expect(clippy::needless_pass_by_value, reason = "as above")]
-fn fire_long<T: TracepointType>(slot: &'static ThreadSlot, time: Option<u64>, args: T::Args<'_>) {
-    fire_inside::<T>(slot, time, &args);
-    slot.exit_outermost();
-}
-
-#[inline(always)]
-fn fire_inside<T: TracepointType>(slot: &'static ThreadSlot, time: Option<u64>, args: &T::Args<'_>) {
-    // A condition that panics does not hold.
-    match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
-        Ok(true) => {}
-        Ok(false) => return,
-        Err(panic) => {
-            T::tracepoint().panics.fetch_add(1, Ordering::Relaxed);
-            return tracepoint_ring::panic::swallow(panic);
+pub fn fire_full<T: TracepointType>(args: &T::Args<'_>) {
+    thread::section(|slot| {
+        // A condition that panics does not hold.
+        match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(panic) => {
+                T::tracepoint().panics.fetch_add(1, Ordering::Relaxed);
+                return tracepoint_ring::panic::swallow(panic);
+            }
         }
-    }
-    T::mark::<{ way::LONG }>(slot, time, args);
-    // SAFETY: `args` are live arguments of T, whose tracepoint this is.
-    unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
+        T::mark::<false>(slot, args);
+        // SAFETY: `args` are live arguments of T, whose tracepoint this is.
+        unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
+    });
 }

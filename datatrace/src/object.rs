@@ -3,11 +3,10 @@
 use crate::entry::{Entry, numbered};
 use crate::error::Error;
 use crate::header::Header;
-use crate::list;
 use crate::lock::{Guard, Lock};
-use crate::options::TraceOptions;
+use crate::registry::Registry;
 use crate::storage::FileStorage;
-use crate::writer::{DtWriter, Layout};
+use crate::writer::DtWriter;
 use parking_lot::Mutex;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -16,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 use std::thread;
+
+/// The open trace objects of the process.
+pub(crate) static OBJECTS: Registry<TraceObject> = Registry::new();
 
 /// A trace object, the original's `dt`: entries go into its circular buffer, full buffers into its circular file.
 ///
@@ -48,20 +50,6 @@ struct Closing {
 type CloseFunction = Box<dyn FnOnce(&TraceObject) + Send>;
 
 impl TraceObject {
-    /// Makes a trace object whose file is a byte stream in the current directory: a buffer of `logsize` bytes, a file of at most
-    /// `filesize` buffers. The original's `dtCreateTraceObj`; [`TraceOptions`] has more to choose.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`TraceOptions::create`].
-    pub fn create(name: &str, instance: Option<&str>, logsize: u32, filesize: u32) -> Result<Arc<Self>, Error> {
-        let options = TraceOptions::new(Layout::new(logsize, filesize));
-        match instance {
-            Some(instance) => options.instance(instance).create(name),
-            None => options.create(name),
-        }
-    }
-
     /// Its name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -178,7 +166,7 @@ impl TraceObject {
     /// Leaves the object to the list: it stays open when its last `Arc` is dropped, until somebody closes it. A program that keeps
     /// objects calls [`close_all`](crate::close_all) at its end.
     pub fn keep(self: &Arc<Self>) {
-        list::keep(self);
+        OBJECTS.keep(self.id, self);
     }
 
     /// Closes the object: calls its close function, takes it off the list, flushes buffer and postambles, frees both. The
@@ -191,7 +179,7 @@ impl TraceObject {
     /// closed all the same, and what had been written before is in the file.
     pub fn close(&self) -> Result<(), Error> {
         if self.process != process::id() {
-            list::remove(self.id);
+            OBJECTS.remove(self.id);
             // Held by a thread that does not exist here: it stays.
             if let Some(mut writer) = self.writer.try_lock() {
                 *writer = None;
@@ -207,7 +195,7 @@ impl TraceObject {
             closing.function.take()
         };
         let called = catch_unwind(AssertUnwindSafe(|| function.map(|function| function(self))));
-        list::remove(self.id);
+        OBJECTS.remove(self.id);
         let writer = self.writer.lock().take();
         let outcome = writer.map_or(Ok(()), |mut writer| writer.flush(true));
         match called {
@@ -233,10 +221,6 @@ impl TraceObject {
             writer: Lock::new(Some(writer)),
             closing: Mutex::default(),
         }
-    }
-
-    pub(crate) fn id(&self) -> u64 {
-        self.id
     }
 
     #[cold]

@@ -1,9 +1,8 @@
 //! How a trace object is made: its names, its place in the list, its file.
 
 use crate::error::Error;
-use crate::list;
 use crate::naming;
-use crate::object::TraceObject;
+use crate::object::{OBJECTS, TraceObject};
 use crate::storage::FileStorage;
 use crate::writer::{DtWriter, Layout};
 use std::path::PathBuf;
@@ -52,7 +51,7 @@ impl TraceOptions {
     /// [`Error::Name`], [`Error::Duplicate`], [`Error::InUse`] for names; those of [`DtWriter::create`].
     pub fn create(self, name: &str) -> Result<Arc<TraceObject>, Error> {
         let file = naming::file_name(name, self.instance.as_deref())?;
-        let id = list::reserve(Some((name, self.instance.as_deref())))?;
+        let id = OBJECTS.reserve(Some((name, self.instance.as_deref())))?;
         let path = self.directory.join(file);
         self.make(id, Some(name.to_owned()), path, true)
     }
@@ -72,7 +71,7 @@ impl TraceOptions {
             if path.symlink_metadata().is_ok() {
                 continue;
             }
-            match self.clone().make(list::reserve(None)?, None, path, false) {
+            match self.clone().make(OBJECTS.reserve(None)?, None, path, false) {
                 Err(Error::Exists { .. } | Error::InUse { .. }) => {}
                 outcome => return outcome,
             }
@@ -87,9 +86,25 @@ impl TraceOptions {
             writer.publish(replace)?;
             Ok(writer)
         });
-        let writer = made.inspect_err(|_| list::remove(id))?;
+        let writer = made.inspect_err(|_| OBJECTS.remove(id))?;
         let object = Arc::new(TraceObject::open(id, name, self.instance, path, writer));
-        list::enter(&object);
+        OBJECTS.enter(id, &object);
         Ok(object)
+    }
+}
+
+impl TraceObject {
+    /// Creates a trace object whose file is a byte stream in the current directory: a buffer of `logsize` bytes, a file of at most
+    /// `filesize` buffers. The original's `dtCreateTraceObj`. [`TraceOptions`] has further choices.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`TraceOptions::create`].
+    pub fn create(name: &str, instance: Option<&str>, logsize: u32, filesize: u32) -> Result<Arc<Self>, Error> {
+        let options = TraceOptions::new(Layout::new(logsize, filesize));
+        match instance {
+            Some(instance) => options.instance(instance).create(name),
+            None => options.create(name),
+        }
     }
 }

@@ -1,20 +1,20 @@
-//! The postambles of one trace object, the original's list of `dtpost`, and how much of it stands in the file.
+//! The postambles of one trace object (the original's list of `dtpost`), and how many of them are in the file.
 
 use crate::error::Error;
-use crate::room::Room;
+use crate::replaceable::Replaceable;
 use crate::storage::Storage;
 use std::collections::VecDeque;
 
-/// A list of buffers, and how many from its front are in the file, one after the other.
+/// A list of buffers, of which the first `written` are in the file, one after the other.
 ///
-/// What is in the file is not written again: appended postambles are added behind it, so that a kill while they are written leaves
-/// the earlier ones whole. One that is inserted in front moves all others, and they are all written again.
+/// A postamble that is in the file is not written again. Appended postambles go behind it, so that a kill during the write leaves the
+/// earlier ones whole. An inserted postamble moves all others, and all are written again.
 #[derive(Debug, Default)]
 pub(crate) struct Postambles {
     list: VecDeque<Postamble>,
     written: usize,
     written_bytes: u64,
-    /// Have been asked for in the file, and so belong there.
+    /// A flush has asked for them in the file, so they belong there.
     wanted: bool,
 }
 
@@ -22,29 +22,29 @@ pub(crate) struct Postambles {
 enum Postamble {
     /// Written once.
     Fixed(Vec<u8>),
-    /// Written again and again.
-    Room(Room),
+    /// Written repeatedly.
+    Replaceable(Replaceable),
 }
 
 impl Postamble {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Fixed(bytes) => bytes,
-            Self::Room(room) => room.bytes(),
+            Self::Replaceable(postamble) => postamble.bytes(),
         }
     }
 
-    /// How many bytes it takes in the file.
-    fn length(&self) -> usize {
+    /// Bytes that it takes in the file.
+    fn len(&self) -> usize {
         match self {
             Self::Fixed(bytes) => bytes.len(),
-            Self::Room(room) => room.length(),
+            Self::Replaceable(postamble) => postamble.len(),
         }
     }
 
-    fn room(&self, tag: [u8; 4]) -> Option<&Room> {
+    fn replaceable(&mut self, tag: [u8; 4]) -> Option<&mut Replaceable> {
         match self {
-            Self::Room(room) if room.tag() == tag => Some(room),
+            Self::Replaceable(postamble) if postamble.tag() == tag => Some(postamble),
             _ => None,
         }
     }
@@ -60,17 +60,17 @@ impl Postambles {
         (self.written, self.written_bytes) = (0, 0);
     }
 
-    /// Whether there are bytes of them in the file, or there may be.
+    /// Whether bytes of them are, or may be, in the file.
     pub(crate) fn are_in_file(&self) -> bool {
         self.wanted
     }
 
-    /// The file ends where they began.
+    /// The file was cut at their beginning: none of them is in it now.
     pub(crate) fn displaced(&mut self) {
         (self.written, self.written_bytes) = (0, 0);
     }
 
-    /// Writes those that are not in the file, at `location` and behind.
+    /// Writes those that are not in the file, behind those that are. The first one begins at `location`.
     pub(crate) fn write<S: Storage>(&mut self, storage: &mut S, location: u64) -> Result<(), Error> {
         self.wanted |= !self.list.is_empty();
         for postamble in self.list.iter().skip(self.written) {
@@ -78,13 +78,13 @@ impl Postambles {
                 return Err(Error::io(storage.path(), "write a postamble", error));
             }
             self.written += 1;
-            self.written_bytes += postamble.length() as u64;
+            self.written_bytes += postamble.len() as u64;
         }
         Ok(())
     }
 
-    /// Puts `contents` into the room for this tag, in the file too. Where there is none that is large enough, it gets one at the end:
-    /// a room into which nothing was put yet does not count for a reader, who takes the one before until then.
+    /// Replaces the contents of the postamble with this tag, in the file too. Where none has the capacity, a larger one is appended: a
+    /// reader ignores it until it has its first copy, and takes the previous one until then.
     pub(crate) fn put<S: Storage>(
         &mut self,
         storage: &mut S,
@@ -92,62 +92,61 @@ impl Postambles {
         tag: [u8; 4],
         contents: &[u8],
     ) -> Result<(), Error> {
-        let place = match self.room_for(tag, contents.len()) {
+        let place = match self.with_capacity(tag, contents.len()) {
             Some(place) => place,
-            None => self.make_room(storage, location, Room::growing(tag, contents.len())?)?,
+            None => self.allocate(storage, location, Replaceable::growing(tag, contents.len())?)?,
         };
         self.write(storage, location)?;
-        let before: usize = self.list.iter().take(place).map(Postamble::length).sum();
-        match &mut self.list[place] {
-            Postamble::Room(room) => room.put(storage, location + before as u64, contents)?,
-            Postamble::Fixed(_) => unreachable!("the place is a room's"),
-        }
-        for earlier in self.list.iter_mut().take(place) {
-            match earlier {
-                Postamble::Room(room) if room.tag() == tag => room.retire(),
-                _ => {}
-            }
-        }
+        let before: usize = self.list.iter().take(place).map(Postamble::len).sum();
+        let Some(postamble) = self.list[place].replaceable(tag) else { unreachable!("a replaceable postamble") };
+        postamble.put(storage, location + before as u64, contents)?;
+        self.list.iter_mut().take(place).filter_map(|earlier| earlier.replaceable(tag)).for_each(Replaceable::retire);
         Ok(())
     }
 
-    /// Where the room is that takes `most` bytes for this tag, which is made if there is none: of at least twice the size of the one
-    /// before, so that all of them together are not much larger than the last.
+    /// Makes sure that a postamble with this tag has the capacity. A new one has at least twice the capacity of the previous one, so that
+    /// all of them together are not much larger than the last.
     pub(crate) fn reserve<S: Storage>(
         &mut self,
         storage: &mut S,
         location: u64,
         tag: [u8; 4],
-        most: usize,
-    ) -> Result<usize, Error> {
-        match (self.room_for(tag, most), self.last_room(tag)) {
-            (Some(place), _) => Ok(place),
-            (None, Some((_, room))) => self.make_room(storage, location, room.larger(most)?),
-            (None, None) => self.make_room(storage, location, Room::new(tag, most)?),
+        capacity: usize,
+    ) -> Result<(), Error> {
+        if self.with_capacity(tag, capacity).is_some() {
+            return Ok(());
         }
+        let postamble = match self.last(tag) {
+            Some((_, previous)) => previous.larger(capacity)?,
+            None => Replaceable::new(tag, capacity)?,
+        };
+        self.allocate(storage, location, postamble).map(drop)
     }
 
-    /// The last room for this tag, if it takes so many bytes.
-    fn room_for(&self, tag: [u8; 4], most: usize) -> Option<usize> {
-        self.last_room(tag).filter(|(_, room)| room.takes(most)).map(|(place, _)| place)
+    /// The place of the last postamble with this tag, if it has the capacity.
+    fn with_capacity(&self, tag: [u8; 4], capacity: usize) -> Option<usize> {
+        self.last(tag).filter(|(_, postamble)| capacity <= postamble.capacity()).map(|(place, _)| place)
     }
 
-    fn last_room(&self, tag: [u8; 4]) -> Option<(usize, &Room)> {
-        self.list.iter().enumerate().rev().find_map(|(place, postamble)| Some((place, postamble.room(tag)?)))
+    fn last(&self, tag: [u8; 4]) -> Option<(usize, &Replaceable)> {
+        self.list.iter().enumerate().rev().find_map(|(place, postamble)| match postamble {
+            Postamble::Replaceable(postamble) if postamble.tag() == tag => Some((place, postamble)),
+            _ => None,
+        })
     }
 
-    /// Appends a room, in the file too; where it is in the list.
-    fn make_room<S: Storage>(&mut self, storage: &mut S, location: u64, room: Room) -> Result<usize, Error> {
+    /// Appends a postamble, in the file too, and returns its place in the list.
+    fn allocate<S: Storage>(&mut self, storage: &mut S, location: u64, postamble: Replaceable) -> Result<usize, Error> {
         let place = self.list.len();
-        self.list.push_back(Postamble::Room(room));
-        let bytes: usize = self.list.iter().map(Postamble::length).sum();
-        let made = match storage.allocate(location + bytes as u64) {
+        self.list.push_back(Postamble::Replaceable(postamble));
+        let bytes: usize = self.list.iter().map(Postamble::len).sum();
+        let outcome = match storage.allocate(location + bytes as u64) {
             Ok(()) => self.write(storage, location),
             Err(error) => Err(Error::io(storage.path(), "make room for a postamble", error)),
         };
-        if made.is_err() {
+        if outcome.is_err() {
             self.list.truncate(place);
         }
-        made.map(|()| place)
+        outcome.map(|()| place)
     }
 }

@@ -18,6 +18,7 @@
 
 mod entries;
 mod error;
+mod postambles;
 mod slots;
 mod source;
 

@@ -131,7 +131,7 @@ impl<S: Storage> Slots<S> {
     /// Makes room for one.
     pub(crate) fn reserve_postamble(&mut self, tag: [u8; 4], most: usize) -> Result<(), Error> {
         self.full_size_for("reserve_postamble")?;
-        self.postambles.reserve(&mut self.storage, self.header.postamble_location(), tag, most).map(drop)
+        self.postambles.reserve(&mut self.storage, self.header.postamble_location(), tag, most)
     }
 
     fn full_size_for(&self, call: &'static str) -> Result<(), Error> {

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint_reader::Ring;
-use tracepoint_reader::ring::{Place, Side};
+use tracepoint_reader::internal::Ring;
+use tracepoint_reader::internal::{Side, SubBuffer};
 
 /// An input is judged by what is in its first places; more of them would only make it slow.
 const MOST_PLACES: usize = 256;
@@ -19,8 +19,8 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         };
         let mut last = None;
-        for place in ring.places(side, &counters).take(MOST_PLACES) {
-            if let Place::Packet(packet) = place.unwrap() {
+        for place in ring.sub_buffers(side, &counters).take(MOST_PLACES) {
+            if let SubBuffer::Packet(packet) = place.unwrap() {
                 assert!(packet.bytes.len() >= 96 && packet.bytes.len() <= bytes.len());
                 assert!(last < Some(packet.number), "packets come in their order");
                 last = Some(packet.number);

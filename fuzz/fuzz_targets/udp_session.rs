@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{
-    Batch, Challenge, End, Losses, Mark, MarkKind, Ping, StockPacket, Text, TextKind, Welcome,
+    Batch, Challenge, End, Losses, Mark, MarkKind, Ping, LegacyPacket, Text, TextKind, Welcome,
 };
 use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};
 
@@ -46,12 +46,12 @@ fn datagram(input: &mut Input<'_>, kind: u8, seq: u32) -> Option<Vec<u8>> {
             let offer = (byte & 4 != 0).then_some(u16::from(byte));
             out.extend_from_slice(&Mark { kind: kinds[usize::from(byte & 3)], offer }.encode(seq));
         }
-        2 => StockPacket { time_ns: input.number()?.into(), content: input.bytes()? }.encode(seq, &mut out).ok()?,
+        2 => LegacyPacket { time_ns: input.number()?.into(), content: input.bytes()? }.encode(seq, &mut out).ok()?,
         3 => out.extend_from_slice(&Challenge { token: [input.byte()?; 16] }.encode(seq)),
         4 => {
             let session = input.byte()?.into();
             let welcome =
-                Welcome { first: true, mtu: 1400, patience_ms: 5000, uuid: [7; 16], earlier: input.number()?.into() };
+                Welcome { first: true, mtu: 1400, timeout_ms: 5000, uuid: [7; 16], earlier: input.number()?.into() };
             out.extend_from_slice(&welcome.encode(seq, session));
         }
         5 => {
@@ -76,7 +76,7 @@ fn datagram(input: &mut Input<'_>, kind: u8, seq: u32) -> Option<Vec<u8>> {
                 trace: true,
                 batches: input.number()?,
                 events: input.number()?.into(),
-                stock: input.byte()?.into(),
+                legacy: input.byte()?.into(),
                 metadata: 0,
                 account: input.number()?,
                 lost: Losses { limit: u64::MAX, rate: input.byte()?.into(), ..Losses::default() },
@@ -102,7 +102,7 @@ impl Told {
     fn take(&mut self, report: Report) {
         match report {
             Report::SessionBegin(Layout::Batch(_)) => self.position = 0,
-            Report::SessionBegin(Layout::Stock) => self.seq = None,
+            Report::SessionBegin(Layout::Legacy) => self.seq = None,
             Report::Metadata(text) => {
                 self.metadata += text.len();
                 assert!(self.metadata <= 64 << 20);
@@ -133,9 +133,9 @@ fuzz_target!(|bytes: &[u8]| {
     let mut input = Input(bytes);
     let Some(flags) = input.byte() else { return };
     let options = Options {
-        stock: flags & 1 != 0,
+        legacy: flags & 1 != 0,
         events_limit: std::num::NonZeroU64::new(u64::from(flags >> 1)),
-        held: 16,
+        max_held: 16,
         ..Options::default()
     };
     let (mut client, mut now, mut told) = (Client::new(options, Duration::ZERO), Duration::ZERO, Told::default());

@@ -68,19 +68,17 @@ impl State {
         place.copied().unwrap_or(0)
     }
 
-    /// Sets the low bits of the clock. A low part below the old one means that it ran over once.
+    /// Sets the low bits of the clock.
     pub(crate) fn tick(&mut self, low: u64, bits: u8) {
-        if bits >= 64 {
-            self.clock = low;
-            return;
-        }
-        let span = 1u64 << bits;
-        let mask = span - 1;
-        let before = self.clock;
-        self.clock = before & !mask | low;
-        if low < before & mask {
-            self.clock = self.clock.wrapping_add(span);
-        }
+        self.clock = extend(self.clock, low, bits);
+    }
+}
+
+/// The first time at or after `before` whose lowest `bits` bits are `low`.
+pub(crate) fn extend(before: u64, low: u64, bits: u8) -> u64 {
+    match 1u64.checked_shl(bits.into()) {
+        Some(span) => before.wrapping_add(low.wrapping_sub(before) % span),
+        None => low,
     }
 }
 

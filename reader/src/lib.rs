@@ -29,27 +29,31 @@
 
 pub mod account;
 mod chunk;
-pub mod consume;
 pub mod convert;
 mod decode;
+mod directories;
 pub mod dt;
 mod error;
 mod event;
+mod fields;
 pub mod json;
 mod loss;
 mod merge;
 pub mod metadata;
 mod packet;
+mod packet_head;
+mod record_sizes;
 pub mod recover;
-pub mod ring;
-pub mod sizes;
+mod remote;
+mod ring;
 mod source;
 mod stream;
+mod take;
 pub mod text;
 pub mod udp;
 mod value;
 pub mod verify;
-mod walk;
+mod window;
 
 pub use chunk::{chunk_name, chunk_number};
 pub use dt::{DtSummary, DtTrace};
@@ -60,7 +64,17 @@ pub use merge::{Item, Items, Trace, stream_files};
 pub use metadata::Metadata;
 pub use packet::{Packet, PacketDecoder};
 pub use recover::{RecoverError, Recovered, recover};
-pub use ring::Ring;
 pub use stream::{PacketEnd, Packets, Step, StreamReader};
 pub use value::{Int, StructValue, Value};
 pub use verify::{Report, verify};
+
+/// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
+    pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};
+    pub use crate::ring::{
+        EventCounters, Identity, REASONS, RING_EXTENSION, Ring, RingPacket, Side, StreamCounters, StreamSnapshot,
+        SubBuffer, SubBuffers,
+    };
+}

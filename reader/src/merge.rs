@@ -1,7 +1,7 @@
 //! Opens traces and merges the events of their streams by time.
 
+mod cursor;
 mod directory;
-mod lane;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -18,7 +18,7 @@ use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::source::{FileWindow, Source};
 use crate::stream::StreamReader;
-use lane::Lane;
+use cursor::StreamCursor;
 
 pub use directory::stream_files;
 
@@ -158,7 +158,7 @@ impl Trace {
     /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace, class and
     /// instance, and each stream its own order. Files that cannot be read at all are told first.
     pub fn items(&self) -> Items {
-        let mut items = Items { lanes: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
+        let mut items = Items { cursors: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
         let mut traces: Vec<Vec<&Directory>> = Vec::new();
         for part in &self.parts {
             match part {
@@ -186,8 +186,8 @@ impl From<DtTrace> for Trace {
 /// The iterator that [`Trace::items`] returns.
 #[derive(Debug)]
 pub struct Items {
-    lanes: Vec<Lane>,
-    /// The time at which each lane goes on, and its index; equal times come out by index.
+    cursors: Vec<StreamCursor>,
+    /// The time at which each cursor goes on, and its index; equal times come out by index.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
     damage: VecDeque<Damage>,
 }
@@ -197,7 +197,7 @@ impl Items {
         self.damage.extend(trace.damage().iter().cloned());
         for stream in trace.streams() {
             let (reader, begin) = trace.read(stream);
-            self.lane(reader, begin, None);
+            self.cursor(reader, begin, None);
         }
     }
 
@@ -248,13 +248,13 @@ impl Items {
             let before = accounts[files[0].part].as_ref();
             let before = before.and_then(|account| account.discarded_before(stream.0, stream.1?));
             let paths = files.into_iter().map(|first| first.file).collect();
-            self.lane(StreamReader::of_files(metadata, paths), begin, before);
+            self.cursor(StreamReader::of_files(metadata, paths), begin, before);
         }
     }
 
-    fn lane(&mut self, reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
-        self.heap.push(Reverse((begin, self.lanes.len())));
-        self.lanes.push(Lane::new(reader, begin, discarded_before));
+    fn cursor(&mut self, reader: StreamReader, begin: i64, discarded_before: Option<u64>) {
+        self.heap.push(Reverse((begin, self.cursors.len())));
+        self.cursors.push(StreamCursor::new(reader, begin, discarded_before));
     }
 }
 
@@ -267,10 +267,10 @@ impl Iterator for Items {
         }
         loop {
             let Reverse((_, index)) = self.heap.pop()?;
-            let lane = &mut self.lanes[index];
-            // A lane that has not begun has nothing yet, and is only put back at its first item's time.
-            let item = lane.take();
-            if let Some(time) = lane.advance() {
+            let cursor = &mut self.cursors[index];
+            // A cursor that has not begun has nothing yet, and is only put back at its first item's time.
+            let item = cursor.take();
+            if let Some(time) = cursor.advance() {
                 self.heap.push(Reverse((time, index)));
             }
             if item.is_some() {

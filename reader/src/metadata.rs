@@ -2,11 +2,12 @@
 
 mod block;
 mod build;
-mod lexer;
-mod parser;
+mod declarations;
 mod resolve;
+mod scalar;
 mod specifier;
 mod text;
+mod tokens;
 pub mod types;
 
 use std::borrow::Cow;

@@ -12,29 +12,22 @@
 //! The account is written last, so that what was begun and not ended is never taken for whole. A process that lives can be
 //! looked at in the same way; the account says that it is not complete then.
 
-mod alive;
-mod books;
 mod chunks;
 mod error;
 mod find;
-mod journal;
+mod liveness;
 mod meter;
 mod outputs;
+mod packets;
 mod process;
-mod settle;
-mod stream;
+mod stream_file;
 mod summary;
 mod survey;
-mod taking;
 mod target;
 
 use meter::Meter;
 use std::path::Path;
 
-pub(crate) use books::Ledger;
-pub(crate) use journal::Journal;
-pub(crate) use settle::Books;
-pub(crate) use stream::{Decoded, check_layout};
 pub(crate) use target::Target;
 
 pub use error::RecoverError;

@@ -1,41 +1,39 @@
 //! Ring files: the memory of a traced process, which outlives it. `docs/format-ring.md` is the format.
 //!
-//! A file is hostile, may have been cut short, and may be written to while it is read: it is read piece by piece at
-//! offsets that were checked, and a packet is taken only if it was the same before and after it was copied. A reader holds
-//! one packet at a time, or, of a ring that is being overwritten, all of one stream.
+//! A file is hostile: it may be cut short, and written while it is read. It is read piece by piece at checked offsets, and a packet is
+//! taken only if it was the same before and after it was copied. A reader holds one packet at a time, or, of a ring that is being
+//! overwritten, all of one stream.
 
 mod bytes;
-mod chase;
-mod consumer;
 mod counters;
-pub(crate) mod head;
 mod header;
 mod identity;
-mod page;
-mod places;
+mod snapshot;
+mod sub_buffers;
 
-use crate::account::Policy;
+use crate::account::{Policy, StreamAccount};
 use crate::error::ReadError;
+use crate::fields::Fields;
+use crate::packet_head::PacketHead;
 use crate::source;
 use bytes::Bytes;
 use header::{ENTRY_SIZE, Header, MAGIC};
-use page::Page;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use chase::Chased;
-pub(crate) use consumer::end_at;
-pub use consumer::{PacketHead, RingConsumer};
 pub use counters::{EventCounters, REASONS, StreamCounters};
 pub use identity::Identity;
-pub use places::{Place, Places, RingPacket};
+pub use snapshot::StreamSnapshot;
+#[cfg(test)]
+pub(crate) use sub_buffers::tests::ring as test_ring;
+pub use sub_buffers::{RingPacket, SubBuffer, SubBuffers};
 
-/// How the names of ring files end, after a dot.
+/// The extension of ring files.
 pub const RING_EXTENSION: &str = "ring";
 
-/// How many bytes header and identity take.
+/// Size of header and identity in bytes.
 const HEADER_AND_IDENTITY: usize = 4096;
-/// No ring closes as many packets.
+/// More packets than any ring closes.
 const MAX_CLOSED: u64 = u64::MAX / 2;
 
 /// One of the two streams of a ring.
@@ -43,16 +41,16 @@ const MAX_CLOSED: u64 = u64::MAX / 2;
 pub enum Side {
     /// The thread's events.
     Main,
-    /// Events that found the main stream in use: those of signal handlers that interrupt a write.
+    /// Events of signal handlers that interrupted a write to the main stream.
     Nested,
 }
 
 impl Side {
-    /// Both.
+    /// Both streams.
     pub const ALL: [Self; 2] = [Self::Main, Self::Nested];
 
-    /// Which of the two.
-    const fn index(self) -> usize {
+    /// 0 for the main stream, 1 for the nested one.
+    pub(crate) const fn index(self) -> usize {
         match self {
             Self::Main => 0,
             Self::Nested => 1,
@@ -70,17 +68,17 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Opens a ring file; `None` if the process had not made it a ring yet.
+    /// Opens a ring file; `None` if the process has not completed it yet.
     ///
     /// # Errors
-    /// [`ReadError::Io`] if it cannot be read; [`ReadError::Ring`] if it is no ring, of a version that is not understood, cut
-    /// short, or contradicts itself.
+    /// [`ReadError::Io`] if it cannot be read; [`ReadError::Ring`] if it is not a ring file, of an unknown version, cut short, or
+    /// contradicts itself.
     pub fn open(path: &Path) -> Result<Option<Self>, ReadError> {
         let file = source::open(path).map_err(|error| ReadError::io(path, error))?;
         Self::of(path, Box::new(file))
     }
 
-    /// The same with the bytes of a ring file.
+    /// Reads the bytes of a ring file.
     ///
     /// # Errors
     /// As [`Ring::open`].
@@ -88,38 +86,38 @@ impl Ring {
         Self::of(Path::new("ring"), Box::new(bytes))
     }
 
-    fn of(path: &Path, bytes: Box<dyn Bytes>) -> Result<Option<Self>, ReadError> {
+    pub(crate) fn of(path: &Path, bytes: Box<dyn Bytes>) -> Result<Option<Self>, ReadError> {
         let wrong = |(offset, reason)| ReadError::Ring { path: path.to_owned(), offset, reason };
         let length = bytes.length().map_err(|error| ReadError::io(path, error))?;
         if length == 0 {
             return Ok(None);
         }
-        // The magic is stored last, so it is looked at first.
+        // The owner stores the magic last.
         let mut magic = [0; MAGIC.len()];
         fill(path, bytes.as_ref(), &mut magic, 0)?;
         if magic == [0; MAGIC.len()] {
             return Ok(None);
         }
         if magic != MAGIC {
-            return Err(wrong((0, "this is no ring file: those begin with `tp-ring`".to_owned())));
+            return Err(wrong((0, "this is not a ring file: it does not begin with `tp-ring`".to_owned())));
         }
         let mut page = vec![0; HEADER_AND_IDENTITY];
         fill(path, bytes.as_ref(), &mut page, 0)?;
-        let header = Header::parse(Page(&page), length).map_err(wrong)?;
-        let identity = Identity::parse(Page(&page)).map_err(wrong)?;
+        let header = Header::parse(Fields(&page), length).map_err(wrong)?;
+        let identity = Identity::parse(Fields(&page)).map_err(wrong)?;
         Ok(Some(Self { path: path.to_owned(), bytes, header, identity }))
     }
 
-    fn fill(&self, buffer: &mut [u8], offset: u64) -> Result<(), ReadError> {
+    pub(crate) fn fill(&self, buffer: &mut [u8], offset: u64) -> Result<(), ReadError> {
         fill(&self.path, self.bytes.as_ref(), buffer, offset)
     }
 
-    /// The file; `ring` for bytes in memory.
+    /// Path of the file; `ring` for bytes in memory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whose ring it is.
+    /// The process that owns the ring.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -144,51 +142,66 @@ impl Ring {
         self.header.instance + u64::from(side == Side::Nested)
     }
 
-    /// The size of a packet's place in one of its streams, in bytes; 0 where there is none.
-    pub fn place_size(&self, side: Side) -> u64 {
-        self.header.places(side).size
+    /// Size of the sub-buffers of one of its streams, in bytes; 0 if it has none.
+    pub fn sub_buffer_size(&self, side: Side) -> u64 {
+        self.header.area(side).size
     }
 
-    /// When the channel was opened, on the trace's clock.
+    /// The time at which the channel was opened, on the trace's clock.
     pub fn opened(&self) -> u64 {
         self.header.opened
     }
 
-    /// Whether it has counters only: those of the threads without a ring.
-    pub fn is_orphans(&self) -> bool {
-        Side::ALL.iter().all(|side| self.header.places(*side).count == 0)
+    /// The header of an empty packet of one of its streams, at `time`.
+    pub(crate) fn empty_packet(&self, side: Side, time: u64) -> PacketHead {
+        PacketHead::empty(self.uuid(), self.class(), self.instance(side), time)
     }
 
-    /// What was counted of one of its streams, as it is now.
+    /// The account of one of its streams, without what became of the packets.
+    pub(crate) fn stream_account(&self, side: Side, recorded: u64, discarded: u64) -> StreamAccount {
+        StreamAccount { instance: self.instance(side), recorded, discarded, ..StreamAccount::default() }
+    }
+
+    /// The number of sub-buffers of one of its streams.
+    pub(crate) fn sub_buffer_count(&self, side: Side) -> u64 {
+        self.header.area(side).count
+    }
+
+    /// Whether it has counters only: those of threads without a ring.
+    pub fn is_ringless(&self) -> bool {
+        Side::ALL.iter().all(|side| self.header.area(*side).count == 0)
+    }
+
+    /// The counters of one of its streams, as they are now.
     ///
     /// # Errors
-    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read any more, or is beyond all reason.
+    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read, or the counters are out of range.
     pub fn counters(&self, side: Side) -> Result<StreamCounters, ReadError> {
         let at = if side == Side::Main { 320 } else { 384 };
         let mut bytes = [0; StreamCounters::SIZE];
         self.fill(&mut bytes, at)?;
-        let counters = StreamCounters::parse(Page(&bytes));
+        let counters = StreamCounters::parse(Fields(&bytes));
         if counters.closed > MAX_CLOSED {
-            let reason = format!("{} closed packets are more than there can be", counters.closed);
+            let reason = format!("{} closed packets are out of range", counters.closed);
             return Err(ReadError::Ring { path: self.path.clone(), offset: at + 8, reason });
         }
         Ok(counters)
     }
 
-    /// What was counted of each event, by its id, as it is now.
+    /// The counters of each event, by its id, as they are now.
     ///
     /// # Errors
-    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read any more.
+    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read.
     pub fn account(&self) -> Result<Vec<EventCounters>, ReadError> {
         let mut bytes = vec![0; (self.header.events * ENTRY_SIZE) as usize];
         self.fill(&mut bytes, self.header.account_offset)?;
-        Ok(bytes.chunks_exact(ENTRY_SIZE as usize).map(|entry| EventCounters::parse(Page(entry))).collect())
+        Ok(bytes.chunks_exact(ENTRY_SIZE as usize).map(|entry| EventCounters::parse(Fields(entry))).collect())
     }
 
-    /// The places of one of its streams, in the order of their packets, each as it is when it is reached. `counters` are the
-    /// stream's own, read before.
-    pub fn places(&self, side: Side, counters: &StreamCounters) -> Places<'_> {
-        Places::new(self, side, counters.closed.min(MAX_CLOSED))
+    /// The sub-buffers of one of its streams in the order of their packets, each as it is when it is reached. `counters` are those of
+    /// the stream, read before.
+    pub fn sub_buffers(&self, side: Side, counters: &StreamCounters) -> SubBuffers<'_> {
+        SubBuffers::new(self, side, counters.closed.min(MAX_CLOSED))
     }
 }
 

@@ -7,7 +7,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::dt::SlotsWindow;
 use crate::error::ReadError;
 
 /// How much of a file is kept in memory, unless one value alone needs more.
@@ -91,45 +90,6 @@ impl Source for FileWindow {
         }
         let skip = usize::try_from(offset - self.start).unwrap_or(usize::MAX).min(self.held.len());
         Ok(&self.held[skip..])
-    }
-}
-
-/// Where a stream's packets are.
-#[derive(Debug)]
-pub(crate) enum Window {
-    /// One after the other in a file of their own.
-    File(FileWindow),
-    /// In slots of a dt file.
-    Slots(SlotsWindow),
-}
-
-impl Source for Window {
-    fn length(&self) -> u64 {
-        match self {
-            Self::File(window) => window.length(),
-            Self::Slots(window) => window.length(),
-        }
-    }
-
-    fn bytes(&mut self, offset: u64, least: usize) -> io::Result<&[u8]> {
-        match self {
-            Self::File(window) => window.bytes(offset, least),
-            Self::Slots(window) => window.bytes(offset, least),
-        }
-    }
-
-    fn first(&mut self) -> u64 {
-        match self {
-            Self::File(window) => window.first(),
-            Self::Slots(window) => window.first(),
-        }
-    }
-
-    fn following(&mut self, offset: u64, size: u64) -> u64 {
-        match self {
-            Self::File(window) => window.following(offset, size),
-            Self::Slots(window) => window.following(offset, size),
-        }
     }
 }
 

@@ -11,7 +11,8 @@ use crate::event::{Event, Stream};
 use crate::loss::Damage;
 use crate::metadata::Metadata;
 use crate::packet::{Body, Packet};
-use crate::source::{FileWindow, Source, Window};
+use crate::source::{FileWindow, Source};
+use crate::window::Window;
 
 /// What is met while reading a stream, in order.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! The UDP trace server's protocol (`docs/format-udp.md`), and the client that reads from such a server.
 //!
-//! In the order in which datagrams meet them: a [`Connection`] takes them from a socket; [`wire`] decodes them; the [`Client`], which
-//! knows neither socket nor clock, puts messages into their order and tells what is missing; a [`BatchDecoder`] makes events of
-//! them, a [`Directory`] a CTF trace.
+//! A [`Connection`] receives datagrams from a socket, and [`wire`] decodes them. The [`Client`], which has neither socket nor clock,
+//! restores the order of messages and reports losses. A [`BatchDecoder`] decodes events, and a [`Directory`] writes a CTF trace.
 
 mod client;
 mod connection;
@@ -14,6 +13,6 @@ pub mod wire;
 
 pub use client::{Client, Options};
 pub use connection::Connection;
-pub use directory::{Directory, DirectoryError, NotHere};
+pub use directory::{AbsentEvents, Directory, DirectoryError};
 pub use events::{BatchDecoder, BatchPacket};
-pub use report::{Counts, Ending, EventBatch, Layout, Lost, Report, StockEvent};
+pub use report::{Counts, Ending, EventBatch, Layout, LegacyEvent, Lost, Report};

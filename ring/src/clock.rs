@@ -31,7 +31,7 @@ pub use choice::describe;
 pub use choice::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, trust_tsc};
 pub use line::Moment;
 pub(crate) use line::TIME_SHIFT;
-pub use quick::{is_constant, is_counter, now as quick};
+pub(crate) use quick::now as quick;
 pub use tsc::{error_bound, steer, steps};
 
 /// The time now, in ns on the clock that is [selected]: `CLOCK_MONOTONIC`'s, unless told otherwise.

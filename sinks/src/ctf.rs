@@ -5,22 +5,19 @@
 //!   DIR/<channel>_<instance>   the packets of one ring, one after the other
 //!   DIR/account/account.json   what was fired, recorded and lost; below DIR, where viewers do not look for streams
 //!
-//!   DIR/chunk-NUMBER/          the same, where the trace was cut: by size, by time, or when somebody asked
+//!   DIR/chunk-NUMBER/          the same for each chunk of a trace that is rotated by size, by time, or on request
 //! ```
 //!
-//! Packets are CTF already and are appended as they come. A file always ends with a whole packet: what a full disk cuts off
-//! is taken back, and the place for a stream's last packet, which has the final counts, is kept free from the start.
+//! Packets are CTF already and are appended as they come. A file always ends with a complete packet: a partial write is truncated, and
+//! space for the last packet of a stream, which has the final counts, is reserved from the start.
 
-mod books;
+mod accounting;
 mod directory;
 mod error;
-mod metadata;
 mod rotation;
 mod sink;
 mod streams;
-mod tsdl;
-mod types;
 
+pub use crate::metadata::{MetadataText, metadata};
 pub use error::CtfError;
-pub use metadata::{MetadataText, metadata};
 pub use sink::CtfSink;

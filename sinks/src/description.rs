@@ -1,21 +1,50 @@
 //! What a sink is told about channels and events before their first packet.
 
+use crate::trace_info::TraceInfo;
+use std::time::Duration;
 use tracepoint_core::channel::{EventId, OpenChannel, Policy};
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::{Level, Marker};
 
-/// A channel: its packets are those of one stream class.
+/// What a sink is told when the trace begins.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TraceStart<'a> {
+    /// The trace.
+    pub trace: &'a TraceInfo,
+    /// Its channels. If another process records them, the contexts of their records are in the metadata alone.
+    pub channels: &'a [ChannelDescription],
+    /// The CTF metadata so far, in TSDL. It may contain events, which [`Sink::describe`](crate::Sink::describe) is then called with
+    /// without metadata.
+    pub metadata: &'a str,
+    /// The longest time for which a packet that is not full stays in its ring, while the recording process runs as it should.
+    pub packet_delay: Duration,
+}
+
+/// Events that may be in the packets to come, and channels that they may come from.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct NewEvents<'a> {
+    /// The events. If another process records them, their fields are in the metadata alone.
+    pub events: &'a [EventDescription],
+    /// Channels that were added to the trace while it is recorded, whose packets follow.
+    pub channels: &'a [ChannelDescription],
+    /// The text to append to the metadata; empty if it contains the events already.
+    pub metadata: &'a str,
+}
+
+/// A channel, whose packets belong to one stream class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelDescription {
     /// The id of its stream class.
     pub class: u32,
-    /// Its name, the first part of its streams' names.
+    /// Its name, with which the names of its streams begin.
     pub name: String,
     /// What it does when a ring is full.
     pub policy: Policy,
     /// The size of its largest packet, in bytes.
     pub packet_size: usize,
-    /// What each of its records says before the event's fields; may be empty.
+    /// The context fields in front of the fields of each event; may be empty.
     pub context: Vec<FieldDescriptor>,
 }
 
@@ -40,20 +69,20 @@ pub struct EventDescription {
     pub class: u32,
     /// Its id in the channel.
     pub id: u16,
-    /// Its name as it is recorded: `provider:name`, with something appended where events of one name differ in their fields.
+    /// Its name in the trace: `provider:name`, with a suffix if events of the same name have different fields.
     pub name: String,
-    /// How important it is.
+    /// Its level.
     pub level: Level,
     /// Its fields, in the order of the record.
     pub fields: &'static [FieldDescriptor],
-    /// What its author says of it; may be empty.
+    /// Its documentation; may be empty.
     pub doc: &'static str,
     /// The format string of its marker.
     pub format: &'static str,
 }
 
 impl EventDescription {
-    /// The event as which the channel with stream class `class` records `marker`, under `name`.
+    /// Describes `marker` as the channel of stream class `class` records it, under `name`.
     pub fn of(marker: &'static Marker, class: u32, id: EventId, name: impl Into<String>) -> Self {
         Self {
             class,

@@ -10,13 +10,11 @@
 //! `tracectl convert` makes a directory of it.
 
 use crate::account::{Account, Chunk};
-use crate::ctf::MetadataText;
-use crate::description::{ChannelDescription, EventDescription};
+use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
-use crate::sink::{Output, Sink, StreamInfo};
-use crate::trace_info::TraceInfo;
+use crate::sink::{Output, Sink, SinkExtension, StreamInfo};
 use datatrace::{Error, FileStorage};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use tracepoint_core::channel::{Packet, StreamId};
@@ -47,8 +45,8 @@ pub struct DtSink {
     replace: bool,
     file: File,
     events: usize,
-    /// The streams of which it was given a packet.
-    begun: HashSet<StreamId>,
+    /// What the files of the streams would be called in a directory.
+    files: HashMap<StreamId, String>,
 }
 
 #[derive(Debug)]
@@ -78,7 +76,7 @@ impl DtSink {
         let failed = |source| Error::Io { path: path.clone(), action: "find the directory of", source };
         let absolute = std::path::absolute(&path).map_err(failed)?;
         let file = File::New(FileStorage::begin(&path)?);
-        Ok(Self { path, absolute, slots, slot_size: None, replace: false, file, events: 0, begun: HashSet::new() })
+        Ok(Self { path, absolute, slots, slot_size: None, replace: false, file, events: 0, files: HashMap::new() })
     }
 
     /// Gives each slot so many bytes: 8 more than the largest packet, and a multiple of 4. Unless told otherwise, they are as large as the
@@ -147,34 +145,14 @@ impl Sink for DtSink {
         format!("dt file {}", self.path.display())
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
-    }
-
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.describe_with_text(events, MetadataText::events(events).as_str())
-    }
-
-    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
-        let needed = DtTraceWriter::slot_size(channel.packet_size);
-        if self.slot_size.is_none_or(|size| u64::from(size) < needed) {
-            return Err(self.refused(format!(
-                "its slots do not take packets of {} bytes, those of the channel `{}`; give the channel more and smaller packets \
-                 (`Channel::packets`), or the file a `DtSink::slot_size` of {needed} from the start",
-                channel.packet_size, channel.name
-            )));
-        }
-        self.with(|file| file.describe(MetadataText::further_channel(trace, channel).as_str().as_bytes()))
-    }
-
-    fn begin_with_text(&mut self, _: &TraceInfo, channels: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
-        let slot_size = self.size_for(channels)?;
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        let slot_size = self.size_for(start.channels)?;
         self.slot_size = Some(slot_size);
         let File::New(storage) = std::mem::replace(&mut self.file, File::Gone) else {
             return Err(self.refused("it has been begun before".to_owned()));
         };
         let begun = DtTraceWriter::create(storage, self.slots, slot_size).and_then(|mut file| {
-            file.describe(text.as_bytes())?;
+            file.describe(start.metadata.as_bytes())?;
             file.publish(self.replace)?;
             Ok(file)
         });
@@ -182,11 +160,19 @@ impl Sink for DtSink {
         Ok(())
     }
 
-    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        self.events += events.len();
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        let largest = new.channels.iter().map(|channel| channel.packet_size).max().unwrap_or(0);
+        let needed = DtTraceWriter::slot_size(largest);
+        if let Some(size) = self.slot_size.filter(|size| u64::from(*size) < needed) {
+            return Err(self.refused(format!(
+                "a slot of {size} bytes does not take the packets of up to {largest} bytes of a channel that is added; give the channel more and \
+                 smaller packets (`Channel::packets`), or the file slots of {needed} bytes from the start (`DtSink::slot_size`)"
+            )));
+        }
+        self.events += new.events.len();
         let size = ACCOUNT_SIZE + ACCOUNT_EVENT_SIZE * self.events;
         self.with(|file| {
-            file.describe(text.as_bytes())?;
+            file.describe(new.metadata.as_bytes())?;
             file.reserve(size)
         })
     }
@@ -195,25 +181,37 @@ impl Sink for DtSink {
         let events = packet.events_after - packet.events_before;
         // Readers of a circular file take what was recorded before its first packet as overwritten. That is also how they see what was
         // recorded before the sink was added, so that the packet with which it joins the stream is left out.
-        if self.begun.insert(stream.id) && events == 0 && packet.events_before > 0 {
+        if self.files.insert(stream.id, stream.file_name()).is_none() && events == 0 && packet.events_before > 0 {
             return Ok(());
         }
         self.with(|file| file.packet(u64::from(stream.id.class), stream.id.instance, packet.bytes, events))
     }
 
-    fn wants_checkpoints(&self) -> bool {
-        true
+    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
+        self.with(|file| file.finish(account))
     }
 
-    fn checkpoint(&mut self, account: &Account) -> Result<(), SinkError> {
-        self.with(|file| file.save(account))
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
+}
+
+impl SinkExtension for DtSink {
+    fn output(&self) -> Option<Output> {
+        Some(Output { format: "dt", path: self.absolute.clone() })
     }
 
-    fn settle(&self, account: &mut Account) {
-        for stream in account.channels.iter_mut().flat_map(|channel| &mut channel.streams) {
-            let missed = std::mem::take(&mut stream.before).written;
-            stream.written -= missed;
-            stream.overwritten += missed;
+    fn adjust_account(&self, account: &mut Account) {
+        for channel in &mut account.channels {
+            for stream in &mut channel.streams {
+                let missed = std::mem::take(&mut stream.before).written;
+                stream.written -= missed;
+                stream.overwritten += missed;
+                let id = StreamId { class: channel.id as u32, instance: stream.instance };
+                if let Some(file) = self.files.get(&id) {
+                    stream.file.clone_from(file);
+                }
+            }
         }
         account.chunk = account.chunk.take().filter(|chunk| chunk.detached).map(|_| {
             let mut chunk = Chunk::default();
@@ -225,15 +223,11 @@ impl Sink for DtSink {
         }
     }
 
-    fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
-        self.with(|file| file.finish(account))
+    fn wants_checkpoints(&self) -> bool {
+        true
     }
 
-    fn file_of(&self, stream: &StreamInfo) -> String {
-        format!("{}_{}", stream.channel, stream.id.instance)
-    }
-
-    fn output(&self) -> Option<Output> {
-        Some(Output { format: "dt", path: self.absolute.clone() })
+    fn checkpoint(&mut self, account: &Account) -> Result<(), SinkError> {
+        self.with(|file| file.save(account))
     }
 }

@@ -1,9 +1,9 @@
-//! What a sink could not do.
+//! Errors of sinks.
 
 use std::io;
 use std::sync::Arc;
 
-/// A sink could not do what it was asked for.
+/// A sink could not do something.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot {action}: {source}{}", mend(source))]
 pub struct SinkError {
@@ -12,7 +12,7 @@ pub struct SinkError {
 }
 
 impl SinkError {
-    /// An error in the course of `action`, a phrase such as "write /tmp/t/metadata".
+    /// The error that prevented `action`, a phrase such as "write /tmp/t/metadata".
     pub fn new(action: impl Into<String>, source: io::Error) -> Self {
         Self { action: action.into(), source: Arc::new(source) }
     }
@@ -22,13 +22,13 @@ impl SinkError {
         &self.action
     }
 
-    /// What the operating system, or the sink itself, answered.
+    /// The error of the operating system, or of the sink itself.
     pub fn io_error(&self) -> &io::Error {
         &self.source
     }
 }
 
-/// What the reader of the message can do about it; empty where nothing general can be said.
+/// The advice that ends a message about this error; empty if there is none.
 pub(crate) fn mend(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room, or record somewhere else",
@@ -36,7 +36,7 @@ pub(crate) fn mend(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; choose a place that this user may write to"
         }
-        io::ErrorKind::BrokenPipe => "; whoever read this output has gone",
+        io::ErrorKind::BrokenPipe => "; the program that read this output has ended",
         _ => "",
     }
 }

@@ -1,25 +1,26 @@
-//! Where events go: takes whole packets from channels and hands them to sinks.
+//! Moves packets of events out of rings and into sinks: trace directories, files, text, the network.
 //!
 //! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint_core::channel::OpenChannel`]s and
-//! gives each to every [`Sink`]; a [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] puts it into the
-//! place of the oldest one in a circular file, a [`TextSink`] writes its events as lines, a [`udp::UdpServerSink`] serves them
-//! to a client of the network. What a sink is told beforehand is a [`TraceInfo`], a [`ChannelDescription`] for each channel and an
-//! [`EventDescription`] for each event; at the end it gets the [`account`] of what was fired, recorded and lost.
+//! gives each to every [`Sink`]. A [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] replaces the oldest packet in
+//! a circular file, a [`TextSink`] writes its events as lines, and a [`UdpSink`] serves them to a network client. Before the first
+//! packet a sink gets a [`TraceStart`] and the descriptions of the [events](NewEvents); at the end it gets the [`account`] of what was
+//! fired, recorded and lost.
 //!
-//! An [`OutsideDrain`] does what a [`Drain`] does for the rings of another process, over its ring files.
+//! The packets come from channels of this process, or out of the ring files of another one ([`Drain::remote`]).
 //!
-//! Loss is data: a packet that a sink could not take is counted by its records, and the error is kept for whoever asks.
+//! A packet that a sink did not take is counted as lost, by its records, and the sink's first error is kept for its report.
 //!
 //! This crate knows neither sessions nor the command line. To write a sink of your own, implement [`Sink`].
 
 #![forbid(unsafe_code)]
 
+mod accounting;
 pub mod ctf;
 mod description;
 mod drain;
 mod dt;
 mod error;
-mod outside;
+mod metadata;
 mod sink;
 mod text;
 mod trace_info;
@@ -27,15 +28,22 @@ pub mod udp;
 
 pub use ctf::{CtfError, CtfSink};
 pub use datatrace::Error as DtError;
-pub use description::{ChannelDescription, EventDescription};
-pub use drain::{Drain, Drained, SinkId, SinkReport};
+pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
+pub use drain::{Drain, Drained, LocalRings, RemoteRings, SinkId, SinkReport};
 pub use dt::DtSink;
 pub use error::SinkError;
-pub use outside::OutsideDrain;
-pub use sink::{Output, Sink, StreamInfo};
+#[doc(hidden)]
+pub use sink::{Output, Rotation, SinkExtension};
+pub use sink::{Sink, StreamInfo};
 pub use text::TextSink;
 pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
+pub use tracepoint_core::channel::{Packet, StreamId};
+/// Decodes packets, for sinks that look at single events.
+pub mod decode {
+    pub use tracepoint_reader::{Event, Metadata, PacketDecoder, Value};
+}
 /// What happened to every event, in the form in which it is written beside a trace.
 pub use tracepoint_reader::account;
-/// Takes the packets of another process out of its ring files, for an [`OutsideDrain`].
-pub use tracepoint_reader::consume::Consumer;
+/// Takes the packets of another process out of its ring files, for a [`Drain::remote`].
+pub use tracepoint_reader::internal::RemoteConsumer;
+pub use udp::UdpSink;

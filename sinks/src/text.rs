@@ -1,25 +1,25 @@
 //! Text: a line for each event, in the shape of babeltrace2's.
 
 mod lines;
-mod order;
-mod settled;
+mod reorder;
+mod watermark;
 
 use crate::account::Account;
-use crate::ctf::MetadataText;
-use crate::description::{ChannelDescription, EventDescription};
+use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
-use crate::sink::{Sink, StreamInfo};
-use crate::trace_info::TraceInfo;
+use crate::sink::{Sink, SinkExtension, StreamInfo};
 use lines::Lines;
-use order::{Entry, Order};
-use settled::{KEPT, KEPT_OUTSIDE, Settled};
+use reorder::{Entry, ReorderBuffer};
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::fs::File;
+use std::io::{self, Stderr, Stdout, Write};
+use std::path::Path;
+use std::time::Instant;
 use tracepoint_core::channel::{Packet, Policy, StreamId};
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
+use watermark::Watermark;
 
 /// How many bytes of events may wait for their turn, unless told otherwise.
 const PENDING: usize = 64 << 20;
@@ -37,9 +37,9 @@ const DECODED_FACTOR: usize = 4;
 /// the line before, and a line at the end says how many such events there are. Losses are lines among the events.
 pub struct TextSink<W> {
     lines: Lines<W>,
-    order: Order,
+    waiting: ReorderBuffer,
     /// `None` where some streams come at the end alone.
-    settled: Option<Settled>,
+    watermark: Option<Watermark>,
     pending: usize,
     metadata_text: String,
     metadata: Option<Metadata>,
@@ -64,13 +64,40 @@ impl<W> fmt::Debug for TextSink<W> {
     }
 }
 
+impl TextSink<Stderr> {
+    /// A sink that writes to standard error.
+    pub fn stderr() -> Self {
+        Self::new(io::stderr())
+    }
+}
+
+impl TextSink<Stdout> {
+    /// A sink that writes to standard output.
+    pub fn stdout() -> Self {
+        Self::new(io::stdout())
+    }
+}
+
+impl TextSink<File> {
+    /// A sink that writes into a new file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If a file of that name exists, or cannot be made.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, SinkError> {
+        let path = path.as_ref();
+        let made = File::create_new(path).map(Self::new);
+        made.map_err(|error| SinkError::new(format!("make {}", path.display()), error))
+    }
+}
+
 impl<W: Write + Send> TextSink<W> {
-    /// A sink that writes to `out`, times in the local time zone. It buffers by itself.
+    /// A sink that writes to `out`, with times in the local time zone. It has a buffer of its own.
     pub fn new(out: W) -> Self {
         Self {
             lines: Lines::new(out, TextOptions::default()),
-            order: Order::default(),
-            settled: None,
+            waiting: ReorderBuffer::default(),
+            watermark: None,
             pending: PENDING,
             metadata_text: String::new(),
             metadata: None,
@@ -92,7 +119,7 @@ impl<W: Write + Send> TextSink<W> {
         self
     }
 
-    fn metadata(&mut self, text: &str) -> Result<(), SinkError> {
+    fn add_metadata(&mut self, text: &str) -> Result<(), SinkError> {
         self.metadata_text.push_str(text);
         let metadata =
             Metadata::parse(self.metadata_text.as_bytes()).map_err(|error| failed(io::Error::other(error)))?;
@@ -102,8 +129,8 @@ impl<W: Write + Send> TextSink<W> {
 
     /// Writes the oldest entries until those that wait take no more than `limit` bytes.
     fn shrink(&mut self, limit: usize) -> Result<(), SinkError> {
-        while self.order.cost() > limit {
-            let Some(entry) = self.order.pop() else { break };
+        while self.waiting.cost() > limit {
+            let Some(entry) = self.waiting.pop() else { break };
             self.lines.add(entry).map_err(failed)?;
         }
         self.lines.flush().map_err(failed)
@@ -115,36 +142,21 @@ impl<W: Write + Send> Sink for TextSink<W> {
         "text".to_owned()
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.settled = settled(trace, channels, KEPT);
-        self.metadata(MetadataText::begin(trace, channels).as_str())
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        // Flight recorders hand over nothing before the end. By another clock the age of an open packet is unknown.
+        let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
+        let comes_soon = start.trace.clock.uuid.is_some() && !start.channels.iter().any(comes_late);
+        self.watermark = comes_soon.then(|| Watermark::new(start.packet_delay));
+        self.add_metadata(start.metadata)
     }
 
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.metadata(MetadataText::events(events).as_str())
-    }
-
-    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
-        self.metadata(MetadataText::further_channel(trace, channel).as_str())
-    }
-
-    fn begin_with_text(
-        &mut self,
-        trace: &TraceInfo,
-        channels: &[ChannelDescription],
-        text: &str,
-    ) -> Result<(), SinkError> {
-        self.settled = settled(trace, channels, KEPT_OUTSIDE);
-        self.metadata(text)
-    }
-
-    fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        self.metadata(text)
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        self.add_metadata(new.metadata)
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         // Room first: as long as the output takes nothing, no further packet is taken.
-        if self.order.cost() > self.pending || !self.lines.is_empty() {
+        if self.waiting.cost() > self.pending || !self.lines.is_empty() {
             self.shrink(self.pending)?;
         }
         let Some(metadata) = &self.metadata else {
@@ -164,7 +176,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
             if count > 0 {
                 let plural = if count == 1 { "" } else { "s" };
                 let line = format!("[lost: {count} {what}event{plural}, in {name}]\n");
-                self.order.push(seen.end, line.len() + EVENT_COST, Entry::Note(line));
+                self.waiting.push(seen.end, line.len() + EVENT_COST, Entry::Note(line));
             }
         };
         lost(packet.events_before.saturating_sub(seen.records), "overwritten ");
@@ -173,27 +185,17 @@ impl<W: Write + Send> Sink for TextSink<W> {
 
         let cost = EVENT_COST + DECODED_FACTOR * packet.bytes.len() / events.len().max(1);
         for event in events {
-            if let Some(settled) = &mut self.settled {
-                settled.saw(event.time_ns);
+            if let Some(watermark) = &mut self.watermark {
+                watermark.observe(event.time_ns);
             }
-            self.order.push(event.time_ns, cost, Entry::Event(event));
+            self.waiting.push(event.time_ns, cost, Entry::Event(event));
         }
         Ok(())
     }
 
-    fn look_ended(&mut self) {
-        let Some(until) = self.settled.as_mut().map(|settled| settled.look_ended(Instant::now())) else { return };
-        let mut written = self.lines.flush();
-        while let (Ok(()), Some(entry)) = (&written, self.order.pop_until(until)) {
-            written = self.lines.add(entry);
-        }
-        // What the output does not take is tried again; as long as it stays with the lines, no packet is taken.
-        let _ = written.and_then(|()| self.lines.finish());
-    }
-
     fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
         let result = self.shrink(0).and_then(|()| {
-            let late = self.order.late();
+            let late = self.waiting.late();
             if late > 0 {
                 let line = format!("[late: {late} events came after later ones]\n");
                 self.lines.add(Entry::Note(line)).map_err(failed)?;
@@ -201,18 +203,26 @@ impl<W: Write + Send> Sink for TextSink<W> {
             self.lines.finish().map_err(failed)
         });
         result.map_err(|error| {
-            let missing = self.order.len() + self.lines.unwritten();
+            let missing = self.waiting.len() + self.lines.unwritten();
             SinkError::new(format!("write text, whose last {missing} lines are missing"), copy(error.io_error()))
         })
     }
+
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
 }
 
-/// What tells which events are in order while such a trace is recorded; `None` if that is known at its end alone.
-fn settled(trace: &TraceInfo, channels: &[ChannelDescription], kept: Duration) -> Option<Settled> {
-    let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
-    // Where another clock counts, nobody knows how long a packet has been open.
-    let comes_soon = trace.clock.uuid.is_some() && !channels.iter().any(comes_late);
-    comes_soon.then(|| Settled::new(kept))
+impl<W: Write + Send> SinkExtension for TextSink<W> {
+    fn round_ended(&mut self) {
+        let Some(until) = self.watermark.as_mut().map(|watermark| watermark.advance(Instant::now())) else { return };
+        let mut written = self.lines.flush();
+        while let (Ok(()), Some(entry)) = (&written, self.waiting.pop_until(until)) {
+            written = self.lines.add(entry);
+        }
+        // What the output does not take is tried again. Until it leaves, no packet is taken.
+        let _ = written.and_then(|()| self.lines.finish());
+    }
 }
 
 fn failed(error: io::Error) -> SinkError {

@@ -17,7 +17,6 @@ mod input;
 mod mark;
 mod name;
 mod problems;
-mod repeatable;
 
 use proc_macro::TokenStream;
 

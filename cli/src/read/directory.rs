@@ -4,7 +4,7 @@ use super::{Out, complain};
 use crate::failure::Failure;
 use crate::output;
 use std::path::Path;
-use tracepoint_reader::udp::{self, Counts, Ending, Layout, Lost, NotHere, Report};
+use tracepoint_reader::udp::{self, AbsentEvents, Counts, Ending, Layout, Lost, Report};
 
 pub(super) struct Directory {
     trace: udp::Directory,
@@ -13,13 +13,13 @@ pub(super) struct Directory {
     ended: bool,
     /// Of the first session: what was sent in it in vain counts as lost on the way.
     earlier: Option<u64>,
-    not_here: NotHere,
+    not_here: AbsentEvents,
 }
 
 impl Directory {
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let trace = udp::Directory::create(path)?;
-        let not_here = NotHere::default();
+        let not_here = AbsentEvents::default();
         Ok(Self { trace, account: None, described: false, ended: false, earlier: None, not_here })
     }
 
@@ -45,7 +45,7 @@ impl Out for Directory {
     fn take(&mut self, report: Report) -> Result<bool, Failure> {
         let mut whole = true;
         match report {
-            Report::SessionBegin(Layout::Stock) => {
+            Report::SessionBegin(Layout::Legacy) => {
                 return Err(Failure::NoServer(
                     "the server sends events one by one, without what a CTF trace needs; read them without --output"
                         .to_owned(),

@@ -3,6 +3,7 @@
 use super::SINK_TIMEOUT;
 use super::context::Context;
 use crate::event::PlannedEvent;
+use crate::nearest::nearest_names;
 use crate::outputs::{self, Allowance, Chunks};
 use crate::rule_match::Matcher;
 use crate::rundir::secure;
@@ -11,7 +12,6 @@ use crate::spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use crate::state;
 use std::env;
 use std::path::PathBuf;
-use tracepoint_core::nearest_names;
 use tracepoint_sinks::TextSink;
 
 /// What the session is called.
@@ -79,7 +79,7 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
             let made = outputs::ctf(&place, &name, Allowance::of(MOST), &Chunks::default());
             Ok(builder.sink(made.map_err(|error| error.to_string())?.0))
         }
-        Target::Text(None) => Ok(builder.sink(TextSink::new(std::io::stderr()))),
+        Target::Text(None) => Ok(builder.sink(TextSink::stderr())),
         Target::Text(Some(path)) => {
             Ok(builder.sink(TextSink::new(outputs::shared_text(&path, &context.trace_name(), MOST)?)))
         }

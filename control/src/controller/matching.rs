@@ -1,11 +1,11 @@
 //! Whether rules match anything in the processes that are there.
 
 use super::Controller;
+use crate::nearest::nearest_names;
 use crate::rule_match::select;
 use crate::spec::SessionSpec;
 use std::collections::BTreeSet;
 use std::fmt;
-use tracepoint_core::nearest_names;
 
 /// A rule that matches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,8 @@ mod tests {
         let names = ["shop:paid", "shop:refused", "net:received"].map(str::to_owned).into();
         for (rule, expected) in [
             ("shop:pajd", &["shop:paid"][..]),
-            ("shpo:*", &[]),
+            ("shpo:*", &["shop:*"]),
+            ("hsop_:*", &[]),
             ("shap:*", &["shop:*"]),
             ("nt:*", &["net:*"]),
             ("x:*", &[]),

@@ -1,40 +1,40 @@
-//! The check of a filter against the fields of an event: every operand gets a type, and what fits becomes a program.
+//! Type check and compilation of a filter for the fields of one event.
 
 mod compare;
 
 use super::error::FilterError;
 use super::number::Number;
 use super::parser::{Logic, Node, Step};
-use super::pattern::Pattern;
 use super::program::{MAX_STACK, Op, Program};
+use crate::glob::Glob;
+use crate::nearest::nearest_names;
 use std::ops::Range;
 use tracepoint_core::field::{EnumLabel, FieldDescriptor, FieldType};
-use tracepoint_core::nearest_names;
 
-/// What an operand is.
+/// The type of an operand.
 #[derive(Clone, Copy)]
 enum Kind<'a> {
-    /// An integer or a truth, with the labels that its values have.
+    /// An integer or a boolean, with the labels of its values if it is an enumeration.
     Integer(&'static [EnumLabel]),
     Float,
-    /// Text in a field.
+    /// The text in the field with this index.
     TextField(u16),
-    /// A literal.
-    Literal(&'a Pattern),
+    /// A text in the filter.
+    Literal(&'a Glob),
 }
 
 impl Kind<'_> {
     const TRUTH: Self = Self::Integer(&[]);
 }
 
-/// An operand, and where it stands.
+/// An operand and its place in the filter.
 #[derive(Clone)]
 struct Operand<'a> {
     kind: Kind<'a>,
     place: Range<usize>,
 }
 
-/// Makes a program of `steps`, read from `text`.
+/// Compiles `steps`, which were read from `text`.
 pub(super) fn check(text: &str, steps: &[Step], fields: &[FieldDescriptor]) -> Result<Program, FilterError> {
     let mut check = Check { text, fields, ..Check::default() };
     for Step { node, place } in steps {
@@ -45,7 +45,7 @@ pub(super) fn check(text: &str, steps: &[Step], fields: &[FieldDescriptor]) -> R
     Ok(Program {
         ops: check.ops.into(),
         numbers: check.numbers.into(),
-        patterns: check.patterns.into(),
+        globs: check.globs.into(),
         sets: check.sets.into(),
         stack: check.most,
     })
@@ -56,13 +56,13 @@ struct Check<'a> {
     text: &'a str,
     fields: &'a [FieldDescriptor],
     operands: Vec<Operand<'a>>,
-    /// Where the jumps are whose ends are not known yet.
+    /// The indices in `ops` of the jumps whose targets are not known yet.
     jumps: Vec<usize>,
     ops: Vec<Op>,
     numbers: Vec<Number>,
-    patterns: Vec<Pattern>,
+    globs: Vec<Glob>,
     sets: Vec<Box<[i128]>>,
-    /// The numbers on the program's stack, now and at most.
+    /// How many numbers are on the program's stack, now and at most.
     used: usize,
     most: usize,
 }
@@ -72,12 +72,12 @@ impl<'a> Check<'a> {
         FilterError::new(self.text, place, reason)
     }
 
-    /// What stands at a place.
+    /// The text at a place.
     fn word(&self, place: &Range<usize>) -> &'a str {
         self.text.get(place.clone()).unwrap_or("")
     }
 
-    /// The same for messages: one line, and not a long one.
+    /// The same for messages: in one line, cut off after 40 characters.
     fn quoted(&self, place: &Range<usize>) -> String {
         const MOST: usize = 40;
         let word = self.word(place);
@@ -88,7 +88,7 @@ impl<'a> Check<'a> {
         quoted
     }
 
-    /// The grammar never takes what it did not put there; whoever changes it shall hear of it.
+    /// Takes the operand on top. The grammar puts operands before operators; a bug there becomes an error, not a panic.
     fn pop(&mut self, place: Range<usize>) -> Result<Operand<'a>, FilterError> {
         self.operands.pop().ok_or_else(|| self.error(place, "an operand is missing"))
     }
@@ -97,7 +97,7 @@ impl<'a> Check<'a> {
         self.operands.push(Operand { kind, place });
     }
 
-    /// One more operation, which takes `taken` numbers and leaves one.
+    /// Adds an operation that takes `taken` numbers off the stack and puts one on it.
     fn op(&mut self, op: Op, taken: usize, place: &Range<usize>) -> Result<(), FilterError> {
         self.ops.push(op);
         self.used = self.used.saturating_sub(taken) + 1;
@@ -116,8 +116,8 @@ impl<'a> Check<'a> {
                 self.constant(*number, kind, place)
             }
             Node::Truth(truth) => self.constant((*truth).into(), Kind::TRUTH, place),
-            Node::Text(pattern) => {
-                self.push(Kind::Literal(pattern), place);
+            Node::Text(glob) => {
+                self.push(Kind::Literal(glob), place);
                 Ok(())
             }
             Node::Field => self.field(place),
@@ -126,7 +126,7 @@ impl<'a> Check<'a> {
                 let kind = match operand.kind {
                     Kind::Integer(_) => Kind::Integer(&[]),
                     Kind::Float => Kind::Float,
-                    _ => return Err(self.error(operand.place, "a text has no negative")),
+                    _ => return Err(self.error(operand.place, "a text cannot be negated")),
                 };
                 self.unary(Op::Negate, kind, place, &operand)
             }
@@ -154,7 +154,7 @@ impl<'a> Check<'a> {
                 let operand = self.operands.last().cloned();
                 self.condition(&operand.ok_or_else(|| self.error(place, "an operand is missing"))?)?;
                 self.jumps.push(self.ops.len());
-                // The place is filled in when the end is known.
+                // `behind` fills in the target.
                 self.ops.push(Op::SkipIf(*logic == Logic::Or, 0));
                 self.used = self.used.saturating_sub(1);
                 Ok(())
@@ -210,7 +210,7 @@ impl<'a> Check<'a> {
             FieldType::Array { element, .. } | FieldType::Sequence { element } if is_byte(element) => {
                 Kind::TextField(number)
             }
-            ty => return Err(self.error(place, format!("`{name}` is {ty}, and filters do not look into it"))),
+            ty => return Err(self.error(place, format!("`{name}` is {ty}; filters cannot use fields of this type"))),
         };
         if !matches!(kind, Kind::TextField(_)) {
             self.op(Op::Load(number), 0, &place)?;
@@ -219,7 +219,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// What an operand is, for messages.
+    /// Describes an operand in messages.
     fn what(&self, operand: &Operand<'_>) -> String {
         let word = self.word(&operand.place);
         if let Some(field) = self.fields.iter().find(|field| field.name == word) {
@@ -237,7 +237,7 @@ impl<'a> Check<'a> {
         if let Kind::Integer(_) = operand.kind {
             return Ok(());
         }
-        let reason = format!("{}, which is neither true nor false; compare it with something", self.what(operand));
+        let reason = format!("{}, which is neither true nor false; compare it with a value", self.what(operand));
         Err(self.error(operand.place.clone(), reason))
     }
 
@@ -245,12 +245,12 @@ impl<'a> Check<'a> {
         if let Kind::Integer(_) = operand.kind {
             return Ok(());
         }
-        let reason = format!("{}; only integers have bits to work on", self.what(operand));
+        let reason = format!("{}; bit operators take integers only", self.what(operand));
         Err(self.error(operand.place.clone(), reason))
     }
 }
 
-/// Whether an array of these is text.
+/// Whether filters treat an array of these elements as text.
 fn is_byte(element: &FieldType) -> bool {
     matches!(element, FieldType::Integer(integer) if integer.bits == 8 && !integer.signed)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a filter, and where.
+//! The error of a filter, and how it shows the place.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,13 +6,13 @@ use std::ops::Range;
 /// How many characters of a long filter are shown on either side of the place.
 const AROUND: usize = 60;
 
-/// A filter that cannot be understood, or does not fit an event. Its text shows the filter with carets under the place.
+/// A filter does not follow the grammar, or does not fit the fields of an event. `Display` shows the filter with carets under the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     text: String,
     place: Range<usize>,
     reason: String,
-    /// Whether a name that does fit was suggested.
+    /// Whether the reason suggests a name that the event has.
     suggests: bool,
 }
 
@@ -21,7 +21,7 @@ impl FilterError {
         Self { text: text.to_owned(), place, reason: reason.into(), suggests: false }
     }
 
-    /// The same, with names that would do.
+    /// Adds a suggestion of these names to the reason, if there are any.
     pub(super) fn suggesting(mut self, nearest: &[String]) -> Self {
         if !nearest.is_empty() {
             self.suggests = true;
@@ -30,12 +30,12 @@ impl FilterError {
         self
     }
 
-    /// What is wrong, in a sentence.
+    /// The reason, in a sentence.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The place, in bytes of the filter's text.
+    /// The place of the error, in bytes of the filter's text.
     pub fn place(&self) -> Range<usize> {
         self.place.clone()
     }
@@ -53,7 +53,7 @@ impl fmt::Display for FilterError {
         let skipped = before.saturating_sub(AROUND);
         let shown = before - skipped + carets + AROUND;
         let mut rest = self.text.chars().skip(skipped);
-        // One column for each character, whatever a terminal would make of it.
+        // Control characters become blanks, so that each character takes one column.
         let excerpt: String = rest.by_ref().take(shown).map(|c| if c.is_control() { ' ' } else { c }).collect();
         let (front, back) = (if skipped > 0 { "…" } else { "" }, if rest.next().is_some() { "…" } else { "" });
         let indent = before - skipped + front.chars().count();

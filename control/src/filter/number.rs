@@ -1,9 +1,9 @@
-//! Numbers of filters: no comparison rounds.
+//! Numbers in filters. Comparisons are exact, between integers and floating-point numbers as well.
 
 use std::cmp::Ordering;
 use tracepoint_core::field::Value;
 
-/// What a filter works with. Integers are those of 64 bits, signed and unsigned alike, and their negatives: no more than 2^64 either way.
+/// A number. Integers are signed or unsigned 64-bit values or their negatives, and therefore within ±2^64.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Integer(i128),
@@ -32,7 +32,7 @@ pub(super) enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it holds; `order` is `None` where a side is not a number.
+    /// Whether the comparison holds for two sides in this order; `None`: a side is NaN.
     #[inline]
     pub(super) fn holds(self, order: Option<Ordering>) -> bool {
         match self {
@@ -45,7 +45,7 @@ impl Comparison {
         }
     }
 
-    /// The one that holds of the sides in the other order.
+    /// The comparison with its sides exchanged.
     pub(super) const fn turned(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -104,17 +104,17 @@ impl Number {
         }
     }
 
-    /// The low 64 bits, a negative number's in two's complement. Of a float, which the check keeps away, 0.
+    /// The low 64 bits, in two's complement. 0 for a float, which the type check refuses.
     #[inline]
     pub(super) fn bits(self) -> u64 {
         match self {
-            #[allow(clippy::cast_sign_loss, reason = "two's complement is what is wanted")]
+            #[allow(clippy::cast_sign_loss, reason = "two's complement is intended")]
             Self::Integer(value) => value as u64,
             Self::Float(_) => 0,
         }
     }
 
-    /// The bits of the two, put together. Who shifts by 64 and more has nothing left.
+    /// Combines the low 64 bits of both. A shift by 64 or more gives 0.
     #[inline]
     pub(super) fn bitwise(self, operator: Bitwise, other: Self) -> Self {
         let (left, right) = (self.bits(), other.bits());
@@ -134,7 +134,7 @@ fn compare_mixed(integer: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    // Towards zero; what is beyond 128 bits is beyond every integer here.
+    // The cast rounds towards zero and saturates at 128 bits, which is beyond every integer here.
     let whole = float as i128;
     integer.cmp(&whole).then_with(|| 0.0_f64.total_cmp(&(float.fract() + 0.0))).into()
 }

@@ -1,13 +1,18 @@
-//! Grammar of filters.
+//! The grammar of filters, as `docs/filters.md` has it.
 //!
-//! What comes out is in the order of evaluation, operands before operators, and flat: neither its check nor its end goes down a tree
-//! that a hostile filter made deep.
+//! The result is in the order of evaluation, operands before operators, and flat, so that neither its check nor its drop recurses into a
+//! tree that hostile input made deep.
 
 use super::error::FilterError;
-use super::lexer::{Lexer, Token};
+use super::literal;
 use super::number::{Bitwise, Comparison, Number};
-use super::pattern::Pattern;
+use crate::glob::Glob;
+use crate::syntax::SyntaxError;
 use std::ops::Range;
+use winnow::Parser;
+use winnow::combinator::{alt, eof, not, opt, peek, terminated};
+use winnow::stream::{AsChar, LocatingSlice, Location, Stateful};
+use winnow::token::{any, one_of, take_while};
 
 /// The longest filter, in bytes.
 pub(super) const MAX_LENGTH: usize = 4096;
@@ -22,20 +27,20 @@ pub(super) enum Logic {
     Or,
 }
 
-/// One step.
+/// One step of the evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Number(Number),
     Truth(bool),
-    Text(Pattern),
-    /// The field that is called what stands at the place.
+    Text(Glob),
+    /// The field whose name stands at the place.
     Field,
     Negate,
     Complement,
     Not,
     Bitwise(Bitwise),
     Compare(Comparison),
-    /// Between the two sides: the second is left out if the first decides.
+    /// Between the two sides: the second is skipped if the first decides.
     Between(Logic),
     /// Behind the second side.
     Behind(Logic),
@@ -48,35 +53,14 @@ pub(super) struct Step {
     pub(super) place: Range<usize>,
 }
 
-/// An operator with two sides.
-#[derive(Clone, Copy)]
-enum Operator {
-    Logic(Logic),
-    Compare(Comparison),
-    Bitwise(Bitwise),
-}
+pub(super) type Input<'t> = Stateful<LocatingSlice<&'t str>, State>;
+pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
-/// The operator that a symbol stands for, and how strongly it binds.
-fn operator(token: &Token) -> Option<(Operator, u8)> {
-    let Token::Symbol(symbol) = token else { return None };
-    let compare = |comparison| Some((Operator::Compare(comparison), 3));
-    let bits = |operator, binds| Some((Operator::Bitwise(operator), binds));
-    match *symbol {
-        "||" => Some((Operator::Logic(Logic::Or), 1)),
-        "&&" => Some((Operator::Logic(Logic::And), 2)),
-        "==" => compare(Comparison::Equal),
-        "!=" => compare(Comparison::NotEqual),
-        "<" => compare(Comparison::Less),
-        "<=" => compare(Comparison::LessOrEqual),
-        ">" => compare(Comparison::Greater),
-        ">=" => compare(Comparison::GreaterOrEqual),
-        "|" => bits(Bitwise::Or, 4),
-        "^" => bits(Bitwise::Xor, 5),
-        "&" => bits(Bitwise::And, 6),
-        "<<" => bits(Bitwise::Left, 7),
-        ">>" => bits(Bitwise::Right, 7),
-        _ => None,
-    }
+/// What was read so far. Nothing is added before the parser is committed to an alternative.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    depth: usize,
+    steps: Vec<Step>,
 }
 
 /// Reads a filter.
@@ -85,128 +69,170 @@ pub(super) fn parse(text: &str) -> Result<Vec<Step>, FilterError> {
         let reason = format!("the filter has {} bytes; {MAX_LENGTH} is the most", text.len());
         return Err(FilterError::new(text, text.len()..text.len(), reason));
     }
-    let mut lexer = Lexer::new(text);
-    let (token, place) = lexer.next()?;
-    let mut parser = Parser { text, lexer, token, place, depth: 0, steps: Vec::new() };
-    parser.binary(1)?;
-    match parser.token {
-        Token::End => Ok(parser.steps),
-        Token::Symbol(")") => Err(parser.error("this `)` closes nothing")),
-        _ => Err(parser.error("expected an operator, such as `==` or `&&`, or the end")),
+    let mut input = Input { input: LocatingSlice::new(text), state: State::default() };
+    filter(&mut input).map_err(|error| {
+        let (place, reason) = error.into_parts();
+        FilterError::new(text, place, reason)
+    })?;
+    Ok(input.state.steps)
+}
+
+fn filter(input: &mut Input<'_>) -> Parsed<()> {
+    space(input)?;
+    if is_next(input, eof) {
+        let end = input.current_token_start();
+        return Err(SyntaxError::at(end..end, "the filter is empty"));
+    }
+    binary(input, 1)?;
+    if is_next(input, ')') {
+        let start = input.current_token_start();
+        return Err(SyntaxError::at(start..start + 1, "this `)` closes nothing"));
+    }
+    if is_next(input, eof) { Ok(()) } else { Err(unexpected(input, "an operator, such as `==` or `&&`, or the end")) }
+}
+
+/// Operands with operators between them that bind at least as strongly as `least`.
+fn binary(input: &mut Input<'_>, least: u8) -> Parsed<()> {
+    unary(input)?;
+    let mut compared = false;
+    let binds = |(_, binds): &(Node, u8)| *binds >= least;
+    while let Some(((node, binds), place)) = opt(word(operator.verify(binds))).parse_next(input)? {
+        if matches!(node, Node::Compare(_)) && std::mem::replace(&mut compared, true) {
+            return Err(SyntaxError::at(place, "comparisons cannot be chained; use `&&` between two"));
+        }
+        if let Node::Behind(logic) = node {
+            push(input, Node::Between(logic), place.clone());
+        }
+        binary(input, binds + 1)?;
+        push(input, node, place);
+    }
+    Ok(())
+}
+
+/// An operator with two sides, and how strongly it binds.
+fn operator(input: &mut Input<'_>) -> Parsed<(Node, u8)> {
+    let logic = alt(("||".value((Node::Behind(Logic::Or), 1)), "&&".value((Node::Behind(Logic::And), 2))));
+    let shift = alt(("<<".value(Bitwise::Left), ">>".value(Bitwise::Right)));
+    let comparison = alt((
+        "==".value(Comparison::Equal),
+        "!=".value(Comparison::NotEqual),
+        "<=".value(Comparison::LessOrEqual),
+        ">=".value(Comparison::GreaterOrEqual),
+        '<'.value(Comparison::Less),
+        '>'.value(Comparison::Greater),
+    ));
+    let bits = alt(('|'.value((Bitwise::Or, 4)), '^'.value((Bitwise::Xor, 5)), '&'.value((Bitwise::And, 6))));
+    alt((
+        logic,
+        shift.map(|operator| (Node::Bitwise(operator), 7)),
+        comparison.map(|operator| (Node::Compare(operator), 3)),
+        bits.map(|(operator, binds)| (Node::Bitwise(operator), binds)),
+    ))
+    .parse_next(input)
+}
+
+/// An operand and the signs in front of it.
+fn unary(input: &mut Input<'_>) -> Parsed<()> {
+    let not_sign = terminated('!', not('=')).value(Node::Not);
+    let sign = alt((not_sign, '~'.value(Node::Complement), '-'.value(Node::Negate)));
+    let Some((node, place)) = opt(word(sign)).parse_next(input)? else { return primary(input) };
+    nested(input, &place, unary)?;
+    push(input, node, place);
+    Ok(())
+}
+
+fn primary(input: &mut Input<'_>) -> Parsed<()> {
+    let Some(first) = opt(peek(any)).parse_next(input)? else {
+        return Err(unexpected(input, ""));
+    };
+    let (node, place) = match first {
+        '(' => return parentheses(input),
+        '"' => word(literal::text.map(Node::Text)).parse_next(input)?,
+        '0'..='9' => word(literal::number.map(Node::Number)).parse_next(input)?,
+        'a'..='z' | 'A'..='Z' | '_' => word(name).parse_next(input)?,
+        _ => return Err(unexpected(input, "a field, a number, a text or `(`")),
+    };
+    push(input, node, place);
+    Ok(())
+}
+
+fn name(input: &mut Input<'_>) -> Parsed<Node> {
+    let name = take_while(1.., (AsChar::is_alphanum, '_')).parse_next(input)?;
+    Ok(match name {
+        "true" => Node::Truth(true),
+        "false" => Node::Truth(false),
+        _ => Node::Field,
+    })
+}
+
+fn parentheses(input: &mut Input<'_>) -> Parsed<()> {
+    let (_, open) = word('(').parse_next(input)?;
+    nested(input, &open, |input| binary(input, 1))?;
+    if is_next(input, eof) {
+        return Err(SyntaxError::at(open, "this `(` is not closed"));
+    }
+    match opt(word(')')).parse_next(input)? {
+        Some(_) => Ok(()),
+        None => Err(unexpected(input, "an operator, such as `==` or `&&`, or `)`")),
     }
 }
 
-struct Parser<'t> {
-    text: &'t str,
-    lexer: Lexer<'t>,
-    /// The word that is looked at, and its place.
-    token: Token,
-    place: Range<usize>,
-    depth: usize,
-    steps: Vec<Step>,
+/// Reads with `parser` what belongs to the sign or parenthesis at `place`.
+fn nested<'t>(
+    input: &mut Input<'t>,
+    place: &Range<usize>,
+    parser: impl Fn(&mut Input<'t>) -> Parsed<()>,
+) -> Parsed<()> {
+    if input.state.depth == MAX_DEPTH {
+        let reason = format!("more than {MAX_DEPTH} parentheses and signs are nested here");
+        return Err(SyntaxError::at(place.clone(), reason));
+    }
+    input.state.depth += 1;
+    parser(input)?;
+    input.state.depth -= 1;
+    Ok(())
 }
 
-impl Parser<'_> {
-    fn error(&self, reason: impl Into<String>) -> FilterError {
-        FilterError::new(self.text, self.place.clone(), reason)
-    }
+fn push(input: &mut Input<'_>, node: Node, place: Range<usize>) {
+    input.state.steps.push(Step { node, place });
+}
 
-    /// Goes to the next word, and gives the place of this one.
-    fn advance(&mut self) -> Result<Range<usize>, FilterError> {
-        let (token, place) = self.lexer.next()?;
-        self.token = token;
-        Ok(std::mem::replace(&mut self.place, place))
-    }
+/// Reads with `parser`, and passes the white space after it; also gives the place of what was read.
+fn word<'t, T>(
+    parser: impl Parser<Input<'t>, T, SyntaxError>,
+) -> impl Parser<Input<'t>, (T, Range<usize>), SyntaxError> {
+    terminated(parser.with_span(), space)
+}
 
-    fn push(&mut self, node: Node, place: Range<usize>) {
-        self.steps.push(Step { node, place });
-    }
+fn space(input: &mut Input<'_>) -> Parsed<()> {
+    take_while(0.., char::is_whitespace).void().parse_next(input)
+}
 
-    /// Operands with operators between them that bind as strongly as `least`.
-    fn binary(&mut self, least: u8) -> Result<(), FilterError> {
-        self.unary()?;
-        let mut compared = false;
-        while let Some((operator, binds)) = operator(&self.token).filter(|(_, binds)| *binds >= least) {
-            if let Operator::Compare(_) = operator {
-                if compared {
-                    return Err(self.error("comparisons do not follow one another; use `&&` between two"));
-                }
-                compared = true;
-            }
-            let place = self.advance()?;
-            match operator {
-                Operator::Logic(logic) => {
-                    self.push(Node::Between(logic), place.clone());
-                    self.binary(binds + 1)?;
-                    self.push(Node::Behind(logic), place);
-                }
-                Operator::Compare(comparison) => {
-                    self.binary(binds + 1)?;
-                    self.push(Node::Compare(comparison), place);
-                }
-                Operator::Bitwise(bitwise) => {
-                    self.binary(binds + 1)?;
-                    self.push(Node::Bitwise(bitwise), place);
-                }
-            }
+fn is_next<'t, T>(input: &mut Input<'t>, parser: impl Parser<Input<'t>, T, SyntaxError>) -> bool {
+    peek(parser).parse_next(input).is_ok()
+}
+
+/// The error for what comes next, which is not what is `expected`.
+fn unexpected(input: &mut Input<'_>, expected: &str) -> SyntaxError {
+    let start = input.current_token_start();
+    let known = opt(known_word).parse_next(input).unwrap_or_default();
+    let next = known.or_else(|| Parsed::ok(any.take().parse_next(input))).unwrap_or("");
+    let reason = match next {
+        "" => "the filter ends too soon: a field, a number or a text is missing".to_owned(),
+        "=" => "`=` is not an operator; equality is `==`".to_owned(),
+        "'" => "a text stands in double quotes".to_owned(),
+        "+" | "*" | "/" | "%" => {
+            format!("there is no `{next}`: filters compare and work on bits, but do not calculate")
         }
-        Ok(())
-    }
+        _ if known.is_some() => format!("expected {expected}"),
+        _ => format!("`{}` has no meaning here", next.escape_debug()),
+    };
+    SyntaxError::at(start..start + next.len(), reason)
+}
 
-    /// An operand, with what stands in front of it.
-    fn unary(&mut self) -> Result<(), FilterError> {
-        let node = match self.token {
-            Token::Symbol("!") => Node::Not,
-            Token::Symbol("~") => Node::Complement,
-            Token::Symbol("-") => Node::Negate,
-            _ => return self.primary(),
-        };
-        self.deeper()?;
-        let place = self.advance()?;
-        self.unary()?;
-        self.push(node, place);
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn deeper(&mut self) -> Result<(), FilterError> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(self.error(format!("more than {MAX_DEPTH} parentheses and signs are inside each other here")));
-        }
-        Ok(())
-    }
-
-    fn primary(&mut self) -> Result<(), FilterError> {
-        let node = match &self.token {
-            Token::Name => match &self.text[self.place.clone()] {
-                "true" => Node::Truth(true),
-                "false" => Node::Truth(false),
-                _ => Node::Field,
-            },
-            Token::Number(number) => Node::Number(*number),
-            Token::Text(pattern) => Node::Text(pattern.clone()),
-            Token::Symbol("(") => return self.parentheses(),
-            Token::End if self.steps.is_empty() && self.depth == 0 => return Err(self.error("the filter is empty")),
-            Token::End => return Err(self.error("the filter ends too soon: a field, a number or a text is missing")),
-            Token::Symbol(_) => return Err(self.error("expected a field, a number, a text or `(`")),
-        };
-        let place = self.advance()?;
-        self.push(node, place);
-        Ok(())
-    }
-
-    fn parentheses(&mut self) -> Result<(), FilterError> {
-        self.deeper()?;
-        let open = self.advance()?;
-        self.binary(1)?;
-        match self.token {
-            Token::Symbol(")") => {}
-            Token::End => return Err(FilterError::new(self.text, open, "this `(` is not closed")),
-            _ => return Err(self.error("expected an operator, such as `==` or `&&`, or `)`")),
-        }
-        self.advance()?;
-        self.depth -= 1;
-        Ok(())
-    }
+/// A word that some filter has.
+fn known_word<'t>(input: &mut Input<'t>) -> Parsed<&'t str> {
+    let double = alt(("||", "&&", "==", "!=", "<=", ">=", "<<", ">>"));
+    let single = one_of(['<', '>', '|', '^', '&', '!', '~', '-', '(', ')', '"']).take();
+    alt((take_while(1.., (AsChar::is_alphanum, '_')), double, single)).parse_next(input)
 }

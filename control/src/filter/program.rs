@@ -1,62 +1,62 @@
-//! Filters as they run: a short list of operations on a small stack.
+//! Compiled filters: a short list of operations on a small stack.
 //!
-//! Operations go forward only, so that there are no more steps than operations, but for the bytes of texts. Nothing is allocated, and
-//! nothing panics: what cannot be, such as a field of another type than the check saw, refuses the event.
+//! Jumps go forward only, so that a program takes no more steps than it has operations, apart from comparing the bytes of texts. It does not
+//! allocate and does not panic: an event that differs from what the type check saw, for example in the type of a field, is refused.
 
 use super::number::{Bitwise, Comparison, Number};
-use super::pattern::{Pattern, Text};
+use crate::glob::{Glob, Text};
 use tracepoint_core::field::Value;
 use tracepoint_core::marker::{FieldView, Filter};
 
-/// How many numbers a program may hold at a time.
+/// How many numbers a program may have on its stack.
 pub(super) const MAX_STACK: usize = 32;
 
-/// Most programs hold no more than this.
+/// Most programs need no more than this.
 const USUAL_STACK: usize = 4;
 
-/// One operation. Numbers are indices: of fields, or into the tables of the program.
+/// One operation. A `u16` is the index of a field, or an index into a table of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
-    /// A constant.
+    /// Pushes a constant.
     Push(u16),
-    /// The number in a field.
+    /// Pushes the number in a field.
     Load(u16),
     Negate,
     Complement,
     Not,
-    /// 1 for anything but 0.
+    /// Replaces any number but 0 by 1.
     Truth,
     Bitwise(Bitwise),
     Compare(Comparison),
-    /// A field and a constant: what most filters are made of.
+    /// Compares a field with a constant, which is what most filters do.
     CompareField(Comparison, u16, u16),
-    /// Whether a number is one of a table's. `bool`: whether it shall.
+    /// Whether the number on top is in a set (`true`) or not (`false`).
     OneOf(bool, u16),
-    /// A field, and a pattern that it shall match, or not.
+    /// Whether a field matches a glob (`true`) or not (`false`).
     Matches(bool, u16, u16),
-    /// Two fields that shall have the same bytes, or not.
+    /// Whether two fields have the same bytes (`true`) or not (`false`).
     Same(bool, u16, u16),
-    /// Over what comes before the operation at the index if the last result is the one given, which stays; else the result goes.
+    /// If the truth of the number on top is the one given, jumps to the operation at the index and keeps the number; else drops it.
     SkipIf(bool, u16),
 }
 
-/// A filter that fits one event: it knows where the event's fields are, and of which type.
+/// A filter that was compiled for one event: it knows the indices and the types of the event's fields.
 ///
-/// Cost at an event: a few ns for each comparison of numbers, and what comparing its bytes takes for each text; `docs/filters.md` has
+/// Cost at an event: a few ns for each comparison of numbers, and for each text the time of comparing its bytes; `docs/filters.md` has
 /// figures. Memory: less than 200 bytes for each word of the filter.
 #[derive(Debug)]
 pub struct Program {
     pub(super) ops: Box<[Op]>,
     pub(super) numbers: Box<[Number]>,
-    pub(super) patterns: Box<[Pattern]>,
+    pub(super) globs: Box<[Glob]>,
     pub(super) sets: Box<[Box<[i128]>]>,
-    /// How many numbers it holds at most.
+    /// The largest number of numbers on the stack.
     pub(super) stack: usize,
 }
 
 impl Program {
-    /// Whether an event is wanted whose fields are what `field` gives for their indices. An event that lacks one that is looked at, or
-    /// has one of another type than it was declared with, is not.
+    /// Whether the filter accepts the event whose fields `field` returns by their indices. It refuses an event that lacks a field it reads,
+    /// or has it with another type than was declared.
     pub fn accepts<'v>(&self, field: impl Fn(usize) -> Option<Value<'v>>) -> bool {
         let result =
             if self.stack <= USUAL_STACK { self.run::<USUAL_STACK>(&field) } else { self.run::<MAX_STACK>(&field) };
@@ -95,8 +95,8 @@ impl Program {
                     let found = matches!(stack.pop()?, Number::Integer(value) if set.binary_search(&value).is_ok());
                     (found == wanted).into()
                 }
-                Op::Matches(wanted, index, pattern) => {
-                    (self.patterns.get(usize::from(pattern))?.matches(text(index)?) == wanted).into()
+                Op::Matches(wanted, index, glob) => {
+                    (self.globs.get(usize::from(glob))?.matches(text(index)?) == wanted).into()
                 }
                 Op::Same(wanted, left, right) => (text(left)?.same(text(right)?) == wanted).into(),
                 Op::SkipIf(decided, to) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracepoint_core::channel::Packet;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::{
-    ChannelDescription, CtfError, CtfSink, EventDescription, Output, Sink, SinkError, StreamInfo, TraceInfo,
+    CtfError, CtfSink, NewEvents, Output, Rotation, Sink, SinkError, SinkExtension, StreamInfo, TraceStart,
 };
 
 /// When a trace goes on in another chunk, and how many of them stay.
@@ -76,29 +76,12 @@ impl Sink for Bounded {
         self.sink.name()
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.sink.begin(trace, channels)
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        self.sink.begin(start)
     }
 
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.sink.describe(events)
-    }
-
-    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
-        self.sink.add_channel(trace, channel)
-    }
-
-    fn begin_with_text(
-        &mut self,
-        trace: &TraceInfo,
-        channels: &[ChannelDescription],
-        text: &str,
-    ) -> Result<(), SinkError> {
-        self.sink.begin_with_text(trace, channels, text)
-    }
-
-    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        self.sink.describe_with_text(events, text)
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        self.sink.describe(new)
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
@@ -115,33 +98,34 @@ impl Sink for Bounded {
         Ok(())
     }
 
-    fn can_rotate(&self) -> bool {
-        self.sink.can_rotate()
-    }
-
-    fn rotation_is_due(&self) -> bool {
-        self.sink.rotation_is_due()
-    }
-
-    fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
-        let rotated = self.sink.rotate();
-        self.space.watch().rotated(rotated.as_ref().err().map(ToString::to_string));
-        rotated
-    }
-
-    fn settle(&self, account: &mut Account) {
-        self.sink.settle(account);
-    }
-
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
         self.sink.finish(account)
     }
 
-    fn file_of(&self, stream: &StreamInfo) -> String {
-        self.sink.file_of(stream)
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
     }
+}
 
+impl SinkExtension for Bounded {
     fn output(&self) -> Option<Output> {
         self.sink.output()
+    }
+
+    fn adjust_account(&self, account: &mut Account) {
+        self.sink.adjust_account(account);
+    }
+
+    fn can_rotate(&self) -> bool {
+        self.sink.can_rotate()
+    }
+
+    fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
+        let rotated = self.sink.rotate(when);
+        // Where nothing was due, the last failure is still the news.
+        if !matches!(rotated, Ok(None)) {
+            self.space.watch().rotated(rotated.as_ref().err().map(ToString::to_string));
+        }
+        rotated
     }
 }

@@ -1,8 +1,7 @@
 //! Stands for the sinks of a session that has none: its events stay in the rings.
 
 use tracepoint_core::channel::Packet;
-use tracepoint_sinks::account::Account;
-use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
+use tracepoint_sinks::{Sink, SinkError, StreamInfo};
 
 /// Takes no packet; it exists so that the session has an account.
 #[derive(Debug)]
@@ -13,23 +12,7 @@ impl Sink for InRings {
         "the rings".to_owned()
     }
 
-    fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn add_channel(&mut self, _: &TraceInfo, _: &ChannelDescription) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn describe(&mut self, _: &[EventDescription]) -> Result<(), SinkError> {
-        Ok(())
-    }
-
     fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
         Ok(())
     }
 }

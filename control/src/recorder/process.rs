@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tracepoint_sinks::{Consumer, Output, OutsideDrain, SinkReport};
+use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 
 /// One process: its directory, and where its packets go.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Foreign {
     key: ProcessKey,
     dir: ForeignDir,
     stamp: (u64, u64),
-    drain: OutsideDrain,
+    drain: Drain<RemoteRings>,
     outputs: Vec<outputs::Output>,
     name: String,
     notes: Vec<String>,
@@ -68,7 +68,7 @@ impl Foreign {
                 self.notes.push(note);
             }
         }
-        (rights.as_self(|| self.drain.take()).packets, fullness)
+        (rights.as_self(|| self.drain.drain()).packets, fullness)
     }
 
     fn look_at_metadata(&mut self, rights: &Rights) -> Result<(), String> {
@@ -123,7 +123,7 @@ impl Foreign {
     }
 }
 
-type Begun = (ProcessKey, (u64, u64), OutsideDrain);
+type Begun = (ProcessKey, (u64, u64), Drain<RemoteRings>);
 
 fn begin(
     dir: &ForeignDir,
@@ -134,26 +134,27 @@ fn begin(
     let key = ProcessKey::of_directory(dir.name()).ok_or("a directory that is no process's")?;
     let text = |error: io::Error| format!("the metadata of process {key} cannot be read: {error}");
     let stamp = dir.metadata_stamp().map_err(text)?;
-    let consumer = Consumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
+    let consumer = RemoteConsumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
     // The sinks come last: without the program's name they have none.
-    let mut drain = OutsideDrain::new(consumer);
+    let mut drain = Drain::remote(consumer).map_err(|error| error.to_string())?;
     add_rings(dir, &mut drain);
     let name = trace_name(&drain.trace().process.name, dir.name());
-    let mut lines = Vec::new();
+    let (mut sinks, mut lines) = (Vec::new(), Vec::new());
     for spec in specs {
-        let (sink, output) = rights.as_self(|| outputs::make(spec, &name, Arc::clone(allowance)))?;
+        let (mut sink, output) = rights.as_self(|| outputs::make(spec, &name, Arc::clone(allowance)))?;
         made.push(output);
-        lines.extend(sink.output().map(line));
-        drain.add_sink(sink);
+        lines.extend(sink.extension().and_then(|sink| sink.output()).map(line));
+        sinks.push(sink);
     }
-    // Before the first packet is given back: whoever recovers this looks there for it.
+    // Before the first packet is given back: recovery looks there for it.
     dir.put_outputs(&lines.concat()).map_err(|error| format!("cannot note where the packets of {key} go: {error}"))?;
-    rights.as_self(|| drain.begin()).map_err(|error| error.to_string())?;
+    let added = rights.as_self(|| sinks.into_iter().try_for_each(|sink| drain.add_sink(sink).map(drop)));
+    added.map_err(|error| error.to_string())?;
     Ok((key, stamp, drain))
 }
 
 /// Adds the rings that are new.
-fn add_rings(dir: &ForeignDir, drain: &mut OutsideDrain) {
+fn add_rings(dir: &ForeignDir, drain: &mut Drain<RemoteRings>) {
     for name in dir.rings() {
         if drain.has_ring(&name) {
             continue;

@@ -7,6 +7,7 @@ use super::{Session, SessionError};
 use crate::catalog;
 use crate::clock;
 use crate::event::{PlannedEvent, all_events};
+use crate::nearest::nearest_names;
 use crate::notice::Notice;
 use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
@@ -16,7 +17,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_core::channel::Channel;
 use tracepoint_core::clock::Clock;
-use tracepoint_core::nearest_names;
 
 /// Builds a [`SessionSpec`] in code, with what each process decides for itself (the place of the rings, the clock, sinks that are objects), and
 /// [starts](Self::start) the session.
@@ -146,6 +146,13 @@ impl SessionBuilder {
         self
     }
 
+    /// For how many different events each channel has counters: as many as the program has, unless it is said here. They take 128 bytes for
+    /// each event in each ring; a session that has fewer cannot [enable](Session::enable) events beyond them.
+    pub fn max_events(mut self, events: usize) -> Self {
+        self.spec.limits.max_events = Some(events);
+        self
+    }
+
     /// Whether the program survives that a file of its rings is cut off (`truncate`, `> FILE`) while the session runs: no by default, as
     /// with any mapped file; the next access to the ring then ends the program by SIGBUS.
     ///
@@ -218,6 +225,12 @@ impl SessionBuilder {
         let all = all_events(catalog::markers(), &mut notices);
         let mut matcher = Matcher::default();
         let matched = matcher.run(&spec, ProcessKey::of_this_process(), &this_process().executable, &all);
+        // Of events that are not recorded it does not matter what they would be called.
+        let is_recorded = |notice: &Notice| match notice {
+            Notice::Renamed { recorded, .. } => matched.events.iter().any(|event| event.name == *recorded),
+            _ => true,
+        };
+        notices.retain(is_recorded);
         check_matched(&spec, &matched, &all, &mut notices)?;
         notices.extend(matched.notices);
         // The events around state dumps are recorded beside them, where there are any.
@@ -234,6 +247,7 @@ impl SessionBuilder {
         most: usize,
         notices: Vec<Notice>,
     ) -> Result<Recording, SessionError> {
+        let most = self.spec.limits.max_events.unwrap_or(most);
         let Self { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
         let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
         Recording::start(plan, notices)

@@ -139,8 +139,8 @@ impl Running {
         notices: &mut Vec<Notice>,
     ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
         let spec = sink.spec();
-        let (sink, output) = sink.make(&self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
-        let line = output_list::line(&*sink, notices);
+        let (mut sink, output) = sink.make(&self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
+        let line = output_list::line(&mut *sink, notices);
         let id = self.begin_sink(sink, Some(spec), output, line)?;
         let stand_in = self.sinks.iter().find(|sink| sink.spec.is_none()).map(|sink| Arc::clone(&sink.id));
         if let Some(stand_in) = stand_in {

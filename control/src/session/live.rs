@@ -108,7 +108,7 @@ impl LiveEvents {
         channel: &OpenChannel,
         dir: Option<&ProcessDir>,
     ) -> Result<(), SessionError> {
-        let text = MetadataText::further_channel(trace, &ChannelDescription::of(channel));
+        let text = MetadataText::added_channel(trace, &ChannelDescription::of(channel));
         self.extend_metadata(text.as_str(), dir)
     }
 
@@ -262,8 +262,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
     use tracepoint_core::channel::Packet;
-    use tracepoint_sinks::account::Account;
-    use tracepoint_sinks::{ChannelDescription, EventDescription, Sink, SinkError, StreamInfo, TraceInfo};
+    use tracepoint_sinks::{NewEvents, Sink, SinkError, StreamInfo};
 
     tracepoint_core::define_trace! {
         provider = "live";
@@ -291,24 +290,16 @@ mod tests {
             "moody".to_owned()
         }
 
-        fn begin(&mut self, _: &TraceInfo, _: &[ChannelDescription]) -> Result<(), SinkError> {
-            Ok(())
-        }
-
-        fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
             let _free = self.held_up.lock().unwrap_or_else(PoisonError::into_inner);
             if self.fails.load(Ordering::Relaxed) {
                 return Err(SinkError::new("be told", std::io::ErrorKind::StorageFull.into()));
             }
-            self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(events.iter().map(|event| event.id));
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(new.events.iter().map(|event| event.id));
             Ok(())
         }
 
         fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
-            Ok(())
-        }
-
-        fn finish(&mut self, _: &Account) -> Result<(), SinkError> {
             Ok(())
         }
     }

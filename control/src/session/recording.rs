@@ -114,7 +114,7 @@ impl Recording {
         // Open channels keep the process's clock; before they were open another thread may have changed it.
         plan.clock.map_or(Ok(()), select)?;
         let trace = TraceInfo { uuid, name: name.clone(), clock: clock_info(&mut notices), process: info };
-        let lines: Vec<_> = sinks.iter().map(|(sink, _)| output_list::line(&**sink, &mut notices)).collect();
+        let lines: Vec<_> = sinks.iter_mut().map(|(sink, _)| output_list::line(&mut **sink, &mut notices)).collect();
         let outputs = (!drained_outside).then(|| lines.concat());
         let mut live = LiveEvents::new(&trace, channels, outputs);
         let mut drain = Drain::new(trace.clone(), channels.all().to_vec());

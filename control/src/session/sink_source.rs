@@ -10,13 +10,15 @@ use tracepoint_sinks::Sink;
 pub struct SinkSource(Source);
 
 enum Source {
-    Object(Box<dyn Sink>),
+    /// With its description.
+    Object(Box<dyn Sink>, SinkSpec),
     Described(SinkSpec),
 }
 
 impl<S: Sink + 'static> From<S> for SinkSource {
-    fn from(sink: S) -> Self {
-        Self(Source::Object(Box::new(sink)))
+    fn from(mut sink: S) -> Self {
+        let spec = SinkSpec::of_object(&mut sink);
+        Self(Source::Object(Box::new(sink), spec))
     }
 }
 
@@ -36,15 +38,14 @@ impl SinkSource {
     /// The sink's description.
     pub(super) fn spec(&self) -> SinkSpec {
         match &self.0 {
-            Source::Object(sink) => SinkSpec::of_object(&**sink),
-            Source::Described(spec) => spec.clone(),
+            Source::Object(_, spec) | Source::Described(spec) => spec.clone(),
         }
     }
 
     /// The sink, for the trace that is called `name`; the error says why it cannot be made.
     pub(super) fn make(self, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
         match self.0 {
-            Source::Object(sink) => Ok((sink, Output::default())),
+            Source::Object(sink, _) => Ok((sink, Output::default())),
             Source::Described(spec) => outputs::make(&spec, name, Allowance::of(spec.max_size)),
         }
     }

@@ -170,10 +170,13 @@ pub struct Limits {
     pub keep_dead: usize,
     /// How many bytes of rings of processes that died are kept.
     pub keep_dead_bytes: u64,
+    /// For how many different events each channel has counters in its rings; as many as the process has if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_events: Option<usize>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_cap: 1 << 30, keep_dead: 8, keep_dead_bytes: 1 << 30 }
+        Self { memory_cap: 1 << 30, keep_dead: 8, keep_dead_bytes: 1 << 30, max_events: None }
     }
 }

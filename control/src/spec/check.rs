@@ -73,6 +73,7 @@ impl SessionSpec {
             ("memory_cap", limits.memory_cap),
             ("keep_dead", limits.keep_dead as u64),
             ("keep_dead_bytes", limits.keep_dead_bytes),
+            ("max_events", limits.max_events.unwrap_or(0) as u64),
         ];
         let of_channels = self.all_channels().flat_map(ChannelSpec::numbers);
         let of_sinks = self.sinks.iter().flat_map(SinkSpec::numbers);

@@ -12,8 +12,8 @@ pub use error::{RuleError, RuleProblem};
 pub(crate) use level::LevelRule;
 pub(crate) use name::NameRule;
 
+use crate::glob::Glob;
 use crate::process::ProcessKey;
-use glob::Pattern;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -129,7 +129,7 @@ impl Rule {
     /// Whether it may record something in this process, whatever events that has.
     pub(super) fn concerns(&self, process: ProcessKey, exe: &str) -> bool {
         // A malformed pattern matches nothing.
-        let is_program = |pattern: &String| Pattern::new(pattern).is_ok_and(|pattern| is_program(&pattern, exe));
+        let is_program = |pattern: &String| Glob::parse(pattern).is_ok_and(|glob| is_program(&glob, exe));
         !self.excludes()
             && self.process.is_none_or(|wanted| wanted == process)
             && self.exe.as_ref().is_none_or(is_program)
@@ -141,9 +141,9 @@ impl Rule {
 }
 
 /// Whether a pattern matches this program: its path, or the last component of it.
-fn is_program(pattern: &Pattern, exe: &str) -> bool {
+fn is_program(glob: &Glob, exe: &str) -> bool {
     let last = exe.rsplit('/').next().unwrap_or(exe);
-    pattern.matches(exe) || pattern.matches(last)
+    glob.matches_str(exe) || glob.matches_str(last)
 }
 
 impl From<&str> for Rule {

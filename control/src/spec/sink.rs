@@ -112,8 +112,9 @@ impl SinkSpec {
     }
 
     /// The description of a sink object.
-    pub(crate) fn of_object(sink: &dyn Sink) -> Self {
-        let path = sink.output().map(|output| output.path).unwrap_or_default();
+    pub(crate) fn of_object(sink: &mut dyn Sink) -> Self {
+        let output = sink.extension().and_then(|sink| sink.output());
+        let path = output.map(|output| output.path).unwrap_or_default();
         Self { name: Some(sink.name()), ..Self::of(OBJECT, path) }
     }
 

@@ -1,10 +1,11 @@
 //! An event that was kept: its fields, whatever their types.
 
+use crate::nearest::nearest_names;
 use std::fmt;
 use std::ops::Index;
 use std::thread::{self, ThreadId};
 use tracepoint_core::marker::FieldView;
-use tracepoint_core::{Marker, field, nearest_names};
+use tracepoint_core::{Marker, field};
 
 /// An event of a [`TestSession`](super::TestSession). `event["field"]` is a field's value.
 #[derive(Clone, Debug)]

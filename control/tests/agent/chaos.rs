@@ -2,10 +2,10 @@
 //! and every account balances.
 
 use crate::common::{Other, Outcome, again, assert_balances, names, until_ready};
+use crate::seed;
 use crate::traced::{PATIENCE, PAUSE, Place, is_traced, spec, traces};
 use std::env;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_control::{ControlError, Rule, SinkSpec, State};
 
 const RULES: [&str; 5] = ["traced:tick", "traced:tock", "traced:*", "!traced:tock", "nothing:*"];
@@ -183,11 +183,15 @@ fn anything_at_any_time() -> Outcome {
         return Ok(());
     }
     let [processes, sessions, steps] = size()?;
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
-    println!("seed {seed}");
     let most = [processes, sessions];
-    let mut chaos =
-        Chaos { place: Place::new(), dice: Dice(seed), processes: Vec::new(), killed: Vec::new(), made: 0, most };
+    let mut chaos = Chaos {
+        place: Place::new(),
+        dice: Dice(seed::seed()),
+        processes: Vec::new(),
+        killed: Vec::new(),
+        made: 0,
+        most,
+    };
     for _ in 0..processes {
         chaos.start();
     }

@@ -109,7 +109,7 @@ fn a_filter_that_does_not_fit_is_told_of_its_rule_alone() -> Outcome {
     let mut spec = session.spec()?;
     for (rule, part) in [
         (rule("a:*", Some("n >"), None), "  n >\n     ^"),
-        (rule("a:*", None, Some("many")), "the limit `many` will not do"),
+        (rule("a:*", None, Some("many")), "the limit `many` cannot be used"),
         (rule("!a:*", None, Some("1/s")), "a rule that excludes events"),
     ] {
         let error = spec.add_rule(&rule).expect_err(part).to_string();

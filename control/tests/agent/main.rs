@@ -5,6 +5,10 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 mod blocked;
 mod budget;

@@ -1,6 +1,7 @@
 //! What goes wrong, and is told: damaged files, directories that are removed, rules by the thousand, controllers that are killed.
 
 use crate::common::{Outcome, again, assert_balances, memory_place, part, process_dirs, until_ready};
+use crate::seed;
 use crate::traced::{PATIENCE, Place, go_on, is_traced, spec, stop, traces};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
@@ -172,7 +173,7 @@ fn a_controller_that_is_killed_leaves_a_valid_session() -> Outcome {
     let _child = place.start(test);
     let session = place.record("s", &["traced:tick"]);
     let mut generation = 1;
-    let mut seed = 7_u64;
+    let mut seed = seed::or(7);
     for round in 0..20 {
         let mut changer = until_ready(&mut again(test, &format!("change {}", place.run_dir().display())));
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

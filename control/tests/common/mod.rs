@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use tempfile::TempDir;
 use tracepoint_control::Summary;
 use tracepoint_control::sinks::account::{Account, EventAccount};
@@ -93,12 +93,6 @@ pub(crate) fn overwritten(account: &Account) -> u64 {
     account.channels.iter().flat_map(|channel| &channel.streams).map(|stream| stream.overwritten).sum()
 }
 
-/// Waits until no other test of this program runs that calls this: sessions see the events of the whole process.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Tells a process that a test starts which part it has; see [`again`].
 const PART: &str = "TEST_PART";
 
@@ -110,12 +104,19 @@ pub(crate) fn part() -> String {
 /// This very test in another process, with a part of its own.
 pub(crate) fn again(test: &str, part: &str) -> Command {
     let mut command = Command::new(env::current_exe().expect("a path"));
-    command.args(["--exact", test, "--quiet", "--nocapture"]).env(PART, part).stdin(Stdio::piped());
+    command.args(["--exact", &path_of(test), "--quiet", "--nocapture"]).env(PART, part).stdin(Stdio::piped());
     command
 }
 
+/// The full name of a test in the module of the running one.
+pub(crate) fn path_of(test: &str) -> String {
+    let current = thread::current();
+    let module = current.name().and_then(|name| name.rsplit_once("::")).filter(|_| !test.contains("::"));
+    module.map_or_else(|| test.to_owned(), |(module, _)| format!("{module}::{test}"))
+}
+
 /// The same, in whose eyes there is an empty memory file system at `place`, of `size` (as `mount -o size=` has it) and nothing else;
-/// `None` where this user may not mount anything.
+/// `None` where this user may not mount anything, and tests may be skipped.
 pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) -> Option<Command> {
     let mount = |then: &Command| {
         let script = "mount -t tmpfs -o size=\"$1\" tmpfs \"$2\" && shift 2 && exec \"$@\"";
@@ -128,7 +129,10 @@ pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) ->
     if mount(&Command::new("true")).output().is_ok_and(|output| output.status.success()) {
         return Some(mount(&again(test, part)));
     }
-    eprintln!("not tested: no file system can be mounted here");
+    crate::skip::skip(
+        "`unshare --user --mount` cannot mount a tmpfs",
+        "Run as root, or allow user namespaces: `sysctl -w kernel.unprivileged_userns_clone=1`",
+    );
     None
 }
 

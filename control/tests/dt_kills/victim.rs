@@ -12,7 +12,8 @@ use tracepoint::channel::{AnonymousMemory, OpenChannel, Packet};
 use tracepoint::marker::Subscriber;
 use tracepoint_control::sinks::account::Account;
 use tracepoint_control::sinks::{
-    ChannelDescription, ClockInfo, Drain, DtSink, EventDescription, ProcessInfo, Sink, SinkError, StreamInfo, TraceInfo,
+    ClockInfo, Drain, DtSink, EventDescription, NewEvents, ProcessInfo, Sink, SinkError, SinkExtension, StreamInfo,
+    TraceInfo, TraceStart,
 };
 use tracepoint_control::{Channel, Session};
 
@@ -50,12 +51,12 @@ impl Sink for Telling {
         self.sink.name()
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.sink.begin(trace, channels)
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        self.sink.begin(start)
     }
 
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.sink.describe(events)?;
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        self.sink.describe(new)?;
         self.say_ready(Ready::WithTheFile);
         Ok(())
     }
@@ -75,20 +76,12 @@ impl Sink for Telling {
         Ok(())
     }
 
-    fn wants_checkpoints(&self) -> bool {
-        true
-    }
-
-    fn checkpoint(&mut self, account: &Account) -> Result<(), SinkError> {
-        self.sink.checkpoint(account)
-    }
-
-    fn settle(&self, account: &mut Account) {
-        self.sink.settle(account);
-    }
-
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
         self.sink.finish(account)
+    }
+
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        self.sink.extension()
     }
 }
 

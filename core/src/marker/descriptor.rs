@@ -7,7 +7,7 @@ use crate::location::Location;
 use crate::tracepoint::Tracepoint;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
-use tracepoint_ring::channel::Only;
+use tracepoint_ring::channel::SoleSubscriber;
 use tracepoint_ring::field::sealed::Sealed;
 use tracepoint_ring::field::{FieldDescriptor, Fields, Nuls, Value, Writer};
 use tracepoint_ring::primitive::AtomicPtr;
@@ -59,8 +59,8 @@ pub struct Marker {
     /// The tracepoint whose fields these are. A hand-written marker has none: its site asks `key`.
     pub(crate) tracepoint: Option<&'static Tracepoint>,
     pub(crate) subscribers: Published<SubscriberList>,
-    /// The way to the only subscriber, in the list of `subscribers`: where that is all there is to do at an event. Otherwise null.
-    pub(super) express: AtomicPtr<Only>,
+    /// The subscriber that the fast path records for, in the list of `subscribers`; null where events take the full path.
+    pub(super) sole: AtomicPtr<SoleSubscriber>,
 }
 
 impl Marker {
@@ -83,7 +83,7 @@ impl Marker {
             key,
             tracepoint,
             subscribers: Published::none(),
-            express: AtomicPtr::new(null_mut()),
+            sole: AtomicPtr::new(null_mut()),
         }
     }
 

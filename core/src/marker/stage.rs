@@ -1,114 +1,81 @@
 //! The marker stage: one evaluation of an event for all its subscribers.
 
 use super::descriptor::{FieldView, Marker, MarkerType};
-use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber, SubscriberList};
+use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber};
 use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracepoint_ring::channel::{EventId, Express, Only, OpenChannel, Verdict};
-use tracepoint_ring::clock::{self, Moment};
-use tracepoint_ring::hint::unlikely;
+use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber, Verdict};
+use tracepoint_ring::clock;
 use tracepoint_ring::thread::{self, ThreadSlot};
 
-/// The ways of an event through its marker. Each short one has one caller, with code of its own: shared, the catch around the field
-/// expressions would be a call, and what goes through it in memory.
-pub(crate) mod way {
-    /// Whoever is subscribed, and whatever clock there is.
-    pub(crate) const LONG: u8 = 0;
-    /// One channel, and the time from the counter.
-    pub(crate) const SHORT: u8 = 1;
-    /// One channel, and any other clock.
-    pub(crate) const SHORT_BY_CALL: u8 = 2;
-    /// As `SHORT`, for values that can be taken again: what cannot be written at once is left to another way, with nothing done.
-    pub(crate) const SHORTEST: u8 = 3;
-    /// The same without a time.
-    pub(crate) const SHORTEST_UNTIMED: u8 = 4;
-
-    /// Whether what cannot be written at once is left to another way.
-    pub(crate) const fn is_shortest(way: u8) -> bool {
-        matches!(way, SHORTEST | SHORTEST_UNTIMED)
-    }
-}
-
-/// Who gets an event.
+/// An event whose fields are being evaluated. The expansion of a field block hands it the values.
 #[derive(Debug)]
-enum To<'s> {
-    All(&'s SubscriberList),
-    One(&'s Only),
-    /// The ring that it has for this thread.
-    Ring(Express<'s>),
-}
-
-/// An event between its clock reading and its delivery. The expansion of a field block hands it the values.
-#[derive(Debug)]
-pub struct Stage<'s, M, const WAY: u8> {
-    to: To<'s>,
+pub struct Stage<'s, M> {
     slot: &'static ThreadSlot,
-    moment: Moment,
+    /// On the fast path, where the event goes.
+    sole: Option<&'s SoleSubscriber>,
     /// Set when the values are there: from then on the event is accounted for.
     emitted: &'s Cell<bool>,
     marker: PhantomData<fn() -> M>,
 }
 
-/// Says what became of the values: a field expression cannot leave the evaluation early.
+/// Says that the values were handed over: a field expression cannot leave the evaluation early.
 #[derive(Debug)]
 pub struct Emitted(Served);
 
-/// What a way has done with an event.
+/// What became of an event in the marker stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Nothing: it is not for this one. Nothing was counted.
+    /// Nothing: it is not for this path, and nothing was evaluated.
     No,
-    /// All, without a call.
-    Quickly,
-    /// All, one way or another.
-    Slowly,
+    /// The fast path has recorded it.
+    Fast,
+    /// All subscribers were served, on the full path.
+    InFull,
 }
 
-impl<M: MarkerType, const WAY: u8> Stage<'_, M, WAY> {
+impl<M: MarkerType> Stage<'_, M> {
     /// Serves all subscribers.
     #[inline(always)]
     pub fn emit(self, values: &M::Values<'_>) -> Emitted {
-        let is_quick = match self.to {
-            To::Ring(express) => {
-                return Emitted(if express.try_record(self.moment, values) { Served::Quickly } else { Served::No });
-            }
-            To::One(only) => {
-                self.emitted.set(true);
-                // Not before the values are there: one that forks goes on in a child that has no ring.
-                if let Some(express) = only.express(self.slot) {
-                    express.record(self.moment, values)
-                } else {
-                    // A copy, so that the values need not be in memory where this does not happen.
-                    let values = std::hint::black_box(*values);
-                    serve_again::<M>(self.slot, self.moment.time(), &values);
-                    false
-                }
-            }
-            To::All(list) => {
-                self.emitted.set(true);
-                serve_all::<M>(list, self.slot, self.moment.time(), values);
-                false
-            }
+        self.emitted.set(true);
+        let Some(sole) = self.sole else {
+            deliver::<M>(self.slot, std::ptr::from_ref(values).cast());
+            return Emitted(Served::InFull);
         };
-        Emitted(if is_quick { Served::Quickly } else { Served::Slowly })
+        if sole.try_record(self.slot, values) {
+            return Emitted(Served::Fast);
+        }
+        // A copy that the compiler takes for another value, so that the values need not be in memory where this does not happen.
+        let values = std::hint::black_box(*values);
+        deliver_again::<M>(std::ptr::from_ref(&values).cast());
+        Emitted(Served::InFull)
     }
 }
 
-/// The rest of the long way, for an event whose thread has no ring yet.
+/// As `deliver`, for a thread that has a slot: looked up again, so that the fast path need not keep it for this.
 #[cold]
 #[inline(never)]
-fn serve_again<M: MarkerType>(slot: &'static ThreadSlot, time: u64, values: &M::Values<'_>) {
-    // SAFETY: inside a section, as all that `begin` is called by, and done with the list before it ends.
-    if let Some(list) = unsafe { M::marker().subscribers.read() } {
-        serve_all::<M>(list, slot, time, values);
+extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
+    if let Some(slot) = thread::claimed() {
+        deliver::<M>(slot, values);
     }
 }
 
-/// The long way.
-#[inline(always)]
-fn serve_all<M: MarkerType>(list: &SubscriberList, slot: &'static ThreadSlot, time: u64, values: &M::Values<'_>) {
+/// The full path from the values on: reads the clock and serves each subscriber. `values` points to live `M::Values`.
+///
+/// `extern "C"`, because such a function never unwinds: where field expressions do not either, the fast path needs no landing pad.
+/// Filters and aggregates are called inside a catch of their own.
+#[cold]
+#[inline(never)]
+extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) {
+    // SAFETY: private to this module, whose callers pass a pointer to live values of M.
+    let values = unsafe { &*values.cast::<M::Values<'_>>() };
+    // SAFETY: callers are inside a section, and this is done with the list before it ends.
+    let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
+    let time = clock::now();
     for entry in &list.entries {
         let Subscriber { consumer, filter } = &entry.subscriber;
         let judge = || match filter {
@@ -163,64 +130,35 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     }
 }
 
-/// Reads the clock. `None`, with nothing done, if nobody is subscribed (any more), or, on a short way, if that is not for this event.
-#[inline(always)]
-fn begin<'s, M: MarkerType, const WAY: u8>(
-    slot: &'static ThreadSlot,
-    time: Option<u64>,
-    emitted: &'s Cell<bool>,
-) -> Option<Stage<'s, M, WAY>> {
-    let marker = M::marker();
-    if matches!(WAY, way::SHORT | way::SHORTEST) && !clock::is_counter() {
-        unlikely();
-        return None;
-    }
-    let (moment, to) = if WAY == way::LONG {
-        // SAFETY: callers are inside a section, and are done with the stage before they leave it.
-        let list = unsafe { marker.subscribers.read() }?;
-        // SAFETY: as above.
-        let quick = || clock::is_counter().then(|| unsafe { clock::quick() }).filter(|now| *now != Moment::NOWHERE);
-        (time.map(Moment::at).or_else(quick).unwrap_or_else(|| Moment::at(clock::now())), To::All(list))
-    } else {
-        // SAFETY: as above.
-        let only = unsafe { marker.express() }?;
-        // The ring before the clock: the processor looks it up while it waits for that, and has the less to do afterwards. Not where
-        // values are evaluated in between: they may fork, and go on in a child that has no ring.
-        let to = if way::is_shortest(WAY) { To::Ring(only.express(slot)?) } else { To::One(only) };
-        let moment = match time {
-            Some(time) => Moment::at(time),
-            // SAFETY: as above.
-            None => unsafe { clock::quick() },
-        };
-        // On the shortest way it is behind the last record, which is for another way.
-        if WAY == way::SHORT && moment == Moment::NOWHERE {
-            return None;
-        }
-        (moment, to)
-    };
-    Some(Stage { to, slot, moment, emitted, marker: PhantomData })
-}
-
 /// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section.
 #[inline(always)]
-pub fn derived<M: MarkerType, const WAY: u8>(
+pub fn derived<M: MarkerType, const FAST: bool>(
     slot: &'static ThreadSlot,
-    time: Option<u64>,
-    evaluate: impl FnOnce(Stage<'_, M, WAY>) -> Emitted,
+    evaluate: impl FnOnce(Stage<'_, M>) -> Emitted,
 ) -> Served {
+    let marker = M::marker();
+    let sole = if FAST {
+        // SAFETY: callers are inside a section, and are done with the stage before they leave it.
+        let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return Served::No };
+        Some(sole)
+    } else if marker.is_subscribed() {
+        None
+    } else {
+        return Served::No;
+    };
     let emitted = Cell::new(false);
-    let Some(stage) = begin::<M, WAY>(slot, time, &emitted) else { return Served::No };
+    let stage = Stage { slot, sole, emitted: &emitted, marker: PhantomData };
     match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
         Ok(Emitted(served)) => served,
         Err(panic) => {
-            panicked(M::marker(), emitted.get(), panic);
-            Served::Slowly
+            panicked(marker, emitted.get(), panic);
+            Served::InFull
         }
     }
 }
 
-/// The event was `delivered` before, if what panicked was the drop of a temporary. Otherwise it is lost for those who are subscribed now,
-/// who may be others than a moment ago: looked up anew, as is the slot, so that nothing has to be kept for this at every event.
+/// The event was `delivered` before, if what panicked was the drop of a temporary. Otherwise it is lost for the present subscribers: the
+/// list is looked up anew, as is the slot, so that nothing has to be kept for this at every event.
 #[cold]
 #[inline(never)]
 fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>) {
@@ -243,10 +181,5 @@ fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>
 #[cold]
 #[inline(never)]
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
-    thread::section(|slot| {
-        let emitted = Cell::new(false);
-        if let Some(stage) = begin::<M, { way::LONG }>(slot, None, &emitted) {
-            stage.emit(values);
-        }
-    });
+    thread::section(|slot| deliver::<M>(slot, std::ptr::from_ref(values).cast()));
 }

@@ -6,7 +6,7 @@ use crate::site::SwitchError;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint_ring::channel::{EventId, Only, OpenChannel};
+use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber};
 use tracepoint_ring::update::{self, Garbage, Locked};
 
 /// Decides, from its fields, whether an event is for a subscriber.
@@ -104,7 +104,7 @@ impl Subscriber {
         }
     }
 
-    /// Only the events that `filter` accepts.
+    /// SoleSubscriber the events that `filter` accepts.
     #[must_use]
     pub fn filter(mut self, filter: Arc<dyn Filter>) -> Self {
         self.filter = Some(filter);
@@ -122,19 +122,19 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
-    /// The way to the only subscriber, if that is a channel without contexts, and without a filter. Its channel is kept by `entries`.
-    pub(super) only: Option<Only>,
+    /// The only subscriber, if that is a channel without contexts, and without a filter. Its channel is kept by `entries`.
+    sole: Option<SoleSubscriber>,
 }
 
 impl SubscriberList {
     fn new(entries: Vec<Entry>) -> Self {
-        let only = match &entries[..] {
+        let sole = match &entries[..] {
             [Entry { subscriber: Subscriber { consumer: Consumer::Record { channel, id }, filter: None }, .. }] => {
-                Some(Only::new(channel, *id))
+                Some(SoleSubscriber::new(channel, *id))
             }
             _ => None,
         };
-        Self { entries: entries.into(), only }
+        Self { entries: entries.into(), sole }
     }
 }
 
@@ -180,32 +180,32 @@ impl Marker {
     fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Option<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(SubscriberList::new(entries)));
         let old = self.subscribers.replace(next);
-        self.choose_way(locked);
+        self.choose_path(locked);
         old.map(|old| Box::new(old) as Garbage)
     }
 
     /// After a change of the subscribers, or of the tracepoint's probes, and before the grace period of what was replaced.
-    pub(crate) fn choose_way(&self, _: &Locked<'_>) {
+    pub(crate) fn choose_path(&self, _: &Locked<'_>) {
         // SAFETY: the control lock is held.
-        let only = unsafe { self.subscribers.read() }.and_then(|list| list.only.as_ref());
+        let sole = unsafe { self.subscribers.read() }.and_then(|list| list.sole.as_ref());
         let is_all = self.tracepoint.is_none_or(|tracepoint| !tracepoint.has_probes());
-        let express = only.filter(|_| is_all).map_or(null_mut(), |only| std::ptr::from_ref(only).cast_mut());
-        // P1: pairs with the load in `express`.
-        self.express.swap(express, Ordering::AcqRel);
+        let sole = sole.filter(|_| is_all).map_or(null_mut(), |sole| std::ptr::from_ref(sole).cast_mut());
+        // P1: pairs with the load in `sole_subscriber`.
+        self.sole.swap(sole, Ordering::AcqRel);
     }
 
-    /// The way to the only one who gets an event, if there is nobody else.
+    /// The subscriber that the fast path records for; `None` where events take the full path.
     ///
     /// # Safety
     ///
     /// The caller is inside a read-side section for the whole of `'a`.
     #[inline(always)]
-    pub(super) unsafe fn express<'a>(&self) -> Option<&'a Only> {
-        // P1: pairs with the swap in `choose_way`.
-        let express = self.express.load(Ordering::Acquire);
+    pub(super) unsafe fn sole_subscriber<'a>(&self) -> Option<&'a SoleSubscriber> {
+        // P1: pairs with the swap in `choose_path`.
+        let sole = self.sole.load(Ordering::Acquire);
         // SAFETY: null, or into the list of subscribers that was current when it was stored: replaced after that list was, and
         // before the grace period after which that is freed. The caller's section keeps that from ending.
-        unsafe { express.as_ref() }
+        unsafe { sole.as_ref() }
     }
 
     fn add_keys(&self, turn: &mut Turn<'_>) {

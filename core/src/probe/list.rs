@@ -210,7 +210,7 @@ impl Tracepoint {
         let next = (!entries.is_empty()).then(|| Box::new(ProbeList { entries: entries.into() }));
         let old = self.probes.replace(next);
         if let Some(marker) = self.marker() {
-            marker.choose_way(locked);
+            marker.choose_path(locked);
         }
         old.map(|old| Box::new(old) as Garbage).into_iter().collect()
     }

@@ -10,7 +10,7 @@ use crate::decode::State;
 use crate::loss::Damage;
 use crate::metadata::{Metadata, StreamClass};
 use crate::packet::Packet;
-use crate::ring::head::{self, Head};
+use crate::packet_head::{self, PacketHead};
 
 /// How much of a packet is looked at for its header.
 const HEAD: u64 = 64 << 10;
@@ -248,22 +248,30 @@ impl Indexing<'_> {
 
     /// The packet with which the stream of `packet` begins, if packets are laid out as ours are.
     fn beginning(&self, packet: &Packet, part: &Part) -> Option<Vec<u8>> {
-        let mut bytes = [0; head::SIZE];
+        let mut bytes = [0; packet_head::SIZE];
         match &part.bytes {
-            PacketBytes::Held(held) => bytes.copy_from_slice(held.get(..head::SIZE)?),
+            PacketBytes::Held(held) => bytes.copy_from_slice(held.get(..packet_head::SIZE)?),
             PacketBytes::Slot(place) => {
-                bytes.copy_from_slice(self.reader.bytes_at(place).ok()??.get(..head::SIZE)?);
+                bytes.copy_from_slice(self.reader.bytes_at(place).ok()??.get(..packet_head::SIZE)?);
             }
         }
-        let head = Head::parse(&bytes);
-        let same = (head.magic, Some(head.uuid)) == (head::MAGIC, packet.uuid)
+        let head = PacketHead::parse(&bytes);
+        let same = (head.magic, Some(head.uuid)) == (packet_head::MAGIC, packet.uuid)
             && (u64::from(head.class), Some(head.instance)) == (packet.class.id, packet.instance)
             && (Some(head.sequence), Some(head.before)) == (packet.sequence, packet.events_before)
             && (head.content, head.size) == (packet.content_bits, packet.packet_bits)
-            && packet.header_bits == head::SIZE as u64 * 8;
-        let bits = head::SIZE as u64 * 8;
-        let beginning =
-            Head { end: head.begin, content: bits, size: bits, sequence: 0, discarded: 0, tid: 0, before: 0, ..head };
+            && packet.header_bits == packet_head::SIZE as u64 * 8;
+        let bits = packet_head::SIZE as u64 * 8;
+        let beginning = PacketHead {
+            end: head.begin,
+            content: bits,
+            size: bits,
+            sequence: 0,
+            discarded: 0,
+            tid: 0,
+            before: 0,
+            ..head
+        };
         same.then(|| beginning.bytes().to_vec())
     }
 }

@@ -6,7 +6,7 @@ use datatrace::{DtWriter, Error, FRAME_SIZE, FileStorage, Layout, Version};
 
 use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
-use crate::ring::head;
+use crate::packet_head;
 
 /// How much room is kept for packets without records, in bytes.
 const EDGES_SIZE: usize = 16 << 10;
@@ -44,7 +44,7 @@ pub struct DtTraceWriter {
 
 impl DtTraceWriter {
     /// Bytes that a slot has at least: a packet's header fits in.
-    pub const SLOT_LEAST: u64 = Self::slot_size(head::SIZE);
+    pub const SLOT_LEAST: u64 = Self::slot_size(packet_head::SIZE);
 
     /// Bytes that a slot needs for packets of up to `packet` bytes. One of less than [`SLOT_LEAST`](Self::SLOT_LEAST) is not read.
     pub const fn slot_size(packet: usize) -> u64 {

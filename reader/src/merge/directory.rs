@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::directories::{self, Visited};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
-use crate::walk::{self, Visited};
 
 /// How deep below the given directory traces are looked for.
 const MAX_DEPTH: usize = 16;
@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 16;
 /// The directories at and below `root` that hold a metadata file, in the order of their names.
 pub(super) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let not_a_trace = |reason: &str| ReadError::NotATrace { path: root.to_owned(), reason: reason.to_owned() };
-    let found = walk::directories(root, MAX_DEPTH, not_a_trace, |directory, entries| {
+    let found = directories::find(root, MAX_DEPTH, not_a_trace, |directory, entries| {
         let mut files = entries.iter().filter(|(_, kind)| !kind.is_dir()).map(|(entry, _)| entry);
         if files.clone().any(|file| file.path().extension().is_some_and(|extension| extension == RING_EXTENSION)) {
             return Err(ReadError::Rings { path: directory.to_owned() });

@@ -1,23 +1,28 @@
 //! The blocks of the metadata: `trace`, `env`, `clock`, `stream`, `event`.
 //!
-//! Attributes that are not known are kept where they are plain values (an event's `model.emf.uri` is one), and
-//! otherwise passed over: a writer may say more than this reader understands.
+//! Unknown attributes of an event are kept where they are plain values, such as `model.emf.uri`. All others are passed over: a writer may
+//! write more than this reader understands.
 
 use std::sync::Arc;
 
-use super::lexer::{Token, shorten};
-use super::parser::{Flaw, Parser};
+use super::specifier::{scoped, specifier, type_declaration};
+use super::tokens::{
+    Input, Parsed, at_keyword, blank, eat, expect, flaw, flaw_at, path, shorten, signed_number, text, word,
+};
 use super::types::{StructType, Type};
 use super::{Clock, EnvValue, EventClass};
+use winnow::combinator::{eof, opt, peek};
+use winnow::prelude::*;
+use winnow::stream::Location;
 
-/// What stands behind `=`.
+/// A value behind `=`.
 #[derive(Clone, Debug)]
 pub(super) enum Constant {
     Number(i128),
     Text(String),
 }
 
-/// What stands behind `:=` or `=`, with the offset of its name.
+/// What is behind `:=` or `=`.
 enum Entry {
     Type(Type),
     Constant(Constant),
@@ -40,7 +45,7 @@ pub(super) struct EventBlock {
     pub(super) class: EventClass,
 }
 
-/// Everything that the text says, before paths are resolved.
+/// All blocks of the text, before paths are resolved.
 #[derive(Default)]
 pub(super) struct Blocks {
     pub(super) uuid: Option<[u8; 16]>,
@@ -51,209 +56,196 @@ pub(super) struct Blocks {
     pub(super) events: Vec<EventBlock>,
 }
 
-impl Parser<'_> {
-    /// The whole text.
-    pub(super) fn blocks(&mut self) -> Result<Blocks, Flaw> {
-        let mut blocks = Blocks::default();
-        while *self.peek() != Token::End {
-            if self.eat(";")? || self.type_declaration()? {
+/// The whole text.
+pub(super) fn blocks(input: &mut Input<'_>) -> Parsed<Blocks> {
+    let mut blocks = Blocks::default();
+    blank(input)?;
+    while opt(eof).parse_next(input)?.is_none() {
+        if eat(input, ";")? || type_declaration(input)? {
+            continue;
+        }
+        let offset = input.current_token_start();
+        match peek(opt(word)).parse_next(input)? {
+            Some("trace") => trace(input, &mut blocks)?,
+            Some("env") => env(input, &mut blocks.env)?,
+            Some("clock") => blocks.clocks.push(clock(input)?),
+            Some("stream") => blocks.streams.push(stream(input, offset)?),
+            Some("event") => blocks.events.push(event(input, offset)?),
+            Some("callsite") => block(input, |_, _, _| Ok(()))?,
+            _ => {
+                specifier(input)?;
+            }
+        }
+    }
+    Ok(blocks)
+}
+
+/// `name { path = constant; path := type; … }`, with an optional semicolon behind it.
+fn block<'a>(input: &mut Input<'a>, mut take: impl FnMut(&mut Input<'a>, &str, Entry) -> Parsed<()>) -> Parsed<()> {
+    word(input)?;
+    expect(input, "{")?;
+    scoped(input, |input| {
+        while !eat(input, "}")? {
+            if type_declaration(input)? {
                 continue;
             }
-            let offset = self.offset;
-            match *self.peek() {
-                Token::Word("trace") => self.trace(&mut blocks)?,
-                Token::Word("env") => self.env(&mut blocks.env)?,
-                Token::Word("clock") => {
-                    let clock = self.clock()?;
-                    blocks.clocks.push(clock);
-                }
-                Token::Word("stream") => {
-                    let stream = self.stream(offset)?;
-                    blocks.streams.push(stream);
-                }
-                Token::Word("event") => {
-                    let event = self.event(offset)?;
-                    blocks.events.push(event);
-                }
-                Token::Word("callsite") => self.block(|_, _, _| Ok(()))?,
-                _ => {
-                    self.specifier()?;
-                }
-            }
-        }
-        Ok(blocks)
-    }
-
-    /// `name { path = constant; path := type; … }`, after which a semicolon may stand.
-    fn block(&mut self, mut take: impl FnMut(&mut Self, &str, Entry) -> Result<(), Flaw>) -> Result<(), Flaw> {
-        self.advance()?;
-        self.expect("{")?;
-        self.scoped(|parser| {
-            while !parser.eat("}")? {
-                if parser.type_declaration()? {
-                    continue;
-                }
-                if matches!(parser.peek(), Token::Word("struct" | "enum" | "variant")) {
-                    parser.specifier()?;
-                    parser.expect(";")?;
-                    continue;
-                }
-                let path = parser.path()?.join(".");
-                let entry = if parser.eat(":=")? {
-                    Entry::Type(parser.specifier()?)
+            if at_keyword(input, &["struct", "enum", "variant"])? {
+                specifier(input)?;
+            } else {
+                let path = path(input)?.join(".");
+                let entry = if eat(input, ":=")? {
+                    Entry::Type(specifier(input)?)
                 } else {
-                    parser.expect("=")?;
-                    Entry::Constant(parser.constant()?)
+                    expect(input, "=")?;
+                    Entry::Constant(constant(input)?)
                 };
-                take(parser, &path, entry)?;
-                parser.expect(";")?;
+                take(input, &path, entry)?;
             }
-            Ok(())
-        })
-    }
-
-    fn constant(&mut self) -> Result<Constant, Flaw> {
-        match self.peek() {
-            Token::Text(text) => {
-                let text = text.clone();
-                self.advance()?;
-                Ok(Constant::Text(text))
-            }
-            Token::Word(_) => Ok(Constant::Text(self.path()?.join("."))),
-            _ => self.signed_number().map(Constant::Number),
+            expect(input, ";")?;
         }
-    }
+        Ok(())
+    })
+}
 
-    fn structure_of(&self, entry: Entry) -> Result<Option<Arc<StructType>>, Flaw> {
-        match entry {
-            Entry::Type(Type::Struct(ty)) => Ok(Some(ty)),
-            _ => self.flaw("this must be a structure"),
-        }
+fn constant(input: &mut Input<'_>) -> Parsed<Constant> {
+    if let Some(text) = opt(text).parse_next(input)? {
+        return Ok(Constant::Text(text));
     }
+    if peek(opt(word)).parse_next(input)?.is_some() {
+        return Ok(Constant::Text(path(input)?.join(".")));
+    }
+    signed_number(input).map(Constant::Number)
+}
 
-    fn id_of(&self, entry: &Entry) -> Result<u64, Flaw> {
-        match entry {
-            Entry::Constant(Constant::Number(number)) => match u64::try_from(*number) {
-                Ok(id) => Ok(id),
-                Err(_) => self.flaw("an id must not be negative"),
+fn structure_of(input: &Input<'_>, entry: Entry) -> Parsed<Option<Arc<StructType>>> {
+    match entry {
+        Entry::Type(Type::Struct(ty)) => Ok(Some(ty)),
+        _ => Err(flaw(input, "this must be a structure")),
+    }
+}
+
+fn id_of(input: &Input<'_>, entry: &Entry) -> Parsed<u64> {
+    match entry {
+        Entry::Constant(Constant::Number(number)) => match u64::try_from(*number) {
+            Ok(id) => Ok(id),
+            Err(_) => Err(flaw(input, "an id must not be negative")),
+        },
+        _ => Err(flaw(input, "an id must be a number")),
+    }
+}
+
+fn trace(input: &mut Input<'_>, blocks: &mut Blocks) -> Parsed<()> {
+    block(input, |input, name, entry| {
+        match (name, entry) {
+            ("uuid", Entry::Constant(Constant::Text(text))) => match parse_uuid(&text) {
+                Some(uuid) => blocks.uuid = Some(uuid),
+                None => return Err(flaw(input, format!("`{}` is not a UUID", shorten(&text)))),
             },
-            _ => self.flaw("an id must be a number"),
+            ("major", Entry::Constant(Constant::Number(major))) if major != 1 => {
+                return Err(flaw(input, format!("CTF {major} is not understood; convert the trace to CTF 1.8")));
+            }
+            ("packet.header", entry) => blocks.packet_header = structure_of(input, entry)?,
+            _ => {}
         }
-    }
+        Ok(())
+    })
+}
 
-    fn trace(&mut self, blocks: &mut Blocks) -> Result<(), Flaw> {
-        self.block(|parser, name, entry| {
-            match (name, entry) {
-                ("uuid", Entry::Constant(Constant::Text(text))) => match parse_uuid(&text) {
-                    Some(uuid) => blocks.uuid = Some(uuid),
-                    None => return parser.flaw(format!("`{}` is no UUID", shorten(&text))),
-                },
-                ("major", Entry::Constant(Constant::Number(major))) if major != 1 => {
-                    return parser.flaw(format!("CTF {major} is not understood; convert the trace to CTF 1.8"));
-                }
-                ("packet.header", entry) => blocks.packet_header = parser.structure_of(entry)?,
-                _ => {}
-            }
-            Ok(())
-        })
-    }
-
-    fn env(&mut self, env: &mut Vec<(String, EnvValue)>) -> Result<(), Flaw> {
-        self.block(|_, name, entry| {
-            let value = match entry {
-                Entry::Constant(Constant::Number(number)) => EnvValue::Integer(number),
-                Entry::Constant(Constant::Text(text)) => EnvValue::String(text),
-                Entry::Type(_) => return Ok(()),
-            };
-            env.push((name.to_owned(), value));
-            Ok(())
-        })
-    }
-
-    fn clock(&mut self) -> Result<Clock, Flaw> {
-        let mut clock = Clock {
-            name: String::new(),
-            uuid: None,
-            description: String::new(),
-            frequency: 1_000_000_000,
-            precision: 0,
-            offset_seconds: 0,
-            offset_cycles: 0,
+fn env(input: &mut Input<'_>, env: &mut Vec<(String, EnvValue)>) -> Parsed<()> {
+    block(input, |_, name, entry| {
+        let value = match entry {
+            Entry::Constant(Constant::Number(number)) => EnvValue::Integer(number),
+            Entry::Constant(Constant::Text(text)) => EnvValue::String(text),
+            Entry::Type(_) => return Ok(()),
         };
-        self.block(|parser, name, entry| {
-            match (name, entry) {
-                ("name", Entry::Constant(Constant::Text(text))) => clock.name = text,
-                ("description", Entry::Constant(Constant::Text(text))) => clock.description = text,
-                ("uuid", Entry::Constant(Constant::Text(text))) => clock.uuid = parse_uuid(&text),
-                ("freq", Entry::Constant(Constant::Number(number))) => match u64::try_from(number) {
-                    Ok(frequency) if frequency > 0 => clock.frequency = frequency,
-                    _ => return parser.flaw("a clock needs a `freq` above 0"),
-                },
-                ("precision", entry) => clock.precision = parser.id_of(&entry)?,
-                ("offset_s", Entry::Constant(Constant::Number(number))) => {
-                    clock.offset_seconds = number;
-                }
-                ("offset", Entry::Constant(Constant::Number(number))) => {
-                    clock.offset_cycles = number;
-                }
-                _ => {}
-            }
-            Ok(())
-        })?;
-        Ok(clock)
-    }
+        env.push((name.to_owned(), value));
+        Ok(())
+    })
+}
 
-    fn stream(&mut self, offset: usize) -> Result<StreamBlock, Flaw> {
-        let mut stream = StreamBlock { offset, ..StreamBlock::default() };
-        self.block(|parser, name, entry| {
-            match name {
-                "id" => stream.id = parser.id_of(&entry)?,
-                "packet.context" => stream.packet_context = parser.structure_of(entry)?,
-                "event.header" => stream.event_header = parser.structure_of(entry)?,
-                "event.context" => stream.event_context = parser.structure_of(entry)?,
-                _ => {}
+fn clock(input: &mut Input<'_>) -> Parsed<Clock> {
+    let mut clock = Clock {
+        name: String::new(),
+        uuid: None,
+        description: String::new(),
+        frequency: 1_000_000_000,
+        precision: 0,
+        offset_seconds: 0,
+        offset_cycles: 0,
+    };
+    block(input, |input, name, entry| {
+        match (name, entry) {
+            ("name", Entry::Constant(Constant::Text(text))) => clock.name = text,
+            ("description", Entry::Constant(Constant::Text(text))) => clock.description = text,
+            ("uuid", Entry::Constant(Constant::Text(text))) => clock.uuid = parse_uuid(&text),
+            ("freq", Entry::Constant(Constant::Number(number))) => match u64::try_from(number) {
+                Ok(frequency) if frequency > 0 => clock.frequency = frequency,
+                _ => return Err(flaw(input, "a clock needs a `freq` above 0")),
+            },
+            ("precision", entry) => clock.precision = id_of(input, &entry)?,
+            ("offset_s", Entry::Constant(Constant::Number(number))) => {
+                clock.offset_seconds = number;
             }
-            Ok(())
-        })?;
-        Ok(stream)
-    }
-
-    fn event(&mut self, offset: usize) -> Result<EventBlock, Flaw> {
-        let mut stream = None;
-        let mut class = EventClass {
-            id: 0,
-            stream_id: 0,
-            name: String::new(),
-            loglevel: None,
-            attributes: Vec::new(),
-            context: None,
-            fields: None,
-        };
-        self.block(|parser, name, entry| {
-            match (name, entry) {
-                ("id", entry) => class.id = parser.id_of(&entry)?,
-                ("stream_id", entry) => stream = Some(parser.id_of(&entry)?),
-                ("name", Entry::Constant(Constant::Text(text))) => class.name = text,
-                ("loglevel", Entry::Constant(Constant::Number(level))) => {
-                    class.loglevel = i64::try_from(level).ok();
-                }
-                ("context", entry) => class.context = parser.structure_of(entry)?,
-                ("fields", entry) => class.fields = parser.structure_of(entry)?,
-                (name, Entry::Constant(Constant::Text(text))) => {
-                    class.attributes.push((name.to_owned(), text));
-                }
-                (name, Entry::Constant(Constant::Number(number))) => {
-                    class.attributes.push((name.to_owned(), number.to_string()));
-                }
-                _ => {}
+            ("offset", Entry::Constant(Constant::Number(number))) => {
+                clock.offset_cycles = number;
             }
-            Ok(())
-        })?;
-        if class.name.is_empty() {
-            return Err(Flaw { offset, reason: "an event needs a `name`".to_owned() });
+            _ => {}
         }
-        Ok(EventBlock { offset, stream, class })
+        Ok(())
+    })?;
+    Ok(clock)
+}
+
+fn stream(input: &mut Input<'_>, offset: usize) -> Parsed<StreamBlock> {
+    let mut stream = StreamBlock { offset, ..StreamBlock::default() };
+    block(input, |input, name, entry| {
+        match name {
+            "id" => stream.id = id_of(input, &entry)?,
+            "packet.context" => stream.packet_context = structure_of(input, entry)?,
+            "event.header" => stream.event_header = structure_of(input, entry)?,
+            "event.context" => stream.event_context = structure_of(input, entry)?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(stream)
+}
+
+fn event(input: &mut Input<'_>, offset: usize) -> Parsed<EventBlock> {
+    let mut stream = None;
+    let mut class = EventClass {
+        id: 0,
+        stream_id: 0,
+        name: String::new(),
+        loglevel: None,
+        attributes: Vec::new(),
+        context: None,
+        fields: None,
+    };
+    block(input, |input, name, entry| {
+        match (name, entry) {
+            ("id", entry) => class.id = id_of(input, &entry)?,
+            ("stream_id", entry) => stream = Some(id_of(input, &entry)?),
+            ("name", Entry::Constant(Constant::Text(text))) => class.name = text,
+            ("loglevel", Entry::Constant(Constant::Number(level))) => {
+                class.loglevel = i64::try_from(level).ok();
+            }
+            ("context", entry) => class.context = structure_of(input, entry)?,
+            ("fields", entry) => class.fields = structure_of(input, entry)?,
+            (name, Entry::Constant(Constant::Text(text))) => {
+                class.attributes.push((name.to_owned(), text));
+            }
+            (name, Entry::Constant(Constant::Number(number))) => {
+                class.attributes.push((name.to_owned(), number.to_string()));
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    if class.name.is_empty() {
+        return Err(flaw_at(offset, "an event needs a `name`"));
     }
+    Ok(EventBlock { offset, stream, class })
 }
 
 /// The 16 bytes of a UUID in its usual form of 32 hexadecimal digits, whatever hyphens are between them.

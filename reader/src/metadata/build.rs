@@ -1,15 +1,16 @@
-//! Puts the blocks of the text together: events into their streams, paths to the integers they mean.
+//! Builds the metadata from the blocks of the text: assigns events to their streams, and resolves paths to integers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::block::{Blocks, EventBlock, StreamBlock};
-use super::parser::{Flaw, Parser};
+use super::block::{self, Blocks, EventBlock, StreamBlock};
 use super::resolve::{Resolver, Roots};
+use super::tokens::{self, Flaw, native_order, shorten};
 use super::types::Type;
-use super::{Body, Clock, EventClass, Metadata, StreamClass, lexer};
+use super::{Body, Clock, EventClass, Metadata, StreamClass};
+use winnow::error::{ErrMode, ParserError};
 
-/// How many types are looked at to find the clock of a stream.
+/// How many types are searched for the clock of a stream.
 const CLOCK_SEARCH: u32 = 4096;
 
 /// Events by id, by stream.
@@ -17,10 +18,14 @@ type Events = BTreeMap<u64, BTreeMap<u64, Arc<EventClass>>>;
 
 /// Parses the text and builds the metadata from it.
 pub(super) fn build(text: &str) -> Result<Metadata, Flaw> {
-    let mut parser = Parser::new(text)?;
-    let mut blocks = parser.blocks()?;
+    let native = native_order(text);
+    let mut input = tokens::input(text, native);
+    let mut blocks = block::blocks(&mut input).map_err(|error| match error {
+        ErrMode::Cut(flaw) | ErrMode::Backtrack(flaw) => flaw,
+        ErrMode::Incomplete(_) => Flaw::from_input(&input),
+    })?;
     let declared = std::mem::take(&mut blocks.clocks);
-    let clocks = order_clocks(&parser.clocks, declared).map_err(|reason| Flaw { offset: text.len(), reason })?;
+    let clocks = order_clocks(&input.state.clocks, declared).map_err(|reason| Flaw { offset: text.len(), reason })?;
     let mut resolver = Resolver::default();
     resolve_streams(&mut resolver, &mut blocks)?;
     let mut events = place_events(&mut resolver, &mut blocks)?;
@@ -43,7 +48,7 @@ pub(super) fn build(text: &str) -> Result<Metadata, Flaw> {
     });
     let body = Body {
         uuid: blocks.uuid,
-        order: parser.native,
+        order: native,
         packet_header: blocks.packet_header,
         env: blocks.env,
         streams: streams.collect(),
@@ -54,7 +59,7 @@ pub(super) fn build(text: &str) -> Result<Metadata, Flaw> {
     Ok(Metadata { body: Arc::new(body) })
 }
 
-/// Resolves the paths in all that comes before an event.
+/// Resolves the paths in packet headers, packet contexts and event headers.
 fn resolve_streams(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<(), Flaw> {
     if blocks.streams.is_empty() {
         blocks.streams.push(StreamBlock::default());
@@ -80,7 +85,7 @@ fn resolve_streams(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<(), F
     Ok(())
 }
 
-/// Resolves the paths in the events, and sorts these by stream: an event may stand before its stream in the text.
+/// Resolves the paths in the events, and groups the events by stream: an event may come before its stream in the text.
 fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, Flaw> {
     let mut index = BTreeMap::new();
     for (position, stream) in blocks.streams.iter().enumerate() {
@@ -117,12 +122,12 @@ fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, 
     Ok(events)
 }
 
-/// Puts the clocks in the order in which integers refer to them.
+/// Sorts the clocks by the indices with which integers refer to them.
 fn order_clocks(mentioned: &[String], mut declared: Vec<Clock>) -> Result<Vec<Clock>, String> {
     let mut clocks = Vec::new();
     for name in mentioned {
         let Some(index) = declared.iter().position(|clock| clock.name == *name) else {
-            return Err(format!("no clock is called `{}`", lexer::shorten(name)));
+            return Err(format!("no clock is called `{}`", shorten(name)));
         };
         clocks.push(declared.remove(index));
     }

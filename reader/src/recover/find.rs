@@ -1,9 +1,9 @@
 //! Finds the directories of processes.
 
 use super::RecoverError;
+use crate::directories::{self, Visited};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
-use crate::walk::{self, Visited};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 4;
 /// The directories at and below `root` that hold ring files, in the order of their names.
 pub(super) fn processes(root: &Path) -> Result<Vec<PathBuf>, RecoverError> {
     let no_rings = |reason: &str| RecoverError::NoRings { path: root.to_owned(), reason: reason.to_owned() };
-    let found = walk::directories(root, MAX_DEPTH, no_rings, |_, entries| {
+    let found = directories::find(root, MAX_DEPTH, no_rings, |_, entries| {
         let has_rings = entries.iter().any(|(entry, kind)| kind.is_file() && is_ring(&entry.path()));
         Ok(if has_rings { Visited::FoundWhole } else { Visited::Other })
     })?;

@@ -1,12 +1,13 @@
 //! What the sinks of a process had kept: its CTF directories and dt files, as the file `outputs` names them.
 
 use super::chunks;
-use super::journal::Journal;
 use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
-use crate::source::{FileWindow, Source, Window, read_bounded};
+use crate::source::{FileWindow, Source, read_bounded};
+use crate::take::Journal;
+use crate::window::Window;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,21 +1,20 @@
-//! One process: its metadata, its rings one after another, its account.
+//! Recovers one process: its metadata, its rings one after another, its account.
 
 use super::RecoverError;
-use super::books::Ledger;
-use super::journal::Journal;
 use super::meter::Meter;
 use super::outputs::{Outputs, StreamId};
-use super::settle::Books;
-use super::stream::{Decoded, Ended, Stream};
+use super::packets::{Progress, RingPart, StreamTaker};
+use super::stream_file::StreamFile;
 use super::summary::RecoveredProcess;
 use super::survey::{Survey, file_name};
-use super::taking::{Looked, TakenStream, Taking, Told};
 use super::target::Target;
 use crate::account::Account;
 use crate::error::ReadError;
 use crate::metadata::{MAX_METADATA, Metadata};
-use crate::ring::{Chased, Ring, Side, StreamCounters};
+use crate::record_sizes::RecordSizes;
+use crate::ring::{Ring, Side, StreamCounters, StreamSnapshot};
 use crate::source::read_bounded;
+use crate::take::{AccountBuilder, Journal, Position, RingEnd, StreamEnd, Walker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -25,16 +24,17 @@ struct Recovery<'a, 'm> {
     target: &'a Target,
     outputs: Outputs,
     journal: Journal,
-    ledger: Ledger,
+    account: AccountBuilder,
+    walker: Walker,
     summary: RecoveredProcess,
     meter: Meter<'m>,
-    /// Whether the process runs, and writes to its rings while they are read.
-    lives: bool,
-    /// The time of the last packet so far.
+    /// Whether the process runs and writes to its rings while they are read.
+    is_running: bool,
+    /// The end of the latest packet so far.
     end: u64,
 }
 
-/// Makes a trace in `out` of what the process left in `directory`.
+/// Writes a trace to `out` from what the process left in `directory`.
 pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Result<RecoveredProcess, RecoverError> {
     let mut journal = Journal::default();
     let path = directory.join("metadata");
@@ -49,7 +49,8 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
         target: &target,
         outputs,
         journal,
-        ledger: Ledger::new(&metadata, survey.uuid, &survey.session, survey.pid),
+        walker: Walker::new(RecordSizes::of(&metadata)),
+        account: AccountBuilder::new(&metadata, survey.uuid, &survey.session, survey.pid),
         summary: RecoveredProcess {
             directory: directory.to_owned(),
             output: out.to_owned(),
@@ -59,7 +60,7 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
             ..RecoveredProcess::default()
         },
         meter,
-        lives: survey.lives,
+        is_running: survey.is_running,
         end: 0,
     };
     let mut known = BTreeSet::new();
@@ -71,7 +72,7 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
 }
 
 impl<'a> Recovery<'a, '_> {
-    /// Takes one ring. What is wrong with it leaves the others as they are.
+    /// Recovers one ring. A fault in it does not affect the others.
     fn ring(&mut self, path: &Path, known: &mut BTreeSet<(u32, u64)>) -> Result<(), RecoverError> {
         let ring = match Ring::open(path) {
             Ok(Some(ring)) => ring,
@@ -81,7 +82,7 @@ impl<'a> Recovery<'a, '_> {
                 return Ok(());
             }
         };
-        let usable = self.ledger.introduce(&ring).and_then(|()| {
+        let usable = self.account.introduce(&ring).and_then(|()| {
             let fresh = Side::ALL.into_iter().all(|side| known.insert((ring.class(), ring.instance(side))));
             if fresh { Ok(()) } else { Err("another ring has the same streams".to_owned()) }
         });
@@ -101,88 +102,76 @@ impl<'a> Recovery<'a, '_> {
     fn contents(&mut self, ring: &Ring) -> Result<(), RecoverError> {
         let counted = ring.account()?;
         let (main, nested) = (self.look(ring, Side::Main)?, self.look(ring, Side::Nested)?);
-        let main = self.take(ring, Side::Main, main)?;
-        let nested = self.take(ring, Side::Nested, nested)?;
+        let (main_file, main) = self.take(ring, Side::Main, main)?;
+        let (nested_file, nested) = self.take(ring, Side::Nested, nested)?;
         let now = Side::ALL.map(|side| ring.counters(side).unwrap_or_default());
-        let still = [main.counters, nested.counters] == now && ring.account()? == counted;
-        let path = ring.path().display();
-        if !still {
-            self.journal.wrong(format!("{path}: it was written to while it was read"));
+        if [main.counters, nested.counters] != now || ring.account()? != counted {
+            self.journal.wrong(format!("{}: it was written to while it was read", ring.path().display()));
         }
-        let mut decoded: BTreeMap<u64, Decoded> = main.stream.decoded.clone();
-        for (id, found) in &nested.stream.decoded {
-            let sum = decoded.entry(*id).or_default();
-            sum.count += found.count;
-            sum.last = sum.last.max(found.last);
+        let end = RingEnd::new(ring, counted, [main, nested], false, (&mut self.account, &mut self.journal));
+        self.summary.uncounted = self.summary.uncounted.saturating_add(end.uncounted);
+        for (file, stream) in [main_file, nested_file].into_iter().zip(&end.streams) {
+            // Threads without a ring lose events until the very end.
+            let earliest = if ring.is_ringless() { self.end } else { 0 };
+            self.end = self.end.max(stream.position.end);
+            if let Some(last) = stream.last_packet(ring, earliest) {
+                let account = file.finish(&last, stream.account(ring))?;
+                self.summary.streams += 1;
+                self.summary.records += account.written;
+                self.account.stream(ring, account, &stream.counters);
+            }
         }
-        let books = Books::settle(counted, &decoded, main.committed.saturating_add(nested.committed));
-        for flaw in &books.flaws {
-            self.journal.wrong(format!("{path}: {flaw}"));
-        }
-        // A loss that was counted by its reason, and not yet on its stream, and what was killed.
-        let discarded = main.discarded().saturating_add(nested.discarded());
-        let more = books.lost.saturating_sub(discarded);
-        if discarded > books.lost {
-            let count = discarded - books.lost;
-            self.journal.wrong(format!("{path}: its streams count {count} more losses than its events"));
-        }
-        self.ledger.events(ring, &books, &mut self.journal);
-        self.summary.uncounted = self.summary.uncounted.saturating_add(books.uncounted);
-        self.close(ring, main, more)?;
-        self.close(ring, nested, 0)
+        Ok(())
     }
 
-    /// The counters of one stream, and its packets; none if the counters make no sense, which is no reason to do without the other stream.
-    fn look<'r>(&mut self, ring: &'r Ring, side: Side) -> Result<Looked<'r>, RecoverError> {
+    /// The counters and sub-buffers of one stream; none if the counters are out of range, which leaves the other stream usable.
+    fn look<'r>(&mut self, ring: &'r Ring, side: Side) -> Result<RingPart<'r>, RecoverError> {
         match self.look_closely(ring, side) {
             Err(RecoverError::Read(error @ ReadError::Ring { .. })) => {
                 self.journal.wrong(format!("{error}; this stream of it is left out"));
-                Ok(Looked { counters: StreamCounters::default(), places: Box::new(std::iter::empty()) })
+                Ok(RingPart { counters: StreamCounters::default(), sub_buffers: Box::new(std::iter::empty()) })
             }
             looked => looked,
         }
     }
 
-    /// Of a process that runs all packets at once, else one after another.
-    fn look_closely<'r>(&self, ring: &'r Ring, side: Side) -> Result<Looked<'r>, RecoverError> {
-        if self.lives && ring.can_be_chased(side) {
-            let Chased { counters, places, .. } = ring.chase(side)?;
-            return Ok(Looked { counters, places: Box::new(places.into_iter().map(Ok)) });
+    /// If the process runs, the packets are copied at once; otherwise one after another.
+    fn look_closely<'r>(&self, ring: &'r Ring, side: Side) -> Result<RingPart<'r>, RecoverError> {
+        if self.is_running && ring.fits_in_memory(side) {
+            let StreamSnapshot { counters, sub_buffers, .. } = ring.snapshot(side)?;
+            return Ok(RingPart { counters, sub_buffers: Box::new(sub_buffers.into_iter().map(Ok)) });
         }
         let counters = ring.counters(side)?;
-        Ok(Looked { counters, places: Box::new(ring.places(side, &counters)) })
+        Ok(RingPart { counters, sub_buffers: Box::new(ring.sub_buffers(side, &counters)) })
     }
 
     /// Takes all packets of one stream.
-    fn take(&mut self, ring: &Ring, side: Side, looked: Looked<'_>) -> Result<TakenStream<'a>, RecoverError> {
+    fn take(
+        &mut self,
+        ring: &Ring,
+        side: Side,
+        in_ring: RingPart<'_>,
+    ) -> Result<(StreamFile<'a>, StreamEnd), RecoverError> {
         let id = StreamId { uuid: ring.uuid(), class: ring.class(), instance: ring.instance(side) };
         let name = file_name(ring, side);
         let kept = self.outputs.stream(self.metadata, id, &name, &mut self.journal);
-        let stream = Stream::new(self.metadata, self.target, id, name, ring.opened());
-        let told = Told { journal: &mut self.journal, meter: &mut self.meter, summary: &mut self.summary };
-        Taking::new(told, stream, ring, looked).run(self.metadata, kept)
-    }
-
-    /// Ends a stream, `more` losses included.
-    fn close(&mut self, ring: &Ring, taken: TakenStream<'_>, more: u64) -> Result<(), RecoverError> {
-        let discarded = taken.discarded().saturating_add(more);
-        let TakenStream { stream, counters, committed } = taken;
-        // Threads without a ring lose events for as long as anything happens.
-        let time = if ring.is_orphans() { self.end } else { 0 };
-        self.end = self.end.max(stream.end);
-        let ended = Ended { records: committed, closed: counters.closed, discarded, time };
-        if let Some(account) = stream.finish(ended)? {
-            self.summary.streams += 1;
-            self.summary.records += account.written;
-            self.ledger.stream(ring, account, &counters);
-        }
-        Ok(())
+        let taker = StreamTaker {
+            metadata: self.metadata,
+            walker: &mut self.walker,
+            file: StreamFile::new(self.target, name, ring.empty_packet(side, ring.opened())),
+            position: Position::new(ring.opened()),
+            progress: Progress { journal: &mut self.journal, meter: &mut self.meter, summary: &mut self.summary },
+            ring,
+            in_ring,
+            open: None,
+        };
+        taker.run(side, kept)
     }
 
     /// Writes metadata and account.
     fn finish(mut self, metadata: &[u8]) -> Result<RecoveredProcess, RecoverError> {
         let complete = self.journal.is_complete();
-        let account = self.ledger.close(complete);
+        let account = self.account.close(complete);
         self.target.describe(metadata)?;
         self.target.finish(&account)?;
         self.meter.end();

@@ -1,12 +1,11 @@
 //! What there is to recover of a process, by the headers of its rings.
 
-use super::journal::Journal;
 use super::outputs::Outputs;
-use super::stream::check_layout;
-use super::{RecoverError, alive, find};
+use super::{RecoverError, find, liveness};
 use crate::error::ReadError;
 use crate::metadata::{EnvValue, Metadata};
 use crate::ring::{Ring, Side};
+use crate::take::{Journal, check_layout};
 use std::path::{Path, PathBuf};
 
 /// What there is to recover.
@@ -16,8 +15,8 @@ pub(super) struct Survey {
     /// The process that the metadata names.
     described: Option<i128>,
     pub(super) session: String,
-    /// Whether the process runs, and writes to its rings while they are read.
-    pub(super) lives: bool,
+    /// Whether the process runs and writes to its rings while they are read.
+    pub(super) is_running: bool,
     /// The rings that can be read, with how many bytes there are in them and in their outputs.
     pub(super) rings: Vec<(PathBuf, u64)>,
     pub(super) bytes: u64,
@@ -43,7 +42,7 @@ impl Survey {
             _ => None,
         };
         let mut survey =
-            Self { uuid, pid: 0, described, session: String::new(), lives: false, rings: Vec::new(), bytes: 0 };
+            Self { uuid, pid: 0, described, session: String::new(), is_running: false, rings: Vec::new(), bytes: 0 };
         let mut first_error = None;
         for path in find::rings(directory)? {
             match Ring::open(&path) {
@@ -104,8 +103,8 @@ impl Survey {
         // The metadata's word counts: that is what the account is held against.
         self.pid = self.described.and_then(|pid| pid.try_into().ok()).unwrap_or(identity.pid);
         self.session.clone_from(&identity.session);
-        self.lives = alive::records(identity, directory);
-        if self.lives {
+        self.is_running = liveness::is_recording(identity, directory);
+        if self.is_running {
             let pid = identity.pid;
             journal.wrong(format!("process {pid} is running: this is what it had committed when it was looked at"));
         }

@@ -1,4 +1,4 @@
-//! Where a ring's bytes are: a file, which another process may be writing to, or memory.
+//! The bytes of a ring: a file that another process may be writing, or memory.
 
 use std::fmt;
 use std::fs::File;
@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes at offsets, each time as they are now. Never mapped: whoever cuts the file short must not end this process.
-pub(super) trait Bytes: fmt::Debug + Send {
+/// Bytes at offsets, as they are at the time of the call. A file is not mapped: if it is cut short, this process must not get a signal.
+pub(crate) trait Bytes: fmt::Debug + Send {
     fn length(&self) -> io::Result<u64>;
 
     /// Fills all of `buffer` with the bytes from `offset` on.

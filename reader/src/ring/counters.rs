@@ -1,43 +1,43 @@
-//! What the ring's owner counted.
+//! The counters that the owner of a ring keeps.
 
-use super::page::Page;
+use crate::fields::Fields;
 
-/// The reasons why events were lost, in the order of the account's entries: as the account file names them.
+/// The reasons of losses as the account names them, in the order of the counters.
 pub const REASONS: [&str; 6] = ["ring_full", "too_large", "no_ring", "nested", "panicked", "not_attached"];
 
 /// The counters of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamCounters {
-    /// Records written; ahead of what is committed by one while a record is written.
+    /// Records written. While a record is written, it is counted and not yet committed.
     pub records: u64,
-    /// Packets that are complete.
+    /// Packets that were closed.
     pub closed: u64,
     /// Events lost on their way to the stream.
     pub discarded: u64,
-    /// Times set to that of the record before.
+    /// Times that were raised to that of the previous record.
     pub clamped: u64,
     /// Texts in which a NUL was replaced.
     pub altered: u64,
     /// Events that waited for room.
     pub waited: u64,
-    /// For how long they waited, in nanoseconds.
+    /// The time that they waited, in nanoseconds.
     pub waited_ns: u64,
 }
 
 impl StreamCounters {
-    /// How many bytes they take.
-    pub(super) const SIZE: usize = 56;
+    /// Size in bytes.
+    pub(crate) const SIZE: usize = 56;
 
-    pub(super) fn parse(page: Page<'_>) -> Self {
+    pub(crate) fn parse(fields: Fields<'_>) -> Self {
         Self {
-            records: page.u64(0),
-            closed: page.u64(8),
-            discarded: page.u64(16),
-            clamped: page.u64(24),
-            altered: page.u64(32),
-            waited: page.u64(40),
-            waited_ns: page.u64(48),
+            records: fields.u64(0),
+            closed: fields.u64(8),
+            discarded: fields.u64(16),
+            clamped: fields.u64(24),
+            altered: fields.u64(32),
+            waited: fields.u64(40),
+            waited_ns: fields.u64(48),
         }
     }
 }
@@ -50,22 +50,22 @@ pub struct EventCounters {
     pub fired: u64,
     /// How often it was committed.
     pub recorded: u64,
-    /// How often a filter refused it.
+    /// How often a filter rejected it.
     pub filtered: u64,
-    /// How often it was left out on purpose.
+    /// How often sampling or a rate limit left it out.
     pub suppressed: u64,
-    /// How often it was lost, by [`REASONS`].
+    /// How often it was lost, in the order of [`REASONS`].
     pub lost: [u64; REASONS.len()],
 }
 
 impl EventCounters {
-    pub(super) fn parse(page: Page<'_>) -> Self {
+    pub(crate) fn parse(fields: Fields<'_>) -> Self {
         Self {
-            fired: page.u64(0),
-            recorded: page.u64(8),
-            filtered: page.u64(16),
-            suppressed: page.u64(24),
-            lost: std::array::from_fn(|reason| page.u64(32 + 8 * reason)),
+            fired: fields.u64(0),
+            recorded: fields.u64(8),
+            filtered: fields.u64(16),
+            suppressed: fields.u64(24),
+            lost: std::array::from_fn(|reason| fields.u64(32 + 8 * reason)),
         }
     }
 }

@@ -1,31 +1,32 @@
-//! The first kilobyte of a ring file: where its parts are.
+//! The header of a ring file, its first kilobyte: where its parts are.
 
-use super::page::Page;
 use super::{HEADER_AND_IDENTITY, Side};
 use crate::account::Policy;
+use crate::fields::Fields;
+use crate::packet_head;
 
-/// What a ring file begins with, once it is a ring.
+/// The first bytes of a ring file that was completed.
 pub(super) const MAGIC: [u8; 8] = *b"tp-ring\n";
-/// The only version so far.
+/// The only version of the format.
 const VERSION: u32 = 1;
-/// Most events of a channel: their ids have 16 bits.
+/// The most events that a channel has: their ids have 16 bits.
 const MAX_EVENTS: u64 = 1 << 16;
 /// Size of an event's entry in the account.
 pub(super) const ENTRY_SIZE: u64 = 128;
-/// Largest place of a packet, as channels have them.
-const MAX_PLACE: u64 = 1 << 30;
-/// Smallest place: a packet's header.
-const MIN_PLACE: u64 = super::head::SIZE as u64;
+/// Size of the largest sub-buffer.
+const MAX_SUB_BUFFER: u64 = 1 << 30;
+/// Size of the smallest sub-buffer: a packet's header.
+const MIN_SUB_BUFFER: u64 = packet_head::SIZE as u64;
 
-/// Where the packets of one stream are.
+/// The sub-buffers of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct Area {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) count: u64,
 }
 
-/// What does not change once the file is a ring.
+/// The fields that do not change once the file is completed.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     pub(super) uuid: [u8; 16],
@@ -35,25 +36,32 @@ pub(super) struct Header {
     pub(super) events: u64,
     pub(super) account_offset: u64,
     pub(super) opened: u64,
-    main: Places,
-    nested: Places,
+    main: Area,
+    nested: Area,
 }
 
-/// Where a header is wrong, and why.
+/// The offset of a field that is wrong, and the reason.
 pub(super) type Flaw = (u64, String);
+
+impl Area {
+    /// Offset of the sub-buffer of packet `number`.
+    pub(super) fn offset_of(self, number: u64) -> u64 {
+        self.offset + number % self.count.max(1) * self.size
+    }
+}
 
 impl Header {
     /// Reads the header; `length` is that of the file.
-    pub(super) fn parse(page: Page<'_>, length: u64) -> Result<Self, Flaw> {
-        let version = page.u32(8);
+    pub(super) fn parse(fields: Fields<'_>, length: u64) -> Result<Self, Flaw> {
+        let version = fields.u32(8);
         if version != VERSION {
             return Err((8, format!("version {version} of the ring format is not understood; use a newer reader")));
         }
-        let own = page.u32(12);
+        let own = fields.u32(12);
         if own as usize != HEADER_AND_IDENTITY {
             return Err((12, format!("header and identity should take {HEADER_AND_IDENTITY} bytes, not {own}")));
         }
-        let size = page.u64(16);
+        let size = fields.u64(16);
         if length < size {
             let reason = format!(
                 "the file ends here, and its header describes {size} bytes: it was cut short; read it where the process \
@@ -61,18 +69,18 @@ impl Header {
             );
             return Err((length, reason));
         }
-        let policy = match page.u32(44) {
+        let policy = match fields.u32(44) {
             0 => Policy::Discard,
             1 => Policy::Overwrite,
             2 => Policy::Wait,
-            other => return Err((44, format!("{other} is no policy: 0 is discard, 1 is overwrite, 2 is wait"))),
+            other => return Err((44, format!("{other} is not a policy; 0 is discard, 1 is overwrite, 2 is wait"))),
         };
-        let instance = page.u64(48);
-        // The nested stream is one more, and the largest number means none to viewers.
+        let instance = fields.u64(48);
+        // The nested stream has the next number, and the largest number means none to viewers.
         if instance >= u64::MAX - 1 {
-            return Err((48, format!("{instance} is no stream instance id")));
+            return Err((48, format!("{instance} is not a stream instance id")));
         }
-        let (events, account_offset, entry) = (page.u64(56), page.u64(64), page.u64(72));
+        let (events, account_offset, entry) = (fields.u64(56), fields.u64(64), fields.u64(72));
         if events > MAX_EVENTS {
             return Err((56, format!("the account has {events} events; {MAX_EVENTS} is the most")));
         }
@@ -80,26 +88,26 @@ impl Header {
             return Err((72, format!("an entry of the account should take {ENTRY_SIZE} bytes, not {entry}")));
         }
         inside("the account", 64, account_offset, events * ENTRY_SIZE, size)?;
-        let network = page.u64(80);
+        let network = fields.u64(80);
         if network != 0 {
             let reason =
                 format!("packets have fields for the network, at byte {network}, which this reader does not know");
             return Err((80, reason));
         }
         Ok(Self {
-            uuid: page.array(24),
-            class: page.u32(40),
+            uuid: fields.array(24),
+            class: fields.u32(40),
             policy,
             instance,
             events,
             account_offset,
-            opened: page.u64(88),
-            main: places("main", page, 96, size)?,
-            nested: places("nested", page, 120, size)?,
+            opened: fields.u64(88),
+            main: area("main", fields, 96, size)?,
+            nested: area("nested", fields, 120, size)?,
         })
     }
 
-    pub(super) fn places(&self, side: Side) -> Places {
+    pub(super) fn area(&self, side: Side) -> Area {
         match side {
             Side::Main => self.main,
             Side::Nested => self.nested,
@@ -107,30 +115,30 @@ impl Header {
     }
 }
 
-fn places(name: &str, page: Page<'_>, at: usize, file: u64) -> Result<Places, Flaw> {
-    let [offset, size, count] = [page.u64(at), page.u64(at + 8), page.u64(at + 16)];
-    let places = Places { offset, size, count };
+fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, Flaw> {
+    let [offset, size, count] = [fields.u64(at), fields.u64(at + 8), fields.u64(at + 16)];
+    let area = Area { offset, size, count };
     let field = at as u64;
     if count == 0 {
-        return Ok(places);
+        return Ok(area);
     }
-    if !(MIN_PLACE..=MAX_PLACE).contains(&size) || !size.is_multiple_of(8) {
+    if !(MIN_SUB_BUFFER..=MAX_SUB_BUFFER).contains(&size) || !size.is_multiple_of(8) {
         let reason = format!(
-            "a packet's place in the {name} stream has {size} bytes; it should have {MIN_PLACE} to {MAX_PLACE}, a multiple of 8"
+            "a sub-buffer of the {name} stream has {size} bytes; it must have {MIN_SUB_BUFFER} to {MAX_SUB_BUFFER}, a multiple of 8"
         );
         return Err((field + 8, reason));
     }
     let Some(all) = size.checked_mul(count) else {
         return Err((
             field + 16,
-            format!("{count} places of {size} bytes in the {name} stream are more than a file holds"),
+            format!("{count} sub-buffers of {size} bytes in the {name} stream are more than a file holds"),
         ));
     };
     inside(&format!("the {name} stream's packets"), field, offset, all, file)?;
-    Ok(places)
+    Ok(area)
 }
 
-/// Checks that a part is behind the identity, inside the file, and aligned.
+/// Checks that a part of the file is aligned, and lies between the identity and the end of the file.
 fn inside(what: &str, at: u64, offset: u64, size: u64, file: u64) -> Result<(), Flaw> {
     let end = offset.checked_add(size);
     if offset < HEADER_AND_IDENTITY as u64 || !offset.is_multiple_of(8) || end.is_none_or(|end| end > file) {

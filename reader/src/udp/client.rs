@@ -1,73 +1,73 @@
-//! The client's side of a session: datagrams and times go in, datagrams to be sent and [`Report`]s come out.
+//! The client's side of a session: datagrams and times go in, outgoing datagrams and [`Report`]s come out.
 //!
 //! ```text
-//!   Beginning ──▶ Stock ──▶ over        SESSION_BEGIN without an offer, or the offer is not wanted
+//!   Handshake ──▶ Legacy ──▶ over        SESSION_BEGIN without an offer, or the offer is not wanted
 //!       │           │
 //!       └───────────┴─────▶ Batch ──▶ over
 //!                              WELCOME
 //! ```
 //!
-//! There is no socket and no clock here: whoever drives it tells the time, counted from any moment, and calls [`Client::wake`] when
-//! [`Client::deadline`] has come. Every wait has an end, so that whatever is lost, a client comes to one.
+//! There is no socket and no clock here: the caller passes the time, counted from any moment, and calls [`Client::wake`] at
+//! [`Client::deadline`]. Every wait is bounded, so that a session ends whatever is lost.
 
 mod batch;
-mod begin;
-mod desk;
+mod handshake;
+mod legacy;
 mod retry;
-mod stock;
-mod texts;
+mod session_core;
+mod text_assembly;
 mod totals;
 
 use super::report::{Counts, Ending, Report};
 use super::wire::client::DEFAULT_MTU;
 use super::wire::{FromServer, Malformed, Welcome};
 use batch::BatchSession;
-use begin::Beginning;
-use desk::Desk;
+use handshake::Handshake;
+use legacy::{LegacyOrder, LegacySession};
+use session_core::SessionCore;
 use std::num::NonZeroU64;
 use std::time::Duration;
-use stock::{StockOrder, StockSession};
 
-/// So often in a row the system says that nobody listens before it is believed.
+/// The number of consecutive `connection refused` errors after which the server is taken for gone.
 const REFUSALS: u32 = 3;
 
-/// What a client wants.
+/// The options of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether an offer of the batch layout is left alone.
-    pub stock: bool,
-    /// After how many events the server is asked to stop. What was on its way then is given out too.
+    /// Whether to stay in the legacy layout if the server offers the batch layout.
+    pub legacy: bool,
+    /// The number of events after which the server is asked to stop. Events that are already under way are delivered too.
     pub events_limit: Option<NonZeroU64>,
-    /// How long a datagram with several events may be, in bytes: 512 to 65507.
+    /// The longest datagram with several events, in bytes: 512 to 65507.
     pub mtu: u16,
-    /// How many messages a server may send ahead of what was acknowledged; 0: as many as it likes.
+    /// How many unacknowledged messages a server may send; 0: no limit.
     pub window: u16,
-    /// How long a message waits for one that is missing before it.
-    pub patience: Duration,
-    /// How many messages wait at most.
-    pub held: usize,
-    /// After how long a silence a session in the stock layout is given up. There a server that has nothing to send says nothing.
+    /// How long a message waits for a missing one before it.
+    pub gap_timeout: Duration,
+    /// The most messages that wait.
+    pub max_held: usize,
+    /// The silence after which a session in the legacy layout is given up. In this layout an idle server sends nothing.
     pub idle: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            stock: false,
+            legacy: false,
             events_limit: None,
             mtu: DEFAULT_MTU,
             window: 64,
-            patience: Duration::from_millis(200),
-            held: 4096,
+            gap_timeout: Duration::from_millis(200),
+            max_held: 4096,
             idle: Duration::from_secs(60),
         }
     }
 }
 
-/// One session, from START to its end.
+/// The client of one session, from START to its end.
 #[derive(Debug)]
 pub struct Client {
-    desk: Desk,
+    core: SessionCore,
     phase: Phase,
     refusals: u32,
     ending: Option<Ending>,
@@ -75,39 +75,39 @@ pub struct Client {
 
 #[derive(Debug)]
 enum Phase {
-    Beginning(Beginning),
-    Stock(StockSession),
+    Handshake(Handshake),
+    Legacy(LegacySession),
     Batch(BatchSession),
     Over,
 }
 
-/// Where a phase leads.
+/// What follows a phase.
 #[derive(Debug)]
 enum Next {
-    Stock(StockOrder),
+    Legacy(LegacyOrder),
     Batch { session: u32, seq: u32, welcome: Welcome },
     Over(Ending),
 }
 
 impl Client {
-    /// A client that begins now. Nothing is sent before the first [`Client::wake`].
+    /// A client whose session begins at `now`. Nothing is sent before the first [`Client::wake`].
     pub fn new(options: Options, now: Duration) -> Self {
-        let phase = Phase::Beginning(Beginning::new(now));
-        Self { desk: Desk::new(options), phase, refusals: 0, ending: None }
+        let phase = Phase::Handshake(Handshake::new(now));
+        Self { core: SessionCore::new(options), phase, refusals: 0, ending: None }
     }
 
-    /// Takes a datagram that came from the server.
+    /// Processes a datagram from the server.
     pub fn receive(&mut self, datagram: &[u8], now: Duration) {
-        let counts = &mut self.desk.counts;
+        let counts = &mut self.core.counts;
         counts.datagrams += 1;
         counts.bytes += datagram.len() as u64;
         self.refusals = 0;
         match FromServer::decode(datagram) {
             Ok(message) => {
                 let next = match &mut self.phase {
-                    Phase::Beginning(beginning) => beginning.receive(&mut self.desk, &message, now),
-                    Phase::Stock(stock) => stock.receive(&mut self.desk, &message, now),
-                    Phase::Batch(batch) => batch.receive(&mut self.desk, &message, now),
+                    Phase::Handshake(beginning) => beginning.receive(&mut self.core, &message, now),
+                    Phase::Legacy(legacy) => legacy.receive(&mut self.core, &message, now),
+                    Phase::Batch(batch) => batch.receive(&mut self.core, &message, now),
                     Phase::Over => None,
                 };
                 self.follow(next, now);
@@ -117,26 +117,26 @@ impl Client {
         }
     }
 
-    /// The system says that nobody listens where something was sent.
+    /// Processes a `connection refused` error of the socket.
     pub fn refused(&mut self, now: Duration) {
         self.refusals += 1;
         if self.refusals >= REFUSALS {
             let next = match &mut self.phase {
-                Phase::Beginning(_) => Ending::NoServer { refused: true },
-                Phase::Stock(stock) => stock.give_up(&mut self.desk, Ending::Gone),
-                Phase::Batch(batch) => batch.give_up(&mut self.desk, Ending::Gone),
+                Phase::Handshake(_) => Ending::NoServer { refused: true },
+                Phase::Legacy(legacy) => legacy.give_up(&mut self.core, Ending::Gone),
+                Phase::Batch(batch) => batch.give_up(&mut self.core, Ending::Gone),
                 Phase::Over => return,
             };
             self.follow(Some(Next::Over(next)), now);
         }
     }
 
-    /// Does what is due.
+    /// Sends and reports what is due at `now`.
     pub fn wake(&mut self, now: Duration) {
         let next = match &mut self.phase {
-            Phase::Beginning(beginning) => beginning.wake(&mut self.desk, now),
-            Phase::Stock(stock) => stock.wake(&mut self.desk, now),
-            Phase::Batch(batch) => batch.wake(&mut self.desk, now),
+            Phase::Handshake(beginning) => beginning.wake(&mut self.core, now),
+            Phase::Legacy(legacy) => legacy.wake(&mut self.core, now),
+            Phase::Batch(batch) => batch.wake(&mut self.core, now),
             Phase::Over => None,
         };
         self.follow(next, now);
@@ -145,9 +145,9 @@ impl Client {
     fn follow(&mut self, next: Option<Next>, now: Duration) {
         match next {
             None => {}
-            Some(Next::Stock(order)) => self.phase = Phase::Stock(StockSession::new(order, now)),
+            Some(Next::Legacy(order)) => self.phase = Phase::Legacy(LegacySession::new(order, now)),
             Some(Next::Batch { session, seq, welcome }) => {
-                let batch = BatchSession::new(&mut self.desk, session, seq, welcome, now);
+                let batch = BatchSession::new(&mut self.core, session, seq, welcome, now);
                 self.phase = Phase::Batch(batch);
             }
             Some(Next::Over(ending)) => {
@@ -157,34 +157,34 @@ impl Client {
         }
     }
 
-    /// When [`Client::wake`] is to be called, unless something comes before; `None` when the session is over.
+    /// When to call [`Client::wake`], unless a datagram comes before; `None` when the session is over.
     pub fn deadline(&self) -> Option<Duration> {
         match &self.phase {
-            Phase::Beginning(beginning) => Some(beginning.deadline()),
-            Phase::Stock(stock) => Some(stock.deadline(&self.desk)),
-            Phase::Batch(batch) => Some(batch.deadline(&self.desk)),
+            Phase::Handshake(beginning) => Some(beginning.deadline()),
+            Phase::Legacy(legacy) => Some(legacy.deadline(&self.core)),
+            Phase::Batch(batch) => Some(batch.deadline(&self.core)),
             Phase::Over => None,
         }
     }
 
-    /// Asks the server to stop; what is on its way still comes.
+    /// Asks the server to stop. Events that are under way are still delivered.
     pub fn stop(&mut self) {
-        self.desk.stop_wanted = true;
+        self.core.stop_wanted = true;
     }
 
-    /// The next datagram that is to be sent.
+    /// The next datagram to send.
     pub fn outgoing(&mut self) -> Option<Vec<u8>> {
-        self.desk.out.pop_front()
+        self.core.out.pop_front()
     }
 
-    /// What happened next.
+    /// The next report.
     pub fn report(&mut self) -> Option<Report> {
-        self.desk.reports.pop_front()
+        self.core.reports.pop_front()
     }
 
-    /// What came in so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
-        self.desk.counts
+        self.core.counts
     }
 
     /// How the session ended; `None` while it has not.

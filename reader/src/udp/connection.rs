@@ -7,21 +7,21 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// How much the system is asked to keep for us, in bytes. It may allow less.
+/// The receive buffer that is requested, in bytes. The system may grant less.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// How many messages a server may send ahead, whatever the system keeps.
-const MOST_AHEAD: u16 = 256;
-/// What the system needs for a datagram besides its bytes, in the same piece of memory and beside it.
+/// The largest window, whatever the receive buffer is.
+const MAX_WINDOW: u16 = 256;
+/// The overhead of the system for a datagram, in the same allocation and beside it, in bytes.
 const DATAGRAM_COST: usize = 512;
-/// How many datagrams are taken in one go, before the server is told and events are handed on.
-const AT_ONCE: usize = 32;
+/// How many datagrams are received before acknowledgements are sent and events are handed on.
+const RECEIVE_BATCH: usize = 32;
 
-/// What the system counts for a datagram of this size: pieces of memory come in powers of two.
+/// What the system charges to the receive buffer for a datagram of this size: allocations are powers of two.
 fn cost(mtu: u16) -> usize {
     (usize::from(mtu) + DATAGRAM_COST).next_power_of_two() + DATAGRAM_COST
 }
 
-/// A session with a server.
+/// A client with its socket and clock.
 #[derive(Debug)]
 pub struct Connection {
     socket: UdpSocket,
@@ -31,23 +31,23 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A session with the server at this address, from a port of ours: 0 for any. [`Options::window`] is lowered to a part of what the
-    /// system keeps for us. Nothing is sent yet.
+    /// Opens a socket on the local `port` (0 for any) to the server at this address. [`Options::window`] is lowered to a part of the
+    /// receive buffer. Nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// What the system says to a socket with these addresses.
+    /// The error of the system if there can be no socket with these addresses.
     pub fn open(server: SocketAddr, port: u16, mut options: Options) -> io::Result<Self> {
-        let ours: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let socket = UdpSocket::bind((ours, port))?;
-        // What others send to our port does not reach us, and we are told when nobody listens at theirs.
+        let local: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((local, port))?;
+        // The system drops datagrams from other addresses, and reports `connection refused`.
         socket.connect(server)?;
         socket.set_nonblocking(true)?;
-        // Whatever it allows will do.
+        // A smaller buffer only lowers the window.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
         let kept = sockopt::socket_recv_buffer_size(&socket)? / cost(options.mtu);
-        // Messages that are sent in one piece may count for more, and a stop shall not have much on its way.
-        let kept = u16::try_from(kept / 4).unwrap_or(u16::MAX).clamp(4, MOST_AHEAD);
+        // Messages in one segment may be charged more, and few events shall be under way at a stop.
+        let kept = u16::try_from(kept / 4).unwrap_or(u16::MAX).clamp(4, MAX_WINDOW);
         options.window = if options.window == 0 { kept } else { options.window.min(kept) };
         let buffer = vec![0; 1 << 16];
         Ok(Self { socket, client: Client::new(options, Duration::ZERO), began: Instant::now(), buffer })
@@ -58,12 +58,12 @@ impl Connection {
         &mut self.client
     }
 
-    /// Sends what is to be sent, waits for something to happen, for `at_most` so long, and takes in what came.
+    /// Sends what is due, waits for a datagram or the next deadline, at most `at_most`, and receives.
     ///
     /// # Errors
     ///
-    /// What the system says before anything came from the server, but that nobody listens, and but for datagrams that it could not
-    /// take: these are sent again. Later on a datagram that fails is lost on its way, and a server that is not heard is given up.
+    /// Errors of the system before the first datagram from the server. `connection refused` and full buffers are no errors: the
+    /// datagram is sent again. After the first datagram an error counts as a loss, and the session ends by its timeouts.
     pub fn step(&mut self, at_most: Duration) -> io::Result<()> {
         self.client.wake(self.began.elapsed());
         self.send()?;
@@ -75,7 +75,7 @@ impl Connection {
             Ok(_) => {}
             Err(errno) => return Err(errno.into()),
         }
-        for _ in 0..AT_ONCE {
+        for _ in 0..RECEIVE_BATCH {
             match self.socket.recv(&mut self.buffer) {
                 Ok(length) => self.client.receive(&self.buffer[..length], self.began.elapsed()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,

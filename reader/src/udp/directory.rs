@@ -1,20 +1,20 @@
-//! A CTF directory of what a client received, losses included.
+//! Writes what a client received to a CTF directory, losses included.
 //!
 //! ```text
-//!   DIR/metadata                  as it came
-//!   DIR/stream_CLASS_INSTANCE     the packets of one stream, as they came
-//!   DIR/account/account.json      the server's, with what did not arrive; if the trace ended and the account came
+//!   DIR/metadata                  as received
+//!   DIR/stream_CLASS_INSTANCE     the packets of one stream, as received
+//!   DIR/account/account.json      the server's account, plus what did not arrive; only if the account came
 //! ```
 //!
-//! What is missing shows as it does in every trace: a jump of `events_before` and of `packet_seq_num` between two packets. Where the
-//! end of a stream is missing, and the account tells of it, an empty packet stands for it.
+//! Losses show as in any trace: `events_before` and `packet_seq_num` jump between two packets. If the end of a stream is missing according
+//! to the account, an empty packet stands for it.
 
 mod error;
 mod stream;
 
 use super::events::BatchDecoder;
 use super::report::EventBatch;
-use super::wire::OUTSIDE_CHANNEL;
+use super::wire::INGEST_CHANNEL;
 use crate::account::{ACCOUNT_PATH, Account, StreamAccount};
 use crate::loss::Damage;
 pub use error::DirectoryError;
@@ -24,19 +24,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use stream::StreamFile;
 
-/// How many streams are written at most.
-const STREAMS: usize = 10_000;
-/// The reason of losses between the server and us.
-const ON_THE_WAY: &str = "udp_network";
-/// The reason where some of them may be elsewhere: read by others, or lost by the server when it had written its account.
-const NOT_HERE: &str = "udp_not_here";
-/// How many of their files are open at most.
-const OPEN: usize = 64;
+/// The most streams that are written.
+const MAX_STREAMS: usize = 10_000;
+/// The reason of losses between server and client.
+const NETWORK: &str = "udp_network";
+/// The reason if other clients may have read some of them, or the server may have lost some after it wrote its account.
+const ABSENT: &str = "udp_not_here";
+/// The most stream files that are open.
+const MAX_OPEN: usize = 64;
 
-/// Events of the trace that are not in this session, as far as the server tells: not of which streams they are.
+/// Events of the trace that are not in this session, as the server reports them: without their streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NotHere {
-    /// Sent in earlier sessions, or in the stock layout.
+pub struct AbsentEvents {
+    /// Sent in earlier sessions, or in the legacy layout.
     pub sent_elsewhere: u64,
     /// Lost by the server since the trace began.
     pub unsent: u64,
@@ -48,7 +48,7 @@ pub struct Directory {
     path: PathBuf,
     metadata: Option<File>,
     decoder: BatchDecoder,
-    /// How much of the metadata is there, and how much of what comes next is there already.
+    /// Bytes of metadata that were written, and how many of the next bytes repeat them.
     described: u64,
     known: u64,
     /// By class and instance.
@@ -58,11 +58,11 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes the directory, or takes an empty one.
+    /// Creates the directory, or uses an empty one.
     ///
     /// # Errors
     ///
-    /// [`DirectoryError::NotEmpty`] if there is something in it, [`DirectoryError::Write`] if it cannot be made.
+    /// [`DirectoryError::NotEmpty`] if it has entries, [`DirectoryError::Write`] if it cannot be created.
     pub fn create(path: &Path) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(DirectoryError::write(path))?;
         if let Some(entry) = fs::read_dir(path).map_err(DirectoryError::write(path))?.next() {
@@ -73,13 +73,12 @@ impl Directory {
         Ok(Self { path, metadata: None, decoder, described: 0, known: 0, streams: BTreeMap::new(), open: 0 })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A session begins, and with it the metadata comes from its beginning: once more, if the server began another session of the same
-    /// trace.
+    /// A session begins. The metadata comes from its beginning again if this is another session of the same trace.
     pub fn begin(&mut self) {
         self.known = self.described;
     }
@@ -104,8 +103,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Appends the packets of a batch to the files of their streams. How many events were in them; a packet that cannot be decoded, or
-    /// contradicts the one before it, is told to `damaged` and left out.
+    /// Appends the packets of a batch to the files of their streams, and returns the number of their events. A packet that cannot be
+    /// decoded, or contradicts the previous one, is reported to `damaged` and left out.
     ///
     /// # Errors
     ///
@@ -133,7 +132,7 @@ impl Directory {
             let events = match counted {
                 Ok(events) if Some(header.uuid) == uuid && last <= header.end => events,
                 Ok(_) => {
-                    damaged(&refuse("a packet is not of this trace, or ends before its last event"));
+                    damaged(&refuse("a packet belongs to another trace, or ends before its last event"));
                     continue;
                 }
                 Err(damage) => {
@@ -141,19 +140,19 @@ impl Directory {
                     continue;
                 }
             };
-            if known >= STREAMS && !self.streams.contains_key(&id) {
+            if known >= MAX_STREAMS && !self.streams.contains_key(&id) {
                 damaged(&refuse("there are too many streams"));
                 continue;
             }
             let stream = self.streams.entry(id).or_insert_with(|| StreamFile::new(id));
             if !stream.fits(&header) {
-                damaged(&refuse("a packet contradicts the one before it"));
+                damaged(&refuse("a packet contradicts the previous one"));
                 continue;
             }
             self.open += usize::from(!stream.is_open());
             stream.append(&self.path, &header, bytes, events)?;
             written += events;
-            if self.open >= OPEN {
+            if self.open >= MAX_OPEN {
                 self.streams.values_mut().for_each(StreamFile::close_file);
                 self.open = 0;
             }
@@ -161,17 +160,17 @@ impl Directory {
         Ok(written)
     }
 
-    /// Ends the streams; and writes the account, if there is one, with what did not arrive: lost on the way, but where something of
-    /// the trace is `not_here` that its account does not tell.
+    /// Ends the streams, and writes the account, if there is one, with the events that did not arrive. They count as lost by the network
+    /// unless some events may be `absent` for other reasons.
     ///
     /// # Errors
     ///
-    /// [`DirectoryError::Write`] if something cannot be written, [`DirectoryError::Metadata`] if the account is not well formed.
-    pub fn finish(mut self, account: Option<&[u8]>, not_here: NotHere) -> Result<(), DirectoryError> {
+    /// [`DirectoryError::Write`] if a file cannot be written, [`DirectoryError::Metadata`] if the account is not well formed.
+    pub fn finish(mut self, account: Option<&[u8]>, absent: AbsentEvents) -> Result<(), DirectoryError> {
         let Some(account) = account else { return Ok(()) };
         let mut account = Account::parse(account)?;
-        let untold = not_here.unsent.saturating_sub(told(&account));
-        let reason = if not_here.sent_elsewhere > 0 || untold > 0 { NOT_HERE } else { ON_THE_WAY };
+        let unreported = absent.unsent.saturating_sub(reported(&account));
+        let reason = if absent.sent_elsewhere > 0 || unreported > 0 { ABSENT } else { NETWORK };
         for channel in &mut account.channels {
             for line in &mut channel.streams {
                 let id = u32::try_from(channel.id).ok().map(|class| (class, line.instance));
@@ -200,20 +199,20 @@ impl Directory {
     }
 }
 
-/// What the account tells of the events that this server lost, by reasons of its own. Messages that were too long for it are lost before
-/// they are events of a stream.
-fn told(account: &Account) -> u64 {
+/// The events that the server lost, as its account reports them. Messages that were too long are lost before they become events of a
+/// stream.
+fn reported(account: &Account) -> u64 {
     let lines = account.channels.iter().flat_map(|channel| &channel.streams);
     let streams = lines
         .flat_map(|line| &line.sink_lost)
         .filter(|(reason, _)| reason.starts_with("udp_"))
         .map(|(_, count)| *count);
-    let outside = account.channels.iter().filter(|channel| channel.name == OUTSIDE_CHANNEL);
-    let messages = outside.flat_map(|channel| &channel.streams).map(|line| line.discarded);
+    let ingest = account.channels.iter().filter(|channel| channel.name == INGEST_CHANNEL);
+    let messages = ingest.flat_map(|channel| &channel.streams).map(|line| line.discarded);
     streams.chain(messages).fold(0, u64::saturating_add)
 }
 
-/// What the server's sink lost of a stream, as far as it says why.
+/// The losses of a stream in the server's sink whose reason is known.
 fn known_losses(line: &StreamAccount) -> u64 {
     line.sink_lost.values().fold(0, |sum, count| sum.saturating_add(*count))
 }

@@ -1,4 +1,4 @@
-//! What is in batches: decodes their packets by the metadata that came before them.
+//! Decodes the packets in batches by the metadata that came before them.
 
 use super::report::EventBatch;
 use super::wire::{Malformed, PacketHeader};
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct BatchDecoder {
     text: Vec<u8>,
-    /// What the text says, or said when it was last well formed; and how long it was when it was last looked at.
+    /// The last well-formed metadata, and the length of the text when it was last parsed.
     metadata: Option<Metadata>,
     seen: usize,
 }
@@ -24,14 +24,14 @@ pub struct BatchDecoder {
 pub struct BatchPacket<'a> {
     /// Its header.
     pub header: PacketHeader,
-    /// All its bytes, header included.
+    /// Its bytes, header included.
     pub bytes: &'a [u8],
-    /// Its events. One that cannot be decoded ends them.
+    /// Its events, up to the first that cannot be decoded.
     pub events: PacketDecoder<'a>,
 }
 
 impl BatchDecoder {
-    /// Adds what the metadata has grown by. As long as it ends in the middle of a declaration, what was there before holds.
+    /// Appends to the metadata. While it ends within a declaration, the previous metadata stays valid.
     pub fn grow(&mut self, metadata: &[u8]) {
         self.text.extend_from_slice(metadata);
     }
@@ -40,7 +40,7 @@ impl BatchDecoder {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Metadata`] if it is not well formed, and was not when it was last asked for either.
+    /// [`ReadError::Metadata`] if it is not well formed, and never was.
     pub fn metadata(&mut self) -> Result<&Metadata, ReadError> {
         let known = self.metadata.take();
         let grown = std::mem::replace(&mut self.seen, self.text.len()) < self.text.len();
@@ -52,7 +52,7 @@ impl BatchDecoder {
         Ok(self.metadata.insert(parsed))
     }
 
-    /// The packets of a batch. One that is malformed ends them.
+    /// The packets of a batch, up to the first malformed one.
     ///
     /// # Errors
     ///
@@ -71,12 +71,12 @@ impl BatchDecoder {
         }))
     }
 
-    /// Gives each event of a batch to `each`, and tells how many there were.
+    /// Calls `each` with each event of a batch, and returns their number.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Metadata`] as above. What is damaged in a batch whose checksum was right is the server's fault; `damaged` is
-    /// told, and the rest of that packet is left out.
+    /// [`ReadError::Metadata`] as above. Damage in a batch with a correct checksum is a fault of the server: it is reported to `damaged`,
+    /// and the rest of that packet is left out.
     pub fn events(
         &mut self,
         batch: &EventBatch,
@@ -107,7 +107,7 @@ impl BatchDecoder {
 }
 
 fn damage(offset: u64, malformed: Malformed) -> Damage {
-    let reason = format!("there is no packet where one should be: {malformed}");
+    let reason = format!("a packet should start here: {malformed}");
     Damage { file: PathBuf::from("batch"), offset, reason }
 }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_described_stays_described_while_the_metadata_grows() {
+    fn known_events_stay_known_while_the_metadata_grows() {
         let mut decoder = BatchDecoder::default();
         let class = |id| format!("stream {{ id = {id}; }};\n");
         decoder.grow(

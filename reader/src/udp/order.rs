@@ -1,8 +1,8 @@
-//! Puts numbered messages back into their order, and tells which are missing.
+//! Restores the order of numbered messages, and reports the missing ones.
 //!
-//! A message whose number is not the next one is held until those before it have come, or have had their time, or too many are
-//! held. What is missing then is a gap. A message of a gap that comes after all is late; one that came before is a duplicate.
-//! Nothing that is given out is ever taken back.
+//! A message whose number is not the next one is held until those before it have come, have timed out, or too many are held. The missing
+//! ones are then reported as a gap. A message of a reported gap is late when it comes; one that came before is a duplicate. A delivered
+//! message is never taken back.
 
 mod missing;
 
@@ -13,38 +13,38 @@ use std::time::Duration;
 /// How long messages are held, and how many.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How many messages may wait for one that is missing.
+    /// The most messages that wait for a missing one.
     pub(super) messages: usize,
-    /// How many of their bytes.
+    /// The most bytes of these messages.
     pub(super) bytes: usize,
-    /// How long a message waits for one that is missing.
-    pub(super) patience: Duration,
-    /// How far from the next one a number may be without another one that bears it out.
-    pub(super) believed: u64,
+    /// How long a message waits for a missing one.
+    pub(super) gap_timeout: Duration,
+    /// The largest jump of a number that is accepted without a second number near it.
+    pub(super) max_jump: u64,
 }
 
-/// What came in its turn.
+/// What is delivered, in the order of the numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Turn<T> {
+pub(super) enum Delivery<T> {
     /// The message with this number.
     Message(u64, T),
-    /// No message has come with these numbers.
+    /// The messages with these numbers are missing.
     Gap { first: u64, count: u64 },
 }
 
-/// What became of a message that was put in.
+/// What became of a message that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It will come in its turn; whether one with a higher number came before it.
+    /// It will be delivered. `overtaken`: a message with a higher number came before it.
     Taken { overtaken: bool },
     /// It had come before.
     Duplicate,
-    /// It was told as missing before it came.
+    /// It was reported as missing before it came.
     Late,
-    /// Its number is too far from the others to be believed on its own.
-    Doubted,
-    /// There is no room for it before the first number is known. It will be told as missing.
-    NoRoom,
+    /// Its number is too far from the others.
+    Implausible,
+    /// Too many messages are held before the first number is known. It will be reported as missing.
+    Full,
 }
 
 #[derive(Debug)]
@@ -54,29 +54,29 @@ struct Held<T> {
     since: Duration,
 }
 
-/// Messages between their arrival and their turn.
+/// Messages between arrival and delivery.
 #[derive(Debug)]
 pub(super) struct Order<T> {
     limits: Limits,
-    /// The number whose turn it is.
+    /// The number that is delivered next.
     next: u64,
-    /// Whether that is certain: until then smaller numbers may come, and nothing has its turn.
+    /// Whether `next` is certain. Until then lower numbers may come, and nothing is delivered.
     open: bool,
     held: BTreeMap<u64, Held<T>>,
     held_bytes: usize,
-    /// What was told as missing lately.
+    /// Numbers that were reported as missing.
     missing: Missing,
-    /// A number that was too far ahead, and waits for another one near it.
-    doubted: Option<u32>,
-    /// Whether all that is held is given out, whatever is missing.
+    /// The last implausible number: a second one near it makes both plausible.
+    implausible: Option<u32>,
+    /// Whether held messages are delivered without waiting for missing ones.
     closing: bool,
 }
 
 impl<T> Order<T> {
-    /// The first message will be the one with the number `next`.
+    /// The first message has the number `next`.
     pub(super) fn new(next: u64, limits: Limits) -> Self {
         let (held, missing) = (BTreeMap::new(), Missing::default());
-        Self { limits, next, open: true, held, held_bytes: 0, missing, doubted: None, closing: false }
+        Self { limits, next, open: true, held, held_bytes: 0, missing, implausible: None, closing: false }
     }
 
     /// The first message is not known yet; it has a number near `low`.
@@ -84,18 +84,18 @@ impl<T> Order<T> {
         Self { open: false, ..Self::new((1 << 32) + u64::from(low), limits) }
     }
 
-    /// The first message is the one with the lowest number so far.
+    /// Fixes the first message: the one with the lowest number so far.
     pub(super) fn open(&mut self) {
         self.open = true;
         self.next = self.held.first_key_value().map_or(self.next, |(first, _)| *first);
     }
 
-    /// The number whose turn it is.
+    /// The number that is delivered next.
     pub(super) fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Puts in a message of `size` bytes, by the low 32 bits of its number.
+    /// Adds a message of `size` bytes by the low 32 bits of its number.
     pub(super) fn put(&mut self, low: u32, message: T, size: usize, now: Duration) -> Arrival {
         let ahead = low.wrapping_sub(self.next as u32).cast_signed();
         if ahead < 0 && self.open {
@@ -105,19 +105,19 @@ impl<T> Order<T> {
         }
         // Before the first number is known `next` is beyond 32 bits, and stays so.
         let number = self.next.wrapping_add_signed(i64::from(ahead));
-        // Where many messages were lost the numbers jump, and the next message bears that out; where a number was damaged, none does.
-        if number.abs_diff(self.next) > self.limits.believed && !self.near_held(number) {
-            let before = self.doubted.replace(low);
+        // After a large loss the numbers jump, and the next message confirms that. No message confirms a damaged number.
+        if number.abs_diff(self.next) > self.limits.max_jump && !self.near_held(number) {
+            let before = self.implausible.replace(low);
             let distance = before.map(|before| low.wrapping_sub(before).cast_signed().unsigned_abs());
-            if distance.is_none_or(|distance| distance == 0 || u64::from(distance) > self.limits.believed) {
-                return Arrival::Doubted;
+            if distance.is_none_or(|distance| distance == 0 || u64::from(distance) > self.limits.max_jump) {
+                return Arrival::Implausible;
             }
         }
         if self.held.contains_key(&number) {
             return Arrival::Duplicate;
         }
         if !self.open && self.is_full() {
-            return Arrival::NoRoom;
+            return Arrival::Full;
         }
         let overtaken = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
         self.held_bytes += size;
@@ -131,14 +131,14 @@ impl<T> Order<T> {
 
     /// Whether a message with a number like this one is held.
     fn near_held(&self, number: u64) -> bool {
-        self.held.last_key_value().is_some_and(|(last, _)| number.abs_diff(*last) <= self.limits.believed)
+        self.held.last_key_value().is_some_and(|(last, _)| number.abs_diff(*last) <= self.limits.max_jump)
     }
 
-    /// What comes next, if it is known.
-    pub(super) fn turn(&mut self, now: Duration) -> Option<Turn<T>> {
+    /// The next delivery that is due.
+    pub(super) fn next(&mut self, now: Duration) -> Option<Delivery<T>> {
         let (&number, held) = self.held.first_key_value().filter(|_| self.open)?;
         if number > self.next {
-            if !self.is_full() && !self.closing && now < held.since.saturating_add(self.limits.patience) {
+            if !self.is_full() && !self.closing && now < held.since.saturating_add(self.limits.gap_timeout) {
                 return None;
             }
             return Some(self.skip_to(number));
@@ -146,16 +146,16 @@ impl<T> Order<T> {
         let (number, held) = self.held.pop_first()?;
         self.held_bytes -= held.size;
         self.next = number + 1;
-        Some(Turn::Message(number, held.message))
+        Some(Delivery::Message(number, held.message))
     }
 
-    /// When a message that is held gets its turn, though one is missing.
+    /// When the next delivery is due.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let (number, held) = self.held.first_key_value().filter(|_| self.open)?;
-        Some(if *number == self.next { held.since } else { held.since.saturating_add(self.limits.patience) })
+        Some(if *number == self.next { held.since } else { held.since.saturating_add(self.limits.gap_timeout) })
     }
 
-    /// From here on no message waits for one that is missing.
+    /// From now on messages do not wait for missing ones.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }
@@ -165,12 +165,12 @@ impl<T> Order<T> {
         self.held.is_empty()
     }
 
-    /// Tells what is missing before the number `number`, when nothing is held.
-    pub(super) fn skip_to(&mut self, number: u64) -> Turn<T> {
+    /// Reports the numbers before `number` as missing. No message of them is held.
+    pub(super) fn skip_to(&mut self, number: u64) -> Delivery<T> {
         let (first, count) = (self.next, number - self.next);
         self.missing.add(first, number);
         self.next = number;
-        Turn::Gap { first, count }
+        Delivery::Gap { first, count }
     }
 }
 
@@ -178,18 +178,19 @@ impl<T> Order<T> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { messages: 3, bytes: 1000, patience: Duration::from_millis(100), believed: 1 << 16 };
+    const LIMITS: Limits =
+        Limits { messages: 3, bytes: 1000, gap_timeout: Duration::from_millis(100), max_jump: 1 << 16 };
 
     fn at(ms: u64) -> Duration {
         Duration::from_millis(ms)
     }
 
-    fn turns(order: &mut Order<u8>, now: Duration) -> Vec<Turn<u8>> {
-        std::iter::from_fn(|| order.turn(now)).collect()
+    fn turns(order: &mut Order<u8>, now: Duration) -> Vec<Delivery<u8>> {
+        std::iter::from_fn(|| order.next(now)).collect()
     }
 
-    fn message(number: u64) -> Turn<u8> {
-        Turn::Message(number, number as u8)
+    fn message(number: u64) -> Delivery<u8> {
+        Delivery::Message(number, number as u8)
     }
 
     fn put(order: &mut Order<u8>, numbers: &[u64], now: Duration) -> Vec<Arrival> {
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_another_order_leaves_in_the_right_one() {
+    fn messages_are_delivered_in_order() {
         let mut order = Order::new(0, LIMITS);
         let (fresh, overtaken) = (Arrival::Taken { overtaken: false }, Arrival::Taken { overtaken: true });
         assert_eq!(put(&mut order, &[2, 1, 0, 3], at(0)), [fresh, overtaken, overtaken, fresh]);
@@ -205,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_waited_for_then_told_and_late_when_it_comes() {
+    fn a_missing_message_is_awaited_then_reported_then_late() {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[0, 3], at(0));
         assert_eq!(turns(&mut order, at(99)), [message(0)]);
         assert_eq!(order.deadline(), Some(at(100)));
-        assert_eq!(turns(&mut order, at(100)), [Turn::Gap { first: 1, count: 2 }, message(3)]);
+        assert_eq!(turns(&mut order, at(100)), [Delivery::Gap { first: 1, count: 2 }, message(3)]);
         assert_eq!(
             put(&mut order, &[2, 2, 3, 1], at(101)),
             [Arrival::Late, Arrival::Duplicate, Arrival::Duplicate, Arrival::Late]
@@ -219,38 +220,41 @@ mod tests {
     }
 
     #[test]
-    fn too_many_do_not_wait() {
+    fn waiting_messages_are_bounded() {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[1, 2, 3], at(0));
         assert_eq!(turns(&mut order, at(0)), []);
         put(&mut order, &[5], at(0));
-        assert_eq!(turns(&mut order, at(0)), [Turn::Gap { first: 0, count: 1 }, message(1), message(2), message(3)]);
+        assert_eq!(
+            turns(&mut order, at(0)),
+            [Delivery::Gap { first: 0, count: 1 }, message(1), message(2), message(3)]
+        );
         let mut order = Order::new(0, Limits { bytes: 10, ..LIMITS });
         order.put(1, 1, 11, at(0));
         assert_eq!(turns(&mut order, at(0)).len(), 2);
     }
 
     #[test]
-    fn at_the_end_nothing_waits() {
+    fn nothing_waits_at_the_end() {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[1], at(0));
         order.close();
-        assert_eq!(turns(&mut order, at(0)), [Turn::Gap { first: 0, count: 1 }, message(1)]);
+        assert_eq!(turns(&mut order, at(0)), [Delivery::Gap { first: 0, count: 1 }, message(1)]);
         assert!(order.is_empty());
-        assert_eq!(order.skip_to(7), Turn::Gap { first: 2, count: 5 });
+        assert_eq!(order.skip_to(7), Delivery::Gap { first: 2, count: 5 });
         assert_eq!(order.next_number(), 7);
     }
 
     #[test]
-    fn before_the_first_is_known_none_has_its_turn() {
+    fn nothing_is_delivered_before_the_first_number_is_known() {
         let mut order = Order::unopened(7, LIMITS);
         put(&mut order, &[7, 5, 8], at(0));
         assert_eq!(turns(&mut order, at(999)), []);
-        assert_eq!(put(&mut order, &[9, 10], at(0))[1], Arrival::NoRoom);
+        assert_eq!(put(&mut order, &[9, 10], at(0))[1], Arrival::Full);
         order.open();
         let base = 1 << 32;
-        let gap = Turn::Gap { first: base + 6, count: 1 };
-        let expected = [5, 7, 8, 9].map(|number| Turn::Message(base + number, number as u8));
+        let gap = Delivery::Gap { first: base + 6, count: 1 };
+        let expected = [5, 7, 8, 9].map(|number| Delivery::Message(base + number, number as u8));
         let [first, rest @ ..] = expected;
         assert_eq!(turns(&mut order, at(100)), [&[first, gap], &rest[..]].concat());
     }
@@ -263,16 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn one_number_far_ahead_is_not_believed_two_are() {
+    fn a_jump_needs_two_messages() {
         let mut order = Order::new(0, LIMITS);
-        assert_eq!(put(&mut order, &[1 << 30, 1 << 30, 0], at(0))[..2], [Arrival::Doubted; 2]);
+        assert_eq!(put(&mut order, &[1 << 30, 1 << 30, 0], at(0))[..2], [Arrival::Implausible; 2]);
         assert_eq!(turns(&mut order, at(0)), [message(0)]);
         let far = 1 << 20;
         let taken = Arrival::Taken { overtaken: false };
-        assert_eq!(put(&mut order, &[far, far + 1, far + 2], at(0)), [Arrival::Doubted, taken, taken]);
+        assert_eq!(put(&mut order, &[far, far + 1, far + 2], at(0)), [Arrival::Implausible, taken, taken]);
         assert_eq!(
             turns(&mut order, at(100)),
-            [Turn::Gap { first: 1, count: far }, message(far + 1), message(far + 2)]
+            [Delivery::Gap { first: 1, count: far }, message(far + 1), message(far + 2)]
         );
     }
 }

@@ -1,50 +1,50 @@
-//! What a client has to tell.
+//! What a client reports.
 
 use super::wire::{Batch, CtfPackets, Losses, Welcome};
 
-/// In which layout a session is read.
+/// The layout of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// One event in a message: what a server that offers nothing else sends.
-    Stock,
-    /// Many events in a message.
+    /// One event per message, as old clients and servers have it.
+    Legacy,
+    /// Many events per message.
     Batch(Welcome),
 }
 
-/// What happened, in its order.
+/// What happened, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
-    /// The session begins. Told once more if the server began another one instead.
+    /// The session begins. Reported again if the server began another one instead.
     SessionBegin(Layout),
-    /// Nobody has read this trace before.
+    /// This session is the first that reads the trace.
     TraceBegin,
-    /// The metadata has grown by this, which ends where a declaration does.
+    /// The metadata has grown by this text, which ends with a declaration.
     Metadata(Vec<u8>),
-    /// An event, in the stock layout.
-    Event(StockEvent),
+    /// An event, in the legacy layout.
+    Event(LegacyEvent),
     /// Events, in the batch layout.
     Batch(EventBatch),
-    /// Something is missing here.
+    /// Events or messages are missing here.
     Lost(Lost),
-    /// A message came that was told as missing before; so many events are in it. They are not given out: their place is behind us.
+    /// A message with so many events came after it was reported as missing. Its events are not delivered, as later ones were.
     Late(u64),
     /// The server was asked to stop.
     StopSent,
     /// The trace's account.
     Account(Vec<u8>),
-    /// There are no further events, and never will be.
+    /// The trace has ended: there will be no further events.
     TraceEnd,
     /// The session has ended.
     SessionEnd,
 }
 
-/// An event in the stock layout.
+/// An event in the legacy layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StockEvent {
+pub struct LegacyEvent {
     /// The number of its message.
     pub seq: u32,
-    /// When it was recorded, in nanoseconds.
+    /// Its time in nanoseconds.
     pub time_ns: u64,
     /// The event as an array of bytes.
     pub content: Vec<u8>,
@@ -53,9 +53,9 @@ pub struct StockEvent {
 /// The events of one message in the batch layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventBatch {
-    /// How many events of the session came before it, lost ones included.
+    /// Events of the session before it, lost ones included.
     pub events_before: u64,
-    /// How many there are.
+    /// The number of its events.
     pub events: u32,
     /// CTF packets, one after the other.
     pub packets: Vec<u8>,
@@ -69,30 +69,30 @@ impl EventBatch {
     }
 }
 
-/// What is missing.
+/// A loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lost {
-    /// Stock layout: so many messages, the first of which has the number `first`. What was in them is not known.
+    /// Legacy layout: messages were lost. Their contents are not known.
     Messages {
-        /// The number of the first one.
+        /// The number of the first message.
         first: u32,
-        /// How many.
+        /// The number of messages.
         count: u64,
     },
-    /// Stock layout: the message with which the session began, and perhaps others behind it.
+    /// Legacy layout: the first message of the session was lost, and perhaps others behind it.
     Beginning,
-    /// Batch layout: so many events were lost on the way.
+    /// Batch layout: so many events were lost by the network.
     Events(u64),
-    /// So many events were sent in the stock layout, before the server knew that the batch layout was wanted, and are not taken.
+    /// So many events were sent in the legacy layout before the server received ACCEPT. They are not delivered.
     BeforeOffer(u64),
-    /// Batch layout: so many bytes at the end of the metadata: what they describe cannot be decoded.
+    /// Batch layout: so many bytes at the end of the metadata. Events that they describe cannot be decoded.
     Metadata(u32),
-    /// Events that the server itself could not send, since the trace began.
+    /// Events that the server could not send since the trace began.
     Unsent(Losses),
 }
 
-/// What came in, and what did not.
+/// Counts of received and lost datagrams and events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -100,11 +100,11 @@ pub struct Counts {
     pub datagrams: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Events that were given out.
+    /// Events that were delivered.
     pub events: u64,
-    /// Events that were reported as lost on the way (batch layout), those that came too late included.
+    /// Events that were reported as lost by the network (batch layout), late ones included.
     pub lost_events: u64,
-    /// Messages that were reported as lost (stock layout), those that came too late included.
+    /// Messages that were reported as lost (legacy layout), late ones included.
     pub lost_messages: u64,
     /// Bytes of metadata that did not arrive (batch layout).
     pub lost_metadata: u64,
@@ -114,20 +114,20 @@ pub struct Counts {
     pub late_messages: u64,
     /// Events in these.
     pub late_events: u64,
-    /// Messages that came again.
+    /// Messages that came more than once.
     pub duplicates: u64,
-    /// Messages that came after one that was sent later, and were put into their places.
+    /// Messages that came out of order, and were sorted in.
     pub reordered: u64,
-    /// Datagrams that are none of this protocol, or were cut off on the way.
+    /// Datagrams of another protocol, and datagrams that were cut off.
     pub malformed: u64,
     /// Datagrams with a wrong checksum.
     pub corrupted: u64,
-    /// Messages of other sessions, or that say what cannot be.
+    /// Messages of other sessions, and messages that contradict the session.
     pub foreign: u64,
 }
 
 impl Counts {
-    /// Whether anything is known to be missing.
+    /// Whether a loss is known.
     pub fn any_lost(&self) -> bool {
         self.lost_events > 0 || self.lost_messages > 0 || self.lost_metadata > 0 || self.unsent_events > 0
     }
@@ -137,19 +137,19 @@ impl Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// The server said so: what was lost is known.
+    /// The server ended it: all losses are known.
     Ended,
-    /// The server was asked to stop, and did not answer: what was lost at the end is not known.
+    /// The server was asked to stop and did not answer: losses at the end are not known.
     Unconfirmed,
-    /// Nothing came any more: what was lost at the end is not known.
+    /// The server fell silent: losses at the end are not known.
     Silent,
-    /// Nobody listens there any more.
+    /// The server has closed its port.
     Gone,
-    /// Nobody answered START; whether the system said that nobody listens there.
+    /// START was not answered.
     NoServer {
-        /// Whether it did.
+        /// Whether the system reported `connection refused`.
         refused: bool,
     },
-    /// What answered does not speak this protocol.
+    /// The answers do not have this protocol.
     Foreign,
 }

@@ -1,66 +1,66 @@
-//! Datagrams of the UDP trace server, in both directions and both layouts: encoded and decoded here, and nowhere else.
+//! Encodes and decodes the datagrams of the UDP trace server, in both directions and both layouts.
 //!
 //! ```text
-//!   client ── ToServer ──▶ server      START, STOP (stock); ACCEPT, ACK, LEAVE (batch)
-//!   client ◀── ToClient ── server      marks, packets of one event (stock); CHALLENGE to END (batch)
+//!   client ── ToServer ──▶ server      START, STOP (legacy); ACCEPT, ACK, LEAVE (batch)
+//!   client ◀── ToClient ── server      marks, packets of one event (legacy); CHALLENGE to END (batch)
 //! ```
 //!
-//! The stock layout is that of the C structures of old clients, holes included ([`stock`]); the batch layout ([`batch`],
-//! [`client`]) carries CTF packets ([`packet`]). All integers are big-endian, but for those in CTF packets. There is nothing
-//! here but bytes: no socket, no clock, no state. Offsets are those of the page's tables.
+//! The legacy layout ([`legacy`]) is that of the C structures of old clients, padding included. The batch layout ([`batch`], [`client`])
+//! carries CTF packets ([`packet`]). All integers are big-endian, except those in CTF packets. This module has no socket, clock or state.
+//! The offsets are those of the tables in `docs/format-udp.md`.
 
 pub mod batch;
 mod bytes;
 pub mod client;
+pub mod legacy;
 pub mod packet;
-pub mod stock;
 
 pub use batch::{Batch, Challenge, End, Losses, Ping, Text, TextKind, Welcome};
 pub use client::{Accept, Ack, ToServer};
+pub use legacy::{LegacyPacket, Mark, MarkKind};
 pub use packet::{CtfPackets, PacketHeader};
-pub use stock::{Mark, MarkKind, StockPacket};
 
 use thiserror::Error;
 
-/// The name of the channel of events that come from outside of the program: messages to the server.
-pub const OUTSIDE_CHANNEL: &str = "outside";
-/// The port that a server listens on, unless told otherwise.
+/// The name of the channel of events that the server receives as messages from other programs.
+pub const INGEST_CHANNEL: &str = "outside";
+/// The default port of a server.
 pub const SERVER_PORT: u16 = 5556;
-/// The environment variable that names another one.
+/// The environment variable that sets another port.
 pub const SERVER_PORT_VARIABLE: &str = "TRACE_SERVER_PORT";
-/// The version of the batch layout that is offered and understood.
+/// The version of the batch layout.
 pub const VERSION: u8 = 1;
 
-/// Why bytes are no datagram of this protocol.
+/// The reason why bytes are not a datagram of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Shorter than its kind.
+    /// It is shorter than its kind requires.
     #[error("it is too short")]
     Short,
-    /// Longer than its kind, or than the layout allows.
+    /// It is longer than its kind or the layout allows.
     #[error("it is too long")]
     Long,
-    /// Of a kind that is not known.
-    #[error("it is of no known kind")]
+    /// Its kind is unknown.
+    #[error("its kind is unknown")]
     Kind,
-    /// What it carries is not what was sent.
+    /// It was damaged.
     #[error("its checksum is wrong")]
     Checksum,
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("its fields contradict each other")]
     Field,
 }
 
-/// What a server sends.
+/// A message from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToClient<'a> {
-    /// Stock: one event.
-    Packet(StockPacket<'a>),
-    /// Stock: a mark.
+    /// Legacy: one event.
+    Packet(LegacyPacket<'a>),
+    /// Legacy: a mark.
     Mark(Mark),
-    /// Batch: prove your address.
+    /// Batch: a request to prove the address.
     Challenge(Challenge),
     /// Batch: the session is open.
     Welcome(Welcome),
@@ -68,38 +68,38 @@ pub enum ToClient<'a> {
     Text(Text<'a>),
     /// Batch: events.
     Batch(Batch<'a>),
-    /// Batch: there is nothing to send.
+    /// Batch: a sign of life.
     Ping(Ping),
     /// Batch: the session has ended.
     End(End),
 }
 
-/// A message of the server's, whatever its layout.
+/// A datagram from a server, in either layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FromServer<'a> {
-    /// Counts every message that the server sends, repetitions included, over all its sessions; wraps around.
+    /// Counts all messages of the server, repetitions included, over all sessions. Wraps around.
     pub seq: u32,
-    /// The session that it belongs to; `None` in the stock layout, 0 in a challenge.
+    /// The session; `None` in the legacy layout, 0 in a challenge.
     pub session: Option<u32>,
-    /// What it says.
+    /// The message.
     pub message: ToClient<'a>,
 }
 
 impl<'a> FromServer<'a> {
-    /// Decodes a datagram that came from a server.
+    /// Decodes a datagram from a server.
     ///
-    /// Costs a look at each byte in the batch layout, for the checksum, and at the header alone in the stock layout.
+    /// Reads all bytes in the batch layout, for the checksum, and only the header in the legacy layout.
     ///
     /// # Errors
     ///
-    /// [`Malformed`], whatever the bytes.
+    /// [`Malformed`] if it is not a datagram of this protocol.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, Malformed> {
         let seq = bytes::u32_at(datagram, 0)?;
         let kind = bytes::u8_at(datagram, 4)?;
-        let stock = |message| Self { seq, session: None, message };
+        let legacy = |message| Self { seq, session: None, message };
         match kind {
-            stock::PACKET => stock::packet(datagram).map(|packet| stock(ToClient::Packet(packet))),
-            stock::MARK => stock::mark(datagram).map(|mark| stock(ToClient::Mark(mark))),
+            legacy::PACKET => legacy::packet(datagram).map(|packet| legacy(ToClient::Packet(packet))),
+            legacy::MARK => legacy::mark(datagram).map(|mark| legacy(ToClient::Mark(mark))),
             _ => {
                 let (session, message) = batch::decode(kind, datagram)?;
                 Ok(Self { seq, session: Some(session), message })

@@ -161,29 +161,6 @@ impl Ring {
         is_recorded
     }
 
-    /// Counts an event that fires outside any other of the thread, and records it: no write is interrupted. `event` is the entry of `id`.
-    /// Whether it was recorded at once.
-    #[inline(always)]
-    pub(super) fn record_outermost<V: Fields>(
-        &self,
-        id: u16,
-        event: &EventCounters,
-        moment: Moment,
-        values: &V,
-    ) -> bool {
-        event.count_fired();
-        failpoint!(Fired, self.main.instance());
-        let is_recorded = self.main.try_record_outermost(Head::new(id, moment), values, || ());
-        if is_recorded {
-            failpoint!(Left, self.main.instance());
-            event.count_recorded();
-        } else {
-            let values = std::hint::black_box(*values);
-            self.record_with_care(id, moment.time(), &values);
-        }
-        is_recorded
-    }
-
     #[cold]
     #[inline(never)]
     fn record_with_care<V: Fields>(&self, id: u16, time: u64, values: &V) {

@@ -138,7 +138,7 @@ pub(super) struct Segment {
 
 /// All that a moment in it is worked out from: one register leads there.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+pub(super) struct Window {
     /// Nanoseconds per tick, in units of 2⁻⁶⁴.
     rate: u64,
     /// The moment at which the lower half is 0.
@@ -147,7 +147,15 @@ struct Window {
 
 impl Window {
     /// One whose moments are all [nowhere](Moment::NOWHERE).
-    const NOWHERE: Self = Self { rate: 0, origin: Moment::NOWHERE.origin };
+    pub(super) const NOWHERE: Self = Self { rate: 0, origin: Moment::NOWHERE.origin };
+
+    /// The moment at which the lower half of the counter stands at `low`.
+    #[inline(always)]
+    pub(super) fn at(&self, low: u64) -> Moment {
+        let Self { rate, origin } = *chosen(self);
+        let passed = ((u128::from(low) * u128::from(rate)) >> 64) as u64;
+        Moment { origin, passed }
+    }
 }
 
 impl Segment {
@@ -177,24 +185,27 @@ impl Segment {
         Self { first, windows: std::array::from_fn(window) }
     }
 
-    /// The moment of the line at which the counter stands at `ticks`; [nowhere](Moment::NOWHERE) outside the windows.
+    /// The window that the upper half of the counter is in; [nowhere](Window::NOWHERE) outside the segment.
     #[inline(always)]
-    pub(super) fn at(&self, ticks: Ticks) -> Moment {
-        let window = if ticks.high == self.first {
+    pub(super) fn window(&self, high: u64) -> &Window {
+        if high == self.first {
             &self.windows[0]
         } else {
             unlikely();
-            let mut at = ticks.high.wrapping_sub(self.first) as usize;
+            let mut at = high.wrapping_sub(self.first) as usize;
             if at > WINDOWS {
                 // A branch, which takes no register: the smaller of the two would.
                 at = opaque(WINDOWS);
             }
             // SAFETY: at most `WINDOWS`, the index of the last.
             unsafe { self.windows.get_unchecked(at) }
-        };
-        let Window { rate, origin } = *chosen(window);
-        let passed = ((u128::from(ticks.low) * u128::from(rate)) >> 64) as u64;
-        Moment { origin, passed }
+        }
+    }
+
+    /// The moment of the line at which the counter stands at `ticks`; [nowhere](Moment::NOWHERE) outside the windows.
+    #[cfg(test)]
+    fn at(&self, ticks: Ticks) -> Moment {
+        self.window(ticks.high).at(ticks.low)
     }
 }
 

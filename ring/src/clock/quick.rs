@@ -4,9 +4,10 @@
 //! be put anywhere (see [`rotation`](super::rotation)): then there is no time here, and who asks takes it from [`now`](super::now), but for
 //! the clock that always says 0, which is known here.
 
-use super::line::{Line, Moment, Segment};
+use super::line::{Line, Moment, Segment, Window};
 use super::machine::counter_halves;
 use super::rotation::{PLACES, Rotation};
+use crate::hint::unlikely;
 use crate::thread;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,28 +44,28 @@ static QUICK: Quick = Quick {
     line: unsafe { Rotation::empty(&raw const NOTHING, [const { Place::new() }; PLACES]) },
 };
 
-/// Whether the time is the line's. A hint: it may be another clock's by the time that it is asked for.
-#[inline(always)]
-pub fn is_counter() -> bool {
-    QUICK.source.load(Ordering::Relaxed) == COUNTER
-}
-
-/// The time now by the line; [nowhere](Moment::NOWHERE) if it takes more to tell it.
+/// The time now by the line, or 0 where that is the clock; `None` where the clock is another one. [Nowhere](Moment::NOWHERE) if it takes
+/// more to tell it, which is before the last record of any ring.
 ///
 /// # Safety
 ///
 /// The caller is inside a read-side section.
 #[inline(always)]
-pub unsafe fn now() -> Moment {
-    let ticks = counter_halves();
-    // SAFETY: inside a section, so that nobody writes the place that is found.
-    unsafe { &*QUICK.line.read().0.get() }.at(ticks)
-}
-
-/// Whether the time is always 0.
-#[inline(always)]
-pub fn is_constant() -> bool {
-    QUICK.source.load(Ordering::Relaxed) == CONSTANT
+pub(crate) unsafe fn now() -> Option<Moment> {
+    let source = QUICK.source.load(Ordering::Relaxed);
+    let (window, low) = if source == COUNTER {
+        let ticks = counter_halves();
+        // SAFETY: inside a section, so that nobody writes the place that is found.
+        (unsafe { &*QUICK.line.read().0.get() }.window(ticks.high), ticks.low)
+    } else {
+        unlikely();
+        if source != CONSTANT {
+            return None;
+        }
+        // The same steps from here on: of two forms of a moment, both would be in registers.
+        (&Window::NOWHERE, 0)
+    };
+    Some(window.at(low))
 }
 
 /// From here on the time is the line's, which `publish` publishes to those who take the longer way: nobody finds the new line on one way

@@ -1,4 +1,4 @@
-//! The directory: made or found empty, then held open, so that renaming it or changing the working directory does no harm.
+//! The output directory. It is held open, so that it may be renamed, and the working directory may change.
 
 use super::CtfError;
 use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat, unlinkat};
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Who may do what with a directory in it, if the process's umask lets them.
+/// The mode of directories in it, before the process's umask.
 const FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Makes the directory, parents included, or takes an empty one.
+    /// Creates the directory and its parents, or takes an empty one.
     pub(super) fn create(path: &Path) -> Result<Self, CtfError> {
         let failed = |action| move |source| CtfError::Io { action, path: path.to_owned(), source };
         let not_a_directory = || CtfError::NotADirectory { path: path.to_owned() };
@@ -35,29 +35,29 @@ impl Directory {
         Self::open(path).map_err(failed("open"))
     }
 
-    /// Opens one that is there.
+    /// Opens an existing directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Self { path: path.to_owned(), absolute: std::path::absolute(path)?, fd })
     }
 
-    /// The path that it was made under.
+    /// The path that was given.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The absolute path at that time.
+    /// The absolute path when it was opened.
     pub(super) fn absolute_path(&self) -> &Path {
         &self.absolute
     }
 
-    /// Makes a file, which must not exist yet, and opens it for writing at its end.
+    /// Creates a file, which must not exist, and opens it for appending.
     pub(super) fn create_file(&self, name: &str) -> io::Result<File> {
         self.file(name, OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)
     }
 
-    /// Opens a file that was made before, for writing at its end.
+    /// Opens an existing file for appending.
     pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
         self.file(name, OFlags::APPEND)
     }
@@ -68,37 +68,37 @@ impl Directory {
         Ok(File::from(openat(&self.fd, name, flags, mode)?))
     }
 
-    /// Keeps room on the disk for a file that [`Directory::put_whole`] will put there. Where that cannot be done, that will tell.
+    /// Reserves disk space for a file that [`Directory::put_whole`] will write. If the space cannot be reserved, that call may fail.
     pub(super) fn reserve(&self, folder: &str, name: &str, bytes: u64) -> io::Result<()> {
         self.make_folder(folder)?;
         let file = self.file(&temporary(folder, name), OFlags::CREATE)?;
-        // Not every file system can, and one that is full has not got the room.
+        // Not every file system supports this, and the disk may be full.
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, 0, bytes);
         Ok(())
     }
 
-    /// Puts a whole file into a subdirectory, or none: no reader sees a part of it.
+    /// Puts a complete file into a subdirectory, or none: readers never see a part of it.
     pub(super) fn put_whole(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.make_folder(folder)?;
         let temporary = temporary(folder, name);
-        // From its begin, whatever an earlier try has left in it: the room that was kept stays.
+        // Written from the start, over what an earlier attempt has left, so that the reserved space is used.
         let mut file = self.file(&temporary, OFlags::CREATE)?;
         let written = file.write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64));
         let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, format!("{folder}/{name}"))?));
         if moved.is_err() {
-            // The part that was written is of no use; that it cannot be removed either changes nothing.
+            // The partial file is useless; nothing more can be done if it cannot be removed.
             let _ = unlinkat(&self.fd, &temporary, AtFlags::empty());
         }
         moved
     }
 
-    /// Makes a directory in it, which must not be there yet.
+    /// Creates a subdirectory, which must not exist.
     pub(super) fn create_subdirectory(&self, name: &str) -> io::Result<Self> {
         mkdirat(&self.fd, name, FOLDER)?;
         self.open_subdirectory(name)
     }
 
-    /// Opens a directory in it.
+    /// Opens a subdirectory.
     pub(super) fn open_subdirectory(&self, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(&self.fd, name, flags, Mode::empty())?;
@@ -110,7 +110,7 @@ impl Directory {
         Ok(renameat(&self.fd, name, &to.fd, name)?)
     }
 
-    /// Removes the files of a trace in which nothing was recorded yet.
+    /// Removes the files of a trace in which nothing was recorded.
     pub(super) fn remove_contents_begun(&self) -> io::Result<()> {
         self.remove_file("metadata")?;
         for name in [".account.json.new", "account.json"] {
@@ -122,12 +122,12 @@ impl Directory {
         }
     }
 
-    /// The same, and the directory with them; nothing, if there is anything else in it.
+    /// The same, and the directory itself; nothing if it contains anything else.
     pub(super) fn remove_begun(&self) -> io::Result<()> {
         if self.remove_if_begun()? { std::fs::remove_dir(&self.absolute) } else { Ok(()) }
     }
 
-    /// The same of the directory `name` in this one, open as `directory`.
+    /// The same for the subdirectory `name`, which is open as `directory`.
     pub(super) fn remove_begun_subdirectory(&self, name: &str, directory: &Self) -> io::Result<()> {
         if directory.remove_if_begun()? {
             unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?;
@@ -135,7 +135,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes the files of a trace in which nothing was recorded, unless there is anything else; whether nothing else was there.
+    /// Removes the files of a trace in which nothing was recorded, unless the directory contains anything else: whether they were removed.
     fn remove_if_begun(&self) -> io::Result<bool> {
         let is_begun = self.names()?.iter().all(|name| matches!(name.to_bytes(), b"metadata" | b"account"));
         if is_begun {
@@ -144,8 +144,8 @@ impl Directory {
         Ok(is_begun)
     }
 
-    /// Removes the directory `name` with the trace in it; its `metadata` first, so that whoever is killed leaves no part of a trace.
-    /// Wherever this directory was moved to, and whatever is where it was.
+    /// Removes the subdirectory `name` with the trace in it: its `metadata` first, so that a process that is killed meanwhile leaves
+    /// no partial trace. This works by the open directory, even if it was renamed and another one has its path.
     pub(super) fn remove_trace(&self, name: &str, metadata: &str) -> io::Result<()> {
         match self.open_subdirectory(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -158,7 +158,7 @@ impl Directory {
         Ok(unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Removes all that is in it.
+    /// Removes all that it contains.
     fn remove_contents(&self) -> io::Result<()> {
         for name in self.names()? {
             match unlinkat(&self.fd, name.as_c_str(), AtFlags::empty()) {
@@ -174,14 +174,14 @@ impl Directory {
         Ok(())
     }
 
-    /// The names of what is in it.
+    /// The names of its entries.
     fn names(&self) -> io::Result<Vec<CString>> {
         let names = Dir::read_from(&self.fd)?.map(|entry| Ok(entry?.file_name().to_owned()));
         let names = names.collect::<io::Result<Vec<CString>>>()?;
         Ok(names.into_iter().filter(|name| !matches!(name.to_bytes(), b"." | b"..")).collect())
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it exists.
     fn remove_file(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -197,7 +197,7 @@ impl Directory {
     }
 }
 
-/// Where a file grows until it is whole.
+/// The name of a file until it is complete.
 fn temporary(folder: &str, name: &str) -> String {
     format!("{folder}/.{name}.new")
 }

@@ -1,14 +1,14 @@
-//! Why a CTF directory cannot be begun.
+//! Errors of the output directory.
 
 use crate::error::mend;
 use std::io;
 use std::path::PathBuf;
 
-/// A directory that will not do for a trace.
+/// A directory cannot take a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CtfError {
-    /// It has something in it.
+    /// It is not empty.
     #[error("{} is not empty (it holds `{found}`); name a new directory, or remove what is in it", path.display())]
     NotEmpty {
         /// The directory.
@@ -16,20 +16,20 @@ pub enum CtfError {
         /// One of its entries.
         found: String,
     },
-    /// It is something else.
-    #[error("{} is not a directory; name a directory, it is made if it does not exist", path.display())]
+    /// The path is not a directory.
+    #[error("{} is not a directory; name a directory; it is created if it does not exist", path.display())]
     NotADirectory {
-        /// What was named.
+        /// The path.
         path: PathBuf,
     },
-    /// It cannot be made, or not be looked into.
+    /// It cannot be created or read.
     #[error("cannot {action} {}: {source}{}", path.display(), mend(source))]
     Io {
-        /// What was tried: `make`, `open`, `read`, `find`.
+        /// The action: `make`, `open`, `read` or `find`.
         action: &'static str,
         /// The directory.
         path: PathBuf,
-        /// What the operating system answered.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -1,29 +1,29 @@
-//! When a trace goes on in another chunk, and which chunks stay.
+//! When a trace is rotated into the next chunk, and which chunks are retained.
 
-use super::books::Content;
+use super::accounting::Content;
 use crate::account::{Chunk, Removed};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long it is before a rotation that failed is tried again by itself.
+/// The pause before a failed rotation is tried again by itself.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What was asked for, and how far it is.
+/// The chunks of a trace: the settings, and the chunks so far.
 #[derive(Debug)]
-pub(super) struct Rotation {
+pub(super) struct Chunks {
     size: Option<u64>,
     every: Option<Duration>,
     keep: Option<usize>,
-    /// That of the present chunk; 0: the trace is not cut into chunks.
+    /// The number of the present chunk; 0 if the trace is not in chunks.
     number: u64,
     began: Instant,
     failed: Option<Instant>,
-    /// The chunks before it that are there, oldest first.
+    /// The chunks before it that are retained, oldest first.
     closed: VecDeque<(u64, Content)>,
     removed: Removed,
 }
 
-impl Default for Rotation {
+impl Default for Chunks {
     fn default() -> Self {
         Self {
             size: None,
@@ -38,7 +38,7 @@ impl Default for Rotation {
     }
 }
 
-impl Rotation {
+impl Chunks {
     pub(super) const fn by_size(&mut self, bytes: u64) {
         self.size = Some(bytes);
     }
@@ -51,12 +51,12 @@ impl Rotation {
         self.keep = Some(chunks);
     }
 
-    /// Whether chunks come by themselves.
+    /// Whether the trace is rotated by size or time.
     pub(super) const fn is_asked_for(&self) -> bool {
         self.size.is_some() || self.every.is_some()
     }
 
-    /// Whether it is time for another chunk.
+    /// Whether a rotation by size or time is due.
     pub(super) fn is_due(&self, content: Content) -> bool {
         let due = self.size.is_some_and(|size| content.bytes >= size)
             || self.every.is_some_and(|every| self.began.elapsed() >= every);
@@ -67,7 +67,7 @@ impl Rotation {
         self.number
     }
 
-    /// A chunk begins, behind one with this in it.
+    /// A chunk begins; `before` is the content of the previous one.
     pub(super) fn begin(&mut self, number: u64, before: Option<Content>) {
         if let Some(content) = before {
             self.closed.push_back((self.number, content));
@@ -75,7 +75,7 @@ impl Rotation {
         (self.number, self.began, self.failed) = (number, Instant::now(), None);
     }
 
-    /// The rotation failed.
+    /// A rotation failed.
     pub(super) fn fail(&mut self) {
         self.failed = Some(Instant::now());
     }
@@ -85,7 +85,7 @@ impl Rotation {
         self.closed.front().map(|(number, _)| *number)
     }
 
-    /// The same, if there are more than stay.
+    /// The same, if there are more chunks than are retained.
     pub(super) fn excess(&self) -> Option<u64> {
         let keep = self.keep?;
         self.oldest().filter(|_| self.closed.len() + 1 > keep.max(1))
@@ -101,12 +101,12 @@ impl Rotation {
         }
     }
 
-    /// The bytes of packets in the chunks before the present one that are there.
+    /// The bytes of packets in the retained chunks before the present one.
     pub(super) fn closed_bytes(&self) -> u64 {
         self.closed.iter().map(|(_, content)| content.bytes).sum()
     }
 
-    /// What the account says of the present chunk.
+    /// The entry of the present chunk in its account.
     pub(super) fn chunk(&self, last: bool) -> Chunk {
         let mut chunk = Chunk::default();
         (chunk.number, chunk.last, chunk.removed) = (self.number, last, self.removed);

@@ -1,16 +1,14 @@
 //! The sink that writes a CTF directory.
 
 use super::CtfError;
-use super::books::Books;
+use super::accounting::ChunkAccounting;
 use super::directory::Directory;
-use super::metadata::MetadataText;
-use super::rotation::Rotation;
+use super::rotation::Chunks;
 use super::streams::Streams;
 use crate::account::{ACCOUNT_PATH, Account};
-use crate::description::{ChannelDescription, EventDescription};
+use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
-use crate::sink::{Output, Sink, StreamInfo};
-use crate::trace_info::TraceInfo;
+use crate::sink::{Output, Rotation, Sink, SinkExtension, StreamInfo};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +17,7 @@ use tracepoint_reader::chunk_name;
 
 /// The name of the metadata file.
 const METADATA: &str = "metadata";
-/// How much room is kept for the account, in bytes: for a few dozen streams…
+/// The disk space that is reserved for the account, in bytes: for a few dozen streams…
 const ACCOUNT_SIZE: u64 = 16 << 10;
 /// …and for each event, with a few reasons why it was lost.
 const ACCOUNT_EVENT_SIZE: u64 = 384;
@@ -35,74 +33,74 @@ const ACCOUNT_EVENT_SIZE: u64 = 384;
 ///
 /// # Chunks
 ///
-/// [`Sink::rotate`] closes what was written so far as a trace by itself, in a directory `chunk-000001` and so on in this one, and goes
-/// on in the next. They share the trace's UUID; packet numbers and counters run on. A trace that is to be cut by size or time is in
-/// chunks from the beginning; one that is not is moved into its first chunk by the first rotation.
+/// A rotation closes what was written so far as a trace of its own, in a subdirectory `chunk-000001` and so on, and continues in the
+/// next. All chunks have the same UUID; packet numbers and counters run on. A trace that is rotated by size or time is in chunks from the
+/// beginning; otherwise the first rotation moves the trace into its first chunk.
 #[derive(Debug)]
 pub struct CtfSink {
     base: Directory,
     /// The present chunk; `None` while the trace is not cut.
     chunk: Option<Directory>,
     streams: Streams,
-    rotation: Rotation,
-    books: Books,
-    /// What is in the metadata.
-    text: String,
+    rotation: Chunks,
+    accounting: ChunkAccounting,
+    /// The content of the metadata file.
+    metadata: String,
     events: u64,
 }
 
 impl CtfSink {
-    /// A sink that writes into `directory`, which is made, parents included, if it does not exist.
+    /// A sink that writes into `directory`. The directory and its parents are created if they do not exist.
     ///
     /// # Errors
     ///
-    /// If the directory is not empty, is no directory, or cannot be made.
+    /// If the directory is not empty, is not a directory, or cannot be created.
     pub fn create(directory: impl AsRef<Path>) -> Result<Self, CtfError> {
         Ok(Self {
             base: Directory::create(directory.as_ref())?,
             chunk: None,
             streams: Streams::default(),
-            rotation: Rotation::default(),
-            books: Books::default(),
-            text: String::new(),
+            rotation: Chunks::default(),
+            accounting: ChunkAccounting::default(),
+            metadata: String::new(),
             events: 0,
         })
     }
 
-    /// Goes on in another chunk when packets of so many bytes, or a little more, are in the present one. Never, unless told otherwise.
+    /// Rotates when the packets in the present chunk have this many bytes, or a little more. Not done by default.
     #[must_use]
     pub const fn rotate_size(mut self, bytes: u64) -> Self {
         self.rotation.by_size(bytes);
         self
     }
 
-    /// Goes on in another chunk when the present one is so old, if there is anything in it; looked at whenever the session's packets
-    /// are moved, every 200 ms at least. Never, unless told otherwise.
+    /// Rotates when the present chunk is this old, if it is not empty. The age is checked whenever the drain moves packets, at least every
+    /// 200 ms. Not done by default.
     #[must_use]
     pub const fn rotate_every(mut self, time: Duration) -> Self {
         self.rotation.by_time(time);
         self
     }
 
-    /// How many chunks stay, the present one included: the newest; older ones are removed when another one begins, and the account
-    /// tells what was in them. All of them, unless told otherwise.
+    /// Retains the newest `chunks` chunks, the present one included. Older ones are removed when a chunk begins, and the account counts
+    /// their content. By default all are retained.
     #[must_use]
     pub const fn keep(mut self, chunks: usize) -> Self {
         self.rotation.keep(chunks);
         self
     }
 
-    /// The directory, as it was named.
+    /// The directory, as it was given.
     pub fn path(&self) -> &Path {
         self.base.path()
     }
 
-    /// How many bytes of packets are there, in all chunks that stay.
+    /// The bytes of packets in all retained chunks.
     pub fn kept_bytes(&self) -> u64 {
-        self.rotation.closed_bytes() + self.books.content().bytes
+        self.rotation.closed_bytes() + self.accounting.content().bytes
     }
 
-    /// Removes the oldest chunk, should there be one before the present one: whether there was. The account tells what was in it.
+    /// Removes the oldest chunk before the present one: whether there was one. The account counts its content.
     ///
     /// # Errors
     ///
@@ -112,11 +110,11 @@ impl CtfSink {
         self.remove_chunk(number).map(|()| true)
     }
 
-    /// Removes a directory in which a trace was begun, and nothing was recorded. One in which there is anything else stays as it is.
+    /// Removes the directory of a trace in which nothing was recorded. A directory that contains anything else is left as it is.
     ///
     /// # Errors
     ///
-    /// If it cannot be looked into, or not be removed.
+    /// If it cannot be read or removed.
     pub fn remove_unused(directory: impl AsRef<Path>) -> io::Result<()> {
         let base = Directory::open(directory.as_ref())?;
         let first = chunk_name(1);
@@ -126,7 +124,7 @@ impl CtfSink {
         base.remove_begun()
     }
 
-    /// Where the packets go.
+    /// The directory that packets are written to.
     fn here(&self) -> &Directory {
         self.chunk.as_ref().unwrap_or(&self.base)
     }
@@ -141,21 +139,22 @@ impl CtfSink {
     }
 
     fn cannot_rotate(&self, error: io::Error) -> SinkError {
-        SinkError::new(format!("go on in another chunk of {}", self.path().display()), error)
+        SinkError::new(format!("begin the next chunk of {}", self.path().display()), error)
     }
 
-    /// Room that is kept for the account: a disk that fills up takes no account of what it did not take, unless there is.
+    /// Reserves disk space for the account, so that it can still be written when the disk is full.
     fn reserve(&self, directory: &Directory) -> io::Result<()> {
         let (folder, name) = account_path();
         directory.reserve(folder, name, ACCOUNT_SIZE + ACCOUNT_EVENT_SIZE * self.events)
     }
 
-    /// Makes the directory of a chunk, with all in it that is known of the trace.
+    /// Creates the directory of a chunk, with the metadata so far.
     fn make_chunk(&self, number: u64) -> io::Result<(Directory, Streams)> {
         let name = chunk_name(number);
         let directory = self.base.create_subdirectory(&name)?;
         let mut streams = Streams::default();
-        let made = streams.append(&directory, METADATA, self.text.as_bytes()).and_then(|()| self.reserve(&directory));
+        let made =
+            streams.append(&directory, METADATA, self.metadata.as_bytes()).and_then(|()| self.reserve(&directory));
         match made {
             Ok(()) => Ok((directory, streams)),
             Err(error) => {
@@ -165,38 +164,38 @@ impl CtfSink {
         }
     }
 
-    /// Moves a trace that is not cut into its first chunk. At whatever moment the process is killed, each file is in one of two
+    /// Moves a trace that is not in chunks into its first chunk. If the process is killed meanwhile, each file is in one of two
     /// directories, and both have the metadata.
-    fn cut(&mut self) -> io::Result<()> {
+    fn move_into_first_chunk(&mut self) -> io::Result<()> {
         let (directory, _) = self.make_chunk(1)?;
         let moved = self.streams.move_to(&self.base, &directory, METADATA);
         if let Err(error) = moved {
             let _ = self.base.remove_begun_subdirectory(&chunk_name(1), &directory);
             return Err(error);
         }
-        // What cannot be removed is a trace of the same name without events.
+        // If they cannot be removed, a trace of the same name without events remains.
         let _ = self.base.remove_contents_begun();
         self.chunk = Some(directory);
         self.rotation.begin(1, None);
         Ok(())
     }
 
-    /// Goes on in the next chunk; where the one before is.
-    fn go_on(&mut self) -> io::Result<PathBuf> {
+    /// Begins the next chunk: the path of the one that is closed.
+    fn begin_next_chunk(&mut self) -> io::Result<PathBuf> {
         if self.chunk.is_none() {
-            self.cut()?;
+            self.move_into_first_chunk()?;
         }
         let next = self.rotation.number() + 1;
         let (directory, streams) = self.make_chunk(next)?;
-        let account = self.books.account(self.rotation.chunk(false));
+        let account = self.accounting.account(self.rotation.chunk(false));
         let (folder, name) = account_path();
         if let Err(error) = self.here().put_whole(folder, name, &account.to_json()) {
             let _ = self.base.remove_begun_subdirectory(&chunk_name(next), &directory);
             return Err(error);
         }
         let closed = self.here().absolute_path().to_owned();
-        self.rotation.begin(next, Some(self.books.content()));
-        self.books.next_chunk();
+        self.rotation.begin(next, Some(self.accounting.content()));
+        self.accounting.next_chunk();
         (self.chunk, self.streams) = (Some(directory), streams);
         Ok(closed)
     }
@@ -222,84 +221,38 @@ impl Sink for CtfSink {
         format!("CTF in {}", self.path().display())
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
-    }
-
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.describe_with_text(events, MetadataText::events(events).as_str())
-    }
-
-    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
-        let text = MetadataText::further_channel(trace, channel);
-        self.append(METADATA, text.as_str().as_bytes())?;
-        self.text.push_str(text.as_str());
-        self.books.add_channel(channel);
-        Ok(())
-    }
-
-    fn begin_with_text(
-        &mut self,
-        trace: &TraceInfo,
-        channels: &[ChannelDescription],
-        text: &str,
-    ) -> Result<(), SinkError> {
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
         if self.rotation.is_asked_for() {
             let first = self.base.create_subdirectory(&chunk_name(1));
             self.chunk = Some(first.map_err(|error| self.failed(&chunk_name(1), error))?);
             self.rotation.begin(1, None);
         }
-        self.append(METADATA, text.as_bytes())?;
-        self.text.push_str(text);
-        self.books.begin(trace, channels);
+        self.append(METADATA, start.metadata.as_bytes())?;
+        self.metadata.push_str(start.metadata);
+        self.accounting.begin(start.trace, start.channels);
         Ok(())
     }
 
-    fn describe_with_text(&mut self, events: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        // The text comes last: whoever tries again after an error finds none of it there.
-        self.events += events.len() as u64;
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        // The metadata is written last: a caller that tries again after an error finds none of it in the file.
+        let count = new.events.len() as u64;
+        self.events += count;
         let reserved = self.reserve(self.here()).map_err(|error| self.failed(ACCOUNT_PATH, error));
-        if let Err(error) = reserved.and_then(|()| self.append(METADATA, text.as_bytes())) {
-            self.events -= events.len() as u64;
+        if let Err(error) = reserved.and_then(|()| self.append(METADATA, new.metadata.as_bytes())) {
+            self.events -= count;
             return Err(error);
         }
-        self.text.push_str(text);
-        self.books.describe(events);
+        self.metadata.push_str(new.metadata);
+        new.channels.iter().for_each(|channel| self.accounting.add_channel(channel));
+        self.accounting.describe(new.events);
         Ok(())
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
-        let file = self.file_of(stream);
+        let file = stream.file_name();
         self.append(&file, packet.bytes)?;
-        self.books.add(stream.id, &file, packet);
+        self.accounting.add(stream.id, &file, packet);
         Ok(())
-    }
-
-    fn rotation_is_due(&self) -> bool {
-        self.rotation.is_due(self.books.content())
-    }
-
-    fn can_rotate(&self) -> bool {
-        true
-    }
-
-    fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
-        if self.books.content().packets == 0 {
-            return Ok(None);
-        }
-        match self.go_on() {
-            Ok(closed) => self.remove_excess().map(|()| Some(closed)),
-            Err(error) => {
-                self.rotation.fail();
-                Err(self.cannot_rotate(error))
-            }
-        }
-    }
-
-    fn settle(&self, account: &mut Account) {
-        if self.chunk.is_some() {
-            self.books.settle(account, self.rotation.chunk(true));
-        }
     }
 
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
@@ -308,12 +261,36 @@ impl Sink for CtfSink {
         put.map_err(|error| self.failed(ACCOUNT_PATH, error))
     }
 
-    fn file_of(&self, stream: &StreamInfo) -> String {
-        format!("{}_{}", stream.channel, stream.id.instance)
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
     }
+}
 
+impl SinkExtension for CtfSink {
     fn output(&self) -> Option<Output> {
         Some(Output { format: "ctf", path: self.base.absolute_path().to_owned() })
+    }
+
+    fn adjust_account(&self, account: &mut Account) {
+        self.accounting.adjust(account, self.chunk.is_some().then(|| self.rotation.chunk(true)));
+    }
+
+    fn can_rotate(&self) -> bool {
+        true
+    }
+
+    fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
+        let content = self.accounting.content();
+        if content.packets == 0 || (when == Rotation::IfDue && !self.rotation.is_due(content)) {
+            return Ok(None);
+        }
+        match self.begin_next_chunk() {
+            Ok(closed) => self.remove_excess().map(|()| Some(closed)),
+            Err(error) => {
+                self.rotation.fail();
+                Err(self.cannot_rotate(error))
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files that only ever grow by whole pieces.
+//! Files that grow by complete pieces only.
 
 use super::directory::Directory;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use tracepoint_core::channel::HEADER_SIZE;
 
-/// What is kept free behind the last packet: the place for the one with which the stream ends.
+/// The space that is reserved behind the last packet, for the empty packet that ends the stream.
 const RESERVE: u64 = HEADER_SIZE as u64;
 
-/// The files of a directory, by name. One of them is open at a time: a program that is traced needs its descriptors itself.
+/// The files of a directory, by name. Only one is open at a time, to leave file descriptors to the traced program.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     lengths: HashMap<String, Length>,
@@ -20,15 +20,15 @@ pub(super) struct Streams {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Length {
-    /// The length of all whole pieces, in bytes.
+    /// The length of all complete pieces, in bytes.
     whole: u64,
-    /// Whether a part of another piece may follow them.
+    /// Whether a part of a failed write may follow them.
     dirty: bool,
 }
 
 impl Streams {
-    /// Appends `bytes` to the file `name`, all or nothing; makes the file at the first time. A piece larger than a packet's
-    /// header leaves room for another header behind it.
+    /// Appends `bytes` to the file `name`, all or nothing; the first call creates the file. Behind a piece larger than a packet's
+    /// header, space for another header is reserved.
     pub(super) fn append(&mut self, directory: &Directory, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = match &mut self.open {
             Some((open, file)) if open == name => file,
@@ -55,7 +55,7 @@ impl Streams {
 }
 
 impl Streams {
-    /// Moves all files but `left` to another directory, whose files they are from here on; all or none, as far as it can be.
+    /// Moves all files but `left` to another directory. If one cannot be moved, those before it are moved back.
     pub(super) fn move_to(&mut self, from: &Directory, to: &Directory, left: &str) -> io::Result<()> {
         let names: Vec<_> = self.lengths.keys().filter(|name| *name != left).cloned().collect();
         for (index, name) in names.iter().enumerate() {
@@ -66,17 +66,17 @@ impl Streams {
                 return Err(error);
             }
         }
-        // It has been written there anew.
+        // `left` is a different file there.
         self.open = None;
         Ok(())
     }
 }
 
-/// Sees to it that a piece fits before any of it is written.
+/// Reserves the space for a piece before any of it is written.
 fn make_room(file: &File, end: u64, len: u64) -> io::Result<()> {
     let reserve = if len > RESERVE { RESERVE } else { 0 };
     let wanted = len + reserve;
-    // Writing beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the program that is traced.
+    // A write beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the traced program.
     if getrlimit(Resource::Fsize).current.is_some_and(|limit| end + wanted > limit) {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
@@ -85,7 +85,7 @@ fn make_room(file: &File, end: u64, len: u64) -> io::Result<()> {
     }
     match fallocate(file, FallocateFlags::KEEP_SIZE, end, wanted) {
         Err(errno @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) => Err(errno.into()),
-        // Not every file system can; the write itself will tell.
+        // Not every file system supports this; then the write itself fails.
         _ => Ok(()),
     }
 }

@@ -1,6 +1,7 @@
 //! How far each stream has been taken out of its ring.
 
-use crate::account::{Account, Before, Chunk, EventAccount, Removed, StreamAccount};
+use crate::account::{Account, Before, Chunk, Removed, StreamAccount};
+use crate::accounting::event_entry;
 use std::collections::HashMap;
 use tracepoint_core::channel::{HEADER_SIZE, Packet, StreamId};
 
@@ -15,37 +16,44 @@ const EVENTS_BEFORE: usize = 88;
 
 /// How far all streams of a drain are. A sink keeps a copy of the state in which it joined.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Progress(HashMap<StreamId, StreamProgress>);
+pub(super) struct Progress(HashMap<StreamId, StreamProgress>);
 
 #[derive(Clone, Copy, Debug)]
 struct StreamProgress {
     /// Records of the stream up to here.
     records: u64,
-    /// Those among them that were overwritten before they could be taken.
-    overwritten: u64,
+    /// Those among them that did not come out of the ring: they were overwritten, or their packet was damaged.
+    missing: u64,
     /// The header of the last packet.
     header: [u8; HEADER_SIZE],
 }
 
 impl Progress {
-    /// Notes a packet. Records between it and the packet before it were overwritten.
-    pub(crate) fn pass(&mut self, packet: &Packet<'_>) {
-        let fresh = StreamProgress { records: 0, overwritten: 0, header: [0; HEADER_SIZE] };
+    /// Notes a packet. Records between it and the packet before it are missing.
+    pub(super) fn pass(&mut self, packet: &Packet<'_>) {
+        let fresh = StreamProgress { records: 0, missing: 0, header: [0; HEADER_SIZE] };
         let stream = self.0.entry(packet.stream).or_insert(fresh);
-        stream.overwritten += packet.events_before.saturating_sub(stream.records);
+        stream.missing += packet.events_before.saturating_sub(stream.records);
         stream.records = packet.events_after;
         if let Some(header) = packet.bytes.first_chunk() {
             stream.header = *header;
         }
     }
 
-    /// How many records of `stream` were overwritten.
-    pub(super) fn overwritten(&self, stream: StreamId) -> u64 {
-        self.0.get(&stream).map_or(0, |stream| stream.overwritten)
+    /// All streams, in order.
+    pub(super) fn streams(&self) -> Vec<StreamId> {
+        let mut streams: Vec<_> = self.0.keys().copied().collect();
+        streams.sort_unstable();
+        streams
     }
 
-    /// How many records of `stream` were taken, or overwritten.
-    pub(super) fn records(&self, stream: StreamId) -> u64 {
+    /// How many records of `stream` did not come out of their ring.
+    pub(super) fn missing(&self, stream: StreamId) -> u64 {
+        self.0.get(&stream).map_or(0, |stream| stream.missing)
+    }
+
+    /// How many records of `stream` came out of their ring, or are missing.
+    fn records(&self, stream: StreamId) -> u64 {
         self.0.get(&stream).map_or(0, |stream| stream.records)
     }
 
@@ -87,9 +95,7 @@ impl Progress {
             // What a channel has as its id has 32 bits.
             let class = channel.id as u32;
             for event in &mut channel.events {
-                let mut unknown = EventAccount::default();
-                (unknown.id, unknown.name) = (event.id, std::mem::take(&mut event.name));
-                *event = unknown;
+                *event = event_entry(event.id, &event.name);
             }
             let streams = std::mem::take(&mut channel.streams).into_iter();
             channel.streams = streams.filter_map(|line| self.cut_stream(class, line)).collect();

@@ -1,6 +1,6 @@
 //! Lines on their way out. A line leaves whole, once: what an output did not take is tried again from where it stopped.
 
-use super::order::Entry;
+use super::reorder::Entry;
 use std::io::{self, Write};
 use tracepoint_reader::Item;
 use tracepoint_reader::text::{TextOptions, TextWriter};

@@ -9,7 +9,7 @@ use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
 pub const DEFAULT_LIMIT: usize = 64 << 20;
 /// How many bytes per second go to a client on this machine in the stock layout, unless told otherwise: what is sent in one go then
 /// fits into the buffer that a socket has by default, so that nothing is lost there unseen as long as the client keeps up.
-pub const DEFAULT_STOCK_RATE: u64 = 4 << 20;
+pub const DEFAULT_LEGACY_RATE: u64 = 4 << 20;
 /// How many bytes per second go to an allowed address of another machine in the stock layout, unless told otherwise.
 pub const DEFAULT_ALLOWED_RATE: u64 = 1 << 20;
 
@@ -25,7 +25,7 @@ pub enum DropPolicy {
 
 /// What an event is in a message of the stock layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StockContent {
+pub enum LegacyContent {
     /// Its text: name and fields.
     #[default]
     Text,
@@ -45,16 +45,16 @@ pub struct UdpOptions {
     pub(super) address: SocketAddr,
     pub(super) limit: usize,
     pub(super) drops: DropPolicy,
-    pub(super) content: StockContent,
+    pub(super) content: LegacyContent,
     pub(super) batch: bool,
     pub(super) rate: Option<u64>,
-    pub(super) stock_rate: u64,
+    pub(super) legacy_rate: u64,
     pub(super) trusts_loopback: bool,
     pub(super) allowed: Vec<IpAddr>,
     pub(super) allowed_rate: u64,
     pub(super) idle: Option<Duration>,
     pub(super) max_session: Option<Duration>,
-    pub(super) patience: Duration,
+    pub(super) client_timeout: Duration,
     pub(super) flush: Duration,
     pub(super) linger: Duration,
     pub(super) events_from: Option<PathBuf>,
@@ -66,20 +66,27 @@ impl Default for UdpOptions {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port_from_environment())),
             limit: DEFAULT_LIMIT,
             drops: DropPolicy::Oldest,
-            content: StockContent::Text,
+            content: LegacyContent::Text,
             batch: true,
             rate: None,
-            stock_rate: DEFAULT_STOCK_RATE,
+            legacy_rate: DEFAULT_LEGACY_RATE,
             trusts_loopback: true,
             allowed: Vec::new(),
             allowed_rate: DEFAULT_ALLOWED_RATE,
             idle: None,
             max_session: None,
-            patience: Duration::from_secs(5),
+            client_timeout: Duration::from_secs(5),
             flush: Duration::from_secs(10),
             linger: Duration::ZERO,
             events_from: None,
         }
+    }
+}
+
+impl<A: Into<SocketAddr>> From<A> for UdpOptions {
+    /// The default options, on this address.
+    fn from(address: A) -> Self {
+        Self { address: address.into(), ..Self::default() }
     }
 }
 
@@ -113,7 +120,7 @@ impl UdpOptions {
 
     /// What an event is in the stock layout: its text, unless told otherwise.
     #[must_use]
-    pub const fn content(mut self, content: StockContent) -> Self {
+    pub const fn content(mut self, content: LegacyContent) -> Self {
         self.content = content;
         self
     }
@@ -134,8 +141,8 @@ impl UdpOptions {
 
     /// How many bytes per second are sent in the stock layout, in which a client cannot say that it is overrun: 4 MiB, unless told otherwise.
     #[must_use]
-    pub const fn stock_rate(mut self, bytes_per_second: u64) -> Self {
-        self.stock_rate = bytes_per_second;
+    pub const fn legacy_rate(mut self, bytes_per_second: u64) -> Self {
+        self.legacy_rate = bytes_per_second;
         self
     }
 
@@ -177,8 +184,8 @@ impl UdpOptions {
 
     /// Gives up a client of the batch layout that has not been heard of for so long: 5 s, unless told otherwise.
     #[must_use]
-    pub const fn patience(mut self, time: Duration) -> Self {
-        self.patience = time;
+    pub const fn client_timeout(mut self, time: Duration) -> Self {
+        self.client_timeout = time;
         self
     }
 

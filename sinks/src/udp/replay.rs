@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_core::channel::StreamId;
 use tracepoint_reader::dt::DtTrace;
+use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::metadata::MAX_METADATA;
-use tracepoint_reader::sizes::Sizes;
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Damage, Metadata, PacketDecoder, ReadError, Trace, stream_files};
 
@@ -41,7 +41,7 @@ enum Recorded {
 struct Description {
     metadata: Metadata,
     /// `None`: they are laid out by another tracer.
-    sizes: Option<Sizes>,
+    sizes: Option<RecordSizes>,
 }
 
 impl Replay {
@@ -105,7 +105,7 @@ impl Replay {
     pub fn run(&self, server: &UdpServer, mut damaged: impl FnMut(Damage)) -> bool {
         let mut all = true;
         let mut push = |packet| {
-            all &= server.push_when_there_is_room(packet);
+            all &= server.push_blocking(packet);
             true
         };
         match &self.recorded {
@@ -139,7 +139,7 @@ impl Replay {
 
 impl Description {
     fn of(metadata: &Metadata) -> Self {
-        Self { sizes: Sizes::of(metadata), metadata: metadata.clone() }
+        Self { sizes: RecordSizes::of(metadata), metadata: metadata.clone() }
     }
 
     /// Makes of a packet's bytes what a server takes. If it can be sent in batches, it has no padding any more.

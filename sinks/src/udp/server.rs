@@ -1,12 +1,12 @@
 //! The server, as its owner sees it.
 
-use super::books::{self, OutsideBooks};
-use super::desk::Desk;
+use super::dispatcher::Dispatcher;
+use super::ingest::{Ingest, TraceClock, metadata as ingest_metadata};
+use super::ingest_account::{self, IngestCounts};
 use super::options::UdpOptions;
-use super::outside::{Outside, metadata as outside_metadata};
+use super::queue::{Layout, PacketQueue, QueuedPacket};
 use super::stats::{Counters, UdpStats, UdpWatch};
-use super::store::{Held, Layout, Store};
-use super::work::Work;
+use super::worker::Worker;
 use crate::account::Account;
 use crate::error::SinkError;
 use std::collections::BTreeMap;
@@ -18,13 +18,10 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
-use tracepoint_reader::sizes::Sizes;
+use tracepoint_reader::internal::RecordSizes;
 
 /// Its thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-udp";
-
-/// The time on a trace's clock, in nanoseconds.
-pub type TraceClock = Box<dyn Fn() -> u64 + Send>;
 
 /// A packet for a server.
 #[derive(Debug)]
@@ -43,10 +40,10 @@ pub struct Packet {
 /// Who brings packets never waits for a client. Dropping the server ends it at once; what still waits is lost then.
 pub struct UdpServer {
     address: SocketAddr,
-    store: Arc<Store>,
+    queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
     listener: Option<(UdpSocket, UdpOptions)>,
-    outside: Option<StreamId>,
+    ingest: Option<StreamId>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,9 +67,9 @@ impl UdpServer {
         let listen = || -> io::Result<_> {
             let listener = UdpSocket::bind(asked)?;
             listener.set_nonblocking(true)?;
-            Ok((listener.local_addr()?, listener, Store::new(options.limit, options.drops)?))
+            Ok((listener.local_addr()?, listener, PacketQueue::new(options.limit, options.drops)?))
         };
-        let (address, listener, store) = listen().map_err(|error| {
+        let (address, listener, queue) = listen().map_err(|error| {
             let mend = match error.kind() {
                 io::ErrorKind::AddrInUse => "another program listens there; choose another port, or 0 for a free one",
                 io::ErrorKind::AddrNotAvailable => "choose an address of this machine",
@@ -82,10 +79,10 @@ impl UdpServer {
         })?;
         Ok(Self {
             address,
-            store: Arc::new(store),
+            queue: Arc::new(queue),
             counters: Arc::default(),
             listener: Some((listener, options)),
-            outside: None,
+            ingest: None,
             thread: None,
         })
     }
@@ -106,15 +103,15 @@ impl UdpServer {
 
     /// The same, in the packets of other tracers, too.
     pub(super) fn describe_bytes(&self, text: &[u8]) -> Result<(), SinkError> {
-        let mut inside = self.store.lock();
-        let whole = [&inside.metadata[..], text].concat();
+        let mut state = self.queue.lock();
+        let whole = [&state.metadata[..], text].concat();
         let metadata = Metadata::parse(&whole)
             .map_err(|error| SinkError::new("describe events to UDP clients", io::Error::other(error)))?;
-        let sizes = Sizes::of(&metadata);
-        inside.layout = Some(Arc::new(Layout { metadata, sizes }));
-        inside.metadata = whole;
-        drop(inside);
-        self.store.wake();
+        let sizes = RecordSizes::of(&metadata);
+        state.layout = Some(Arc::new(Layout { metadata, sizes }));
+        state.metadata = whole;
+        drop(state);
+        self.queue.wake();
         Ok(())
     }
 
@@ -130,26 +127,32 @@ impl UdpServer {
         let Some((listener, options)) = self.listener.take() else {
             return Err(failed(io::Error::other("it runs already")));
         };
-        let layout = self.store.lock().layout.clone();
+        let layout = self.queue.lock().layout.clone();
         let uuid = layout.as_ref().and_then(|layout| layout.metadata.uuid()).unwrap_or_default();
-        let outside = match &options.events_from {
+        let ingest = match &options.events_from {
             Some(path) => {
-                let class = self.add_outside(layout.as_deref()).map_err(failed)?;
-                Some(Outside::open(path, uuid, class)?)
+                let class = self.add_ingest(layout.as_deref()).map_err(failed)?;
+                Some(Ingest::open(path, uuid, class)?)
             }
             None => None,
         };
-        self.outside = outside.as_ref().map(Outside::stream);
+        self.ingest = ingest.as_ref().map(Ingest::stream);
         let (flush, linger) = (options.flush, options.linger);
-        let desk =
-            Desk::new(listener, options, Arc::clone(&self.store), Arc::clone(&self.counters), uuid, Instant::now());
-        let work = Work { desk, outside, clock, store: Arc::clone(&self.store), flush, linger };
-        self.thread = Some(Builder::new().name(NAME.to_owned()).spawn(|| work.run()).map_err(failed)?);
+        let dispatcher = Dispatcher::new(
+            listener,
+            options,
+            Arc::clone(&self.queue),
+            Arc::clone(&self.counters),
+            uuid,
+            Instant::now(),
+        );
+        let worker = Worker { dispatcher, ingest, clock, queue: Arc::clone(&self.queue), flush, linger };
+        self.thread = Some(Builder::new().name(NAME.to_owned()).spawn(|| worker.run()).map_err(failed)?);
         Ok(())
     }
 
     /// Adds the channel of events from outside to the metadata: the id of its stream class.
-    fn add_outside(&self, layout: Option<&Layout>) -> io::Result<u32> {
+    fn add_ingest(&self, layout: Option<&Layout>) -> io::Result<u32> {
         let refused = |reason| Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         let Some(Layout { metadata, sizes: Some(_) }) = layout else {
             return refused("events from outside can be added to traces of `tracepoint` alone");
@@ -159,40 +162,40 @@ impl UdpServer {
         };
         let class = metadata.streams().map(|class| class.id + 1).max().unwrap_or(0);
         let class = u32::try_from(class).map_err(|_| io::ErrorKind::Unsupported)?;
-        self.describe(&outside_metadata(class, &clock.name)).map_err(|error| io::Error::other(error.to_string()))?;
+        self.describe(&ingest_metadata(class, &clock.name)).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(class)
     }
 
     /// The stream of events from outside, once the server was started, if there is one.
-    pub const fn outside(&self) -> Option<StreamId> {
-        self.outside
+    pub const fn ingest_stream(&self) -> Option<StreamId> {
+        self.ingest
     }
 
     /// Gives it a packet, and drops what is over the limit.
     pub fn push(&self, packet: Packet) {
-        self.store.push(held(packet, &self.store));
+        self.queue.push(held(packet, &self.queue));
     }
 
     /// Gives it a packet as soon as there is room for it. It is not dropped for others. `false` if the trace or the server was ended
     /// meanwhile, or takes no more: its events are counted as lost.
-    pub fn push_when_there_is_room(&self, packet: Packet) -> bool {
-        self.store.push_when_there_is_room(held(packet, &self.store))
+    pub fn push_blocking(&self, packet: Packet) -> bool {
+        self.queue.push_blocking(held(packet, &self.queue))
     }
 
-    /// What [`UdpServer::push_when_there_is_room`] waits with, and is given from here on, is lost, for nobody came for it in time.
-    pub fn take_no_more(&self) {
-        self.store.close();
+    /// What [`UdpServer::push_blocking`] waits with, and is given from here on, is lost, for nobody came for it in time.
+    pub fn stop_taking(&self) {
+        self.queue.close();
     }
 
     /// The trace has ended: nothing will be added to it but this account. The server ends its session when all is sent, and
     /// then itself; without a session it waits for one, for as long as its options say.
     pub fn end(&self, account: Option<Account>) {
-        let outside = self.outside;
-        self.store.end(|inside| {
+        let ingest = self.ingest;
+        self.queue.end(|state| {
             let mut account = account?;
-            if let Some(stream) = outside {
-                let (recorded, too_long, lost) = (inside.messages, inside.overlong, inside.lost_of(stream));
-                books::add(&mut account, OutsideBooks { stream, recorded, too_long, lost });
+            if let Some(stream) = ingest {
+                let (recorded, too_long, lost) = (state.messages, state.overlong, state.lost_of(stream));
+                ingest_account::add(&mut account, IngestCounts { stream, recorded, too_long, lost });
             }
             Some(account.to_json())
         });
@@ -200,7 +203,7 @@ impl UdpServer {
 
     /// Ends it at once, whoever is being served. What still waits is lost.
     pub fn quit(&self) {
-        self.store.quit();
+        self.queue.quit();
     }
 
     /// Whether it has ended.
@@ -214,7 +217,7 @@ impl UdpServer {
             // It has no panic that could come out here, and there is nobody to tell.
             let _ = thread.join();
         }
-        self.store.quit();
+        self.queue.quit();
     }
 
     /// What it has done so far.
@@ -224,42 +227,42 @@ impl UdpServer {
 
     /// Tells how it fares, wherever the server itself is by then.
     pub fn watch(&self) -> UdpWatch {
-        UdpWatch::new(&self.store, &self.counters)
+        UdpWatch::new(&self.queue, &self.counters)
     }
 
     /// What was lost of a stream, by reason.
     pub fn lost(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
-        self.store.lost_of(stream)
+        self.queue.lost_of(stream)
     }
 
     /// How many events it was given, those from outside included.
     pub fn given(&self) -> u64 {
-        self.store.lock().given
+        self.queue.lock().given
     }
 
     /// How many messages from outside became events, and how many were too long for that.
     pub fn messages(&self) -> (u64, u64) {
-        let inside = self.store.lock();
-        (inside.messages, inside.overlong)
+        let state = self.queue.lock();
+        (state.messages, state.overlong)
     }
 }
 
 impl Drop for UdpServer {
     fn drop(&mut self) {
-        self.store.quit();
+        self.queue.quit();
         self.wait();
     }
 }
 
-fn held(packet: Packet, store: &Store) -> Held {
-    let needs = store.lock().metadata.len() as u32;
-    Held {
+fn held(packet: Packet, queue: &PacketQueue) -> QueuedPacket {
+    let needs = queue.lock().metadata.len() as u32;
+    QueuedPacket {
         stream: packet.stream,
         bytes: packet.bytes,
         events: packet.events,
         done: 0,
         needs,
-        outside: false,
+        is_message: false,
         kept: false,
     }
 }

@@ -1,22 +1,22 @@
 //! A session with one client, in one of the two layouts.
 
 pub(super) mod batch;
+pub(super) mod legacy;
 pub(super) mod offer;
-pub(super) mod stock;
 mod texts;
 
-use super::cut::Cutter;
 use super::options::UdpOptions;
+use super::queue::PacketQueue;
+use super::split::Splitter;
 use super::stats::Counters;
-use super::store::Store;
 use std::time::Instant;
 
 /// What a session uses of the server's.
 pub(super) struct Context<'a> {
-    pub(super) store: &'a Store,
+    pub(super) queue: &'a PacketQueue,
     pub(super) options: &'a UdpOptions,
     pub(super) counters: &'a Counters,
-    pub(super) cutter: &'a mut Cutter,
+    pub(super) splitter: &'a mut Splitter,
     /// The number of the next message.
     pub(super) seq: &'a mut u32,
     /// Whether somebody reads this trace already, or has.

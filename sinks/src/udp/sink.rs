@@ -4,42 +4,40 @@ use super::options::UdpOptions;
 use super::server::{Packet, UdpServer};
 use super::stats::UdpWatch;
 use crate::account::Account;
-use crate::ctf::MetadataText;
-use crate::description::{ChannelDescription, EventDescription};
+use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
-use crate::sink::{Sink, StreamInfo};
-use crate::trace_info::TraceInfo;
-use std::collections::BTreeMap;
+use crate::sink::{Sink, SinkExtension, StreamInfo};
 use std::net::SocketAddr;
 use tracepoint_core::channel::{self, StreamId};
 use tracepoint_core::clock;
 
 /// Serves the events of a session over UDP, to one client at a time: see `docs/format-udp.md`.
 ///
-/// Events wait for a client within a limit, in memory; what is more is dropped, and stands in the account. The sink never keeps
-/// the session waiting while it runs. When the session ends, it sends what is left to the client that it serves, within the time that
-/// [`UdpOptions::flush`] says; without a client it ends at once, unless [`UdpOptions::linger`] says more.
+/// Events wait for a client in memory, up to a limit. The events beyond it are dropped, and the account counts them. The sink never
+/// blocks the session while it runs. When the session ends, the sink sends the rest to the client that it is serving, for as long as
+/// [`UdpOptions::flush`] allows. Without a client it ends at once, unless [`UdpOptions::linger`] is set.
 ///
 /// ```no_run
-/// use tracepoint_sinks::udp::{UdpOptions, UdpServerSink};
+/// use tracepoint_sinks::udp::{UdpOptions, UdpSink};
 ///
-/// let sink = UdpServerSink::bind(UdpOptions::default())?;
+/// let sink = UdpSink::bind(([127, 0, 0, 1], 0))?; // a free port
 /// println!("tracectl read --server-port {}", sink.address().port());
+/// let small = UdpSink::bind(UdpOptions::default().limit(1 << 20))?;
 /// # Ok::<(), tracepoint_sinks::SinkError>(())
 /// ```
 #[derive(Debug)]
-pub struct UdpServerSink {
+pub struct UdpSink {
     server: UdpServer,
 }
 
-impl UdpServerSink {
-    /// Takes the port. Clients are answered when the session starts.
+impl UdpSink {
+    /// Binds the port of an address, or that of the options. Clients are answered when the session starts.
     ///
     /// # Errors
     ///
     /// As [`UdpServer::bind`].
-    pub fn bind(options: UdpOptions) -> Result<Self, SinkError> {
-        Ok(Self { server: UdpServer::bind(options)? })
+    pub fn bind(options: impl Into<UdpOptions>) -> Result<Self, SinkError> {
+        Ok(Self { server: UdpServer::bind(options.into())? })
     }
 
     /// Where it listens.
@@ -53,30 +51,18 @@ impl UdpServerSink {
     }
 }
 
-impl Sink for UdpServerSink {
+impl Sink for UdpSink {
     fn name(&self) -> String {
         format!("UDP server on {}", self.server.address())
     }
 
-    fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) -> Result<(), SinkError> {
-        self.begin_with_text(trace, channels, MetadataText::begin(trace, channels).as_str())
-    }
-
-    fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
-        self.server.describe(MetadataText::events(events).as_str())
-    }
-
-    fn add_channel(&mut self, trace: &TraceInfo, channel: &ChannelDescription) -> Result<(), SinkError> {
-        self.server.describe(MetadataText::further_channel(trace, channel).as_str())
-    }
-
-    fn begin_with_text(&mut self, _: &TraceInfo, _: &[ChannelDescription], text: &str) -> Result<(), SinkError> {
-        self.server.describe(text)?;
+    fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
+        self.server.describe(start.metadata)?;
         self.server.start(Box::new(clock::now))
     }
 
-    fn describe_with_text(&mut self, _: &[EventDescription], text: &str) -> Result<(), SinkError> {
-        if text.is_empty() { Ok(()) } else { self.server.describe(text) }
+    fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        if new.metadata.is_empty() { Ok(()) } else { self.server.describe(new.metadata) }
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &channel::Packet<'_>) -> Result<(), SinkError> {
@@ -91,7 +77,21 @@ impl Sink for UdpServerSink {
         Ok(())
     }
 
-    fn lost(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
-        self.server.lost(stream)
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
+}
+
+impl SinkExtension for UdpSink {
+    fn adjust_account(&self, account: &mut Account) {
+        for channel in &mut account.channels {
+            for stream in &mut channel.streams {
+                let lost = self.server.lost(StreamId { class: channel.id as u32, instance: stream.instance });
+                let sum: u64 = lost.values().sum();
+                stream.written = stream.written.saturating_sub(sum);
+                stream.sink += sum;
+                stream.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What a server has done, for whoever wants to know while it runs.
 
-use super::store::{Serving, Store};
+use super::queue::{PacketQueue, Serving};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ pub struct UdpStats {
     /// Their bytes.
     pub bytes: u64,
     /// Events sent in the stock layout.
-    pub stock_events: u64,
+    pub legacy_events: u64,
     /// Events sent in batches.
     pub batch_events: u64,
     /// Events that the clients of batches have acknowledged in the present session, or did in the last one.
@@ -37,22 +37,22 @@ pub struct UdpStats {
 /// Tells how a server fares.
 #[derive(Clone, Debug)]
 pub struct UdpWatch {
-    store: Arc<Store>,
+    queue: Arc<PacketQueue>,
     counters: Arc<Counters>,
 }
 
 impl UdpWatch {
-    pub(super) fn new(store: &Arc<Store>, counters: &Arc<Counters>) -> Self {
-        Self { store: Arc::clone(store), counters: Arc::clone(counters) }
+    pub(super) fn new(queue: &Arc<PacketQueue>, counters: &Arc<Counters>) -> Self {
+        Self { queue: Arc::clone(queue), counters: Arc::clone(counters) }
     }
 
     /// What it has done so far.
     pub fn stats(&self) -> UdpStats {
         let mut stats = self.counters.read();
-        stats.waiting = self.store.waiting() as u64;
-        let inside = self.store.lock();
-        stats.lost = inside.losses().total();
-        stats.serving = inside.serving != Serving::Nobody;
+        stats.waiting = self.queue.waiting() as u64;
+        let state = self.queue.lock();
+        stats.lost = state.losses().total();
+        stats.serving = state.serving != Serving::Nobody;
         stats
     }
 }
@@ -112,7 +112,7 @@ impl Counters {
             sessions: read(&self.sessions),
             messages: read(&self.messages),
             bytes: read(&self.bytes),
-            stock_events: read(&self.stock),
+            legacy_events: read(&self.stock),
             batch_events: read(&self.batch),
             acknowledged: read(&self.acknowledged),
             received: read(&self.received),

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test uses its part of this")]
 
+use std::panic::Location;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,7 @@ pub(crate) fn place() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-/// All markers of the program, recorded into sinks.
+/// The markers of a file, recorded into sinks.
 pub(crate) struct Recording {
     pub(crate) drain: Drain,
     channel: Arc<OpenChannel>,
@@ -25,11 +26,12 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
+    /// Records what is declared in the file of the caller.
+    #[track_caller]
     pub(crate) fn start(config: Channel, sinks: Vec<Box<dyn Sink>>) -> Result<Self, Box<dyn std::error::Error>> {
+        let file = Location::caller().file();
         let uuid = *b"0123456789abcdef";
-        // Those of the test itself: what sessions declare is linked too.
-        let is_own = |marker: &&'static tracepoint::Marker| !marker.full_name().starts_with("tracepoint:");
-        let mut markers: Vec<_> = tracepoint::markers().filter(is_own).collect();
+        let mut markers: Vec<_> = tracepoint::markers().filter(|marker| marker.location().file == file).collect();
         markers.sort_by_key(|marker| marker.full_name());
         let channel = OpenChannel::open(config, uuid, 0, markers.len(), Box::new(AnonymousMemory))?;
         let process = ProcessInfo {

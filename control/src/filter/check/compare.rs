@@ -1,16 +1,16 @@
-//! Comparisons: what may be compared with what, and the operation for it.
+//! Type check and compilation of comparisons.
 
 use super::{Check, Kind, Operand};
 use crate::filter::error::FilterError;
 use crate::filter::number::Comparison;
-use crate::filter::pattern::{Pattern, Text};
 use crate::filter::program::Op;
+use crate::glob::Glob;
+use crate::nearest::nearest_names;
 use std::ops::Range;
 use tracepoint_core::field::EnumLabel;
-use tracepoint_core::nearest_names;
 
 impl Check<'_> {
-    /// Compares the two operands on top: numbers, texts, or an enumeration with a label.
+    /// Compiles a comparison of the two operands on top: two numbers, two texts, or an enumeration and a text.
     pub(super) fn compare(&mut self, comparison: Comparison, operator: Range<usize>) -> Result<(), FilterError> {
         let (right, left) = (self.pop(operator.clone())?, self.pop(operator.clone())?);
         let place = left.place.start..right.place.end;
@@ -18,27 +18,27 @@ impl Check<'_> {
         let is_equality = wanted || comparison == Comparison::NotEqual;
         let is_text = |operand: &Operand<'_>| matches!(operand.kind, Kind::TextField(_) | Kind::Literal(_));
         if (is_text(&left) || is_text(&right)) && !is_equality {
-            return Err(self.error(operator, "texts have no order here: compare them with `==` or `!=`"));
+            return Err(self.error(operator, "texts can be compared with `==` and `!=` only"));
         }
         match (left.kind, right.kind) {
             (Kind::Integer(_) | Kind::Float, Kind::Integer(_) | Kind::Float) => self.numbers(comparison, &place)?,
-            (Kind::TextField(field), Kind::Literal(pattern)) | (Kind::Literal(pattern), Kind::TextField(field)) => {
-                let index = self.index(self.patterns.len(), &place)?;
-                self.patterns.push(pattern.clone());
+            (Kind::TextField(field), Kind::Literal(glob)) | (Kind::Literal(glob), Kind::TextField(field)) => {
+                let index = self.index(self.globs.len(), &place)?;
+                self.globs.push(glob.clone());
                 self.op(Op::Matches(wanted, field, index), 0, &place)?;
             }
             (Kind::TextField(one), Kind::TextField(other)) => self.op(Op::Same(wanted, one, other), 0, &place)?,
-            (Kind::Integer(labels @ [_, ..]), Kind::Literal(pattern)) => {
-                self.labels(wanted, labels, pattern, &right.place, &place)?;
+            (Kind::Integer(labels @ [_, ..]), Kind::Literal(glob)) => {
+                self.labels(wanted, labels, glob, &right.place, &place)?;
             }
-            (Kind::Literal(pattern), Kind::Integer(labels @ [_, ..])) => {
-                self.labels(wanted, labels, pattern, &left.place, &place)?;
+            (Kind::Literal(glob), Kind::Integer(labels @ [_, ..])) => {
+                self.labels(wanted, labels, glob, &left.place, &place)?;
             }
             (Kind::Literal(_), Kind::Literal(_)) => {
-                return Err(self.error(place, "both are constants; one side has to be a field"));
+                return Err(self.error(place, "both sides are constants; one has to be a field"));
             }
             _ => {
-                let reason = format!("{} and {}: they cannot be compared", self.what(&left), self.what(&right));
+                let reason = format!("{} and {}; they cannot be compared", self.what(&left), self.what(&right));
                 return Err(self.error(place, reason));
             }
         }
@@ -46,7 +46,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Compares two numbers, in one operation if one is a field and the other a constant.
+    /// Compiles a comparison of two numbers: one operation if one is a field and the other a constant.
     fn numbers(&mut self, comparison: Comparison, place: &Range<usize>) -> Result<(), FilterError> {
         let fused = match self.ops[..] {
             [.., Op::Load(field), Op::Push(constant)] => Op::CompareField(comparison, field, constant),
@@ -57,21 +57,21 @@ impl Check<'_> {
         self.op(fused, 2, place)
     }
 
-    /// Compares an enumeration with the values whose labels match.
+    /// Compiles a comparison of an enumeration with a text: whether its value is one of those whose labels match.
     fn labels(
         &mut self,
         wanted: bool,
         labels: &'static [EnumLabel],
-        pattern: &Pattern,
+        glob: &Glob,
         literal: &Range<usize>,
         place: &Range<usize>,
     ) -> Result<(), FilterError> {
-        let matching = labels.iter().filter(|label| pattern.matches(Text::Bytes(label.name.as_bytes())));
+        let matching = labels.iter().filter(|label| glob.matches_str(label.name));
         let mut set: Vec<i128> = matching.map(|label| label.value).collect();
         if set.is_empty() {
             let word = self.word(literal);
             let nearest = nearest_names(word.trim_matches('"'), labels.iter().map(|label| label.name));
-            let reason = format!("no value is called {}", self.quoted(literal));
+            let reason = format!("no value of this enumeration is called {}", self.quoted(literal));
             return Err(self.error(literal.clone(), reason).suggesting(&nearest));
         }
         set.sort_unstable();

@@ -2,9 +2,9 @@
 
 use super::{LevelRule, NameRule, Rule, RuleError, RuleProblem, is_program};
 use crate::filter::Expression;
+use crate::glob::Glob;
 use crate::limit::Limit;
 use crate::process::ProcessKey;
-use glob::Pattern;
 use std::ops::Range;
 use tracepoint_core::Level;
 
@@ -12,7 +12,7 @@ use tracepoint_core::Level;
 pub(crate) struct Compiled {
     pub(crate) name: NameRule,
     pub(crate) level: Option<LevelRule>,
-    exe: Option<Pattern>,
+    exe: Option<Glob>,
     process: Option<ProcessKey>,
     channel: Option<String>,
     pub(crate) filter: Option<Expression>,
@@ -33,8 +33,8 @@ impl Compiled {
             LevelRule::parse(level).map_err(|reason| RuleProblem::Level { level: level.clone(), reason })
         };
         let exe = |pattern: &String| {
-            let told = |error: glob::PatternError| format!("`{pattern}` is no pattern for executables: {}", error.msg);
-            Pattern::new(pattern).map_err(|error| RuleProblem::Malformed(told(error)))
+            let reason = |error| format!("`{pattern}` is not a pattern for executables: {error}");
+            Glob::parse(pattern).map_err(|error| RuleProblem::Malformed(reason(error)))
         };
         Ok(Self {
             name,
@@ -68,6 +68,6 @@ impl Compiled {
     /// Whether the rule applies to this process.
     pub(crate) fn is_for(&self, process: ProcessKey, exe: &str) -> bool {
         self.process.is_none_or(|wanted| wanted == process)
-            && self.exe.as_ref().is_none_or(|pattern| is_program(pattern, exe))
+            && self.exe.as_ref().is_none_or(|glob| is_program(glob, exe))
     }
 }

@@ -1,31 +1,31 @@
-//! A session in the batch layout: what arrived and what is lost add up to what was sent.
+//! A session in the batch layout: delivered and lost events add up to the events that were sent.
 
 use super::Next;
-use super::desk::Desk;
 use super::retry::Retry;
-use super::texts::Joined;
+use super::session_core::SessionCore;
+use super::text_assembly::TextAssembly;
 use super::totals::Totals;
-use crate::udp::order::{Arrival, Order, Turn};
+use crate::udp::order::{Arrival, Delivery, Order};
 use crate::udp::report::{Ending, EventBatch, Layout, Lost, Report};
 use crate::udp::wire::{Ack, Batch, End, FromServer, TextKind, ToClient, ToServer, Welcome};
 use std::time::Duration;
 
-/// After so long a message is acknowledged.
+/// The delay before an acknowledgement.
 const ACK_AFTER: Duration = Duration::from_millis(20);
-/// So often something is said, whatever comes.
+/// The interval of acknowledgements if nothing comes.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
-/// After so long a silence the server is given up.
+/// The silence after which the server is given up.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How often LEAVE is repeated, and for how long.
+/// The interval of LEAVE, and how long it is repeated.
 const LEAVE_EVERY: Duration = Duration::from_millis(100);
 const LEAVE_FOR: Duration = Duration::from_secs(10);
-/// For how long END is acknowledged again, should it come again.
+/// How long the client answers repetitions of END.
 const LINGER: Duration = Duration::from_millis(500);
-/// For how long what was sent before END is waited for, however patient the user is: less than SILENCE, which would end it first.
+/// The longest wait for messages that were sent before END. It is shorter than SILENCE, which would end the session first.
 const LONGEST_LINGER: Duration = Duration::from_secs(4);
 
-fn linger(desk: &Desk) -> Duration {
-    desk.options.patience.saturating_mul(2).clamp(LINGER, LONGEST_LINGER)
+fn linger(core: &SessionCore) -> Duration {
+    core.options.gap_timeout.saturating_mul(2).clamp(LINGER, LONGEST_LINGER)
 }
 
 #[derive(Debug)]
@@ -36,43 +36,43 @@ pub(super) struct BatchSession {
     /// The latest `seq`.
     seq: u32,
     order: Order<EventBatch>,
-    /// How many events were given out or told as lost.
-    settled: u64,
-    /// How many events arrived, late ones included.
+    /// Events that were delivered or reported as lost.
+    accounted: u64,
+    /// Events that arrived, late ones included.
     received: u64,
     totals: Totals,
-    metadata: Joined,
-    account: Joined,
+    metadata: TextAssembly,
+    account: TextAssembly,
     end: Option<(End, Duration)>,
-    /// Whether all was told that there is to tell.
-    told: bool,
+    /// Whether the end was reported.
+    concluded: bool,
     heard: Duration,
     acked: Duration,
-    /// How many messages came since, and whether one of them wants an answer at once.
+    /// Messages since the last acknowledgement, and whether one of them needs an immediate answer.
     unacked: u32,
     urgent: bool,
     leave: Option<Retry>,
 }
 
 impl BatchSession {
-    pub(super) fn new(desk: &mut Desk, session: u32, seq: u32, welcome: Welcome, now: Duration) -> Self {
-        desk.tell(Report::SessionBegin(Layout::Batch(welcome)));
+    pub(super) fn new(core: &mut SessionCore, session: u32, seq: u32, welcome: Welcome, now: Duration) -> Self {
+        core.report(Report::SessionBegin(Layout::Batch(welcome)));
         if welcome.first {
-            desk.tell(Report::TraceBegin);
+            core.report(Report::TraceBegin);
         }
         Self {
             session,
             welcome,
             welcome_seq: seq,
             seq,
-            order: Order::new(0, desk.batch_limits()),
-            settled: 0,
+            order: Order::new(0, core.batch_limits()),
+            accounted: 0,
             received: 0,
             totals: Totals::default(),
-            metadata: Joined::default(),
-            account: Joined::default(),
+            metadata: TextAssembly::default(),
+            account: TextAssembly::default(),
             end: None,
-            told: false,
+            concluded: false,
             heard: now,
             acked: now,
             unacked: 1,
@@ -81,17 +81,17 @@ impl BatchSession {
         }
     }
 
-    pub(super) fn receive(&mut self, desk: &mut Desk, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+    pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
         let later = |than: u32| message.seq.wrapping_sub(than).cast_signed() > 0;
         if message.session != Some(self.session) {
             return match (&message.message, message.session) {
-                // Two ACCEPTs were on their way, and the server has taken the second one too.
-                (ToClient::Welcome(welcome), Some(session)) if later(self.welcome_seq) && !self.told => {
-                    self.abandon(desk, welcome);
+                // Two ACCEPTs were under way, and the server has opened a session for each.
+                (ToClient::Welcome(welcome), Some(session)) if later(self.welcome_seq) && !self.concluded => {
+                    self.abandon(core, welcome);
                     Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
                 }
                 _ => {
-                    desk.counts.foreign += 1;
+                    core.counts.foreign += 1;
                     None
                 }
             };
@@ -110,126 +110,126 @@ impl BatchSession {
                 joined.add(text);
                 self.urgent = true;
                 if let Some(fresh) = self.metadata.take() {
-                    desk.tell(Report::Metadata(fresh));
+                    core.report(Report::Metadata(fresh));
                 }
             }
-            ToClient::Batch(batch) => self.batch(desk, batch, now),
+            ToClient::Batch(batch) => self.batch(core, batch, now),
             ToClient::Ping(ping) => self.totals.learn(ping.batches, ping.events, now),
             ToClient::End(end) => {
                 self.totals.learn(end.batches, end.events, now);
                 self.end.get_or_insert((*end, now));
                 self.urgent = true;
             }
-            // WELCOME again: the acknowledgement was lost.
+            // WELCOME came again: the acknowledgement was lost.
             _ => self.urgent = true,
         }
-        self.advance(desk, now);
+        self.advance(core, now);
         None
     }
 
-    fn batch(&mut self, desk: &mut Desk, batch: &Batch<'_>, now: Duration) {
+    fn batch(&mut self, core: &mut SessionCore, batch: &Batch<'_>, now: Duration) {
         let Batch { events_before, events, number, packets } = *batch;
         let kept = EventBatch { events_before, events, packets: packets.to_vec() };
         match self.order.put(number, kept, packets.len(), now) {
             Arrival::Taken { overtaken } => {
                 self.received = self.received.saturating_add(u64::from(events));
-                desk.counts.reordered += u64::from(overtaken);
+                core.counts.reordered += u64::from(overtaken);
             }
             Arrival::Late => {
                 self.received = self.received.saturating_add(u64::from(events));
-                desk.late(u64::from(events));
+                core.late(u64::from(events));
             }
-            Arrival::Duplicate => desk.counts.duplicates += 1,
-            Arrival::Doubted | Arrival::NoRoom => desk.counts.foreign += 1,
+            Arrival::Duplicate => core.counts.duplicates += 1,
+            Arrival::Implausible | Arrival::Full => core.counts.foreign += 1,
         }
     }
 
-    /// Gives out what has its turn, and tells what is missing.
-    fn advance(&mut self, desk: &mut Desk, now: Duration) {
-        while let Some(turn) = self.order.turn(now) {
-            let Turn::Message(_, batch) = turn else { continue };
-            if batch.events_before < self.settled {
-                // What was sent is counted up: no server says this.
-                desk.counts.foreign += 1;
+    /// Delivers the batches that are due, and reports losses.
+    fn advance(&mut self, core: &mut SessionCore, now: Duration) {
+        while let Some(turn) = self.order.next(now) {
+            let Delivery::Message(_, batch) = turn else { continue };
+            if batch.events_before < self.accounted {
+                // The count of a sound server does not go back.
+                core.counts.foreign += 1;
                 continue;
             }
-            self.lost_up_to(desk, batch.events_before);
-            self.settled = batch.events_before.saturating_add(u64::from(batch.events));
-            desk.deliver(u64::from(batch.events));
-            desk.tell(Report::Batch(batch));
+            self.lost_up_to(core, batch.events_before);
+            self.accounted = batch.events_before.saturating_add(u64::from(batch.events));
+            core.deliver(u64::from(batch.events));
+            core.report(Report::Batch(batch));
         }
-        if self.lacks_tail() && now >= self.totals.since.saturating_add(desk.options.patience) {
-            self.lose_tail(desk);
-        }
-    }
-
-    fn lost_up_to(&mut self, desk: &mut Desk, events: u64) {
-        if events > self.settled {
-            desk.lose(Lost::Events(events - self.settled));
-            self.settled = events;
+        if self.lacks_tail() && now >= self.totals.since.saturating_add(core.options.gap_timeout) {
+            self.lose_tail(core);
         }
     }
 
-    /// Whether the server has sent more than what came.
+    fn lost_up_to(&mut self, core: &mut SessionCore, events: u64) {
+        if events > self.accounted {
+            core.lose(Lost::Events(events - self.accounted));
+            self.accounted = events;
+        }
+    }
+
+    /// Whether the server has sent events behind the last batch that came.
     fn lacks_tail(&self) -> bool {
-        self.order.is_empty() && self.totals.events > self.settled
+        self.order.is_empty() && self.totals.events > self.accounted
     }
 
-    /// What comes of it from here on is late.
-    fn lose_tail(&mut self, desk: &mut Desk) {
+    /// Reports these events as lost. Batches of them that still come are late.
+    fn lose_tail(&mut self, core: &mut SessionCore) {
         let next = self.order.next_number();
         let ahead = self.totals.batches.wrapping_sub(next as u32);
         if ahead.cast_signed() > 0 {
             self.order.skip_to(next + u64::from(ahead));
         }
-        self.lost_up_to(desk, self.totals.events);
+        self.lost_up_to(core, self.totals.events);
     }
 
-    pub(super) fn wake(&mut self, desk: &mut Desk, now: Duration) -> Option<Next> {
-        self.advance(desk, now);
-        if self.finish(desk, now) {
+    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+        self.advance(core, now);
+        if self.finish(core, now) {
             return Some(Next::Over(Ending::Ended));
         }
         if now >= self.heard + SILENCE {
             let ending = if self.leave.is_some() { Ending::Unconfirmed } else { Ending::Silent };
-            return Some(Next::Over(self.give_up(desk, ending)));
+            return Some(Next::Over(self.give_up(core, ending)));
         }
-        if desk.stop_wanted && self.end.is_none() {
+        if core.stop_wanted && self.end.is_none() {
             let first = self.leave.is_none();
             let leave = self.leave.get_or_insert_with(|| Retry::new(now, LEAVE_EVERY));
             if now >= leave.since() + LEAVE_FOR {
-                return Some(Next::Over(self.give_up(desk, Ending::Unconfirmed)));
+                return Some(Next::Over(self.give_up(core, Ending::Unconfirmed)));
             }
             if leave.due(now) {
-                desk.say(&ToServer::Leave(self.session));
+                core.send(&ToServer::Leave(self.session));
             }
             if first {
-                desk.tell(Report::StopSent);
+                core.report(Report::StopSent);
             }
         }
-        if now >= self.ack_at(desk) {
-            self.acknowledge(desk, now);
+        if now >= self.ack_at(core) {
+            self.acknowledge(core, now);
         }
         None
     }
 
-    /// When something is to be said to the server.
-    fn ack_at(&self, desk: &Desk) -> Duration {
-        let half = u32::from(desk.options.window / 2);
+    /// When the next acknowledgement is due.
+    fn ack_at(&self, core: &SessionCore) -> Duration {
+        let half = u32::from(core.options.window / 2);
         if self.urgent || half > 0 && self.unacked >= half {
             return Duration::ZERO;
         }
-        if self.told {
+        if self.concluded {
             return Duration::MAX;
         }
         self.acked + if self.unacked > 0 { ACK_AFTER } else { ALIVE_EVERY }
     }
 
-    fn acknowledge(&mut self, desk: &mut Desk, now: Duration) {
+    fn acknowledge(&mut self, core: &mut SessionCore, now: Duration) {
         self.acked = now;
         self.unacked = 0;
         self.urgent = false;
-        desk.say(&ToServer::Ack(Ack {
+        core.send(&ToServer::Ack(Ack {
             session: self.session,
             metadata: self.metadata.length(),
             account: self.account.length(),
@@ -239,76 +239,76 @@ impl BatchSession {
         }));
     }
 
-    /// After END: tells what there is to tell, and waits for a while. Whether that is over.
-    fn finish(&mut self, desk: &mut Desk, now: Duration) -> bool {
+    /// After END: reports the end, and waits for repetitions of END. Returns whether that is over.
+    fn finish(&mut self, core: &mut SessionCore, now: Duration) -> bool {
         let Some((end, since)) = self.end else { return false };
-        let over = now >= since + linger(desk);
-        if over && !self.told {
-            // What came behind END does not make it wait.
-            self.settle(desk);
+        let over = now >= since + linger(core);
+        if over && !self.concluded {
+            // No further wait for messages from before END.
+            self.flush(core);
         }
         let described = self.metadata.length() >= end.metadata;
         let whole = described && self.account.length() >= end.account;
-        if !self.told && self.order.is_empty() && !self.lacks_tail() && (whole || over) {
-            self.told = true;
-            self.conclude(desk, &end);
+        if !self.concluded && self.order.is_empty() && !self.lacks_tail() && (whole || over) {
+            self.concluded = true;
+            self.conclude(core, &end);
         }
-        over && self.told && !self.urgent
+        over && self.concluded && !self.urgent
     }
 
-    fn conclude(&mut self, desk: &mut Desk, end: &End) {
-        if end.stock > 0 {
-            desk.lose(Lost::BeforeOffer(end.stock));
+    fn conclude(&mut self, core: &mut SessionCore, end: &End) {
+        if end.legacy > 0 {
+            core.lose(Lost::BeforeOffer(end.legacy));
         }
         if end.lost.total() > 0 {
-            desk.lose(Lost::Unsent(end.lost));
+            core.lose(Lost::Unsent(end.lost));
         }
         if self.metadata.length() < end.metadata {
-            desk.lose(Lost::Metadata(end.metadata - self.metadata.length()));
+            core.lose(Lost::Metadata(end.metadata - self.metadata.length()));
         }
         let whole = self.account.length() >= end.account;
         if let Some(account) = self.account.take().filter(|_| whole) {
-            desk.tell(Report::Account(account));
+            core.report(Report::Account(account));
         }
         if end.trace {
-            desk.tell(Report::TraceEnd);
+            core.report(Report::TraceEnd);
         }
-        desk.tell(Report::SessionEnd);
+        core.report(Report::SessionEnd);
     }
 
-    /// Gives out what is there, and tells what is known to be missing.
-    fn settle(&mut self, desk: &mut Desk) {
+    /// Delivers all batches, and reports the known losses.
+    fn flush(&mut self, core: &mut SessionCore) {
         self.order.close();
-        self.advance(desk, self.heard);
-        self.lose_tail(desk);
+        self.advance(core, self.heard);
+        self.lose_tail(core);
     }
 
-    pub(super) fn give_up(&mut self, desk: &mut Desk, ending: Ending) -> Ending {
-        if self.told {
+    pub(super) fn give_up(&mut self, core: &mut SessionCore, ending: Ending) -> Ending {
+        if self.concluded {
             return Ending::Ended;
         }
-        self.settle(desk);
+        self.flush(core);
         ending
     }
 
-    /// The server has begun another session instead: what it sent in this one it counts there.
-    fn abandon(&mut self, desk: &mut Desk, welcome: &Welcome) {
-        self.settle(desk);
+    /// The server has opened another session instead, and reports there how many events it sent in this one.
+    fn abandon(&mut self, core: &mut SessionCore, welcome: &Welcome) {
+        self.flush(core);
         let sent = welcome.earlier.saturating_sub(self.welcome.earlier);
-        self.lost_up_to(desk, sent);
+        self.lost_up_to(core, sent);
     }
 
-    pub(super) fn deadline(&self, desk: &Desk) -> Duration {
-        let mut next = self.ack_at(desk).min(self.heard + SILENCE);
+    pub(super) fn deadline(&self, core: &SessionCore) -> Duration {
+        let mut next = self.ack_at(core).min(self.heard + SILENCE);
         if let Some(turn) = self.order.deadline() {
             next = next.min(turn);
         }
         if self.lacks_tail() {
-            next = next.min(self.totals.since.saturating_add(desk.options.patience));
+            next = next.min(self.totals.since.saturating_add(core.options.gap_timeout));
         }
         if let Some((_, since)) = self.end {
-            next = next.min(since + linger(desk));
-        } else if desk.stop_wanted {
+            next = next.min(since + linger(core));
+        } else if core.stop_wanted {
             next = next.min(self.leave.map_or(Duration::ZERO, |leave| leave.next()));
         }
         next

@@ -1,4 +1,4 @@
-//! Saying a thing again and again, until somebody answers.
+//! Repeats a message until it is answered.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ pub(super) struct Retry {
     since: Duration,
     next: Duration,
     every: Duration,
-    said: u32,
+    sent: u32,
 }
 
 impl Retry {
-    /// The first time is now.
+    /// The message is first sent now.
     pub(super) fn new(now: Duration, every: Duration) -> Self {
-        Self { since: now, next: now, every, said: 0 }
+        Self { since: now, next: now, every, sent: 0 }
     }
 
-    /// Whether it is time; `true` says that it is done.
+    /// Whether the message is due now. If so, the caller sends it.
     pub(super) fn due(&mut self, now: Duration) -> bool {
         if now < self.next {
             return false;
         }
         self.next = now + self.every;
-        self.said += 1;
+        self.sent += 1;
         true
     }
 
-    /// How often it was said.
-    pub(super) fn said(&self) -> u32 {
-        self.said
+    /// How often it was sent.
+    pub(super) fn sent(&self) -> u32 {
+        self.sent
     }
 
-    /// From here on it is said every so often.
+    /// Changes the interval.
     pub(super) fn slow_down(&mut self, every: Duration) {
         self.every = every;
     }
@@ -40,7 +40,7 @@ impl Retry {
         self.next
     }
 
-    /// Since when.
+    /// When it was first sent.
     pub(super) fn since(&self) -> Duration {
         self.since
     }

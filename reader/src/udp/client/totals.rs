@@ -1,8 +1,8 @@
-//! What a server says that it has sent.
+//! The totals that a server reports.
 
 use std::time::Duration;
 
-/// The highest totals so far, and since when they are known.
+/// The highest totals so far, and when they were reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     /// Batches, modulo 2^32.

@@ -1,15 +1,15 @@
-//! What stops the writing of a directory.
+//! The error of writing a directory.
 
 use crate::error::ReadError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What was received could not be written down.
+/// Received events could not be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DirectoryError {
-    /// The directory has something in it.
+    /// The directory is not empty.
     #[error("{} is not empty (it holds `{found}`); name a new directory, or remove what is in it", path.display())]
     NotEmpty {
         /// The directory.
@@ -17,16 +17,16 @@ pub enum DirectoryError {
         /// One of its entries.
         found: String,
     },
-    /// The system did not take it.
+    /// A file or directory cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
     /// The server's metadata or account cannot be read.
-    #[error("the server sent what cannot be read: {0}")]
+    #[error("the server sent invalid data: {0}")]
     Metadata(#[from] ReadError),
 }
 

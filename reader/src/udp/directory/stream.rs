@@ -1,4 +1,4 @@
-//! The file of one stream.
+//! Writes the file of one stream.
 
 use super::DirectoryError;
 use crate::account::StreamAccount;
@@ -23,7 +23,7 @@ impl StreamFile {
         Self { name: format!("stream_{class}_{instance}"), file: None, packets: 0, written: 0, last: None }
     }
 
-    /// Whether a packet can stand behind the ones that are there.
+    /// Whether a packet fits behind the previous ones.
     pub(super) fn fits(&self, header: &PacketHeader) -> bool {
         header.begin <= header.end
             && self.last.is_none_or(|(last, events)| {
@@ -38,12 +38,12 @@ impl StreamFile {
         self.file.is_some()
     }
 
-    /// Closes the file until the next packet comes: a trace may have more streams than a process may have open files.
+    /// Closes the file until the next packet: a trace may have more streams than a process may have open files.
     pub(super) fn close_file(&mut self) {
         self.file = None;
     }
 
-    /// Appends a packet with so many events. Before a first one that others came before, an empty one stands for these.
+    /// Appends a packet with so many events. If packets before the first one are missing, an empty packet stands for them.
     pub(super) fn append(
         &mut self,
         directory: &Path,
@@ -82,13 +82,13 @@ impl StreamFile {
         Ok(())
     }
 
-    /// Writes an empty packet for what is missing at the end of a stream that has had so many events, and discarded so many.
+    /// Writes an empty packet if the end of the stream is missing, whose final counts are `recorded` and `discarded`.
     pub(super) fn end(&mut self, directory: &Path, recorded: u64, discarded: u64) -> Result<(), DirectoryError> {
         let Some((last, events)) = self.last else { return Ok(()) };
         if (recorded, discarded) == (events, last.discarded) {
             return Ok(());
         }
-        // The number leaves out one where packets were lost, which the server does not tell the number of.
+        // If packets were lost, a gap of one shows it: their number is not known.
         let number = last.number.saturating_add(if recorded > events { 2 } else { 1 });
         let header = PacketHeader {
             begin: last.end,

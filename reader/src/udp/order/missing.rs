@@ -1,33 +1,33 @@
-//! Which numbers were told as missing, as far as that is remembered.
+//! Remembers which numbers were reported as missing.
 
 use std::collections::BTreeMap;
 
 /// How many gaps are remembered: the newest ones.
-const GAPS: usize = 4096;
+const MAX_GAPS: usize = 4096;
 
-/// Gaps, by the number behind their last one.
+/// Gaps: the first number of each, by the number behind its last one.
 #[derive(Debug, Default)]
 pub(super) struct Missing(BTreeMap<u64, u64>);
 
 impl Missing {
-    /// The numbers from `first` to the one before `end` are missing. Gaps come in their order.
+    /// Adds the numbers from `first` to `end`, which is excluded. Gaps are added in ascending order.
     pub(super) fn add(&mut self, first: u64, end: u64) {
         if first < end {
             self.0.insert(end, first);
-            if self.0.len() > GAPS {
+            if self.0.len() > MAX_GAPS {
                 self.0.pop_first();
             }
         }
     }
 
-    /// Whether `number` was missing; from here on it is not.
+    /// Removes `number`, and returns whether it was missing.
     pub(super) fn take(&mut self, number: u64) -> bool {
         let Some((&end, &first)) = self.0.range(number + 1..).next() else { return false };
         if first > number {
             return false;
         }
         self.0.remove(&end);
-        // What is left of the gap on both sides of the number.
+        // The rest of the gap on both sides of the number.
         self.add(first, number);
         self.add(number + 1, end);
         true
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn old_gaps_are_forgotten() {
         let mut missing = Missing::default();
-        (0..=GAPS as u64).for_each(|gap| missing.add(gap * 2, gap * 2 + 1));
+        (0..=MAX_GAPS as u64).for_each(|gap| missing.add(gap * 2, gap * 2 + 1));
         assert!(!missing.take(0));
         assert!(missing.take(2));
     }

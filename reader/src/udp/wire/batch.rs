@@ -1,6 +1,6 @@
-//! The batch layout: what a server sends to a client that has taken its offer.
+//! The batch layout: the messages of a server to a client that has accepted its offer.
 //!
-//! Every message has a header of 16 bytes, whose first five are those of the stock layout: `seq`, kind; then zeros to 8, the
+//! Every message has a header of 16 bytes, whose first five are those of the legacy layout: `seq`, kind; then zeros to 8, the
 //! checksum, the session.
 
 use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
@@ -13,9 +13,9 @@ pub const HEADER: usize = 16;
 pub const CHALLENGE_SIZE: usize = 32;
 /// The size of WELCOME.
 pub const WELCOME_SIZE: usize = 48;
-/// Where the text of TEXT begins.
+/// Offset of the text in TEXT.
 pub const TEXT_HEADER: usize = 28;
-/// Where the packets of BATCH begin.
+/// Offset of the packets in BATCH.
 pub const BATCH_HEADER: usize = 32;
 /// The size of PING.
 pub const PING_SIZE: usize = 32;
@@ -31,10 +31,10 @@ const BATCH: u8 = 19;
 const PING: u8 = 20;
 const END: u8 = 21;
 
-/// Prove that you receive what is sent to your address.
+/// A request to prove that the client receives at its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
-    /// To be sent back in ACCEPT.
+    /// To be returned in ACCEPT.
     pub token: [u8; 16],
 }
 
@@ -43,44 +43,44 @@ pub struct Challenge {
 pub struct Welcome {
     /// Whether this session is the first that reads this trace.
     pub first: bool,
-    /// How long a datagram with several events will be at most, in bytes.
+    /// The longest datagram with several events, in bytes.
     pub mtu: u16,
-    /// After how many milliseconds without a word from the client the server gives it up.
-    pub patience_ms: u32,
+    /// The silence of the client after which the server gives it up, in milliseconds.
+    pub timeout_ms: u32,
     /// The trace's uuid.
     pub uuid: [u8; 16],
-    /// How many events earlier sessions were sent.
+    /// Events that were sent in earlier sessions.
     pub earlier: u64,
 }
 
-/// Which text.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextKind {
-    /// The trace's CTF metadata. It grows while events are added; what is there never changes.
+    /// The trace's CTF metadata. It grows while events are added.
     Metadata,
-    /// The trace's account, as `docs/format-account.md` has it. Sent when the trace has ended.
+    /// The trace's account (`docs/format-account.md`). Sent when the trace has ended.
     Account,
 }
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
-    /// Of which.
+    /// The kind of the text.
     pub kind: TextKind,
-    /// Where in it the piece begins.
+    /// Offset of the piece in the text.
     pub offset: u32,
-    /// How long the whole text is, as far as the server knows it now.
+    /// Length of the whole text so far.
     pub total: u32,
-    /// The piece.
+    /// The bytes of the piece.
     pub bytes: &'a [u8],
 }
 
 /// Events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch<'a> {
-    /// How many events the batches of this session before this one hold.
+    /// Events in the earlier batches of this session.
     pub events_before: u64,
-    /// How many events this one holds.
+    /// Events in this batch.
     pub events: u32,
     /// The number of this batch in the session, from 0.
     pub number: u32,
@@ -88,51 +88,51 @@ pub struct Batch<'a> {
     pub packets: &'a [u8],
 }
 
-/// Nothing has been sent for a while.
+/// A sign of life of a server that has sent nothing for a while.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ping {
-    /// How many events the batches of this session have held.
+    /// Events in the batches of this session so far.
     pub events: u64,
-    /// How many batches there were.
+    /// Batches of this session so far.
     pub batches: u32,
 }
 
-/// Events that never were in a message, by reason, since the trace began.
+/// Events that the server could not send since the trace began, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Dropped while they waited for a client: more than the server may keep, or nobody came for them in time.
+    /// Dropped while they waited for a client: more than the server may keep, or no client came in time.
     pub limit: u64,
-    /// Dropped because the server may not send faster.
+    /// Dropped because of the rate limit.
     pub rate: u64,
     /// Too large for a message.
     pub too_large: u64,
-    /// In packets that the server could not read.
+    /// In packets that the server could not decode.
     pub failed: u64,
 }
 
 impl Losses {
-    /// All of them.
+    /// Their sum.
     pub fn total(&self) -> u64 {
         [self.limit, self.rate, self.too_large, self.failed].into_iter().fold(0, u64::saturating_add)
     }
 }
 
-/// The session has ended; nothing follows it but its repetition.
+/// The session has ended. Only repetitions of this message follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// Whether the trace has ended too.
     pub trace: bool,
-    /// How many batches there were in this session.
+    /// Batches of this session.
     pub batches: u32,
-    /// How many events these held.
+    /// Events in these batches.
     pub events: u64,
-    /// How many events were sent in the stock layout in this session, before the client took the offer.
-    pub stock: u64,
-    /// How long the metadata is, in bytes.
+    /// Events that were sent in the legacy layout in this session, before the client accepted the offer.
+    pub legacy: u64,
+    /// Length of the metadata, in bytes.
     pub metadata: u32,
-    /// How long the account is, in bytes; 0: there is none.
+    /// Length of the account in bytes; 0: there is none.
     pub account: u32,
-    /// What never was in a message.
+    /// Events that were not sent.
     pub lost: Losses,
 }
 
@@ -153,7 +153,7 @@ impl Welcome {
         out[16] = u8::from(self.first);
         out[17] = super::VERSION;
         out[18..20].copy_from_slice(&self.mtu.to_be_bytes());
-        out[20..24].copy_from_slice(&self.patience_ms.to_be_bytes());
+        out[20..24].copy_from_slice(&self.timeout_ms.to_be_bytes());
         out[24..40].copy_from_slice(&self.uuid);
         out[40..48].copy_from_slice(&self.earlier.to_be_bytes());
         finish(&mut out, seq, WELCOME, session);
@@ -196,8 +196,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Makes `datagram` a batch: writes the first [`BATCH_HEADER`] bytes, behind which the packets stand already. Nothing is done
-/// to one that is shorter; [`Batch::packets`] is not looked at.
+/// Completes a batch in `datagram`: writes the first [`BATCH_HEADER`] bytes in front of the packets. Does nothing to a shorter datagram,
+/// and ignores [`Batch::packets`].
 pub fn seal_batch(datagram: &mut [u8], seq: u32, session: u32, batch: &Batch<'_>) {
     if let Some(head) = datagram.first_chunk_mut::<BATCH_HEADER>() {
         head[16..24].copy_from_slice(&batch.events_before.to_be_bytes());
@@ -225,7 +225,7 @@ impl End {
         out[16] = u8::from(self.trace);
         out[20..24].copy_from_slice(&self.batches.to_be_bytes());
         out[24..32].copy_from_slice(&self.events.to_be_bytes());
-        out[32..40].copy_from_slice(&self.stock.to_be_bytes());
+        out[32..40].copy_from_slice(&self.legacy.to_be_bytes());
         out[40..44].copy_from_slice(&self.metadata.to_be_bytes());
         out[44..48].copy_from_slice(&self.account.to_be_bytes());
         let lost = &self.lost;
@@ -244,7 +244,7 @@ fn finish(out: &mut [u8], seq: u32, kind: u8, session: u32) {
     seal(out);
 }
 
-/// Decodes a message of this kind: its session and what it says.
+/// Decodes a message of this kind: its session and contents.
 pub(super) fn decode(kind: u8, datagram: &[u8]) -> Result<(u32, ToClient<'_>), Malformed> {
     match kind {
         CHALLENGE => sized(datagram, CHALLENGE_SIZE)?,
@@ -278,7 +278,7 @@ fn welcome(datagram: &[u8]) -> Result<Welcome, Malformed> {
     Ok(Welcome {
         first: u8_at(datagram, 16)? & 1 != 0,
         mtu: u16_at(datagram, 18)?,
-        patience_ms: u32_at(datagram, 20)?,
+        timeout_ms: u32_at(datagram, 20)?,
         uuid: array_at(datagram, 24)?,
         earlier: u64_at(datagram, 40)?,
     })
@@ -304,7 +304,7 @@ fn end(datagram: &[u8]) -> Result<End, Malformed> {
         trace: u8_at(datagram, 16)? & 1 != 0,
         batches: u32_at(datagram, 20)?,
         events: u64_at(datagram, 24)?,
-        stock: u64_at(datagram, 32)?,
+        legacy: u64_at(datagram, 32)?,
         metadata: u32_at(datagram, 40)?,
         account: u32_at(datagram, 44)?,
         lost: Losses {

@@ -22,7 +22,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> Result<u64, Malformed> {
     array_at(bytes, at).map(u64::from_be_bytes)
 }
 
-/// Exactly so many bytes.
+/// Checks the length of a datagram.
 pub(super) fn sized(bytes: &[u8], size: usize) -> Result<(), Malformed> {
     match bytes.len() {
         length if length < size => Err(Malformed::Short),
@@ -31,7 +31,7 @@ pub(super) fn sized(bytes: &[u8], size: usize) -> Result<(), Malformed> {
     }
 }
 
-/// Where a batch datagram's checksum stands: CRC-32C of all its bytes, with these four taken as 0.
+/// Offset of the checksum in the batch layout: CRC-32C of all bytes, with these four taken as 0.
 pub(super) const CHECKSUM: usize = 8;
 
 pub(super) fn checksum(datagram: &[u8]) -> u32 {
@@ -41,7 +41,7 @@ pub(super) fn checksum(datagram: &[u8]) -> u32 {
     crc32c::crc32c_append(sum, after)
 }
 
-/// Sets the checksum of a datagram that has room for it.
+/// Writes the checksum into a datagram that is long enough.
 pub(super) fn seal(datagram: &mut [u8]) {
     let sum = checksum(datagram);
     if let Some(place) = datagram.get_mut(CHECKSUM..CHECKSUM + 4) {

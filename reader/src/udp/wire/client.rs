@@ -1,24 +1,24 @@
-//! What a client sends.
+//! The messages of a client.
 //!
-//! The stock commands are single bytes. The others begin with a word that no command begins with, and are sent only to a server
-//! that has offered the batch layout.
+//! Legacy commands are single bytes. The others begin with four bytes that no command begins with, and are sent only to a server that has
+//! offered the batch layout.
 
 use super::Malformed;
 use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
 
-/// The first four bytes of what a client of the batch layout sends.
+/// The first four bytes of a message in the batch layout.
 pub const MAGIC: [u8; 4] = *b"tpu1";
-/// The size of ACCEPT: not less than that of any answer to an address that is not proven.
+/// The size of ACCEPT: not less than that of any answer to an unproven address.
 pub const ACCEPT_SIZE: usize = 64;
 /// The size of ACK.
 pub const ACK_SIZE: usize = 40;
 /// The size of LEAVE.
 pub const LEAVE_SIZE: usize = 16;
-/// The longest message of a client's, in bytes.
+/// The longest message of a client, in bytes.
 pub const LONGEST: usize = ACCEPT_SIZE;
-/// The smallest datagram, in bytes, to which a client may limit a server.
+/// The lowest MTU that a client may ask for, in bytes.
 pub const LEAST_MTU: u16 = 512;
-/// The longest datagram, in bytes, that a client asks for, unless it knows better.
+/// The default MTU, in bytes.
 pub const DEFAULT_MTU: u16 = 1400;
 /// The longest payload of a UDP datagram, in bytes, over IPv4.
 pub const LARGEST: u16 = 65_507;
@@ -29,59 +29,58 @@ const ACCEPT: u8 = 1;
 const ACK: u8 = 2;
 const LEAVE: u8 = 3;
 
-/// What a client sends.
+/// A message from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToServer {
-    /// Stock: begin a session with me.
+    /// Legacy: begin a session.
     Start,
-    /// Stock: end it.
+    /// Legacy: end it.
     Stop,
-    /// Batch: I take the offer.
+    /// Batch: accept the offer.
     Accept(Accept),
-    /// Batch: this is what I have.
+    /// Batch: acknowledge.
     Ack(Ack),
     /// Batch: end the session with this number.
     Leave(u32),
 }
 
-/// A client takes the batch layout.
+/// A client accepts the offer of the batch layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept {
     /// The nonce of the offer.
     pub nonce: u16,
-    /// How long a datagram may be that holds several events, in bytes of UDP payload.
+    /// The longest datagram with several events, in bytes of UDP payload.
     pub mtu: u16,
-    /// How long one may be that holds a single event which does not fit into `mtu`; at least that.
+    /// The longest datagram with a single event that does not fit into `mtu`; not less than `mtu`.
     pub largest: u16,
-    /// How many messages the server may send ahead of what was acknowledged; 0: as many as it likes.
+    /// How many unacknowledged messages the server may send; 0: no limit.
     pub window: u16,
-    /// What came in the challenge; zero before there was one.
+    /// The token of the challenge; zero before there was one.
     pub token: [u8; 16],
 }
 
 impl Accept {
-    /// Takes the offer with this nonce, with datagrams of [`DEFAULT_MTU`] bytes, longer ones where one event needs them, and
-    /// no window.
+    /// Accepts the offer with this nonce: datagrams of [`DEFAULT_MTU`] bytes, longer ones where a single event needs it, and no window.
     pub const fn new(nonce: u16) -> Self {
         Self { nonce, mtu: DEFAULT_MTU, largest: LARGEST, window: 0, token: [0; 16] }
     }
 }
 
-/// What a client has received.
+/// An acknowledgement: what a client has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ack {
     /// The session.
     pub session: u32,
-    /// How many bytes of the metadata, from its beginning and without a gap.
+    /// Bytes of the metadata from its beginning up to the first gap.
     pub metadata: u32,
-    /// How many bytes of the account, likewise.
+    /// Bytes of the account, likewise.
     pub account: u32,
-    /// How many events, duplicates not counted.
+    /// Events, without duplicates.
     pub events: u64,
     /// The highest `seq` (in the sense of wrapping numbers) of this session.
     pub seq: u32,
-    /// Whether END was among it.
+    /// Whether END was received.
     pub ended: bool,
 }
 
@@ -122,11 +121,11 @@ impl ToServer {
         }
     }
 
-    /// Decodes a datagram that came from a client.
+    /// Decodes a datagram from a client.
     ///
     /// # Errors
     ///
-    /// [`Malformed`], whatever the bytes.
+    /// [`Malformed`] if it is not a datagram of this protocol.
     pub fn decode(datagram: &[u8]) -> Result<Self, Malformed> {
         match datagram {
             [START] => return Ok(Self::Start),

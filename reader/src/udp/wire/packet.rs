@@ -1,12 +1,12 @@
-//! The CTF packets in a batch: those of `tracepoint`, cut to the size of a datagram.
+//! The CTF packets in a batch, cut to the size of a datagram.
 //!
-//! Little-endian, as in a ring or in a file: a client appends them to its stream file as they are. Of a packet that is cut,
-//! each part has a header of its own, so that the parts are packets.
+//! They are little-endian, as in a ring or a file, and a client appends them to a stream file unchanged. Each part of a packet that was cut
+//! is a packet with its own header.
 
 use super::Malformed;
 use super::bytes::array_at;
 
-/// The size of the header in bytes: where the first record stands.
+/// The size of the header in bytes, which is the offset of the first record.
 pub const HEADER: usize = 96;
 /// The first four bytes.
 const MAGIC: [u8; 4] = [0xc1, 0x1f, 0xfc, 0xc1];
@@ -20,19 +20,19 @@ pub struct PacketHeader {
     pub class: u32,
     /// The stream instance.
     pub instance: u64,
-    /// When it begins, in ns of the trace's clock.
+    /// Its begin, in nanoseconds of the trace's clock.
     pub begin: u64,
-    /// When it ends.
+    /// Its end.
     pub end: u64,
-    /// Its size in bytes, header included: a packet that travels has no padding.
+    /// Its size in bytes, header included. It has no padding.
     pub size: usize,
-    /// Its number in the stream. Rises; a gap is no proof of a loss, as packets are cut differently for each client.
+    /// Its number in the stream. The numbers rise. A gap does not prove a loss, because packets are cut differently for each client.
     pub number: u64,
-    /// How many events the stream had discarded when the packet was closed.
+    /// Events that the stream had discarded when the packet was closed.
     pub discarded: u64,
     /// The thread.
     pub tid: u32,
-    /// How many events the stream had before this packet.
+    /// Events of the stream before this packet.
     pub events_before: u64,
 }
 
@@ -53,11 +53,11 @@ impl PacketHeader {
         out
     }
 
-    /// Reads the header at the start of `bytes`. The whole packet is there: `size` is between [`HEADER`] and the length of `bytes`.
+    /// Reads the header at the start of `bytes`, which contain the whole packet: `size` is between [`HEADER`] and their length.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if there is no packet, or not all of it, or one with padding.
+    /// [`Malformed`] if there is no whole packet, or one with padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         if array_at(bytes, 0)? != MAGIC {
             return Err(Malformed::Kind);
@@ -86,7 +86,7 @@ impl PacketHeader {
     }
 }
 
-/// The packets of a batch, each with its header and all its bytes, header included. One that is malformed ends them.
+/// Iterates over the packets of a batch: the header and all bytes of each. A malformed packet is the last.
 #[derive(Clone, Debug)]
 pub struct CtfPackets<'a> {
     rest: &'a [u8],

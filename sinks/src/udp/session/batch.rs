@@ -8,9 +8,9 @@
 use super::offer::Offer;
 use super::texts::{REPEAT, TextFlow};
 use super::{Context, Next, earlier};
-use crate::udp::cut::Room;
 use crate::udp::outbox::{Flushed, Outbox};
-use crate::udp::pace::Pace;
+use crate::udp::rate_limit::RateLimit;
+use crate::udp::split::DatagramSizes;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::batch::{TEXT_HEADER, seal_batch};
@@ -37,7 +37,7 @@ pub(in crate::udp) struct Opening {
 }
 
 #[derive(Debug)]
-pub(in crate::udp) struct Batches {
+pub(in crate::udp) struct BatchSession {
     pub(in crate::udp) outbox: Outbox,
     /// What was offered since: whoever takes it begins another session.
     pub(in crate::udp) offered_again: Option<Offer>,
@@ -45,8 +45,8 @@ pub(in crate::udp) struct Batches {
     session: u32,
     welcome: Welcome,
     stock: u64,
-    room: Room,
-    pace: Pace,
+    room: DatagramSizes,
+    rate_limit: RateLimit,
     heard: Instant,
     spoken: Instant,
     acknowledged: bool,
@@ -74,12 +74,12 @@ struct Ending {
     acknowledged: bool,
 }
 
-impl Batches {
+impl BatchSession {
     pub(in crate::udp) fn begin(outbox: Outbox, opening: &Opening, context: &Context<'_>) -> Self {
         let (accept, now) = (opening.accept, context.now);
         let mtu = accept.mtu;
-        let patience_ms = u32::try_from(context.options.patience.as_millis()).unwrap_or(u32::MAX);
-        let welcome = Welcome { first: opening.first, mtu, patience_ms, uuid: opening.uuid, earlier: opening.earlier };
+        let timeout_ms = u32::try_from(context.options.client_timeout.as_millis()).unwrap_or(u32::MAX);
+        let welcome = Welcome { first: opening.first, mtu, timeout_ms, uuid: opening.uuid, earlier: opening.earlier };
         Self {
             outbox,
             offered_again: None,
@@ -87,8 +87,8 @@ impl Batches {
             session: opening.session,
             welcome,
             stock: opening.stock,
-            room: Room { mtu: usize::from(mtu), largest: usize::from(accept.largest) },
-            pace: Pace::new(context.options.rate, now),
+            room: DatagramSizes { mtu: usize::from(mtu), largest: usize::from(accept.largest) },
+            rate_limit: RateLimit::new(context.options.rate, now),
             heard: now,
             spoken: now,
             acknowledged: false,
@@ -110,7 +110,7 @@ impl Batches {
     }
 
     pub(in crate::udp) const fn is_limited(&self) -> bool {
-        self.pace.is_limited()
+        self.rate_limit.is_limited()
     }
 
     pub(in crate::udp) const fn id(&self) -> u32 {
@@ -174,7 +174,7 @@ impl Batches {
 
     /// Sends what can be sent now.
     pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
-        let silent = self.heard.checked_add(context.options.patience);
+        let silent = self.heard.checked_add(context.options.client_timeout);
         if silent.is_some_and(|silent| context.now >= silent) {
             return Next::Over { trace: false };
         }
@@ -214,15 +214,15 @@ impl Batches {
             return Some(self.welcome_at);
         }
         let (metadata, layout, ended) = {
-            let inside = context.store.lock();
-            (inside.metadata.len() as u32, inside.layout.clone(), inside.ended && inside.queued() == 0)
+            let state = context.queue.lock();
+            (state.metadata.len() as u32, state.layout.clone(), state.ended && state.queued() == 0)
         };
         let mut flow = self.metadata;
         self.text(TextKind::Metadata, &mut flow, metadata, context);
         self.metadata = flow;
         if self.metadata.acknowledged() < metadata {
             // A text that is cut off in the middle of a declaration describes nothing.
-            if ended && context.cutter.is_idle() {
+            if ended && context.splitter.is_idle() {
                 self.end(true, context.now);
                 return Some(context.now);
             }
@@ -233,15 +233,15 @@ impl Batches {
             if !self.window_is_open(context) {
                 return Some(self.moved + STALL);
             }
-            if !self.pace.may_send(context.now) {
-                return Some(context.now + self.pace.wait());
+            if !self.rate_limit.may_send(context.now) {
+                return Some(context.now + self.rate_limit.wait());
             }
             let Some(room) = self.outbox.room() else { break };
             let held = self.metadata.acknowledged();
             let filled =
-                if self.refused { None } else { context.cutter.fill(context.store, sizes, held, self.room, room) };
+                if self.refused { None } else { context.splitter.fill(context.queue, sizes, held, self.room, room) };
             let Some(events) = filled else {
-                if ended && context.cutter.is_idle() {
+                if ended && context.splitter.is_idle() {
                     self.end(true, context.now);
                     return Some(context.now);
                 }
@@ -259,7 +259,7 @@ impl Batches {
             self.events += u64::from(events);
             self.number = self.number.wrapping_add(1);
             context.counters.batch(u64::from(events));
-            self.pace.spend(self.outbox.add());
+            self.rate_limit.spend(self.outbox.add());
         }
         Some(context.now)
     }
@@ -281,9 +281,9 @@ impl Batches {
     /// The account and the totals; `Some` if the session is over.
     fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
         let (metadata, account) = {
-            let inside = context.store.lock();
-            let account = inside.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
-            (inside.metadata.len() as u32, account as u32)
+            let state = context.queue.lock();
+            let account = state.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
+            (state.metadata.len() as u32, account as u32)
         };
         if self.texts() > ending.texts.0 {
             ending.texts = (self.texts(), context.now);
@@ -323,17 +323,17 @@ impl Batches {
 
     fn say_end(&mut self, trace: bool, account: u32, context: &mut Context<'_>) {
         let (metadata, lost) = {
-            let inside = context.store.lock();
-            (inside.metadata.len() as u32, inside.losses())
+            let state = context.queue.lock();
+            (state.metadata.len() as u32, state.losses())
         };
-        let (batches, events, stock) = (self.number, self.events, self.stock);
-        let end = End { trace, batches, events, stock, metadata, account, lost };
+        let (batches, events, legacy) = (self.number, self.events, self.stock);
+        let end = End { trace, batches, events, legacy, metadata, account, lost };
         let session = self.session;
         self.say(context, |seq| end.encode(seq, session));
     }
 
     /// The server ends: the totals, once.
-    pub(in crate::udp) fn farewell(&mut self, context: &mut Context<'_>) {
+    pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
         // Room, if the socket gives some.
         if self.acknowledged && self.outbox.flush() != Flushed::Blocked {
             self.say_end(false, 0, context);
@@ -352,7 +352,7 @@ impl Batches {
             let session = self.session;
             if let Some(room) = self.outbox.room() {
                 text.encode(seq, session, room);
-                self.pace.spend(self.outbox.add());
+                self.rate_limit.spend(self.outbox.add());
             }
         }
     }
@@ -365,17 +365,17 @@ impl Batches {
     ) -> bool {
         let Some(room) = self.outbox.room() else { return false };
         room.extend_from_slice(&encode(context.number(SIZE)));
-        self.pace.spend(self.outbox.add());
+        self.rate_limit.spend(self.outbox.add());
         true
     }
 }
 
 /// A piece of one of the texts.
 fn piece_of(kind: TextKind, range: &Range<u32>, context: &Context<'_>) -> Vec<u8> {
-    let inside = context.store.lock();
+    let state = context.queue.lock();
     let text = match kind {
-        TextKind::Metadata => Some(&inside.metadata),
-        TextKind::Account => inside.account.as_ref(),
+        TextKind::Metadata => Some(&state.metadata),
+        TextKind::Account => state.account.as_ref(),
     };
     let range = range.start as usize..range.end as usize;
     text.and_then(|text| text.get(range)).map(<[u8]>::to_vec).unwrap_or_default()

@@ -7,7 +7,6 @@ use crate::expand::arguments::Arguments;
 use crate::expand::surface::{allows, place, probe_parameter};
 use crate::expand::{at, local, values};
 use crate::input::{Block, Tracepoint};
-use crate::repeatable;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::Ident;
@@ -102,26 +101,19 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     let Tracepoint { name, prototype, .. } = tracepoint;
     let Arguments { names, types, tied } = arguments;
     let lifetime = call_lifetime();
-    let [args, slot, time, stage, probe] = ["args", "slot", "time", "stage", "probe"].map(local);
-    let plain = prototype.condition.is_none();
-    let repeatable = prototype.fields.iter().flatten().all(|field| repeatable::is(field, &prototype.arguments));
+    let [args, slot, stage, probe] = ["args", "slot", "stage", "probe"].map(local);
+    let is_unconditional = prototype.condition.is_none();
     let holds = prototype.condition.as_ref().map_or_else(|| quote!(true), |condition| quote!(#condition));
     let mark = prototype.fields.as_ref().map(|fields| {
         let values = values(krate, fields);
         quote! {
             #[inline(always)]
-            fn is_marked() -> ::core::primitive::bool {
-                __TRACEPOINT_MARKER.is_subscribed()
-            }
-
-            #[inline(always)]
-            fn mark<const WAY: ::core::primitive::u8>(
+            fn mark<const FAST: ::core::primitive::bool>(
                 #slot: &'static #krate::private::ThreadSlot,
-                #time: ::core::option::Option<::core::primitive::u64>,
                 #args: &Self::Args<'_>,
             ) -> #krate::private::Served {
                 let (#(#names,)*) = __tracepoint_copy(#args);
-                #krate::private::derived::<#name, WAY>(#slot, #time, |#stage| #stage.emit(&#values))
+                #krate::private::derived::<#name, FAST>(#slot, |#stage| #stage.emit(&#values))
             }
         }
     });
@@ -129,8 +121,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
         impl #krate::private::TracepointType for #name {
             type Args<#lifetime> = (#(#tied,)*);
             type Signature = fn(#(#types),*);
-            const PLAIN: ::core::primitive::bool = #plain;
-            const REPEATABLE: ::core::primitive::bool = #repeatable;
+            const IS_UNCONDITIONAL: ::core::primitive::bool = #is_unconditional;
 
             #[inline(always)]
             fn tracepoint() -> &'static #krate::private::Tracepoint {
@@ -158,7 +149,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
 fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
     let name = &tracepoint.name;
     let Arguments { names, types, .. } = arguments;
-    let [args, probe, priority, entered] = ["args", "probe", "priority", "entered"].map(local);
+    let [args, probe, priority] = ["args", "probe", "priority"].map(local);
     let parameter = probe_parameter(tracepoint);
     quote_spanned! {place(tracepoint)=>
         impl #name {
@@ -173,18 +164,16 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[inline(never)]
             pub fn __tracepoint_fire(#(#names: #types),*) {
                 let #args = (#(#names,)*);
-                if let ::core::result::Result::Err(#entered) = #krate::private::fire::<#name>(&#args) {
+                if !#krate::private::fire_fast::<#name>(&#args) {
+                    // By value: a reference would put the arguments into memory on the fast path, too.
                     let (#(#names,)*) = __tracepoint_copy(&#args);
-                    Self::__tracepoint_fire_rest(#(#names,)* #entered)
+                    Self::__tracepoint_fire_full(#(#names,)*)
                 }
             }
 
             #[inline(never)]
-            fn __tracepoint_fire_rest(
-                #(#names: #types,)*
-                #entered: ::core::option::Option<&'static #krate::private::ThreadSlot>,
-            ) {
-                #krate::private::fire_rest::<#name>(#entered, (#(#names,)*))
+            fn __tracepoint_fire_full(#(#names: #types,)*) {
+                #krate::private::fire_full::<#name>(&(#(#names,)*))
             }
 
             #[doc(hidden)]

@@ -1,0 +1,16 @@
+//! `tracectl` as its users run it.
+#![forbid(unsafe_code)]
+
+#[path = "../../../reader/tests/hand/mod.rs"]
+mod hand;
+#[path = "../../../reader/tests/ring_file/mod.rs"]
+mod ring_file;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+
+mod convert;
+mod dt;
+mod read;
+mod recover;
+mod serve;
+mod tracectl;

@@ -1,0 +1,179 @@
+//! `tracectl serve` and `tracectl read`: a trace comes out as it went in.
+
+use crate::read::{read, told};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use tracepoint_control::sinks::{CtfSink, DtSink, Sink};
+use tracepoint_control::{Channel, Session};
+
+tracepoint::define_trace! {
+    provider = "ledger";
+
+    /// Something was booked.
+    booked(thread: u32, text: &str) { thread: u32 = thread, text: str = text }
+}
+
+/// Sessions see the whole process: one at a time.
+static RECORDING: Mutex<()> = Mutex::new(());
+
+fn record(path: &Path) {
+    record_into(CtfSink::create(path).unwrap());
+}
+
+fn record_into(sink: impl Sink + 'static) {
+    let _alone = RECORDING.lock().unwrap();
+    let channel = Channel::discard(8 << 20).packets(512);
+    let session = Session::builder("ledger").events("ledger:*").channel(channel).sink(sink).start().unwrap();
+    thread::scope(|scope| {
+        for thread in 0..3 {
+            scope.spawn(move || (0..1000).for_each(|n| tracepoint::trace!(booked(thread, &"x".repeat(n % 200)))));
+        }
+    });
+    session.stop().unwrap();
+}
+
+/// Serves a trace; at which port.
+pub fn serve(path: &Path, arguments: &[&str]) -> (Child, u16) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+    command.arg("serve").arg(path).args(["--port", "0", "--json"]).args(arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let object: Value = serde_json::from_str(&line).unwrap();
+    let port = object["address"].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
+    (child, port)
+}
+
+/// What is in a trace, and what it tells to be missing.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    /// Times and fields of all events; what their packets say differs, as packets are cut to the size of messages.
+    events: Vec<(Value, Value)>,
+    /// How many events are lost, and in which stream.
+    lost: Vec<(Value, Value)>,
+}
+
+fn view(path: &Path) -> Seen {
+    let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["view", "--json"]).arg(path).output().unwrap();
+    let (code, out, err) = told(&output);
+    assert!(code == Some(0) && err.lines().all(|line| line.starts_with("note: ")), "{err}");
+    let mut seen = Seen { events: Vec::new(), lost: Vec::new() };
+    for line in out.lines() {
+        let mut object: Value = serde_json::from_str(line).unwrap();
+        match object["type"].as_str() {
+            Some("loss") => seen.lost.push((object["stream"]["instance"].take(), object["events"].take())),
+            _ => seen.events.push((object["time_ns"].take(), object["fields"].take())),
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_recorded_trace_comes_out_as_it_went_in() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| place.path().join(name));
+    record(&from);
+    let (server, port) = serve(&from, &[]);
+    let (code, out, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    let recorded = view(&from);
+    assert_eq!((recorded.events.len(), recorded.lost.len()), (3000, 0));
+    assert!(recorded == view(&to), "the same events");
+    verify(&to);
+    assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0), "the server ends with its trace");
+}
+
+/// The books of it balance.
+fn verify(path: &Path) {
+    let verify =
+        Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--failures"]).arg(path).output().unwrap();
+    let (code, out, err) = told(&verify);
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+}
+
+#[test]
+fn a_dt_file_is_served_like_a_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to] = ["from.dt", "to"].map(|name| place.path().join(name));
+    record_into(DtSink::create(&from, 8).unwrap());
+    let (server, port) = serve(&from, &[]);
+    let (code, out, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    let recorded = view(&from);
+    assert!(!recorded.events.is_empty() && !recorded.lost.is_empty());
+    assert!(recorded == view(&to), "the same events, and the same ones overwritten");
+    verify(&to);
+    assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0));
+
+    let (server, port) = serve(&from, &[]);
+    let (code, out, err) = told(&read(port, &["--stock"]).output().unwrap());
+    assert_eq!((code, out.lines().count()), (Some(0), recorded.events.len() + 4), "{err}");
+    server.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_torn_slot_is_told_and_the_others_are_served() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to] = ["from.dt", "to"].map(|name| place.path().join(name));
+    record_into(DtSink::create(&from, 8).unwrap());
+    let whole = view(&from).events.len();
+    let mut bytes = fs::read(&from).unwrap();
+    let slot = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    bytes[20 + 2 * slot + 400] ^= 1;
+    fs::write(&from, &bytes).unwrap();
+    let (server, port) = serve(&from, &[]);
+    let (code, _, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    assert_eq!(code, Some(0), "{err}");
+    let left = view(&to).events.len();
+    assert!(0 < left && left < whole, "{left} events of {whole}");
+    let (code, _, err) = told(&server.wait_with_output().unwrap());
+    assert!(code == Some(1) && err.contains("slot 2: ") && err.contains("; not served"), "{err}");
+}
+
+#[test]
+fn what_is_read_goes_into_a_dt_file() {
+    let place = tempfile::tempdir().unwrap();
+    let [from, to, newest] = ["from", "to.dt", "newest.dt"].map(|name| place.path().join(name));
+    record(&from);
+    for (file, slots) in [(&to, &[][..]), (&newest, &["--dt-slots", "40"])] {
+        let (server, port) = serve(&from, &[]);
+        let arguments = [&["-o", file.to_str().unwrap()], slots].concat();
+        let (code, out, err) = told(&read(port, &arguments).output().unwrap());
+        assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+        assert_eq!(err.contains("found no slot, the oldest"), !slots.is_empty(), "{err}");
+        server.wait_with_output().unwrap();
+        verify(file);
+    }
+    let (recorded, all, newest) = (view(&from), view(&to), view(&newest));
+    assert!(recorded == all, "the same events");
+    let (kept, gone) =
+        (newest.events.len(), newest.lost.iter().map(|(_, events)| events.as_u64().unwrap()).sum::<u64>());
+    assert!(kept > 0 && gone > 0);
+    assert_eq!(kept as u64 + gone, 3000);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3, "nothing stays next to them");
+}
+
+#[test]
+fn both_layouts_have_the_same_lines() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace");
+    record(&path);
+    let [mut one_by_one, mut batches] = [&["--stock"][..], &[]].map(|arguments| {
+        let (server, port) = serve(&path, &[]);
+        let (code, out, err) = told(&read(port, arguments).output().unwrap());
+        assert_eq!(code, Some(0), "{err}");
+        server.wait_with_output().unwrap();
+        out.lines().map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert_eq!(one_by_one.len(), 3000 + 4);
+    assert!(one_by_one.contains(&"Trace begins.".to_owned()));
+    // The one is in the order of time, the other in that of packets.
+    one_by_one.sort();
+    batches.sort();
+    assert!(one_by_one == batches, "{:?}, {:?}", one_by_one.first(), batches.first());
+}

@@ -1,0 +1,187 @@
+//! A server and a client, each a process of its own, and between them a network of any kind: what comes is what was sent, in its order,
+//! and what does not come is told. 100 networks, or as many as `TRACEPOINT_UDP_SEEDS` says.
+
+use crate::read::link::{Random, Weather};
+use crate::read::network::network;
+use crate::read::recorded::serve;
+use crate::read::{read, told};
+use crate::seed;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
+use std::process::Child;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use tracepoint_control::sinks::CtfSink;
+use tracepoint_control::{Channel, Session};
+
+tracepoint::define_trace! {
+    provider = "gauge";
+
+    /// Something was read.
+    measured(thread: u32, n: u64, text: &str) { thread: u32 = thread, n: u64 = n, text: str = text }
+}
+
+const THREADS: u64 = 2;
+/// Events of each thread.
+const EVENTS: u64 = 2000;
+/// How many networks there are at a time: most of them wait most of the time.
+const AT_ONCE: u64 = 10;
+
+/// The text of an event: of another length than those beside it.
+fn text_of(n: u64) -> String {
+    format!("reading {n} {}", "#".repeat((n % 40) as usize))
+}
+
+fn record(path: &Path) {
+    let channel = Channel::discard(4 << 20).packets(256);
+    let sink = CtfSink::create(path).unwrap();
+    let session = Session::builder("gauge").events("gauge:*").channel(channel).sink(sink).start().unwrap();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || (0..EVENTS).for_each(|n| tracepoint::trace!(measured(thread as u32, n, &text_of(n)))));
+        }
+    });
+    let summary = session.stop().unwrap();
+    assert_eq!(summary.account().unwrap().channels[0].events[0].recorded, THREADS * EVENTS);
+}
+
+/// Ended with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a client told.
+struct Told {
+    objects: Vec<Value>,
+    end: Value,
+    code: Option<i32>,
+    /// For whoever looks at a failure.
+    about: String,
+}
+
+impl Told {
+    fn number(&self, key: &str) -> u64 {
+        self.end[key].as_u64().unwrap_or_else(|| panic!("{}: no {key}", self.about))
+    }
+
+    fn has_ended(&self) -> bool {
+        self.end["ending"] == "ended"
+    }
+
+    fn is_stock(&self) -> bool {
+        let begins = self.objects.iter().filter(|object| object["type"] == "session_begin");
+        begins.clone().any(|begin| begin["layout"] == "stock")
+    }
+
+    /// Of what was lost, so many `unit`s by this kind of loss.
+    fn lost(&self, kind: &str, unit: &str) -> u64 {
+        let lost = self.objects.iter().filter(|object| object["type"] == "loss" && object["kind"] == kind);
+        lost.map(|loss| loss[unit].as_u64().unwrap()).sum()
+    }
+}
+
+/// Reads the trace over one network.
+fn over(seed: u64, trace: &Path) -> Told {
+    let mut random = Random::new(seed);
+    let weather = [Weather::of(&mut random), Weather::of(&mut random)];
+    let stock = seed.is_multiple_of(4);
+    let (server, port) = serve(trace, &[]);
+    let _server = Server(server);
+    let port = network(([127, 0, 0, 1], port).into(), seed, weather);
+    let layout: &[&str] = if stock { &["--stock"] } else { &[] };
+    let output = read(port, &[&["--json", "--idle", "2"], layout].concat()).output().unwrap();
+    let (code, out, err) = told(&output);
+    let about = format!("seed {seed}: {weather:?}, {layout:?}: {err}");
+    let mut objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let end = objects.pop().unwrap_or_default();
+    Told { objects, end, code, about }
+}
+
+/// Events of the batch layout: none is wrong, none comes twice or in a wrong place, and with those told as lost they are all.
+fn check_batches(told: &Told) {
+    let (mut next, mut events) = (BTreeMap::new(), 0);
+    for object in told.objects.iter().filter(|object| object["type"] == "event") {
+        let fields = &object["fields"];
+        let [thread, n] = ["thread", "n"].map(|name| fields[name].as_u64().unwrap());
+        assert!(thread < THREADS && n < EVENTS && fields["text"] == text_of(n), "{}: {object}", told.about);
+        let next = next.entry(thread).or_insert(0);
+        assert!(n >= *next, "{}: event {n} of thread {thread} in the wrong place", told.about);
+        *next = n + 1;
+        events += 1;
+    }
+    let [arrived, lost, unsent] = ["events", "lost_events", "unsent_events"].map(|key| told.number(key));
+    assert_eq!(arrived, events, "{}", told.about);
+    assert_eq!(told.lost("events", "events") + told.lost("before_offer", "events"), lost, "{}", told.about);
+    if told.has_ended() {
+        assert_eq!(events + lost + unsent, THREADS * EVENTS, "{}", told.about);
+    }
+    assert!(events + lost + unsent <= THREADS * EVENTS, "{}", told.about);
+    let is_whole = told.has_ended() && lost + unsent + told.number("lost_metadata") == 0;
+    assert_eq!(told.code, Some(if is_whole { 0 } else { 4 }), "{}", told.about);
+}
+
+/// Events of the stock layout: between two of them each number is one that is told as lost, or that of a mark, which are few.
+fn check_stock(told: &Told) {
+    /// A session begins anew with each START that comes late.
+    const MARKS: u64 = 100;
+    let (mut next, mut unexplained) = (None, 0);
+    for object in &told.objects {
+        let (first, count) = match object["type"].as_str() {
+            Some("event") => (&object["seq"], 1),
+            Some("loss") if object["kind"] == "messages" => (&object["first"], object["messages"].as_u64().unwrap()),
+            _ => continue,
+        };
+        let first = first.as_u64().unwrap();
+        if let Some(next) = next {
+            assert!(first >= next, "{}: {object} in the wrong place", told.about);
+            unexplained += first - next;
+        }
+        next = Some(first + count);
+    }
+    assert!(unexplained <= MARKS, "{}: {unexplained} messages are neither there nor lost", told.about);
+    let events = told.objects.iter().filter(|object| object["type"] == "event").count() as u64;
+    assert!(events == told.number("events") && events <= THREADS * EVENTS, "{}", told.about);
+}
+
+#[test]
+fn over_any_network_what_comes_and_what_is_lost_is_what_was_sent() {
+    let place = tempfile::tempdir().unwrap();
+    let trace = place.path().join("trace");
+    record(&trace);
+    let seeds = env::var("TRACEPOINT_UDP_SEEDS").map_or(100, |seeds| seeds.parse().expect("a number"));
+    let campaign = seed::campaign(seeds);
+    let (next, batches, ended) = (AtomicU64::new(campaign.start), AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < campaign.end) {
+                    let told = over(seed, &trace);
+                    if told.code == Some(5) {
+                        // Nothing of the server has come through; then nothing is told.
+                        assert!(told.objects.iter().all(|object| object["type"] != "event"), "{}", told.about);
+                        continue;
+                    }
+                    ended.fetch_add(u64::from(told.has_ended()), Ordering::Relaxed);
+                    if told.is_stock() {
+                        check_stock(&told);
+                    } else {
+                        batches.fetch_add(1, Ordering::Relaxed);
+                        check_batches(&told);
+                    }
+                }
+            });
+        }
+    });
+    let (batches, ended) = (batches.into_inner(), ended.into_inner());
+    let seeds = campaign.end - campaign.start;
+    println!("{seeds} networks: {batches} sessions in batches, {ended} that ended in order");
+    let most = batches > seeds / 2 && ended > seeds / 2;
+    assert!(seeds == 1 || most, "{batches} sessions in batches, {ended} ended in order");
+}

@@ -1,0 +1,173 @@
+//! `tracectl serve` as its users run it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_reader::udp::wire::{FromServer, MarkKind, ToClient, ToServer};
+
+tracepoint::define_trace! {
+    provider = "kiosk";
+
+    /// Somebody paid.
+    #[level(Info)]
+    paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
+}
+
+/// A trace of 1000 events. One test at a time records: a session sees the whole process.
+fn trace() -> (TempDir, PathBuf) {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = ALONE.lock().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("trace");
+    let sink = CtfSink::create(&directory).unwrap();
+    let session = Session::builder("shop")
+        .events("kiosk:*")
+        .channel(Channel::discard(2 << 20).packets(256))
+        .sink(sink)
+        .start()
+        .unwrap();
+    (0..1000).for_each(|n| tracepoint::trace!(paid(n, "Ada")));
+    session.stop().unwrap();
+    (place, directory)
+}
+
+fn tracectl(path: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+    command.arg("serve").arg(path).args(options);
+    command
+}
+
+/// A server, and the JSON that it writes.
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+fn serve(path: &Path, options: &[&str]) -> Server {
+    let mut child =
+        tracectl(path, &[&["--port", "0", "--json"], options].concat()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let listening: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(listening["type"], "listening");
+    let address = listening["address"].as_str().unwrap().parse().unwrap();
+    Server { child, out, address }
+}
+
+impl Server {
+    /// Its exit code and the object that it wrote at the end.
+    fn end(mut self) -> (Option<i32>, serde_json::Value) {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), serde_json::from_str(&rest).unwrap())
+    }
+}
+
+/// A client that sends START.
+fn client(server: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut start = Vec::new();
+    ToServer::Start.encode(&mut start);
+    socket.send(&start).unwrap();
+    socket
+}
+
+/// The marks, and the events' texts, up to the end of the session.
+fn read(socket: &UdpSocket, until: MarkKind) -> (Vec<MarkKind>, Vec<String>) {
+    let (mut marks, mut events) = (Vec::new(), Vec::new());
+    let mut buffer = [0; 2000];
+    while marks.last() != Some(&until) {
+        let size = socket.recv(&mut buffer).unwrap();
+        match FromServer::decode(&buffer[..size]).unwrap().message {
+            ToClient::Mark(mark) => marks.push(mark.kind),
+            ToClient::Packet(packet) => events.push(String::from_utf8(packet.content.to_vec()).unwrap()),
+            other => panic!("{other:?} to a client of old"),
+        }
+    }
+    (marks, events)
+}
+
+#[test]
+fn a_trace_is_read_once_and_then_it_ends() {
+    let (_place, directory) = trace();
+    // Slow enough for a socket's buffer, whoever else has the processor.
+    let server = serve(&directory, &["--rate", "100K"]);
+    let (marks, events) = read(&client(server.address), MarkKind::SessionEnd);
+    let all = [MarkKind::SessionBegin, MarkKind::TraceBegin, MarkKind::TraceEnd, MarkKind::SessionEnd];
+    assert_eq!(marks, all);
+    let expected: Vec<_> = (0..1000).map(|n| format!("kiosk:paid: {{ cents = {n}, customer = \"Ada\" }}")).collect();
+    assert!(events == expected, "{} events, the last one {:?}", events.len(), events.last());
+    let (code, told) = server.end();
+    assert_eq!(code, Some(0));
+    assert_eq!((&told["type"], &told["sessions"], &told["stock_events"]), (&"served".into(), &1.into(), &1000.into()));
+    assert_eq!((&told["lost"], &told["messages"]), (&0.into(), &1004.into()));
+}
+
+#[test]
+fn events_are_added_from_outside_until_it_is_interrupted() {
+    let (place, directory) = trace();
+    let outside = place.path().join("events");
+    let server = serve(&directory, &["--rate", "100K", "--events-from", outside.to_str().unwrap()]);
+    let client = client(server.address);
+    let (_, events) = read(&client, MarkKind::TraceBegin);
+    assert_eq!(events.len(), 0);
+    UnixDatagram::unbound().unwrap().send_to(b"hello", &outside).unwrap();
+    let mut seen = Vec::new();
+    let mut buffer = [0; 2000];
+    while seen.len() < 1001 {
+        let size = client.recv(&mut buffer).unwrap();
+        match FromServer::decode(&buffer[..size]).unwrap().message {
+            ToClient::Packet(packet) => seen.push(String::from_utf8(packet.content.to_vec()).unwrap()),
+            other => panic!("{other:?} among the events"),
+        }
+    }
+    assert!(seen.iter().any(|event| event == "hello"));
+    let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let (marks, events) = read(&client, MarkKind::SessionEnd);
+    assert_eq!((marks, events.len()), (vec![MarkKind::TraceEnd, MarkKind::SessionEnd], 0));
+    let (code, told) = server.end();
+    assert_eq!((code, &told["stock_events"]), (Some(0), &1001.into()));
+}
+
+#[test]
+fn what_is_not_read_when_it_is_interrupted_is_counted() {
+    let (_place, directory) = trace();
+    // Room for one packet of several.
+    let server = serve(&directory, &["--limit", "1000"]);
+    let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let (code, told) = server.end();
+    assert_eq!((&told["stock_events"], &told["lost"]), (&0.into(), &1000.into()));
+    assert_eq!(code, Some(1));
+}
+
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(3));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn what_cannot_be_served_is_told_with_its_mend() {
+    let (place, directory) = trace();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let error = refused(&tracectl(&directory, &["--port", &port]).output().unwrap());
+    assert!(error.contains("another program listens there; choose another port"), "{error}");
+    let error = refused(&tracectl(&directory, &["--address", "no.such.host.invalid"]).output().unwrap());
+    assert!(error.contains("cannot find the address `no.such.host.invalid`; give an IP address"), "{error}");
+    let error = refused(&tracectl(&directory, &["--address", "192.0.2.1"]).output().unwrap());
+    assert!(error.contains("choose an address of this machine"), "{error}");
+    let error = refused(&tracectl(place.path().join("none").as_path(), &[]).output().unwrap());
+    assert!(error.contains("there is no such directory"), "{error}");
+}

@@ -1,0 +1,234 @@
+//! `tracectl` as its users run it: on a whole trace, on damaged ones, and on what is no trace at all.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+use tempfile::TempDir;
+use tracepoint_control::{Channel, Session, sinks::CtfSink};
+
+tracepoint::define_trace! {
+    provider = "shop";
+
+    /// Somebody paid.
+    #[level(Info)]
+    paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
+}
+
+/// Sessions see the whole process: one at a time.
+static RECORDING: Mutex<()> = Mutex::new(());
+
+/// Records `count` events.
+fn record(directory: &Path, channel: Channel, count: u64) {
+    let _alone = RECORDING.lock().unwrap();
+    let sink = CtfSink::create(directory).unwrap();
+    let session = Session::builder("shop").events("shop:*").channel(channel).sink(sink).start().unwrap();
+    (0..count).for_each(|n| tracepoint::trace!(paid(n, "Ada \"the first\"\n")));
+    session.stop().unwrap();
+}
+
+/// A trace of `count` events, nothing lost.
+fn trace(count: u64) -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("trace");
+    record(&directory, Channel::discard(8 << 20), count);
+    (place, directory)
+}
+
+/// The largest stream of a trace.
+fn stream(directory: &Path) -> PathBuf {
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let streams = files.filter(|path| path.is_file() && !path.ends_with("metadata"));
+    streams.max_by_key(|path| path.metadata().unwrap().len()).unwrap()
+}
+
+fn truncate(file: &Path, by: u64) {
+    let file = fs::File::options().write(true).open(file).unwrap();
+    file.set_len(file.metadata().unwrap().len() - by).unwrap();
+}
+
+fn tracectl<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracectl")).args(arguments).output().unwrap()
+}
+
+fn run(verb: &str, options: &[&str], path: &Path) -> (Option<i32>, String, String) {
+    let mut arguments: Vec<_> = std::iter::once(&verb).chain(options).map(std::ffi::OsStr::new).collect();
+    arguments.push(path.as_os_str());
+    told(&tracectl(&arguments))
+}
+
+fn told(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn view_shows_what_babeltrace2_shows() {
+    let (_place, directory) = trace(1000);
+    let (code, out, err) = run("view", &[], &directory);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(out.lines().count(), 1000);
+    let peer = Command::new("babeltrace2").arg(&directory).output();
+    let peer = peer.expect("babeltrace2 cannot be run: scripts/setup.sh installs it");
+    assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
+    assert!(out.as_bytes() == peer.stdout, "the same text");
+}
+
+#[test]
+fn view_in_json_has_one_object_a_line() {
+    let (_place, directory) = trace(3);
+    let (code, out, _) = run("view", &["--json"], &directory);
+    assert_eq!(code, Some(0));
+    for (n, line) in out.lines().enumerate() {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&event["type"], &event["name"]), (&"event".into(), &"shop:paid".into()));
+        assert_eq!(event["fields"], serde_json::json!({"cents": n, "customer": "Ada \"the first\"\n"}));
+    }
+}
+
+#[test]
+fn view_tells_losses_where_they_happened() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("trace");
+    record(&directory, Channel::overwrite(8 << 10), 10_000);
+    let (code, out, err) = run("view", &[], &directory);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let lost: u64 =
+        out.lines().filter_map(|line| line.split_once(" with ")?.1.split(' ').next()?.parse::<u64>().ok()).sum();
+    let events = out.lines().filter(|line| line.contains(" shop:paid: ")).count() as u64;
+    assert!(events > 0 && lost > 0);
+    assert_eq!(events + lost, 10_000, "{out}");
+    assert_eq!(run("verify", &[], &directory).0, Some(0), "what is lost is in the books");
+}
+
+#[test]
+fn view_ends_quietly_when_nobody_reads_on() {
+    let (_place, directory) = trace(50_000);
+    for options in [&[][..], &["--json"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tracectl"))
+            .arg("view")
+            .args(options)
+            .arg(&directory)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (code, _, err) = told(&child.wait_with_output().unwrap());
+        assert_eq!((code, err.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn what_is_readable_of_a_damaged_trace_is_shown() {
+    let (_place, directory) = trace(1000);
+    truncate(&stream(&directory), 100);
+    let (code, out, err) = run("view", &[], &directory);
+    assert_eq!(code, Some(1));
+    assert!(out.lines().count() > 0 && !out.contains("damage"), "data only");
+    assert!(err.starts_with("error: ") && err.contains(stream(&directory).to_str().unwrap()), "{err}");
+
+    let (code, out, _) = run("view", &["--json"], &directory);
+    assert_eq!(code, Some(1));
+    assert_eq!(out.lines().filter(|line| line.starts_with(r#"{"type":"damage""#)).count(), 1);
+
+    let (code, out, err) = run("verify", &["--failures"], &directory);
+    assert_eq!(code, Some(1));
+    assert!(out.lines().count() > 0 && out.lines().all(|line| line.starts_with("FAILED  ")), "{out}");
+    assert!(err.contains("the books do not balance"), "{err}");
+}
+
+#[test]
+fn verify_tells_every_comparison() {
+    let (_place, directory) = trace(10);
+    let (code, out, err) = run("verify", &[], &directory);
+    assert_eq!(code, Some(0));
+    assert!(out.lines().all(|line| line.starts_with("ok      ")), "{out}");
+    assert!(out.contains("  E  shop:paid in channel0: fired = recorded + filtered + suppressed + lost: 10, 10\n"));
+    assert_eq!(err, format!("the books balance: {} checks\n", out.lines().count()));
+
+    let (code, json, err) = run("verify", &["--json"], &directory);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["passed"], true);
+    assert_eq!(report["checks"].as_array().unwrap().len(), out.lines().count());
+}
+
+#[test]
+fn verify_finds_what_is_missing() {
+    let (_place, directory) = trace(10);
+    fs::remove_file(stream(&directory)).unwrap();
+    let (code, json, err) = run("verify", &["--json"], &directory);
+    assert_eq!(code, Some(1));
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["passed"], false);
+    assert!(err.contains("the books do not balance"), "{err}");
+
+    fs::remove_dir_all(directory.join("account")).unwrap();
+    let (code, out, _) = run("verify", &[], &directory);
+    assert_eq!(code, Some(1));
+    assert!(out.starts_with("FAILED  A  ") && out.contains("missing"), "{out}");
+}
+
+#[test]
+fn what_is_no_trace_is_told_with_the_mend() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("file");
+    fs::write(&file, "hello").unwrap();
+    let empty = place.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let other = place.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("channel0_0"), [0; 4096]).unwrap();
+    let broken = place.path().join("broken");
+    fs::create_dir(&broken).unwrap();
+    fs::write(broken.join("metadata"), "/* CTF 1.8 */\ntrace { major = 1").unwrap();
+    for verb in ["view", "verify"] {
+        for (path, message) in [
+            (place.path().join("missing"), "there is no such directory; name a directory that holds"),
+            (file.clone(), "this is not a directory, and no dt file (the file ends in its header"),
+            (empty.clone(), "there is no file called `metadata` in it; name a directory that holds"),
+            (other.clone(), "there is no file called `metadata` in it; name a directory that holds"),
+            (broken.clone(), "line 2"),
+        ] {
+            let (code, out, err) = run(verb, &[], &path);
+            assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
+            assert!(err.starts_with("error: ") && err.contains(message), "{err}");
+            assert!(err.contains(path.to_str().unwrap()), "{err}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_told() {
+    for arguments in [&[][..], &["look"], &["view"], &["verify"], &["view", "--json", "--utc", "x"]] {
+        let (code, out, err) = told(&tracectl(arguments));
+        assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(err.contains("Usage: tracectl"), "{err}");
+    }
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    for verb in ["view", "verify"] {
+        let (code, out, _) = told(&tracectl(&[verb, "--help"]));
+        assert_eq!(code, Some(0));
+        assert!(out.contains(&format!("Examples:\n  tracectl {verb} ")) && out.contains("Exit codes:\n  0 "), "{out}");
+    }
+    assert!(told(&tracectl(&["--help"])).1.contains("Exit codes:"));
+}
+
+#[test]
+fn completions_and_manual_pages_have_every_verb() {
+    let completions = tracectl(&["completions", "bash"]);
+    assert!(completions.status.success());
+    let completions = String::from_utf8(completions.stdout).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let pages = place.path().join("man1");
+    assert!(tracectl(&[std::ffi::OsStr::new("man"), pages.as_os_str()]).status.success());
+    for verb in ["list", "record", "snapshot", "view", "dt-dump"] {
+        assert!(completions.contains(verb.rsplit('-').next().unwrap_or(verb)), "{verb}");
+        assert!(pages.join(format!("tracectl-{verb}.1")).exists(), "{verb}");
+    }
+}

@@ -1,0 +1,50 @@
+//! Numbers and texts in a filter.
+
+use super::number::Number;
+use super::parser::{Input, Parsed};
+use crate::glob::Glob;
+use crate::syntax::SyntaxError;
+use winnow::Parser;
+use winnow::combinator::{alt, opt, repeat};
+use winnow::stream::{AsChar, Location};
+use winnow::token::{any, none_of, one_of, take_while};
+
+/// Reads a number, whose first digit comes next.
+pub(super) fn number(input: &mut Input<'_>) -> Parsed<Number> {
+    let exponent = (one_of(['e', 'E']), one_of(['+', '-']), take_while(0.., ('0'..='9', '_')));
+    let plain = take_while(1.., (AsChar::is_alphanum, '_', '.'));
+    let signed = (take_while(1.., ('0'..='9', '_', '.')), exponent).take();
+    let (word, place) = alt((signed, plain)).with_span().parse_next(input)?;
+    let word = word.replace('_', "");
+    let (radix, digits) = match word.get(..2) {
+        Some("0x") => (16, &word[2..]),
+        Some("0o") => (8, &word[2..]),
+        Some("0b") => (2, &word[2..]),
+        _ => (10, word.as_str()),
+    };
+    if let Ok(value) = u64::from_str_radix(digits, radix) {
+        return Ok(Number::Integer(value.into()));
+    }
+    if !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix)) {
+        return Err(SyntaxError::at(place, "this number does not fit 64 bits"));
+    }
+    // `inf`, `nan` and the like are names.
+    match word.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(Number::Float(value)),
+        Ok(_) => Err(SyntaxError::at(place, "this number is too large")),
+        Err(_) => {
+            Err(SyntaxError::at(place, "this is not a number; expected for example 42, 0xff, 0o17, 0b11, 1.5 or 1e9"))
+        }
+    }
+}
+
+/// Reads a text, whose opening quote comes next: a glob.
+pub(super) fn text(input: &mut Input<'_>) -> Parsed<Glob> {
+    let start = input.current_token_start();
+    let unit = alt((none_of(['"', '\\']).void(), ('\\', any).void()));
+    let (_, glob, close) = ('"', repeat::<_, _, (), _, _>(0.., unit).take(), opt('"')).parse_next(input)?;
+    if close.is_none() {
+        return Err(SyntaxError::at(start..start + 1, "this text is not closed: `\"` is missing"));
+    }
+    Glob::parse(glob).map_err(|error| error.moved(start + 1))
+}

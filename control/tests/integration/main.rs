@@ -1,0 +1,54 @@
+//! The tests of sessions that share a program. Each has the process to itself: sessions see the events of the whole process.
+#![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[macro_use]
+#[path = "../../../tests/support/own_process.rs"]
+mod own_process;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
+
+mod any_program;
+mod bad_input;
+mod changes;
+mod channels;
+mod clocks;
+mod contexts;
+mod cut_off_rings;
+mod discard;
+mod drain_is_not_traced;
+mod drop_in_panic;
+mod failing_sinks;
+mod field_extremes;
+mod filter_language;
+mod filter_oracle;
+mod filters;
+mod fork;
+mod full_places;
+mod golden_rings;
+mod inside_a_probe;
+mod killed;
+mod limits;
+mod many_processes;
+mod many_threads;
+mod new_threads;
+mod no_ring;
+mod one_event;
+mod overwrite;
+mod ring_files;
+mod ring_memory_cap;
+mod ring_place;
+mod rotate;
+mod same_name;
+mod several_sinks;
+mod snapshots;
+mod start_and_stop;
+mod starting_at_once;
+mod state_dumps;
+mod test_sessions;
+mod two_processes;
+mod two_sessions;
+mod wait;

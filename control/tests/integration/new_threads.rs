@@ -1,0 +1,53 @@
+//! Threads that begin while a session runs are recorded, and the rings of those that ended serve others.
+
+use crate::common::{Outcome, assert_balances, event, lost, place, view};
+use std::thread;
+use std::time::Duration;
+use tracepoint_control::{Channel, Session, sinks::CtfSink};
+
+tracepoint::define_trace! {
+    provider = "pool";
+    pub job(number: u64) { number: u64 = number }
+}
+
+/// Threads, in rounds of two at a time.
+const ROUNDS: u64 = 40;
+/// Far fewer than threads.
+const MAX_RINGS: u64 = 6;
+
+#[test]
+fn rings_of_ended_threads_serve_others() -> Outcome {
+    own_process!();
+    let place = place();
+    let dir = place.path().join("trace");
+    let channel = Channel::discard(64 << 10).spares(2).max_rings(MAX_RINGS as usize);
+    let session = Session::builder("threads").events("pool:*").channel(channel).sink(CtfSink::create(&dir)?).start()?;
+    for round in 0..ROUNDS {
+        thread::scope(|scope| {
+            for i in 0..2 {
+                scope.spawn(move || tracepoint::trace!(job(2 * round + i)));
+            }
+        });
+        // Wake-ups of the drain, which makes spares of the rings that were given back.
+        thread::sleep(Duration::from_millis(30));
+    }
+    let summary = session.stop()?;
+    let job = event(&summary, "pool:job");
+    assert_eq!(job.fired, 2 * ROUNDS);
+    // On a machine that is busy with other things the drain may wake up late, and a thread find no ring.
+    assert_eq!(job.recorded + job.lost.get("no_ring").unwrap_or(&0), job.fired);
+    assert!(job.recorded > 4 * MAX_RINGS, "rings were not used again: {job:?}");
+    let viewed = view(&[&dir]);
+    assert_eq!(
+        (viewed.lines.len() as u64, viewed.discarded_events()),
+        (job.recorded, lost(job)),
+        "{}",
+        viewed.warnings
+    );
+    assert!(
+        std::fs::read_dir(&dir)?.count() as u64 <= MAX_RINGS + 3,
+        "one file for each ring, metadata, account, no ring"
+    );
+    assert_balances(&dir);
+    Ok(())
+}

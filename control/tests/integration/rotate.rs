@@ -1,0 +1,105 @@
+//! A program that cuts its own trace into chunks, while its threads run.
+
+use crate::common::{Outcome, assert_balances, event, memory_place, place, view};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
+use tracepoint_control::{Channel, Session, SessionError};
+use tracepoint_reader::{Item, Trace, Value};
+
+tracepoint::define_trace! {
+    provider = "rotated";
+    pub step(thread: u64, n: u64) { thread: u64 = thread, n: u64 = n }
+}
+
+#[test]
+fn nothing_is_in_two_chunks_or_in_none() -> Outcome {
+    own_process!();
+    let (place, rings) = (place(), memory_place());
+    let (dir, whole) = (place.path().join("cut"), place.path().join("whole"));
+    let session = Session::builder("rotated")
+        .events("rotated:*")
+        .dir(rings.path().join("rings"))
+        .channel(Channel::discard(64 << 10).packets(16))
+        .sink(CtfSink::create(&dir)?)
+        .sink(DtSink::create(place.path().join("newest.dt"), 4)?)
+        .sink(CtfSink::create(&whole)?)
+        .start()?;
+    let stop = AtomicBool::new(false);
+    let mut closed = Vec::new();
+    thread::scope(|scope| -> Outcome {
+        for number in 0..2 {
+            let stop = &stop;
+            scope.spawn(move || {
+                for n in 0.. {
+                    tracepoint::trace!(step(number, n));
+                    // More than that, and each chunk would be larger than the one before it: it is read while they fire.
+                    if n % 64 == 0 {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+        }
+        let mut run = || -> Outcome {
+            for round in 0..10 {
+                tracepoint::trace!(step(9, round));
+                let chunks = session.rotate()?;
+                assert_eq!(chunks.len(), 2, "each sink that can");
+                // What this thread fired before is in a chunk that is closed.
+                let found = Trace::open(&chunks[0])?.items().any(|item| match item {
+                    Item::Event(event) => {
+                        let fields = event.fields.as_ref();
+                        let field = |name| fields.and_then(|fields| fields.get(name)).and_then(Value::as_u64);
+                        (field("thread"), field("n")) == (Some(9), Some(round))
+                    }
+                    _ => false,
+                });
+                assert!(found, "{round}");
+                closed.extend(chunks);
+            }
+            Ok(())
+        };
+        let ran = run();
+        stop.store(true, Ordering::Relaxed);
+        ran
+    })?;
+    let summary = session.stop()?;
+    for chunk in &closed {
+        assert_balances(chunk);
+    }
+    for dir in [&dir, &whole] {
+        assert_balances(dir);
+        assert_eq!(std::fs::read_dir(dir)?.count(), 11);
+        // The typed oracle: each event once, however it is read.
+        let mut seen = BTreeSet::new();
+        for item in Trace::open(dir)?.items() {
+            if let Item::Event(event) = item {
+                let fields = event.fields.as_ref().ok_or("no fields")?;
+                let field = |name| fields.get(name).and_then(Value::as_u64);
+                assert!(seen.insert((field("thread"), field("n"))), "twice: {fields:?}");
+            }
+        }
+        assert_eq!(seen.len() as u64, event(&summary, "rotated:step").recorded);
+        assert_eq!(view(&[dir.as_path()]).lines.len(), seen.len());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_session_without_such_a_sink_says_so() -> Outcome {
+    own_process!();
+    let rings = memory_place();
+    let session = Session::builder("text")
+        .events("rotated:*")
+        .dir(rings.path().join("rings"))
+        .sink(TextSink::new(Vec::new()))
+        .start()?;
+    assert!(matches!(session.rotate(), Err(SessionError::CannotRotate { .. })));
+    session.stop()?;
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! What an event must not do in the steady state. The allocator of this program counts.
+
+#[macro_use]
+#[path = "../../../tests/support/own_process.rs"]
+mod own_process;
+
+mod allocations;
+#[cfg(target_os = "linux")]
+mod page_faults;
+mod states;
+#[cfg(target_os = "linux")]
+mod system_calls;

@@ -1,0 +1,51 @@
+//! In the steady state an event makes no system call: strace sees none.
+
+use std::env;
+use std::process::{Command, Stdio};
+
+/// Tells the process that is traced that it is one.
+const TRACED: &str = "STEADY_TRACED";
+/// Steady states.
+const STATES: usize = 4;
+
+/// A system call that is made by nobody else.
+fn mark() {
+    nix::unistd::getppid();
+}
+
+#[test]
+fn an_event_makes_no_system_call() {
+    own_process!();
+    if env::var_os(TRACED).is_some() {
+        return crate::states::in_each(|_, act| {
+            mark();
+            act();
+            mark();
+        });
+    }
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let status = Command::new("strace")
+        .args(["-ff", "-o"])
+        .arg(place.path().join("calls"))
+        .arg(env::current_exe().expect("this program"))
+        .args(["--exact", "system_calls::an_event_makes_no_system_call", "--nocapture"])
+        .env(TRACED, "")
+        .stdout(Stdio::null())
+        .status()
+        .expect("strace is installed (see scripts/setup.sh)");
+    assert!(status.success());
+    // One file for each thread; one thread made the marks.
+    let mut marks = 0;
+    for entry in std::fs::read_dir(place.path()).expect("strace wrote there") {
+        let calls = std::fs::read(entry.expect("an entry").path()).expect("text");
+        let calls = String::from_utf8_lossy(&calls).into_owned();
+        let lines: Vec<_> = calls.lines().collect();
+        let is_mark = |line: &str| line.starts_with("getppid(");
+        let at: Vec<_> = (0..lines.len()).filter(|line| is_mark(lines[*line])).collect();
+        for pair in at.chunks(2) {
+            assert_eq!(lines[pair[0] + 1..pair[1]], [""; 0], "between the marks");
+        }
+        marks += at.len();
+    }
+    assert_eq!(marks, 2 * STATES);
+}

@@ -1,0 +1,124 @@
+//! Finds the tagged postambles of a dt file.
+
+use super::{DtReader, ReadError};
+use crate::replaceable::{COPY_HEAD, NUMBER, ROOM_TAG};
+use crate::tagged::{MAX_TAGGED, TAGGED_HEAD, TAGGED_MAGIC, Tagged, checksum};
+
+/// What stands where a tagged postamble may be.
+enum Found {
+    /// A postamble, and where it ends.
+    Whole(Tagged, u64),
+    /// Room for one with this tag, of which there is no whole copy; where the room ends, and whether there was one: a kill cannot tear
+    /// both copies.
+    Empty([u8; 4], u64, bool),
+}
+
+impl DtReader {
+    /// The tagged postambles at the beginning of the postambles: up to the first that has no tag, or is not whole. Of those that can be
+    /// [replaced](crate::DtWriter::put_postamble), the newest whole copy.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Io`].
+    pub fn tagged_postambles(&self) -> impl Iterator<Item = Result<Tagged, ReadError>> + '_ {
+        self.found().filter_map(|found| match found {
+            Ok((_, Found::Whole(tagged, _))) => Some(Ok(tagged)),
+            Ok((_, Found::Empty(..))) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    /// The postamble with this tag: of several the last.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Postamble`] if there was one, and no copy of it is whole; [`ReadError::Io`].
+    pub fn tagged_postamble(&self, tag: [u8; 4]) -> Result<Option<Tagged>, ReadError> {
+        let mut last = None;
+        let mut room = None;
+        for found in self.found() {
+            match found? {
+                (_, Found::Whole(tagged, _)) if tagged.tag == tag => last = Some(tagged),
+                (offset, Found::Empty(of, _, true)) if of == tag => room = Some(offset),
+                _ => {}
+            }
+        }
+        match room {
+            Some(offset) if last.is_none() => {
+                let reason = format!("neither copy of `{}` has its checksum", tag.escape_ascii());
+                Err(ReadError::Postamble { path: self.path().to_owned(), offset, reason })
+            }
+            _ => Ok(last),
+        }
+    }
+
+    fn found(&self) -> impl Iterator<Item = Result<(u64, Found), ReadError>> + '_ {
+        let mut offset = self.header().postamble_location();
+        std::iter::from_fn(move || {
+            let at = offset;
+            let found = self.found_at(at).transpose()?;
+            if let Ok(Found::Whole(_, end) | Found::Empty(_, end, _)) = &found {
+                offset = *end;
+            }
+            Some(found.map(|found| (at, found)))
+        })
+    }
+
+    fn found_at(&self, offset: u64) -> Result<Option<Found>, ReadError> {
+        let Some((tagged, end)) = self.whole_at(offset, self.file_size())? else {
+            return Ok(None);
+        };
+        match *tagged.contents.as_slice() {
+            [a, b, c, d, m0, m1, m2, m3] if tagged.tag == ROOM_TAG => {
+                self.newest_copy([a, b, c, d], end, u32::from_le_bytes([m0, m1, m2, m3]))
+            }
+            _ => Ok(Some(Found::Whole(tagged, end))),
+        }
+    }
+
+    /// The newest whole copy of the two that begin at `first`; `None` if the file ends before they do.
+    fn newest_copy(&self, tag: [u8; 4], first: u64, most: u32) -> Result<Option<Found>, ReadError> {
+        let size = COPY_HEAD as u64 + u64::from(most);
+        let end = first + 2 * size;
+        if end > self.file_size() {
+            return Ok(None);
+        }
+        let mut newest: Option<(u64, Tagged)> = None;
+        let mut begun = true;
+        for start in [first, first + size] {
+            let mut magic = [0; TAGGED_MAGIC.len()];
+            self.read_at(start, &mut magic)?;
+            begun &= magic != [0; TAGGED_MAGIC.len()];
+            let Some((mut copy, _)) = self.whole_at(start, start + size)?.filter(|(copy, _)| copy.tag == tag) else {
+                continue;
+            };
+            let Some(number) = copy.contents.first_chunk::<NUMBER>().map(|number| u64::from_le_bytes(*number)) else {
+                continue;
+            };
+            if newest.as_ref().is_none_or(|(newest, _)| *newest < number) {
+                copy.contents.drain(..NUMBER);
+                newest = Some((number, copy));
+            }
+        }
+        Ok(Some(newest.map_or(Found::Empty(tag, end, begun), |(_, tagged)| Found::Whole(tagged, end))))
+    }
+
+    /// The tagged postamble at `offset`, and where it ends; `None` if there is no whole one that ends before `limit`.
+    fn whole_at(&self, offset: u64, limit: u64) -> Result<Option<(Tagged, u64)>, ReadError> {
+        let mut head = [0; TAGGED_HEAD];
+        if self.read_at(offset, &mut head)? < TAGGED_HEAD || head[..4] != TAGGED_MAGIC {
+            return Ok(None);
+        }
+        let word = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
+        let (tag, length) = (word(4), u32::from_le_bytes(word(8)));
+        let begin = offset + TAGGED_HEAD as u64;
+        let end = begin + u64::from(length);
+        if length > MAX_TAGGED || end > limit {
+            return Ok(None);
+        }
+        let mut contents = vec![0; length as usize];
+        let whole = self.read_at(begin, &mut contents)? == contents.len()
+            && checksum(tag, word(8), &contents) == u32::from_le_bytes(word(12));
+        Ok(whole.then_some((Tagged { tag, offset, contents }, end)))
+    }
+}

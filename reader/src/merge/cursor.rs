@@ -1,0 +1,104 @@
+//! One stream on its way into the merge: its next item, and the losses between its packets.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Item;
+use crate::loss::{Loss, LossKind};
+use crate::packet::Packet;
+use crate::stream::{PacketEnd, Step, StreamReader};
+
+/// What the packet before left behind.
+#[derive(Debug)]
+struct Previous {
+    packet: Arc<Packet>,
+    end: PacketEnd,
+}
+
+#[derive(Debug)]
+pub(super) struct StreamCursor {
+    reader: StreamReader,
+    /// Items that are ready, with their times.
+    ready: VecDeque<(i64, Item)>,
+    packet: Option<Arc<Packet>>,
+    previous: Option<Previous>,
+    /// How many events were discarded before the first packet's time, where that is known.
+    discarded_before: Option<u64>,
+    /// Time of the last item; damage is told at that time.
+    last: i64,
+}
+
+impl StreamCursor {
+    /// `begin` is the time of the first packet, in nanoseconds since the epoch.
+    pub(super) fn new(reader: StreamReader, begin: i64, discarded_before: Option<u64>) -> Self {
+        Self { reader, ready: VecDeque::new(), packet: None, previous: None, discarded_before, last: begin }
+    }
+
+    /// The item that is next, if one is ready.
+    pub(super) fn take(&mut self) -> Option<Item> {
+        self.ready.pop_front().map(|(_, item)| item)
+    }
+
+    /// Makes the next item ready and tells its time; `None` at the end of the stream.
+    pub(super) fn advance(&mut self) -> Option<i64> {
+        while self.ready.is_empty() {
+            match self.reader.next()? {
+                Step::Begin(packet) => {
+                    self.losses(&packet);
+                    self.packet = Some(packet);
+                }
+                Step::Event(event) => {
+                    self.last = event.time_ns;
+                    self.ready.push_back((event.time_ns, Item::Event(event)));
+                }
+                Step::End(end) => {
+                    self.previous = self.packet.take().map(|packet| Previous { packet, end });
+                }
+                Step::Damage(damage) => self.ready.push_back((self.last, Item::Damage(damage))),
+            }
+        }
+        self.ready.front().map(|(time, _)| *time)
+    }
+
+    /// Compares a packet with the one before it.
+    fn losses(&mut self, packet: &Packet) {
+        let Some(stream) = self.reader.stream().cloned() else {
+            return;
+        };
+        let begin = stream.nanoseconds(packet.begin.unwrap_or(0));
+        // A packet that was never closed has no end yet.
+        let end = packet.end.map_or(begin, |end| stream.nanoseconds(end)).max(begin);
+        let from = self.previous.as_ref().map_or(begin, |p| stream.nanoseconds(p.end.end));
+        let mut push = |kind, to_ns| {
+            let loss = Loss { stream: stream.clone(), kind, from_ns: from, to_ns };
+            self.ready.push_back((from, Item::Loss(loss)));
+        };
+        if let Some(kind) = self.previous.as_ref().and_then(|previous| missing_packets(previous, packet)) {
+            push(kind, begin);
+        }
+        let before = self.previous.as_ref().map_or(self.discarded_before, |previous| previous.packet.discarded);
+        if let Some(kind) = discarded_events(before, packet) {
+            push(kind, end);
+        }
+    }
+}
+
+fn missing_packets(previous: &Previous, packet: &Packet) -> Option<LossKind> {
+    let numbers = previous.packet.sequence.zip(packet.sequence);
+    let packets = numbers.map(|(before, now)| now.wrapping_sub(before).wrapping_sub(1));
+    let totals = previous.packet.events_before.zip(packet.events_before);
+    let events = totals.map(|(before, now)| now.saturating_sub(before.saturating_add(previous.end.events)));
+    let any = packets.is_some_and(|n| n > 0) || events.is_some_and(|n| n > 0);
+    any.then_some(LossKind::Packets { packets, events })
+}
+
+fn discarded_events(before: Option<u64>, packet: &Packet) -> Option<LossKind> {
+    let now = packet.discarded?;
+    match before {
+        Some(before) if now > before => Some(LossKind::Events(Some(now - before))),
+        Some(before) if now < before => Some(LossKind::Events(None)),
+        Some(_) => None,
+        // The counter may have begun before what is kept here.
+        None => (now > 0).then_some(LossKind::Events(None)),
+    }
+}

@@ -1,0 +1,330 @@
+//! The tokens of the metadata: parsers for [winnow]. Each one also consumes the blanks behind its token, so that the input always stands
+//! at a token.
+
+use super::declarations::Declarations;
+use super::types::ByteOrder;
+use winnow::ModalResult;
+use winnow::combinator::{alt, eof, opt, peek, preceded, repeat, separated, terminated};
+use winnow::error::{ErrMode, ParserError};
+use winnow::prelude::*;
+use winnow::stream::{LocatingSlice, Location, Stateful};
+use winnow::token::{any, one_of, take_till, take_until, take_while};
+
+/// The text that is left, and what was declared before it.
+pub(super) type Input<'a> = Stateful<LocatingSlice<&'a str>, Declarations>;
+/// What a parser returns. A [`Flaw`] that is final is [`ErrMode::Cut`]; otherwise another alternative may fit.
+pub(super) type Parsed<T> = ModalResult<T, Flaw>;
+
+/// All of `text`, in which nothing was declared yet.
+pub(super) fn input(text: &str, native: ByteOrder) -> Input<'_> {
+    Input { input: LocatingSlice::new(text), state: Declarations::new(native) }
+}
+
+/// Where the text is wrong, and why.
+#[derive(Debug)]
+pub(super) struct Flaw {
+    pub(super) offset: usize,
+    pub(super) reason: String,
+}
+
+impl<'a> ParserError<Input<'a>> for Flaw {
+    type Inner = Self;
+
+    fn from_input(input: &Input<'a>) -> Self {
+        Self { offset: input.current_token_start(), reason: String::new() }
+    }
+
+    fn into_inner(self) -> Result<Self, Self> {
+        Ok(self)
+    }
+}
+
+/// A token, for messages and for a scan of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token<'a> {
+    /// An identifier or a keyword; the context decides which.
+    Word(&'a str),
+    /// An unsigned constant.
+    Number(u64),
+    /// A string, unescaped.
+    Text(String),
+    /// Punctuation: `:=`, `...`, or a single character.
+    Mark(&'a str),
+    /// The end of the text.
+    End,
+}
+
+/// A final flaw at the next token.
+pub(super) fn flaw(input: &Input<'_>, reason: impl Into<String>) -> ErrMode<Flaw> {
+    flaw_at(input.current_token_start(), reason)
+}
+
+pub(super) fn flaw_at(offset: usize, reason: impl Into<String>) -> ErrMode<Flaw> {
+    ErrMode::Cut(Flaw { offset, reason: reason.into() })
+}
+
+/// Shortens and escapes a name from the text, so that it fits a message and cannot control a terminal.
+pub(super) fn shorten(name: &str) -> String {
+    let mut short: String = name.chars().take(60).flat_map(char::escape_debug).collect();
+    if name.chars().nth(60).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Any token.
+pub(super) fn token<'a>(input: &mut Input<'a>) -> Parsed<Token<'a>> {
+    let token = alt((
+        word.map(Token::Word),
+        number.map(Token::Number),
+        text.map(Token::Text),
+        terminated(any_mark, blank).map(Token::Mark),
+        eof.value(Token::End),
+    ));
+    let strange =
+        |input: &Input<'_>| format!("the character {:?} has no meaning here", input.chars().next().unwrap_or('\0'));
+    or_flaw(input, token, |input| Ok(strange(input)))
+}
+
+/// An identifier or a keyword.
+pub(super) fn word<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
+    let first = one_of(('a'..='z', 'A'..='Z', '_'));
+    let rest = take_while(0.., ('a'..='z', 'A'..='Z', '0'..='9', '_'));
+    terminated((first, rest).take(), blank).parse_next(input)
+}
+
+/// This keyword.
+pub(super) fn keyword<'a>(keyword: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<Flaw>> {
+    word.verify(move |found: &str| found == keyword)
+}
+
+/// Whether one of these keywords comes next.
+pub(super) fn at_keyword(input: &mut Input<'_>, keywords: &[&str]) -> Parsed<bool> {
+    peek(opt(word.verify(|found: &str| keywords.contains(&found)))).map(|found| found.is_some()).parse_next(input)
+}
+
+/// An unsigned constant in C's bases, with C's suffixes.
+pub(super) fn number(input: &mut Input<'_>) -> Parsed<u64> {
+    let offset = input.current_token_start();
+    let digits = (one_of('0'..='9'), take_while(0.., ('a'..='z', 'A'..='Z', '0'..='9'))).take().parse_next(input)?;
+    let plain = digits.to_ascii_lowercase();
+    let (radix, body) = match plain.as_bytes() {
+        [b'0', b'x', ..] => (16, &plain[2..]),
+        [b'0', b'b', ..] => (2, &plain[2..]),
+        [b'0', _, ..] => (8, &plain[1..]),
+        _ => (10, &plain[..]),
+    };
+    let body = body.trim_end_matches(['u', 'l']);
+    let body = if body.is_empty() && radix == 8 { "0" } else { body };
+    let number = u64::from_str_radix(body, radix)
+        .map_err(|_| flaw_at(offset, format!("`{}` is not a number of at most 64 bits", shorten(digits))))?;
+    blank(input)?;
+    Ok(number)
+}
+
+/// A part of a string.
+enum Part<'a> {
+    Text(&'a str),
+    Byte(u8),
+}
+
+/// A string with C's escapes.
+pub(super) fn text(input: &mut Input<'_>) -> Parsed<String> {
+    let offset = input.current_token_start();
+    '"'.parse_next(input)?;
+    let part = alt((take_till(1.., ['"', '\\']).map(Part::Text), preceded('\\', escape)));
+    let parts = repeat(0.., part).fold(Vec::new, |mut bytes, part| {
+        match part {
+            Part::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+            Part::Byte(byte) => bytes.push(byte),
+        }
+        bytes
+    });
+    let closed = terminated(parts, '"').parse_next(input);
+    let bytes = closed.map_err(|_: ErrMode<Flaw>| flaw_at(offset, "a string is not closed: add `\"`"))?;
+    blank(input)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What follows a backslash.
+fn escape<'a>(input: &mut Input<'a>) -> Parsed<Part<'a>> {
+    let byte = |digits: &str, radix| Part::Byte((u32::from_str_radix(digits, radix).unwrap_or(0) & 0xFF) as u8);
+    let octal = take_while(1..=3, '0'..='7').map(|digits| byte(digits, 8));
+    let hexadecimal = preceded('x', take_while(0..=2, |c: char| c.is_ascii_hexdigit())).map(|digits| byte(digits, 16));
+    let other = any.take().map(|letter: &str| match letter {
+        "a" => Part::Byte(0x07),
+        "b" => Part::Byte(0x08),
+        "e" => Part::Byte(0x1B),
+        "f" => Part::Byte(0x0C),
+        "n" => Part::Byte(b'\n'),
+        "r" => Part::Byte(b'\r'),
+        "t" => Part::Byte(b'\t'),
+        "v" => Part::Byte(0x0B),
+        other => Part::Text(other),
+    });
+    alt((octal, hexadecimal, other)).parse_next(input)
+}
+
+fn any_mark<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
+    let single = one_of(['{', '}', '[', ']', '(', ')', '<', '>', ';', ':', ',', '=', '.', '-', '+']);
+    alt((":=", "...", single.take())).parse_next(input)
+}
+
+/// This punctuation.
+pub(super) fn mark<'a>(mark: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<Flaw>> {
+    terminated(any_mark.verify(move |found: &str| found == mark), blank)
+}
+
+/// Whether this punctuation comes next. It is consumed.
+pub(super) fn eat(input: &mut Input<'_>, expected: &'static str) -> Parsed<bool> {
+    opt(mark(expected)).map(|found| found.is_some()).parse_next(input)
+}
+
+/// Whether this punctuation comes next. It is not consumed.
+pub(super) fn at(input: &mut Input<'_>, expected: &'static str) -> Parsed<bool> {
+    peek(opt(mark(expected))).map(|found| found.is_some()).parse_next(input)
+}
+
+/// This punctuation, or a final flaw.
+pub(super) fn expect(input: &mut Input<'_>, expected: &'static str) -> Parsed<()> {
+    or_flaw(input, mark(expected).void(), |input| Ok(format!("expected `{expected}`, found {}", found(input)?)))
+}
+
+/// A name, or a final flaw.
+pub(super) fn expect_name<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
+    or_flaw(input, word, |input| Ok(format!("expected a name, found {}", found(input)?)))
+}
+
+/// An unsigned number, or a final flaw.
+pub(super) fn expect_number(input: &mut Input<'_>) -> Parsed<u64> {
+    or_flaw(input, number, |input| Ok(format!("expected an unsigned number, found {}", found(input)?)))
+}
+
+/// Names joined by dots, such as `stream.packet.context`.
+pub(super) fn path(input: &mut Input<'_>) -> Parsed<Vec<String>> {
+    separated(1.., expect_name.map(str::to_owned), mark(".")).parse_next(input)
+}
+
+/// A number with an optional sign, within the range of 64-bit numbers.
+pub(super) fn signed_number(input: &mut Input<'_>) -> Parsed<i128> {
+    let sign = opt(alt((mark("-"), mark("+")))).parse_next(input)?;
+    let value = i128::from(expect_number(input)?);
+    match sign {
+        Some("-") if value > 1 << 63 => Err(flaw(input, "a negative number is below the smallest 64-bit number")),
+        Some("-") => Ok(-value),
+        _ => Ok(value),
+    }
+}
+
+/// Runs a parser. If it does not fit, that is a final flaw with this reason.
+fn or_flaw<'a, T>(
+    input: &mut Input<'a>,
+    mut parser: impl Parser<Input<'a>, T, ErrMode<Flaw>>,
+    reason: impl FnOnce(&mut Input<'a>) -> Parsed<String>,
+) -> Parsed<T> {
+    match parser.parse_next(input) {
+        Err(ErrMode::Backtrack(_)) => {
+            let reason = reason(input)?;
+            Err(flaw(input, reason))
+        }
+        outcome => outcome,
+    }
+}
+
+/// The next token as a message names it.
+pub(super) fn found(input: &mut Input<'_>) -> Parsed<String> {
+    Ok(match peek(token).parse_next(input)? {
+        Token::Word(word) => format!("`{}`", shorten(word)),
+        Token::Number(number) => format!("`{number}`"),
+        Token::Text(text) => format!("the string \"{}\"", shorten(&text)),
+        Token::Mark(mark) => format!("`{mark}`"),
+        Token::End => "the end of the text".to_owned(),
+    })
+}
+
+/// White space and comments.
+pub(super) fn blank(input: &mut Input<'_>) -> Parsed<()> {
+    let space = take_while(1.., char::is_whitespace).void();
+    let line = ("//", take_till(0.., '\n')).void();
+    repeat(0.., alt((space, line, block_comment))).parse_next(input)
+}
+
+fn block_comment(input: &mut Input<'_>) -> Parsed<()> {
+    let offset = input.current_token_start();
+    "/*".parse_next(input)?;
+    let rest = (take_until(0.., "*/"), "*/").void().parse_next(input);
+    rest.map_err(|_: ErrMode<Flaw>| flaw_at(offset, "a comment is not closed: add `*/`"))
+}
+
+/// The byte order of the trace: types that are declared before the `trace` block need it.
+pub(super) fn native_order(text: &str) -> ByteOrder {
+    let mut input = input(text, ByteOrder::Little);
+    let mut depth = 0u64;
+    let mut in_trace = false;
+    let mut last = ["", "", ""];
+    let mut next = preceded(blank, token);
+    while let Ok(token) = next.parse_next(&mut input) {
+        let word = match token {
+            Token::Word(word) | Token::Mark(word) => word,
+            Token::End => break,
+            _ => "",
+        };
+        match word {
+            "{" => {
+                in_trace |= depth == 0 && last[2] == "trace";
+                depth += 1;
+            }
+            "}" => {
+                depth = depth.saturating_sub(1);
+                if in_trace && depth == 0 {
+                    break;
+                }
+            }
+            "be" | "network" if in_trace && depth == 1 && last[1..] == ["byte_order", "="] => {
+                return ByteOrder::Big;
+            }
+            _ => {}
+        }
+        last = [last[1], last[2], word];
+    }
+    ByteOrder::Little
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<Token<'_>> {
+        let mut input = input(text, ByteOrder::Little);
+        blank(&mut input).unwrap();
+        let mut found = Vec::new();
+        loop {
+            match token(&mut input).unwrap() {
+                Token::End => return found,
+                token => found.push(token),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_have_c_bases_and_suffixes() {
+        let numbers = [0, 10, 16, 8, 5, 7];
+        let expected: Vec<_> = numbers.into_iter().map(Token::Number).collect();
+        assert_eq!(tokens("0 10 0x10 010 0b101 7ULL"), expected);
+    }
+
+    #[test]
+    fn strings_are_unescaped() {
+        assert_eq!(tokens(r#""a\"b\\\n\x41\101é""#), [Token::Text("a\"b\\\nAAé".to_owned())]);
+    }
+
+    #[test]
+    fn comments_are_blank() {
+        assert_eq!(tokens("/**/ a/* b \" */c // d\ne"), [Token::Word("a"), Token::Word("c"), Token::Word("e")]);
+    }
+
+    #[test]
+    fn the_longest_punctuation_counts() {
+        assert_eq!(tokens(":=:...."), [Token::Mark(":="), Token::Mark(":"), Token::Mark("..."), Token::Mark(".")]);
+    }
+}

@@ -1,0 +1,67 @@
+//! Whether a process is still running and recording.
+
+use crate::account::uuid_text;
+use crate::ring::Identity;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The file in the directory of a process that a remote consumer locks.
+const CONSUMER: &str = "consumer";
+
+/// Whether the process may still record into `directory`. A process with a remote consumer unlocks the directory and leaves it behind
+/// when the recording ends, and may go on running.
+pub(super) fn is_recording(identity: &Identity, directory: &Path) -> bool {
+    is_running(identity) && !(directory.join(CONSUMER).exists() && is_unlocked(directory))
+}
+
+/// Whether no process has the directory locked. It has metadata, so its process has locked it before.
+fn is_unlocked(directory: &Path) -> bool {
+    let Ok(directory) = File::open(directory) else { return false };
+    let is_free = flock(&directory, FlockOperation::NonBlockingLockShared).is_ok();
+    is_free && flock(&directory, FlockOperation::Unlock).is_ok()
+}
+
+/// Whether the process runs. This cannot be known of a process of another boot or pid namespace.
+fn is_running(identity: &Identity) -> bool {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = fs::metadata("/proc/self/ns/pid").map(|link| link.ino()).ok();
+    boot.trim() == uuid_text(identity.boot)
+        && namespace == Some(identity.pid_namespace)
+        && running_since(identity.pid) == Some(identity.start)
+}
+
+/// The start time of a process in clock ticks after boot; `None` if it does not exist, or has ended and was not yet reaped.
+fn running_since(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name of the program is in parentheses, and may itself contain parentheses.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_runs_since_it_started() {
+        let since = running_since(std::process::id());
+        assert!(since.is_some_and(|ticks| ticks > 0));
+        assert_eq!(since, running_since(std::process::id()));
+        assert_eq!(running_since(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_directory_is_unlocked_unless_a_process_locks_it() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        assert!(is_unlocked(dir.path()) && is_unlocked(dir.path()));
+        let owner = File::open(dir.path())?;
+        flock(&owner, FlockOperation::NonBlockingLockExclusive)?;
+        assert!(!is_unlocked(dir.path()) && !is_unlocked(&dir.path().join("gone")));
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Takes the packets of one stream in order, each once: those that a sink has kept, and those that are still in the ring.
+
+use super::RecoverError;
+use super::meter::Meter;
+use super::outputs::Kept;
+use super::stream_file::StreamFile;
+use super::summary::RecoveredProcess;
+use crate::error::ReadError;
+use crate::metadata::Metadata;
+use crate::packet_head::PacketHead;
+use crate::ring::{Ring, RingPacket, Side, StreamCounters, SubBuffer};
+use crate::take::{Journal, Next, Position, StreamEnd, Walker};
+
+/// Where the progress and the findings of a recovery are reported.
+pub(super) struct Progress<'t, 'm> {
+    pub(super) journal: &'t mut Journal,
+    pub(super) meter: &'t mut Meter<'m>,
+    pub(super) summary: &'t mut RecoveredProcess,
+}
+
+/// The part of a stream that is in its ring.
+pub(super) struct RingPart<'r> {
+    pub(super) counters: StreamCounters,
+    /// The sub-buffers, in the order of their packets.
+    pub(super) sub_buffers: Box<dyn Iterator<Item = Result<SubBuffer, ReadError>> + 'r>,
+}
+
+/// A stream whose packets are being taken.
+pub(super) struct StreamTaker<'a, 'r, 't, 'm> {
+    pub(super) progress: Progress<'t, 'm>,
+    pub(super) metadata: &'a Metadata,
+    pub(super) walker: &'t mut Walker,
+    pub(super) file: StreamFile<'a>,
+    pub(super) position: Position,
+    pub(super) ring: &'r Ring,
+    pub(super) in_ring: RingPart<'r>,
+    /// The records up to the end of the open packet.
+    pub(super) open: Option<u64>,
+}
+
+impl<'a> StreamTaker<'a, '_, '_, '_> {
+    /// Takes all packets.
+    pub(super) fn run(
+        mut self,
+        side: Side,
+        mut kept: Option<Kept>,
+    ) -> Result<(StreamFile<'a>, StreamEnd), RecoverError> {
+        let mut held = self.next_in_ring()?;
+        while let Some(bytes) = kept.as_mut().and_then(|kept| kept.next(self.metadata, self.progress.journal)) {
+            let sequence = PacketHead::parse(&bytes).sequence;
+            while let Some(packet) = held.take_if(|packet| packet.number + 1 < sequence) {
+                self.take_from_ring(packet)?;
+                held = self.next_in_ring()?;
+            }
+            self.take_from_output(bytes, sequence)?;
+        }
+        while let Some(packet) = held {
+            self.take_from_ring(packet)?;
+            held = self.next_in_ring()?;
+        }
+        Ok((self.file, StreamEnd::new(side, self.position, self.in_ring.counters, self.open)))
+    }
+
+    /// The next packet that is in the ring.
+    fn next_in_ring(&mut self) -> Result<Option<RingPacket>, RecoverError> {
+        while let Some(found) = self.in_ring.sub_buffers.next() {
+            match found? {
+                SubBuffer::Packet(packet) => return Ok(Some(packet)),
+                SubBuffer::Unused => self.progress.summary.unused_places += 1,
+                SubBuffer::Torn(reason) => self.torn(&reason),
+            }
+        }
+        Ok(None)
+    }
+
+    fn take_from_output(&mut self, mut bytes: Vec<u8>, sequence: u64) -> Result<(), RecoverError> {
+        match self.take(&mut bytes, sequence, None)? {
+            Some(Ok(next)) if !next.is_empty() => self.progress.summary.packets_from_outputs += 1,
+            Some(Err(reason)) => {
+                let path = self.ring.path().display();
+                self.progress.journal.wrong(format!("{path}: packet {sequence} of its output: {reason}"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_from_ring(&mut self, packet: RingPacket) -> Result<(), RecoverError> {
+        let RingPacket { number, open, mut bytes } = packet;
+        match self.take(&mut bytes, number + 1, open.then_some(self.in_ring.counters.discarded))? {
+            Some(Ok(next)) => {
+                if !next.is_empty() {
+                    self.progress.summary.packets_from_rings += 1;
+                    self.progress.summary.mended += u64::from(open);
+                }
+                if open {
+                    self.open = Some(next.after);
+                }
+            }
+            Some(Err(reason)) => self.torn(&format!("packet {}: {reason}", number + 1)),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Writes a packet that has records and fits behind the previous one; the reason if it does not fit. `None` if the stream is past it.
+    fn take(
+        &mut self,
+        bytes: &mut [u8],
+        sequence: u64,
+        open: Option<u64>,
+    ) -> Result<Option<Result<Next, String>>, RecoverError> {
+        self.progress.meter.pass(bytes.len());
+        if sequence <= self.position.sequence {
+            return Ok(None);
+        }
+        let checked = self.position.check(self.walker, self.metadata, bytes, open);
+        if let Ok(next) = &checked
+            && !next.is_empty()
+        {
+            self.file.write(bytes, next.after - next.before)?;
+            self.position.advance(next, self.walker);
+        }
+        Ok(Some(checked))
+    }
+
+    fn torn(&mut self, reason: &str) {
+        self.progress.summary.torn_places += 1;
+        self.progress.journal.wrong(format!("{}: {reason}", self.ring.path().display()));
+    }
+}

@@ -1,0 +1,176 @@
+//! The consumer side of a ring that another process writes.
+//!
+//! ```text
+//!   read `closed` ─▶ copy packets ─▶ hand them on ─▶ write `released` ─▶ the owner may reuse their sub-buffers
+//! ```
+//!
+//! The file is read and written by system calls and not mapped, so that cutting it short causes an error here and no signal.
+//!
+//! `released` is written byte by byte, from the lowest byte on: if one call wrote several bytes, the owner could see some of them and not
+//! others. Between two bytes the owner sees the low bytes of the new number under the high bytes of the old one. As the number only grows,
+//! that is never more than the new number. If it is less, the owner finds the ring fuller than it is for a moment.
+
+use crate::error::ReadError;
+use crate::fields::Fields;
+use crate::ring::{Ring, RingPacket, Side, StreamCounters, SubBuffer};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// Offset of the counters of both streams.
+const COUNTERS: u64 = 320;
+/// Offset of `released` of both streams.
+const RELEASED: u64 = 448;
+
+/// A ring, and how many of its packets were released.
+#[derive(Debug)]
+pub(super) struct RemoteRing {
+    ring: Ring,
+    file: Arc<File>,
+    /// Of each side.
+    released: [u64; 2],
+}
+
+impl RemoteRing {
+    /// Opens a ring at the position of its last consumer. `file` is open for reading and writing; messages call it `path`. `None` if the
+    /// process has not completed the ring yet.
+    ///
+    /// # Errors
+    /// As [`Ring::open`].
+    pub(super) fn open(path: &Path, file: File) -> Result<Option<Self>, ReadError> {
+        let file = Arc::new(file);
+        let Some(ring) = Ring::of(path, Box::new(Arc::clone(&file)))? else { return Ok(None) };
+        let mut positions = [0; 16];
+        ring.fill(&mut positions, RELEASED)?;
+        let released = [Fields(&positions).u64(0), Fields(&positions).u64(8)];
+        Ok(Some(Self { ring, file, released }))
+    }
+
+    pub(super) const fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The numbers of the packets of each stream that are closed and not released.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] and [`ReadError::Ring`] if the file cannot be read.
+    pub(super) fn waiting(&self) -> Result<[Range<u64>; 2], ReadError> {
+        let mut bytes = [0; (RELEASED - COUNTERS) as usize];
+        self.ring.fill(&mut bytes, COUNTERS)?;
+        // Pairs with the fence of `release`, in the next round: what is copied after this is as it was when the packet was closed.
+        fence(Ordering::SeqCst);
+        Ok(Side::ALL.map(|side| {
+            let closed = StreamCounters::parse(Fields(&bytes[side.index() * 64..])).closed;
+            match self.ring.sub_buffer_count(side) {
+                0 => 0..0,
+                // The released position comes from a file that may be damaged.
+                count => self.released[side.index()].clamp(closed.saturating_sub(count), closed)..closed,
+            }
+        }))
+    }
+
+    /// How much of a stream the `waiting` packets fill, in percent.
+    pub(super) fn percent(&self, side: Side, waiting: &Range<u64>) -> u32 {
+        let count = self.ring.sub_buffer_count(side).max(1);
+        u32::try_from(waiting.end.saturating_sub(waiting.start).saturating_mul(100) / count).unwrap_or(100)
+    }
+
+    /// Releases the sub-buffers of all packets before `end` to the owner. They were copied before.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    pub(super) fn release(&mut self, side: Side, end: u64) -> io::Result<()> {
+        let released = &mut self.released[side.index()];
+        let at = RELEASED + 8 * side.index() as u64;
+        // R3: the loads of the copy come before the stores of the owner that reuse the sub-buffers, which come after its load of the
+        // position that is written here.
+        fence(Ordering::SeqCst);
+        for (index, (new, old)) in end.to_le_bytes().into_iter().zip(released.to_le_bytes()).enumerate() {
+            if new != old {
+                self.file.write_all_at(&[new], at + index as u64)?;
+                // The owner sees the lower bytes before the upper ones.
+                fence(Ordering::SeqCst);
+            }
+        }
+        *released = end;
+        Ok(())
+    }
+
+    /// A copy of the committed part of the open packet; `None` if there is none. `counters` are the stream's.
+    ///
+    /// # Errors
+    /// As [`Ring::counters`].
+    pub(super) fn open_packet(&self, side: Side, counters: &StreamCounters) -> Result<Option<RingPacket>, ReadError> {
+        for found in self.ring.sub_buffers(side, counters) {
+            match found? {
+                SubBuffer::Packet(packet) if packet.open && packet.number == counters.closed => {
+                    return Ok(Some(packet));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet_head;
+    use crate::ring::test_ring as ring;
+    use std::io::Write;
+
+    fn remote(bytes: &[u8]) -> RemoteRing {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).expect("written");
+        RemoteRing::open(Path::new("ring"), file).expect("a ring").expect("completed")
+    }
+
+    fn position(remote: &RemoteRing) -> u64 {
+        let mut position = [0; 8];
+        remote.file.read_exact_at(&mut position, RELEASED).expect("read");
+        u64::from_le_bytes(position)
+    }
+
+    /// While the number is written, the owner never sees more than the new number.
+    #[test]
+    fn a_position_never_runs_ahead() {
+        let mut remote = remote(&ring(3, &[3; 8]));
+        for (from, to) in
+            [(0, 1), (0xff, 0x100), (0x1ff, 0x200), (0x00ff_ffff, 0x0100_0000), (5, 0x0102_0304_0506_0708)]
+        {
+            let (from, to): (u64, u64) = (from, to);
+            remote.file.write_all_at(&from.to_le_bytes(), RELEASED).expect("written");
+            remote.released[0] = from;
+            // The number after each byte.
+            let mut seen = from.to_le_bytes();
+            for (place, byte) in to.to_le_bytes().into_iter().enumerate() {
+                seen[place] = byte;
+                assert!(u64::from_le_bytes(seen) <= to, "{from:#x} to {to:#x}");
+            }
+            remote.release(Side::Main, to).expect("released");
+            assert_eq!((position(&remote), remote.released[0]), (to, to));
+        }
+    }
+
+    #[test]
+    fn closed_packets_are_copied_once() {
+        let mut bytes = ring(3, &[3; 8]);
+        bytes[328..336].copy_from_slice(&4u64.to_le_bytes());
+        let mut remote = remote(&bytes);
+        let [main, nested] = remote.waiting().expect("counters");
+        assert_eq!((main.clone(), nested), (3..4, 0..0), "it has one sub-buffer");
+        assert_eq!(remote.percent(Side::Main, &main), 100);
+        let mut packet = Vec::new();
+        let length = remote.ring().leased_packet(Side::Main, 3, &mut packet).expect("read").expect("a packet");
+        assert_eq!(length, packet_head::SIZE + 8);
+        assert!(packet.len() >= length);
+        assert!(remote.ring().leased_packet(Side::Main, 4, &mut packet).expect("read").is_err());
+        remote.release(Side::Main, 4).expect("released");
+        assert_eq!(remote.waiting().expect("counters")[0], 4..4);
+    }
+}

@@ -1,0 +1,98 @@
+//! Copies the packets of a stream while its owner overwrites them.
+//!
+//! The owner overwrites the oldest sub-buffer next, so the copy begins there: a reader that copies faster than the owner writes is never
+//! overtaken. It does nothing else between two sub-buffers. If it is preempted for longer than the owner needs for the whole ring, it
+//! starts again.
+
+use super::counters::StreamCounters;
+use super::sub_buffers::SubBuffer;
+use super::{Ring, Side};
+use crate::error::ReadError;
+
+/// The largest stream, in bytes, that is copied as a whole: the size in a hostile file is not limited.
+const MAX_SIZE: u64 = 1 << 30;
+/// The most copies that are made.
+const MAX_COPIES: u32 = 24;
+
+/// A copy of one stream of a ring, nearly at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamSnapshot {
+    /// The stream's counters, read just before.
+    pub counters: StreamCounters,
+    /// Its sub-buffers, in the order of their packets.
+    pub sub_buffers: Vec<SubBuffer>,
+}
+
+impl Ring {
+    /// Copies all packets of one of its streams while the owner writes and overwrites them. If the owner was faster, the copy is repeated,
+    /// up to 24 times, and the best one is returned. Needs twice the memory of the ring.
+    ///
+    /// # Errors
+    /// As [`Ring::counters`].
+    pub fn snapshot(&self, side: Side) -> Result<StreamSnapshot, ReadError> {
+        let mut best = self.copy(side)?;
+        for _ in 1..MAX_COPIES {
+            if best.missed() == 0 {
+                break;
+            }
+            let next = self.copy(side)?;
+            if next.bytes() > best.bytes() {
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Whether a stream is small enough for two copies in memory: at most 1 GiB.
+    pub(crate) fn fits_in_memory(&self, side: Side) -> bool {
+        let area = self.header.area(side);
+        area.size.saturating_mul(area.count) <= MAX_SIZE
+    }
+
+    fn copy(&self, side: Side) -> Result<StreamSnapshot, ReadError> {
+        let counters = self.counters(side)?;
+        let sub_buffers = self.sub_buffers(side, &counters).collect::<Result<_, _>>()?;
+        Ok(StreamSnapshot { counters, sub_buffers })
+    }
+}
+
+impl StreamSnapshot {
+    /// The number of packets that were overwritten before they were copied.
+    fn missed(&self) -> usize {
+        self.sub_buffers.iter().filter(|found| matches!(found, SubBuffer::Torn(_))).count()
+    }
+
+    /// The bytes of all packets.
+    fn bytes(&self) -> usize {
+        let bytes = |found: &SubBuffer| if let SubBuffer::Packet(packet) = found { packet.bytes.len() } else { 0 };
+        self.sub_buffers.iter().map(bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sub_buffers::tests::{Changing, ring};
+    use super::*;
+    use std::cell::Cell;
+    use std::path::Path;
+
+    /// Whenever the owner overwrites the packet, the copy has one packet in the end: the old one or the new one.
+    #[test]
+    fn a_copy_that_was_overtaken_is_made_again() {
+        let (before, after) = (ring(3, &[3; 8]), ring(4, &[4; 64]));
+        let mut found = Vec::new();
+        for reads in 0..12 {
+            let bytes = Changing { before: before.clone(), after: after.clone(), reads: Cell::new(reads) };
+            // A header that was read partly from each is not valid.
+            let Ok(Some(ring)) = Ring::of(Path::new("ring"), Box::new(bytes)) else { continue };
+            let snapshot = ring.snapshot(Side::Main).expect("it can be read");
+            let [SubBuffer::Packet(packet)] = &snapshot.sub_buffers[..] else {
+                panic!("after {reads} reads: {snapshot:?}")
+            };
+            assert_eq!(packet.number, snapshot.counters.closed);
+            found.push(packet.number);
+        }
+        assert!(found.contains(&3) && found.contains(&4), "{found:?}");
+    }
+}

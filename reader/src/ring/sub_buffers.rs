@@ -1,0 +1,310 @@
+//! The sub-buffers of a stream, and the packets in them.
+
+use super::{Ring, Side};
+use crate::error::ReadError;
+use crate::fields::Fields;
+use crate::packet_head::{self, PacketHead};
+use std::ops::RangeInclusive;
+
+/// How many bytes of a leased packet are read at first: most packets that are closed for their age alone are smaller.
+const FIRST_READ: u64 = 4096;
+
+/// What is in a sub-buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubBuffer {
+    /// No packet: it was never used, or its owner was preparing the next packet.
+    Unused,
+    /// A packet of another stream, or one that was overwritten while it was read; and the reason.
+    Torn(String),
+    /// A packet.
+    Packet(RingPacket),
+}
+
+/// A copy of the part of a packet that was committed when the copy was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RingPacket {
+    /// Its number in the stream, from 0; its `packet_seq_num` is one more.
+    pub number: u64,
+    /// Whether it had not been closed: its `timestamp_end`, `packet_size` and `events_discarded` are not valid then.
+    pub open: bool,
+    /// Its bytes, up to the end of its content.
+    pub bytes: Vec<u8>,
+}
+
+/// Iterates over the sub-buffers of a stream in the order of their packets. One that holds no packet comes where its packet would.
+#[derive(Debug)]
+pub struct SubBuffers<'a> {
+    ring: &'a Ring,
+    side: Side,
+    closed: u64,
+    numbers: RangeInclusive<u64>,
+}
+
+/// Whether the owner of the ring may overwrite a packet while it is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// No: the packet is closed and was not released.
+    Leased,
+    /// Yes. So many packets of the stream are closed.
+    Racing { closed: u64 },
+}
+
+/// What was found where a packet should be.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    OtherStream,
+    /// The packet with this `packet_seq_num`.
+    OtherPacket(u64),
+    Malformed(String),
+    /// The packet, with so many bytes.
+    Packet(usize),
+}
+
+impl Ring {
+    /// Copies a closed packet that was not released to the begin of `bytes`, which grows as needed. Its length, or the reason if the
+    /// sub-buffer holds something else.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] and [`ReadError::Ring`] if the file cannot be read.
+    pub(crate) fn leased_packet(
+        &self,
+        side: Side,
+        number: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Result<usize, String>, ReadError> {
+        let at = self.header.area(side).offset_of(number);
+        Ok(match self.copy_packet(side, number, Access::Leased, bytes)? {
+            Found::Packet(length) => Ok(length),
+            Found::Malformed(reason) => Err(format!("the sub-buffer at byte {at}: {reason}")),
+            Found::Nothing | Found::OtherStream | Found::OtherPacket(_) => {
+                Err(format!("the sub-buffer at byte {at} does not hold packet {}", number.wrapping_add(1)))
+            }
+        })
+    }
+
+    /// Copies packet `number` to the begin of `bytes`.
+    fn copy_packet(&self, side: Side, number: u64, access: Access, bytes: &mut Vec<u8>) -> Result<Found, ReadError> {
+        let area = self.header.area(side);
+        let at = area.offset_of(number);
+        let first = if access == Access::Leased { FIRST_READ.min(area.size) as usize } else { packet_head::SIZE };
+        grow(bytes, first);
+        self.fill(&mut bytes[..first], at)?;
+        let head = PacketHead::parse(bytes);
+        if head.magic != packet_head::MAGIC {
+            return Ok(Found::Nothing);
+        }
+        let header = &self.header;
+        if (head.uuid, head.class, head.instance) != (header.uuid, header.class, self.instance(side)) {
+            return Ok(Found::OtherStream);
+        }
+        if head.sequence != number.wrapping_add(1) {
+            return Ok(Found::OtherPacket(head.sequence));
+        }
+        let content = match access {
+            Access::Leased => head.content,
+            // The committed size first, then the bytes that it covers.
+            Access::Racing { .. } => {
+                let mut content = [0; 8];
+                self.fill(&mut content, at + packet_head::CONTENT as u64)?;
+                u64::from_le_bytes(content)
+            }
+        };
+        if !content.is_multiple_of(8) || content < packet_head::SIZE as u64 * 8 || content > area.size * 8 {
+            return Ok(Found::Malformed(format!("a content of {content} bits does not fit into {} bytes", area.size)));
+        }
+        let length = (content / 8) as usize;
+        grow(bytes, length);
+        let is_open = match access {
+            Access::Leased => {
+                if length > first {
+                    self.fill(&mut bytes[first..length], at + first as u64)?;
+                }
+                false
+            }
+            Access::Racing { closed } => {
+                self.fill(&mut bytes[..length], at)?;
+                let mut again = [0; packet_head::SIZE];
+                self.fill(&mut again, at)?;
+                let after = PacketHead::parse(&again);
+                if (after.magic, after.sequence) != (head.magic, head.sequence) {
+                    return Ok(Found::Malformed("it was overwritten while it was read".to_owned()));
+                }
+                number >= closed
+            }
+        };
+        let size = Fields(bytes).u64(packet_head::PACKET_SIZE);
+        if !is_open && size != content {
+            return Ok(Found::Malformed(format!(
+                "its packet is closed, and has {content} bits of content in {size} bits"
+            )));
+        }
+        // The copy of the header may be younger than the size that was read first.
+        bytes[packet_head::CONTENT..packet_head::CONTENT + 8].copy_from_slice(&content.to_le_bytes());
+        Ok(Found::Packet(length))
+    }
+}
+
+fn grow(bytes: &mut Vec<u8>, length: usize) {
+    if bytes.len() < length {
+        bytes.resize(length, 0);
+    }
+}
+
+impl<'a> SubBuffers<'a> {
+    pub(super) fn new(ring: &'a Ring, side: Side, closed: u64) -> Self {
+        let count = ring.header.area(side).count;
+        let oldest = closed.saturating_sub(count);
+        #[expect(clippy::reversed_empty_ranges, reason = "without sub-buffers there are no packets")]
+        let numbers = if count == 0 { 1..=0 } else { oldest..=closed.max(count - 1) };
+        Self { ring, side, closed, numbers }
+    }
+
+    /// What is in the sub-buffer of packet `number`; `None` if it is reported under another number.
+    fn look(&self, number: u64) -> Result<Option<SubBuffer>, ReadError> {
+        let area = self.ring.header.area(self.side);
+        let at = area.offset_of(number);
+        let mut bytes = Vec::new();
+        let found = self.ring.copy_packet(self.side, number, Access::Racing { closed: self.closed }, &mut bytes)?;
+        let torn = |reason: String| Ok(Some(SubBuffer::Torn(format!("the sub-buffer at byte {at}: {reason}"))));
+        // The oldest packet and the open one share a sub-buffer: anything but the oldest packet is reported under the open one's number.
+        let is_shared = number + area.count == self.closed;
+        match found {
+            Found::Malformed(reason) => torn(reason),
+            Found::Packet(length) => {
+                bytes.truncate(length);
+                Ok(Some(SubBuffer::Packet(RingPacket { number, open: number >= self.closed, bytes })))
+            }
+            _ if is_shared => Ok(None),
+            Found::Nothing => Ok(Some(SubBuffer::Unused)),
+            Found::OtherStream => torn("it holds a packet of another trace or stream".to_owned()),
+            Found::OtherPacket(sequence) => {
+                if number == self.closed && sequence.checked_add(area.count) == Some(self.closed + 1) {
+                    return Ok(None);
+                }
+                torn(format!("it holds packet number {sequence}, where {} should be", number + 1))
+            }
+        }
+    }
+}
+
+impl Iterator for SubBuffers<'_> {
+    type Item = Result<SubBuffer, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let number = self.numbers.next()?;
+            if let Some(found) = self.look(number).transpose() {
+                return Some(found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::bytes::Bytes;
+    use super::*;
+    use std::cell::Cell;
+    use std::io;
+    use std::path::Path;
+
+    /// A ring with one sub-buffer, at 4096, whose packet is `number` with records of equal bytes.
+    pub(crate) fn ring(number: u64, records: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 8192];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(0, b"tp-ring\n");
+        for (at, number) in [(8, 1u32), (12, 4096)] {
+            put(at, &number.to_le_bytes());
+        }
+        let fields = [(16, 8192), (64, 4096), (72, 128), (96, 4096), (104, 512), (112, 1), (120, 4096), (328, number)];
+        for (at, field) in fields {
+            put(at, &u64::to_le_bytes(field));
+        }
+        put(3648, b"\x01\0c");
+        let content = (packet_head::SIZE + records.len()) as u64 * 8;
+        let head = PacketHead {
+            magic: packet_head::MAGIC,
+            uuid: [0; 16],
+            class: 0,
+            instance: 0,
+            begin: 0,
+            end: 0,
+            content,
+            size: content,
+            sequence: number + 1,
+            discarded: 0,
+            tid: 0,
+            before: 0,
+        };
+        put(4096, &head.bytes());
+        put(4096 + packet_head::SIZE, records);
+        bytes
+    }
+
+    /// Bytes that change after a number of reads.
+    #[derive(Debug)]
+    pub(in crate::ring) struct Changing {
+        pub(in crate::ring) before: Vec<u8>,
+        pub(in crate::ring) after: Vec<u8>,
+        pub(in crate::ring) reads: Cell<u32>,
+    }
+
+    impl Bytes for Changing {
+        fn length(&self) -> io::Result<u64> {
+            self.before.length()
+        }
+
+        fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            let left = self.reads.get();
+            self.reads.set(left.saturating_sub(1));
+            if left == 0 { &self.after } else { &self.before }.fill(buffer, offset)
+        }
+    }
+
+    /// What is read of a ring that changes after each number of reads.
+    fn looks(before: &[u8], after: &[u8]) -> Vec<Option<SubBuffer>> {
+        let look = |reads: u32| {
+            // The first three reads are of the header and the counters.
+            let bytes = Changing { before: before.to_vec(), after: after.to_vec(), reads: Cell::new(3 + reads) };
+            let ring = Ring::of(Path::new("ring"), Box::new(bytes)).expect("a header").expect("begun");
+            let counters = ring.counters(Side::Main).expect("counters");
+            let mut sub_buffers = ring.sub_buffers(Side::Main, &counters);
+            sub_buffers.next().transpose().expect("it can be read")
+        };
+        (0..6).map(look).collect()
+    }
+
+    #[test]
+    fn a_packet_that_grows_is_taken_up_to_a_whole_record() {
+        let (less, more) = (ring(0, &[1; 8]), ring(0, &[1; 16]));
+        for look in looks(&less, &more) {
+            let Some(SubBuffer::Packet(packet)) = look else { panic!("{look:?}") };
+            let records = &packet.bytes[packet_head::SIZE..];
+            assert!(records == [1; 8] || records == [1; 16], "{records:?}");
+            assert_eq!(PacketHead::parse(&packet.bytes).content, packet.bytes.len() as u64 * 8);
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_overwritten_is_not_taken() {
+        let mut torn = 0;
+        for look in looks(&ring(3, &[3; 8]), &ring(4, &[4; 64])) {
+            match look {
+                Some(SubBuffer::Packet(packet)) => {
+                    assert_eq!((packet.number, &packet.bytes[packet_head::SIZE..]), (3, &[3; 8][..]));
+                }
+                Some(SubBuffer::Torn(_)) => torn += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(torn > 0);
+        let mut prepared = ring(3, &[3; 8]);
+        prepared[4096..4100].fill(0);
+        for look in looks(&ring(3, &[3; 8]), &prepared) {
+            assert!(!matches!(look, Some(SubBuffer::Packet(packet)) if packet.bytes[..4] == [0; 4]));
+        }
+    }
+}

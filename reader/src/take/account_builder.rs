@@ -1,0 +1,130 @@
+//! Adds up the account of a trace, ring by ring.
+
+use super::journal::Journal;
+use super::reconcile::RingAccounting;
+use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
+use crate::metadata::Metadata;
+use crate::ring::{EventCounters, REASONS, Ring, StreamCounters};
+use std::collections::BTreeMap;
+
+/// The reason of losses that the process could not count: it was killed before it committed the event.
+const KILLED: &str = "killed";
+
+/// An account that is being added up.
+#[derive(Debug)]
+pub(crate) struct AccountBuilder {
+    account: Account,
+    /// The index of the channel of each stream class.
+    places: BTreeMap<u64, usize>,
+    /// Whether a ring has named the channel.
+    named: Vec<bool>,
+}
+
+impl AccountBuilder {
+    /// An account without any counts.
+    pub(crate) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
+        let mut account = Account::new(uuid, session, pid);
+        let mut places = BTreeMap::new();
+        for class in metadata.streams() {
+            let entry = |id: u64, name: &str| EventAccount { id, name: name.to_owned(), ..EventAccount::default() };
+            let channel = ChannelAccount {
+                id: class.id,
+                name: format!("stream{}", class.id),
+                events: class.events.values().map(|event| entry(event.id, &event.name)).collect(),
+                ..ChannelAccount::default()
+            };
+            places.insert(class.id, account.channels.len());
+            account.channels.push(channel);
+        }
+        let named = vec![false; account.channels.len()];
+        Self { account, places, named }
+    }
+
+    /// Takes the name and policy of a channel from a ring. All rings of a channel have to agree.
+    pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
+        let class = u64::from(ring.class());
+        let Some(&place) = self.places.get(&class) else {
+            return Err(format!("its stream class {class} is not in the metadata"));
+        };
+        let name = &ring.identity().channel;
+        let is_taken =
+            |index: usize, channel: &ChannelAccount| index != place && self.named[index] && channel.name == *name;
+        if self.account.channels.iter().enumerate().any(|(index, channel)| is_taken(index, channel)) {
+            return Err(format!("its channel has the name of another channel, `{name}`"));
+        }
+        let channel = &mut self.account.channels[place];
+        if self.named[place] && (&channel.name, channel.policy) != (name, ring.policy()) {
+            return Err(format!("its channel differs from that of other rings of stream class {class}"));
+        }
+        self.named[place] = true;
+        channel.name.clone_from(name);
+        channel.policy = ring.policy();
+        Ok(())
+    }
+
+    /// Adds the events of one ring.
+    pub(crate) fn events(&mut self, ring: &Ring, accounting: &RingAccounting, journal: &mut Journal) {
+        let Some(channel) = self.channel(ring) else {
+            return;
+        };
+        let mut fits = true;
+        let mut add = |sum: &mut u64, count: u64| match sum.checked_add(count) {
+            Some(total) => *sum = total,
+            None => fits = false,
+        };
+        let mut unknown = 0u64;
+        for (id, (counted, outcome)) in accounting.counted.iter().zip(&accounting.outcomes).enumerate() {
+            if *counted == EventCounters::default() && outcome.recorded == 0 {
+                continue;
+            }
+            let Ok(index) = channel.events.binary_search_by_key(&(id as u64), |event| event.id) else {
+                unknown += 1;
+                continue;
+            };
+            let event = &mut channel.events[index];
+            add(&mut event.fired, counted.fired);
+            add(&mut event.recorded, outcome.recorded);
+            add(&mut event.filtered, counted.filtered);
+            add(&mut event.suppressed, counted.suppressed);
+            let killed = std::iter::once((KILLED, outcome.killed));
+            for (reason, count) in REASONS.into_iter().zip(counted.lost).chain(killed).filter(|(_, count)| *count > 0) {
+                add(event.lost.entry(reason.to_owned()).or_default(), count);
+            }
+        }
+        let path = ring.path().display();
+        if unknown > 0 {
+            journal.wrong(format!("{path}: {unknown} of its events are not in the metadata"));
+        }
+        if !fits {
+            journal.wrong(format!("{path}: the sum of its counters exceeds 64 bits"));
+        }
+    }
+
+    /// Adds one stream. Records that were not written were lost: overwritten in the ring, or by the sink.
+    pub(crate) fn stream(&mut self, ring: &Ring, mut stream: StreamAccount, counters: &StreamCounters) {
+        let gone = stream.recorded.saturating_sub(stream.written);
+        match ring.policy() {
+            Policy::Overwrite => stream.overwritten = gone,
+            Policy::Discard | Policy::Wait => stream.sink = gone,
+        }
+        let notes = &mut self.account.notes;
+        notes.clamped = notes.clamped.saturating_add(counters.clamped);
+        notes.altered = notes.altered.saturating_add(counters.altered);
+        notes.waited = notes.waited.saturating_add(counters.waited);
+        notes.waited_ns = notes.waited_ns.saturating_add(counters.waited_ns);
+        if let Some(channel) = self.channel(ring) {
+            channel.streams.push(stream);
+        }
+    }
+
+    fn channel(&mut self, ring: &Ring) -> Option<&mut ChannelAccount> {
+        let place = *self.places.get(&u64::from(ring.class()))?;
+        self.account.channels.get_mut(place)
+    }
+
+    /// The finished account.
+    pub(crate) fn close(mut self, complete: bool) -> Account {
+        self.account.complete = complete;
+        self.account
+    }
+}

@@ -1,0 +1,134 @@
+//! How far a stream was taken, and which packet may come next.
+
+use super::walker::{EventCount, Walker};
+use crate::metadata::Metadata;
+use crate::packet_head::{self, PacketHead};
+use std::collections::BTreeMap;
+
+/// No packet of a sound ring has a higher sequence number.
+const MAX_SEQUENCE: u64 = u64::MAX / 2;
+
+/// How far a stream was taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    /// Records up to here, lost ones included.
+    pub(crate) records: u64,
+    /// The `packet_seq_num` of the last packet.
+    pub(crate) sequence: u64,
+    /// The `timestamp_end` of the last packet.
+    pub(crate) end: u64,
+    /// The `events_discarded` of the last packet.
+    pub(crate) discarded: u64,
+    /// What was in the packets, by event id.
+    pub(crate) events: BTreeMap<u64, EventCount>,
+}
+
+/// A packet that fits behind a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// Records in the stream before the packet.
+    pub(crate) before: u64,
+    /// Records in the stream up to its end.
+    pub(crate) after: u64,
+    sequence: u64,
+    end: u64,
+    discarded: u64,
+}
+
+impl Next {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.before == self.after
+    }
+}
+
+impl Position {
+    /// The beginning of a stream whose channel was opened at `opened`.
+    pub(crate) const fn new(opened: u64) -> Self {
+        Self { records: 0, sequence: 0, end: opened, discarded: 0, events: BTreeMap::new() }
+    }
+
+    /// Checks the next packet: its records, which `walker` counts, and that it fits behind this position. The reason if it does not.
+    ///
+    /// A packet that was not closed is completed first; `open` is then the stream's counter of discarded events.
+    pub(crate) fn check(
+        &self,
+        walker: &mut Walker,
+        metadata: &Metadata,
+        bytes: &mut [u8],
+        open: Option<u64>,
+    ) -> Result<Next, String> {
+        let mut head = PacketHead::parse(bytes);
+        if let Some(discarded) = open {
+            (head.size, head.end) = (head.content, head.begin);
+            head.discarded = discarded.max(self.discarded);
+            packet_head::put(bytes, &head);
+        }
+        let content = walker.walk(metadata, &head, bytes)?;
+        if open.is_some() {
+            head.end = content.last;
+            packet_head::put(bytes, &head);
+        }
+        self.fits(&head, content.records, content.last)
+    }
+
+    fn fits(&self, head: &PacketHead, records: u64, last: u64) -> Result<Next, String> {
+        let reason = if head.sequence > MAX_SEQUENCE {
+            "its packet_seq_num is out of range"
+        } else if head.begin < self.end {
+            "it begins before the end of the previous packet"
+        } else if head.end < last {
+            "it ends before its last event"
+        } else if head.before < self.records {
+            "its events_before is less than the number of earlier events"
+        } else if head.discarded < self.discarded {
+            "its events_discarded is less than that of the previous packet"
+        } else if let Some(after) = head.before.checked_add(records) {
+            let PacketHead { before, sequence, end, discarded, .. } = *head;
+            return Ok(Next { before, after, sequence, end, discarded });
+        } else {
+            "its events_before is out of range"
+        };
+        Err(reason.to_owned())
+    }
+
+    /// Moves behind the packet that was checked last.
+    pub(crate) fn advance(&mut self, next: &Next, walker: &Walker) {
+        (self.records, self.sequence, self.end, self.discarded) = (next.after, next.sequence, next.end, next.discarded);
+        for (id, found) in walker.counts() {
+            self.events.entry(id).or_default().add(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(sequence: u64, (begin, end): (u64, u64), before: u64, discarded: u64) -> PacketHead {
+        PacketHead { sequence, end, before, discarded, ..PacketHead::empty([0; 16], 0, 0, begin) }
+    }
+
+    #[test]
+    fn packets_follow_one_another() {
+        let mut position = Position::new(100);
+        let walker = Walker::new(None);
+        let next = position.fits(&head(1, (100, 150), 0, 0), 3, 150).unwrap();
+        assert_eq!((next.before, next.after), (0, 3));
+        position.advance(&next, &walker);
+        // Packet 2 is missing.
+        let next = position.fits(&head(3, (200, 260), 7, 4), 2, 250).unwrap();
+        assert_eq!((next.before, next.after), (7, 9));
+        position.advance(&next, &walker);
+        for (bad, part) in [
+            (head(4, (255, 300), 9, 4), "begins before"),
+            (head(4, (300, 200), 9, 4), "ends before"),
+            (head(4, (300, 300), 8, 4), "less than the number of earlier"),
+            (head(4, (300, 300), 9, 3), "less than that of the previous"),
+            (head(4, (300, 300), u64::MAX, 4), "events_before is out of range"),
+            (head(u64::MAX, (300, 300), 9, 4), "packet_seq_num is out of range"),
+        ] {
+            let reason = position.fits(&bad, 2, 250).expect_err(part);
+            assert!(reason.contains(part), "{reason}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The first phase: from START to the layout of the session.
+
+use super::Next;
+use super::legacy::{self, LegacyOrder};
+use super::retry::Retry;
+use super::session_core::SessionCore;
+use crate::udp::order::Order;
+use crate::udp::report::Ending;
+use crate::udp::wire::{Accept, FromServer, Mark, MarkKind, ToClient, ToServer};
+use std::time::Duration;
+
+/// The interval of START.
+const START_EVERY: Duration = Duration::from_millis(250);
+/// How many are sent at once from the second time on: a server that does not trust an address sends it no more bytes than it received.
+const STARTS: u32 = 9;
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(5);
+/// The interval of ACCEPT, at first and later.
+const ACCEPT_EVERY: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(250)];
+/// How often it is sent at the first interval.
+const QUICKLY: u32 = 40;
+/// The interval of START while an offer is not honoured: the offer may be old, or was damaged.
+const AGAIN_EVERY: Duration = Duration::from_secs(1);
+/// How long to wait for an offer to be honoured.
+const OFFER: Duration = Duration::from_secs(8);
+/// How long to wait for the first message of a session in the legacy layout after later ones have come.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Handshake {
+    start: Retry,
+    /// Messages in the legacy layout, and when the first of them came.
+    legacy: Option<(LegacyOrder, Duration)>,
+    /// Whether an event was among them.
+    events: bool,
+    accepting: Option<Accepting>,
+}
+
+#[derive(Debug)]
+struct Accepting {
+    /// The `seq` of the offer.
+    seq: u32,
+    accept: Accept,
+    retry: Retry,
+    again: Retry,
+    /// The time of the first offer.
+    since: Duration,
+}
+
+impl Accepting {
+    fn new(seq: u32, accept: Accept, since: Duration, now: Duration) -> Self {
+        let again = Retry::new(now + AGAIN_EVERY, AGAIN_EVERY);
+        Self { seq, accept, retry: Retry::new(now, ACCEPT_EVERY[0]), again, since }
+    }
+}
+
+impl Handshake {
+    pub(super) fn new(now: Duration) -> Self {
+        Self { start: Retry::new(now, START_EVERY), legacy: None, events: false, accepting: None }
+    }
+
+    pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+        match &message.message {
+            ToClient::Mark(mark) => {
+                self.keep(core, message, now);
+                self.mark(core, message.seq, *mark, now)
+            }
+            ToClient::Packet(_) => {
+                self.keep(core, message, now);
+                self.events = true;
+                None
+            }
+            ToClient::Challenge(challenge) => {
+                if let Some(accepting) = &mut self.accepting {
+                    let known = accepting.accept.token == challenge.token;
+                    accepting.accept.token = challenge.token;
+                    if !known {
+                        accepting.retry = Retry::new(now, ACCEPT_EVERY[0]);
+                    }
+                }
+                None
+            }
+            ToClient::Welcome(welcome) => {
+                let session = message.session.filter(|_| self.accepting.is_some())?;
+                Some(Next::Batch { session, seq: message.seq, welcome: *welcome })
+            }
+            // A message of a session whose WELCOME has not come yet. Later messages tell whether it was lost.
+            _ => {
+                core.counts.foreign += 1;
+                None
+            }
+        }
+    }
+
+    /// Keeps a message in the legacy layout.
+    fn keep(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
+        let limits = core.legacy_limits();
+        let (order, _) = self.legacy.get_or_insert_with(|| (Order::unopened(message.seq, limits), now));
+        legacy::put(order, core, message, now);
+    }
+
+    fn mark(&mut self, core: &SessionCore, seq: u32, mark: Mark, now: Duration) -> Option<Next> {
+        if mark.kind != MarkKind::SessionBegin {
+            return None;
+        }
+        match mark.offer {
+            Some(nonce) if !core.options.legacy => {
+                let newer = self.accepting.as_ref().is_none_or(|old| seq.wrapping_sub(old.seq).cast_signed() > 0);
+                if newer {
+                    let accept = Accept { mtu: core.options.mtu, window: core.options.window, ..Accept::new(nonce) };
+                    let since = self.accepting.as_ref().map_or(now, |old| old.since);
+                    self.accepting = Some(Accepting::new(seq, accept, since, now));
+                }
+                None
+            }
+            _ => self.use_legacy(),
+        }
+    }
+
+    fn use_legacy(&mut self) -> Option<Next> {
+        self.legacy.take().map(|(order, _)| Next::Legacy(order))
+    }
+
+    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+        if core.stop_wanted {
+            core.send(&ToServer::Stop);
+            return Some(Next::Over(Ending::Unconfirmed));
+        }
+        if let Some(accepting) = &mut self.accepting {
+            if accepting.retry.due(now) {
+                core.send(&ToServer::Accept(accepting.accept));
+                if accepting.retry.sent() >= QUICKLY {
+                    accepting.retry.slow_down(ACCEPT_EVERY[1]);
+                }
+            }
+            if now < accepting.since + OFFER {
+                if accepting.again.due(now) {
+                    Self::start(core, STARTS);
+                }
+                return None;
+            }
+            // A server that sends events without an answer can be read without one.
+            return if self.events { self.use_legacy() } else { Some(Self::no_server(core)) };
+        }
+        if now >= self.start.since() + ANSWER {
+            return Some(if self.events { self.use_legacy()? } else { Self::no_server(core) });
+        }
+        if self.legacy.as_ref().is_some_and(|(_, since)| now >= *since + OVERTAKEN) {
+            return self.use_legacy();
+        }
+        if self.start.due(now) {
+            let count = if self.start.sent() > 1 && !core.options.legacy { STARTS } else { 1 };
+            Self::start(core, count);
+        }
+        None
+    }
+
+    fn start(core: &mut SessionCore, count: u32) {
+        (0..count).for_each(|_| core.send(&ToServer::Start));
+    }
+
+    /// Gives up. STOP ends a session whose beginning was lost.
+    fn no_server(core: &mut SessionCore) -> Next {
+        core.send(&ToServer::Stop);
+        let counts = core.counts;
+        let foreign = counts.datagrams > 0 && counts.datagrams == counts.malformed + counts.corrupted;
+        Next::Over(if foreign { Ending::Foreign } else { Ending::NoServer { refused: false } })
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        if let Some(accepting) = &self.accepting {
+            return accepting.retry.next().min(accepting.again.next()).min(accepting.since + OFFER);
+        }
+        let overtaken = self.legacy.as_ref().map(|(_, since)| *since + OVERTAKEN);
+        let start = self.start.next().min(self.start.since() + ANSWER);
+        overtaken.map_or(start, |overtaken| overtaken.min(start))
+    }
+}

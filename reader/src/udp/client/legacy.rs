@@ -1,0 +1,158 @@
+//! A session in the legacy layout.
+//!
+//! Losses show only as gaps in `seq`, which counts messages. The layout has no keep-alive and no checksum.
+
+use super::Next;
+use super::retry::Retry;
+use super::session_core::SessionCore;
+use crate::udp::order::{Arrival, Delivery, Order};
+use crate::udp::report::{Ending, Layout, LegacyEvent, Lost, Report};
+use crate::udp::wire::{FromServer, MarkKind, ToClient, ToServer};
+use std::time::Duration;
+
+/// The interval of STOP.
+const STOP_EVERY: Duration = Duration::from_millis(100);
+/// How long STOP is repeated.
+const STOP_FOR: Duration = Duration::from_secs(5);
+
+/// A message in the legacy layout.
+#[derive(Debug)]
+pub(super) enum LegacyMessage {
+    Mark(MarkKind),
+    Event(LegacyEvent),
+}
+
+pub(super) type LegacyOrder = Order<LegacyMessage>;
+
+/// Queues a message by its number, if it has this layout.
+pub(super) fn put(order: &mut LegacyOrder, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) {
+    let (kept, size) = match &message.message {
+        ToClient::Mark(mark) => (LegacyMessage::Mark(mark.kind), 0),
+        ToClient::Packet(packet) => {
+            let event = LegacyEvent { seq: message.seq, time_ns: packet.time_ns, content: packet.content.to_vec() };
+            let size = event.content.len();
+            (LegacyMessage::Event(event), size)
+        }
+        _ => {
+            core.counts.foreign += 1;
+            return;
+        }
+    };
+    let is_event = matches!(kept, LegacyMessage::Event(_));
+    match order.put(message.seq, kept, size, now) {
+        Arrival::Taken { overtaken } => core.counts.reordered += u64::from(overtaken),
+        Arrival::Duplicate => core.counts.duplicates += 1,
+        Arrival::Late => core.late(u64::from(is_event)),
+        Arrival::Implausible => core.counts.foreign += 1,
+        // It is reported as missing later.
+        Arrival::Full => {}
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct LegacySession {
+    order: LegacyOrder,
+    begun: bool,
+    heard: Duration,
+    stop: Option<Retry>,
+}
+
+impl LegacySession {
+    pub(super) fn new(mut order: LegacyOrder, now: Duration) -> Self {
+        order.open();
+        Self { order, begun: false, heard: now, stop: None }
+    }
+
+    pub(super) fn receive(&mut self, core: &mut SessionCore, message: &FromServer<'_>, now: Duration) -> Option<Next> {
+        if let (ToClient::Welcome(welcome), Some(session), false) =
+            (&message.message, message.session, core.options.legacy)
+        {
+            // The late answer to an offer that was given up.
+            self.flush(core, now);
+            return Some(Next::Batch { session, seq: message.seq, welcome: *welcome });
+        }
+        self.heard = now;
+        put(&mut self.order, core, message, now);
+        self.advance(core, now)
+    }
+
+    /// Delivers the messages that are due.
+    fn advance(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+        while let Some(turn) = self.order.next(now) {
+            if !self.begun {
+                self.begin(core, &turn);
+            }
+            match turn {
+                Delivery::Gap { first, count } => core.lose(Lost::Messages { first: first as u32, count }),
+                Delivery::Message(_, LegacyMessage::Event(event)) => {
+                    core.report(Report::Event(event));
+                    core.deliver(1);
+                }
+                Delivery::Message(_, LegacyMessage::Mark(MarkKind::SessionBegin)) => {}
+                Delivery::Message(_, LegacyMessage::Mark(MarkKind::TraceBegin)) => core.report(Report::TraceBegin),
+                Delivery::Message(_, LegacyMessage::Mark(MarkKind::TraceEnd)) => core.report(Report::TraceEnd),
+                Delivery::Message(_, LegacyMessage::Mark(MarkKind::SessionEnd)) => {
+                    core.report(Report::SessionEnd);
+                    return Some(Next::Over(Ending::Ended));
+                }
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, core: &mut SessionCore, first: &Delivery<LegacyMessage>) {
+        self.begun = true;
+        core.report(Report::SessionBegin(Layout::Legacy));
+        if !matches!(first, Delivery::Message(_, LegacyMessage::Mark(MarkKind::SessionBegin))) {
+            core.lose(Lost::Beginning);
+        }
+    }
+
+    pub(super) fn wake(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+        if let Some(next) = self.advance(core, now) {
+            return Some(next);
+        }
+        if now >= self.heard.saturating_add(core.options.idle) {
+            core.stop_wanted = true;
+        }
+        if !core.stop_wanted {
+            return None;
+        }
+        let first = self.stop.is_none();
+        let stop = self.stop.get_or_insert_with(|| Retry::new(now, STOP_EVERY));
+        if now >= stop.since() + STOP_FOR {
+            let ending = self.give_up(core, Ending::Unconfirmed);
+            return Some(Next::Over(ending));
+        }
+        if stop.due(now) {
+            core.send(&ToServer::Stop);
+        }
+        if first {
+            core.report(Report::StopSent);
+        }
+        None
+    }
+
+    /// Delivers all messages, and reports the missing ones.
+    fn flush(&mut self, core: &mut SessionCore, now: Duration) -> Option<Next> {
+        self.order.close();
+        self.advance(core, now)
+    }
+
+    /// Delivers all messages, and returns how the session ended.
+    pub(super) fn give_up(&mut self, core: &mut SessionCore, ending: Ending) -> Ending {
+        match self.flush(core, self.heard) {
+            Some(Next::Over(ended)) => ended,
+            _ => ending,
+        }
+    }
+
+    pub(super) fn deadline(&self, core: &SessionCore) -> Duration {
+        let stop = match &self.stop {
+            Some(stop) => stop.next().min(stop.since() + STOP_FOR),
+            None if core.stop_wanted => Duration::ZERO,
+            None => self.heard.saturating_add(core.options.idle),
+        };
+        self.order.deadline().map_or(stop, |turn| turn.min(stop))
+    }
+}

@@ -1,0 +1,79 @@
+//! The state that all phases of a session share: outgoing datagrams, reports, counts.
+
+use super::Options;
+use crate::udp::order::Limits;
+use crate::udp::report::{Counts, Lost, Report};
+use crate::udp::wire::ToServer;
+use std::collections::VecDeque;
+
+/// The most bytes of messages that wait for a missing one.
+const HELD_BYTES: usize = 64 << 20;
+/// The largest jump of a message number that is accepted without a second message near it, where no checksum protects the number.
+const MAX_JUMP: u64 = 1 << 16;
+
+#[derive(Debug)]
+pub(super) struct SessionCore {
+    pub(super) options: Options,
+    pub(super) out: VecDeque<Vec<u8>>,
+    pub(super) reports: VecDeque<Report>,
+    pub(super) counts: Counts,
+    /// Whether the session shall stop.
+    pub(super) stop_wanted: bool,
+}
+
+impl SessionCore {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, out: VecDeque::new(), reports: VecDeque::new(), counts: Counts::default(), stop_wanted: false }
+    }
+
+    /// Queues a message to the server.
+    pub(super) fn send(&mut self, message: &ToServer) {
+        let mut datagram = Vec::new();
+        message.encode(&mut datagram);
+        self.out.push_back(datagram);
+    }
+
+    pub(super) fn report(&mut self, report: Report) {
+        self.reports.push_back(report);
+    }
+
+    /// Reports and counts a loss.
+    pub(super) fn lose(&mut self, lost: Lost) {
+        let counts = &mut self.counts;
+        match lost {
+            Lost::Messages { count, .. } => counts.lost_messages = counts.lost_messages.saturating_add(count),
+            Lost::Beginning => counts.lost_messages += 1,
+            Lost::Events(count) | Lost::BeforeOffer(count) => {
+                counts.lost_events = counts.lost_events.saturating_add(count);
+            }
+            Lost::Metadata(bytes) => counts.lost_metadata = u64::from(bytes),
+            Lost::Unsent(losses) => counts.unsent_events = losses.total(),
+        }
+        self.report(Report::Lost(lost));
+    }
+
+    /// Reports and counts a message that came too late, with so many events in it.
+    pub(super) fn late(&mut self, events: u64) {
+        self.counts.late_messages += 1;
+        self.counts.late_events = self.counts.late_events.saturating_add(events);
+        self.report(Report::Late(events));
+    }
+
+    /// Counts delivered events. The session stops when the limit is reached.
+    pub(super) fn deliver(&mut self, events: u64) {
+        self.counts.events = self.counts.events.saturating_add(events);
+        let limit = self.options.events_limit;
+        self.stop_wanted |= limit.is_some_and(|limit| self.counts.events >= limit.get());
+    }
+
+    /// The limits for messages without a checksum.
+    pub(super) fn legacy_limits(&self) -> Limits {
+        Limits { max_jump: MAX_JUMP, ..self.batch_limits() }
+    }
+
+    /// The limits for messages with a checksum.
+    pub(super) fn batch_limits(&self) -> Limits {
+        let Options { max_held, gap_timeout, .. } = self.options;
+        Limits { messages: max_held, bytes: HELD_BYTES, gap_timeout, max_jump: u64::MAX }
+    }
+}

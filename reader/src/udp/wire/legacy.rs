@@ -1,0 +1,129 @@
+//! The legacy layout, byte for byte as old clients expect it, padding included.
+
+use super::Malformed;
+use super::bytes::{sized, u8_at, u16_at, u32_at};
+
+/// The longest message of this layout, in bytes.
+pub const LONGEST: usize = 1500;
+/// Where an event's content begins.
+pub const CONTENT: usize = 66;
+/// The longest content, in bytes.
+pub const LONGEST_CONTENT: usize = LONGEST - CONTENT;
+/// The size of a mark, in bytes.
+pub const MARK_SIZE: usize = 9;
+
+pub(super) const PACKET: u8 = 1;
+pub(super) const MARK: u8 = 2;
+
+const OFFER: usize = 5;
+const NONCE: usize = 6;
+const MARK_KIND: usize = 8;
+const TIME_HIGH: usize = 32;
+const TIME_LOW: usize = 36;
+const CONTENT_SIZE: usize = 64;
+/// The first byte of a mark's padding if the server offers the batch layout.
+const OFFERED: u8 = 0xB0 | super::VERSION;
+
+/// The kind of a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// This session is the first that reads the trace.
+    TraceBegin,
+    /// The trace has ended.
+    TraceEnd,
+    /// The session begins.
+    SessionBegin,
+    /// The session has ended.
+    SessionEnd,
+}
+
+impl MarkKind {
+    const ALL: [(u8, Self); 4] =
+        [(1, Self::TraceBegin), (2, Self::TraceEnd), (3, Self::SessionBegin), (4, Self::SessionEnd)];
+
+    fn number(self) -> u8 {
+        match self {
+            Self::TraceBegin => 1,
+            Self::TraceEnd => 2,
+            Self::SessionBegin => 3,
+            Self::SessionEnd => 4,
+        }
+    }
+}
+
+/// A mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Its kind.
+    pub kind: MarkKind,
+    /// The nonce with which the server offers the batch layout, in the padding of [`MarkKind::SessionBegin`]; `None`: no offer.
+    pub offer: Option<u16>,
+}
+
+impl Mark {
+    /// A mark without an offer.
+    pub const fn new(kind: MarkKind) -> Self {
+        Self { kind, offer: None }
+    }
+
+    /// The datagram. Only [`MarkKind::SessionBegin`] carries an offer.
+    pub fn encode(self, seq: u32) -> [u8; MARK_SIZE] {
+        let mut out = [0; MARK_SIZE];
+        out[..4].copy_from_slice(&seq.to_be_bytes());
+        out[4] = MARK;
+        if let (Some(nonce), MarkKind::SessionBegin) = (self.offer, self.kind) {
+            out[OFFER] = OFFERED;
+            out[NONCE..NONCE + 2].copy_from_slice(&nonce.to_be_bytes());
+        }
+        out[MARK_KIND] = self.kind.number();
+        out
+    }
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegacyPacket<'a> {
+    /// Its time in nanoseconds since the epoch, or on the trace's clock if that has no offset.
+    pub time_ns: u64,
+    /// The event as an array of bytes.
+    pub content: &'a [u8],
+}
+
+impl LegacyPacket<'_> {
+    /// Appends the datagram to `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed::Long`] if the content does not fit; `out` is unchanged.
+    pub fn encode(&self, seq: u32, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        if self.content.len() > LONGEST_CONTENT {
+            return Err(Malformed::Long);
+        }
+        let mut head = [0; CONTENT];
+        head[..4].copy_from_slice(&seq.to_be_bytes());
+        head[4] = PACKET;
+        // The high word comes first: both are one big-endian number.
+        head[TIME_HIGH..TIME_HIGH + 8].copy_from_slice(&self.time_ns.to_be_bytes());
+        head[CONTENT_SIZE..].copy_from_slice(&(self.content.len() as u16).to_be_bytes());
+        out.extend_from_slice(&head);
+        out.extend_from_slice(self.content);
+        Ok(())
+    }
+}
+
+pub(super) fn packet(datagram: &[u8]) -> Result<LegacyPacket<'_>, Malformed> {
+    if datagram.len() > LONGEST {
+        return Err(Malformed::Long);
+    }
+    let time_ns = u64::from(u32_at(datagram, TIME_HIGH)?) << 32 | u64::from(u32_at(datagram, TIME_LOW)?);
+    sized(datagram, CONTENT + usize::from(u16_at(datagram, CONTENT_SIZE)?))?;
+    Ok(LegacyPacket { time_ns, content: datagram.get(CONTENT..).ok_or(Malformed::Short)? })
+}
+
+pub(super) fn mark(datagram: &[u8]) -> Result<Mark, Malformed> {
+    sized(datagram, MARK_SIZE)?;
+    let number = u8_at(datagram, MARK_KIND)?;
+    let (_, kind) = MarkKind::ALL.into_iter().find(|(n, _)| *n == number).ok_or(Malformed::Kind)?;
+    let offered = kind == MarkKind::SessionBegin && u8_at(datagram, OFFER)? == OFFERED;
+    Ok(Mark { kind, offer: if offered { Some(u16_at(datagram, NONCE)?) } else { None } })
+}

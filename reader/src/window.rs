@@ -1,0 +1,44 @@
+//! The bytes of a stream: a stream file, or slots of a dt file.
+
+use crate::dt::SlotsWindow;
+use crate::source::{FileWindow, Source};
+use std::io;
+
+/// Where a stream's packets are.
+#[derive(Debug)]
+pub(crate) enum Window {
+    /// One after the other in a file of their own.
+    File(FileWindow),
+    /// In slots of a dt file.
+    Slots(SlotsWindow),
+}
+
+impl Source for Window {
+    fn length(&self) -> u64 {
+        match self {
+            Self::File(window) => window.length(),
+            Self::Slots(window) => window.length(),
+        }
+    }
+
+    fn bytes(&mut self, offset: u64, least: usize) -> io::Result<&[u8]> {
+        match self {
+            Self::File(window) => window.bytes(offset, least),
+            Self::Slots(window) => window.bytes(offset, least),
+        }
+    }
+
+    fn first(&mut self) -> u64 {
+        match self {
+            Self::File(window) => window.first(),
+            Self::Slots(window) => window.first(),
+        }
+    }
+
+    fn following(&mut self, offset: u64, size: u64) -> u64 {
+        match self {
+            Self::File(window) => window.following(offset, size),
+            Self::Slots(window) => window.following(offset, size),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The tests of the reader. Nothing here shares any state.
+#![forbid(unsafe_code)]
+
+#[path = "../hand/mod.rs"]
+mod hand;
+#[path = "../ring_file/mod.rs"]
+mod ring_file;
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+
+mod dt_hostile;
+mod golden;
+mod golden_by_hand;
+mod hostile;
+mod loss;
+mod lttng;
+mod recover;
+mod recover_random;
+mod ring;
+mod text;
+mod udp;
+mod udp_wire;
+mod verify;

@@ -1,0 +1,553 @@
+//! What a killed process left behind becomes a trace that balances and that babeltrace2 reads: every event that was committed
+//! and is there still, once.
+
+use std::fs;
+use std::path::Path;
+
+use crate::ring_file::{Consumer, Lost, Moment, Remains, Shape, Tracer, babeltrace, numbers};
+use tracepoint_reader::account::Account;
+use tracepoint_reader::recover::{RecoveredProcess, recover_with};
+use tracepoint_reader::{RecoverError, recover, verify};
+
+/// Recovers a process that can be read to the last byte.
+fn recovered(remains: &Remains, expected: &[u32]) -> RecoveredProcess {
+    let process = taken(remains, expected);
+    assert!(process.complete, "{process:#?}");
+    let report = verify(&remains.out()).unwrap();
+    let failures: Vec<_> = report.failures().collect();
+    assert!(failures.is_empty(), "{failures:#?}\n{process:#?}");
+    process
+}
+
+/// Recovers a process, and checks that its events come out.
+fn taken(remains: &Remains, expected: &[u32]) -> RecoveredProcess {
+    let mut recovered = recover(&remains.session(), &remains.out()).unwrap();
+    assert_eq!((recovered.processes.len(), recovered.failed.len()), (1, 0));
+    let process = recovered.processes.remove(0);
+    let peer = babeltrace(&remains.out());
+    assert_eq!(numbers(&peer), expected, "{process:#?}");
+    assert_eq!(crate::hand::ours(&remains.out()), peer);
+    assert_eq!(process.records, expected.len() as u64);
+    process
+}
+
+fn lost(process: &RecoveredProcess, reason: &str) -> u64 {
+    process.lost.get(reason).copied().unwrap_or(0)
+}
+
+fn account(remains: &Remains) -> Account {
+    Account::open(&remains.out()).unwrap()
+}
+
+/// A ring of its own for each kill: before each store, and after the last.
+fn killed_anywhere(shape: Shape, program: impl Fn(&mut Tracer)) -> Vec<(Tracer, RecoveredProcess)> {
+    let mut whole = Tracer::new(shape);
+    program(&mut whole);
+    let kill = |fuse| {
+        let mut tracer = Tracer::new(shape);
+        tracer.fuse = fuse;
+        program(&mut tracer);
+        let remains = Remains::of(&tracer);
+        let process = recovered(&remains, &tracer.expected());
+        assert_eq!(account(&remains).channels[0].events.iter().map(|e| e.recorded).sum::<u64>(), tracer.committed());
+        (tracer, process)
+    };
+    assert!(whole.stores > 40, "there is something to interrupt");
+    (0..=whole.stores).map(kill).collect()
+}
+
+#[test]
+fn what_nobody_drained_is_all_there() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..20).for_each(|n| tracer.fire(n * 3));
+    let remains = Remains::of(&tracer);
+    let process = recovered(&remains, &(0..20).collect::<Vec<_>>());
+    assert_eq!((process.packets_from_outputs, process.mended, process.torn_places), (0, 1, 0));
+    assert_eq!((process.pid, process.session.as_str(), process.streams), (4242, "shop", 1));
+    assert!(process.lost.is_empty() && process.notes.is_empty(), "{process:#?}");
+    let account = account(&remains);
+    assert_eq!((account.session.as_str(), account.pid, account.complete), ("shop", 4242, true));
+    assert_eq!(account.channels[0].name, "channel0");
+    assert_eq!(account.channels[0].streams[0].file, "channel0_0");
+}
+
+#[test]
+fn a_full_ring_lost_the_newest() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..60).for_each(|_| tracer.fire(40));
+    tracer.fire(5000);
+    let process = recovered(&Remains::of(&tracer), &tracer.expected());
+    assert_eq!(process.records + lost(&process, "ring_full"), 60);
+    assert_eq!(lost(&process, "too_large"), 1);
+}
+
+#[test]
+fn packets_of_the_output_come_once() {
+    let mut tracer = Tracer::new(Shape::default());
+    for round in 0..5 {
+        (0..15).for_each(|n| tracer.fire(30 + n + round));
+        tracer.drain(Consumer::Keeps);
+    }
+    let remains = Remains::of(&tracer);
+    let process = recovered(&remains, &(0..75).collect::<Vec<_>>());
+    assert!(process.packets_from_outputs > 4 && process.packets_from_rings == 1, "{process:#?}");
+    // An output that is gone is told, and what it alone had is lost behind the ring.
+    fs::remove_dir_all(remains.out()).unwrap();
+    fs::remove_dir_all(&remains.output).unwrap();
+    let mut process = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
+    assert!(verify(&remains.out()).unwrap().passed());
+    assert!(process.records < 75 && process.records + lost(&process, "sink") == 75, "{process:#?}");
+    let note = process.notes.remove(0);
+    assert!(note.contains("kept does not exist any more"), "{note}");
+}
+
+#[test]
+fn the_first_output_that_has_the_stream_is_used() {
+    let mut tracer = Tracer::new(Shape::default());
+    for _ in 0..4 {
+        (0..30).for_each(|_| tracer.fire(9));
+        tracer.drain(Consumer::Keeps);
+    }
+    let remains = Remains::of(&tracer);
+    let [foreign, empty] = ["foreign", "empty"].map(|name| remains.place.path().join(name));
+    fs::create_dir(&foreign).unwrap();
+    let mut other = tracer.output(0).to_vec();
+    other[4] ^= 1;
+    fs::write(foreign.join("channel0_0"), other).unwrap();
+    fs::create_dir(&empty).unwrap();
+    let list = [empty, "/no such directory".into(), remains.output.clone(), foreign.clone()]
+        .map(|path| format!("ctf {}\n", path.display()));
+    fs::write(remains.process.join("outputs"), format!("text /dev/null\n{}", list.concat())).unwrap();
+    recovered(&remains, &tracer.expected());
+    fs::remove_dir_all(remains.out()).unwrap();
+    let list = [foreign, remains.output.clone()].map(|path| format!("ctf {}\n", path.display()));
+    fs::write(remains.process.join("outputs"), list.concat()).unwrap();
+    let process = taken(&remains, &tracer.expected());
+    assert!(!process.complete && process.notes[0].contains("another trace"), "{process:#?}");
+}
+
+#[test]
+fn a_torn_tail_of_the_output_is_left_out() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..40).for_each(|_| tracer.fire(5));
+    tracer.flush();
+    tracer.drain(Consumer::Keeps);
+    let remains = Remains::of(&tracer);
+    let file = remains.output.join("channel0_0");
+    let whole = fs::read(&file).unwrap();
+    // All of it is in the ring still.
+    for length in (0..whole.len()).step_by(37) {
+        fs::write(&file, &whole[..length]).unwrap();
+        let process = recovered(&remains, &tracer.expected());
+        assert!(process.notes.iter().all(|note| note.contains("a part of a packet")), "{process:#?}");
+        fs::remove_dir_all(remains.out()).unwrap();
+    }
+    // Behind something that is no packet nothing is taken.
+    let mut broken = whole.clone();
+    broken[96] ^= 1;
+    fs::write(&file, broken).unwrap();
+    let process = taken(&remains, &tracer.expected());
+    assert!(!process.complete && process.notes[0].contains("byte 96: a packet should start here"), "{process:#?}");
+}
+
+#[test]
+fn what_the_sink_lost_is_counted() {
+    let mut tracer = Tracer::new(Shape::default());
+    for round in 0..9 {
+        (0..20).for_each(|_| tracer.fire(6));
+        tracer.drain(if round % 3 == 1 { Consumer::Forgets } else { Consumer::Keeps });
+    }
+    let process = recovered(&Remains::of(&tracer), &tracer.expected());
+    assert!(lost(&process, "sink") > 0);
+    assert_eq!(process.records + lost(&process, "sink"), tracer.committed());
+}
+
+#[test]
+fn a_flight_recorder_wrapped() {
+    let mut tracer = Tracer::new(Shape { overwrite: true, ..Shape::default() });
+    (0..500).for_each(|n| tracer.fire(n % 70));
+    let process = recovered(&Remains::of(&tracer), &tracer.expected());
+    assert!(process.records > 20);
+    assert_eq!(process.records + lost(&process, "overwritten"), 500);
+}
+
+#[test]
+fn killed_while_packets_are_drained_and_switched() {
+    let shape = Shape { places: 2, place: 512, ..Shape::default() };
+    let kills = killed_anywhere(shape, |tracer| {
+        for _ in 0..3 {
+            (0..3).for_each(|_| tracer.fire(150));
+            tracer.fire(0);
+            tracer.filtered(0);
+            tracer.drain(Consumer::Keeps);
+        }
+        tracer.lost(1, Lost::NoRing);
+    });
+    let any = |what: &dyn Fn(&RecoveredProcess) -> bool| kills.iter().any(|(_, process)| what(process));
+    assert!(any(&|process| lost(process, "killed") == 1));
+    assert!(any(&|process| process.uncounted == 1));
+    assert!(any(&|process| process.mended == 0 && process.records > 0), "between two packets");
+    assert!(any(&|process| process.notes.iter().any(|note| note.contains("part of a packet"))));
+    assert!(kills.iter().all(|(_, process)| lost(process, "killed") + process.uncounted <= 1));
+}
+
+#[test]
+fn killed_while_packets_are_overwritten() {
+    let shape = Shape { overwrite: true, places: 2, place: 512, ..Shape::default() };
+    let kills = killed_anywhere(shape, |tracer| (0..14).for_each(|_| tracer.fire(110)));
+    // The nested stream's two places, and the one that is being prepared.
+    assert!(kills.iter().any(|(_, process)| process.unused_places == 3 && lost(process, "overwritten") > 0));
+    assert!(kills.iter().any(|(tracer, process)| process.uncounted == 1 && tracer.committed() > 10));
+}
+
+#[test]
+fn killed_in_a_signal_handler() {
+    let kills = killed_anywhere(Shape::default(), |tracer| {
+        tracer.fire(30);
+        tracer.fire_interrupted(30, Moment::Writing, &[200, 200, 0, 2000]);
+        tracer.fire(0);
+    });
+    assert!(kills.iter().any(|(_, process)| lost(process, "killed") == 2), "one in each stream");
+    let (_, whole) = kills.last().unwrap();
+    assert_eq!((whole.streams, whole.records, lost(whole, "too_large")), (2, 6, 1));
+    // The handler's record was committed, the interrupted one was not.
+    assert!(kills.iter().any(|(_, process)| process.uncounted == 1 && lost(process, "killed") == 1));
+}
+
+/// A handler that comes between two counters finds the ring free.
+#[test]
+fn killed_in_a_signal_handler_between_counters() {
+    for moment in [Moment::Fired, Moment::Committed] {
+        let shape = Shape { overwrite: true, places: 2, place: 512, ..Shape::default() };
+        let kills = killed_anywhere(shape, |tracer| {
+            (0..5).for_each(|_| tracer.fire(90));
+            tracer.fire_interrupted(0, moment, &[90, 90, 90, 90, 90, 90]);
+        });
+        // That the interrupted event was committed can be known when its packet is gone.
+        let two = |process: &RecoveredProcess| lost(process, "killed") + process.uncounted == 2;
+        assert!(kills.iter().any(|(_, process)| two(process) && lost(process, "overwritten") > 0), "{moment:?}");
+    }
+}
+
+/// Thread after thread without a ring.
+#[test]
+fn orphans_have_a_stream_of_their_own() {
+    let mut ring = Tracer::new(Shape::default());
+    (0..5).for_each(|_| ring.fire(0));
+    let mut orphans = Tracer::new(Shape { orphans: true, ..Shape::default() });
+    (0..7).for_each(|n| orphans.lost(n % 2, Lost::NoRing));
+    let whole = orphans.stores;
+    for fuse in 0..=whole {
+        let mut orphans = Tracer::new(orphans.shape);
+        orphans.fuse = fuse;
+        (0..7).for_each(|n| orphans.lost(n % 2, Lost::NoRing));
+        let remains = Remains::of_rings(&[("0-0.ring", &ring), ("0-orphans.ring", &orphans)]);
+        let process = recovered(&remains, &ring.expected());
+        assert_eq!(lost(&process, "no_ring") + lost(&process, "killed"), fuse.div_ceil(3));
+        assert_eq!(remains.out().join("channel0_4294967295").exists(), fuse > 0);
+    }
+}
+
+#[test]
+fn rings_that_were_never_used_leave_nothing() {
+    let mut used = Tracer::new(Shape::default());
+    used.fire(0);
+    let spare = Tracer::new(Shape { instance: 2, ..Shape::default() });
+    let mut not_begun = Tracer::new(Shape { instance: 4, ..Shape::default() });
+    not_begun.put(0, &[0; 8]);
+    let remains = Remains::of_rings(&[("0-0.ring", &used), ("0-1.ring", &spare), ("0-2.ring", &not_begun)]);
+    fs::write(remains.process.join("0-3.ring"), []).unwrap();
+    let process = recovered(&remains, &[0]);
+    assert_eq!((process.rings, process.streams), (2, 1));
+    let files: Vec<_> = fs::read_dir(remains.out()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files.len(), 3, "metadata, account and one stream: {files:?}");
+}
+
+#[test]
+fn nothing_at_all_is_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let error = recover(place.path(), &out).unwrap_err().to_string();
+    assert!(error.contains("there are no ring files in it; name the directory of a process"), "{error}");
+    let error = recover(&place.path().join("missing"), &out).unwrap_err().to_string();
+    assert!(error.contains("there is no such directory"), "{error}");
+    let mut spare = Tracer::new(Shape::default());
+    spare.put(0, &[0; 8]);
+    let remains = Remains::of(&spare);
+    let error = recover(&remains.process, &remains.out()).unwrap_err().to_string();
+    assert!(error.contains("had not begun to record"), "{error}");
+    fs::remove_file(remains.process.join("metadata")).unwrap();
+    assert!(matches!(recover(&remains.process, &remains.out()), Err(RecoverError::Read(_))));
+}
+
+#[test]
+fn an_output_with_something_in_it_is_left_alone() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    let remains = Remains::of(&tracer);
+    fs::create_dir(remains.out()).unwrap();
+    fs::write(remains.out().join("mine"), "x").unwrap();
+    let error = recover(&remains.session(), &remains.out()).unwrap_err();
+    assert!(matches!(&error, RecoverError::NotEmpty { found, .. } if found == "mine"), "{error}");
+    assert_eq!(fs::read_dir(remains.out()).unwrap().count(), 1);
+    let file = remains.out().join("mine");
+    let error = recover(&remains.session(), &file).unwrap_err().to_string();
+    assert!(error.contains("cannot write"), "{error}");
+}
+
+/// Several processes, found from the run directory, from `sessions` and from the session.
+#[test]
+fn each_process_has_a_directory() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    let place = tempfile::tempdir().unwrap();
+    let add = |session: &str, process: &str| {
+        let directory = place.path().join("sessions").join(session).join("rings").join(process);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("metadata"), crate::ring_file::metadata()).unwrap();
+        fs::write(directory.join("0-0.ring"), &tracer.bytes).unwrap();
+        directory
+    };
+    add("a", "1-1");
+    let second = add("a", "2-2");
+    for (number, from) in ["", "sessions", "sessions/a", "sessions/a/rings"].into_iter().enumerate() {
+        let out = place.path().join(format!("out{number}"));
+        let recovered = recover(&place.path().join(from), &out).unwrap();
+        assert_eq!(recovered.processes.len(), 2);
+        for process in ["1-1", "2-2"] {
+            assert!(verify(&out.join(process)).unwrap().passed());
+        }
+    }
+    // One that cannot be read leaves the other as it is.
+    fs::write(second.join("metadata"), "trace {").unwrap();
+    let out = place.path().join("half");
+    let recovered = recover(place.path(), &out).unwrap();
+    assert_eq!((recovered.processes.len(), recovered.failed.len(), recovered.is_complete()), (1, 1, false));
+    assert!(recovered.failed[0].reason.contains("metadata: line 1"), "{}", recovered.failed[0].reason);
+    assert!(verify(&out.join("1-1")).unwrap().passed());
+    // The same process in two sessions.
+    add("b", "1-1");
+    let out = place.path().join("both");
+    recover(place.path(), &out).unwrap();
+    assert!(verify(&out.join("a/1-1")).unwrap().passed() && verify(&out.join("b/1-1")).unwrap().passed());
+}
+
+/// A process that runs has no final account.
+#[test]
+fn a_running_process_is_only_looked_at() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    let own = fs::read_to_string("/proc/self/stat").unwrap();
+    let start: u64 = own.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().replace('-', "");
+    let boot: Vec<u8> = (0..16).map(|n| u8::from_str_radix(&boot[2 * n..2 * n + 2], 16).unwrap()).collect();
+    tracer.put(1024, &std::process::id().to_le_bytes());
+    tracer.put_number(1032, start);
+    tracer.put(1040, &boot);
+    tracer.put_number(1056, std::os::unix::fs::MetadataExt::ino(&fs::metadata("/proc/self/ns/pid").unwrap()));
+    let remains = Remains::of(&tracer);
+    let text = crate::ring_file::metadata().replace("4242", &std::process::id().to_string());
+    fs::write(remains.process.join("metadata"), text).unwrap();
+    let process = taken(&remains, &[0]);
+    assert!(process.notes[0].contains("is running"), "{process:#?}");
+    assert_eq!(verify(&remains.out()).unwrap().failures().map(|check| check.rule).collect::<Vec<_>>(), ['A']);
+}
+
+/// What is wrong with a ring leaves the others as they are; where it is the only one, it is the error.
+fn damaged(change: impl Fn(&mut Tracer), message: &str) {
+    let mut good = Tracer::new(Shape { instance: 2, ..Shape::default() });
+    good.fire(0);
+    let mut bad = Tracer::new(Shape::default());
+    bad.fire(1);
+    change(&mut bad);
+    let remains = Remains::of(&bad);
+    let error = recover(&remains.process, &remains.out()).unwrap_err().to_string();
+    assert!(error.contains("0-0.ring: byte ") && error.contains(message), "{error}");
+    let remains = Remains::of_rings(&[("0-0.ring", &bad), ("0-1.ring", &good)]);
+    let process = taken(&remains, &[0]);
+    assert!(!process.complete && process.notes[0].contains(message), "{process:#?}");
+    assert!(!verify(&remains.out()).unwrap().passed());
+}
+
+#[test]
+fn damaged_headers_are_told() {
+    let number = |at, number: u64| move |tracer: &mut Tracer| tracer.put_number(at, number);
+    damaged(|tracer| tracer.put(0, b"tp-rung\n"), "byte 0: this is not a ring file");
+    damaged(|tracer| tracer.put(8, &[2]), "byte 8: version 2 of the ring format is not understood; use a newer reader");
+    damaged(|tracer| tracer.put(12, &[1]), "byte 12: header and identity");
+    damaged(|tracer| tracer.put(44, &[3]), "byte 44: 3 is not a policy");
+    damaged(|tracer| tracer.put(24, &[0]), "byte 24: the ring is of another trace");
+    damaged(|tracer| tracer.put(40, &[1]), "byte 40: with the metadata beside it: the packet belongs to stream 1");
+    damaged(number(48, u64::MAX), "byte 48: 18446744073709551615 is not a stream instance id");
+    damaged(number(56, 1 << 40), "byte 56: the account has 1099511627776 events");
+    damaged(number(56, 1 << 16), "byte 64: the account: 8388608 bytes at 4096 are not inside");
+    damaged(number(64, 8), "byte 64: the account");
+    damaged(number(72, 64), "byte 72: an entry of the account");
+    damaged(number(80, 32), "byte 80: packets have fields for the network");
+    for at in [96, 120] {
+        damaged(number(at, 1 << 60), "packets: ");
+        damaged(number(at, u64::MAX - 7), "packets: ");
+        damaged(number(at + 8, 0), "a sub-buffer of the");
+        damaged(number(at + 8, 1 << 40), "a sub-buffer of the");
+        damaged(number(at + 8, 513), "a sub-buffer of the");
+        damaged(number(at + 16, u64::MAX), "are more than a file holds");
+        damaged(number(at + 16, 1 << 30), "are not inside");
+    }
+    for (at, most) in [(1088, 1022), (2112, 254), (2368, 254), (2624, 1022), (3648, 64)] {
+        let longer = move |tracer: &mut Tracer| tracer.put(at, &(most + 1u16).to_le_bytes());
+        damaged(longer, &format!("byte {at}: a text has {} bytes, and the field holds {most}", most + 1));
+    }
+    for name in [*b"../../et", *b"chan/nel", *b"\0hannel0", *b".hannel0"] {
+        damaged(move |tracer| tracer.put(3650, &name), "is not a channel name");
+    }
+    damaged(|tracer| tracer.bytes.truncate(6000), "byte 6000: the file ends here");
+    damaged(|tracer| tracer.bytes.truncate(4000), "byte 0: the file ends within the 4096 bytes from here on");
+    damaged(|tracer| tracer.bytes.truncate(5), "byte 0: the file ends within the 8 bytes from here on");
+}
+
+/// Recovers a ring that was damaged in some place; what came out is told, and holds together.
+fn patched(tracer: &Tracer, message: &str) -> RecoveredProcess {
+    let remains = Remains::of(tracer);
+    let recovered = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
+    assert!(!recovered.complete && recovered.notes.iter().any(|note| note.contains(message)), "{recovered:#?}");
+    let text = babeltrace(&remains.out());
+    assert_eq!(numbers(&text).len() as u64, recovered.records);
+    let wrong: String = verify(&remains.out()).unwrap().failures().map(|check| check.rule).collect();
+    assert!(wrong.contains('A') && !wrong.contains(['B', 'I', 'J', 'L', 'N', 'P', 'Q']), "{wrong}: {recovered:#?}");
+    recovered
+}
+
+#[test]
+fn damaged_packets_are_skipped_and_counted() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..40).for_each(|_| tracer.fire(20));
+    let whole = Remains::of(&tracer);
+    let all = recovered(&whole, &tracer.expected()).records;
+    let damage = |packet: u64, at: usize, bytes: &[u8], message: &str| {
+        let mut tracer = tracer.clone();
+        let place = tracer.place_of(packet);
+        tracer.put(place + at, bytes);
+        let process = patched(&tracer, message);
+        assert_eq!(process.torn_places, 1, "{process:#?}");
+        assert!(process.records < all && process.records + lost(&process, "sink") == all, "{process:#?}");
+    };
+    damage(1, 4, &[0], "of another trace or stream");
+    damage(1, 24, &[9], "of another trace or stream");
+    damage(1, 64, &[9], "it holds packet number 9, where 2 should be");
+    damage(1, 48, &[1], "bits does not fit");
+    damage(1, 48, &[0; 8], "bits does not fit");
+    damage(1, 48, &[0xFF; 8], "bits does not fit");
+    damage(1, 56, &[0], "its packet is closed");
+    damage(1, 40, &[0], "it ends before its last event");
+    damage(2, 32, &[0, 0], "it begins before");
+    damage(1, 88, &[0], "its events_before is less");
+    damage(1, 96, &[7], "has the id 7");
+    damage(1, 98, &[0; 6], "it ends before its last event");
+    // What the last packet had is known from the counter alone, whether it was closed or not.
+    damage(3, 48, &[1], "bits does not fit");
+    tracer.flush();
+    let damage = |packet: u64, at: usize, bytes: &[u8]| {
+        let mut tracer = tracer.clone();
+        let place = tracer.place_of(packet);
+        tracer.put(place + at, bytes);
+        let process = patched(&tracer, "of another trace or stream");
+        assert!(process.records < all && process.records + lost(&process, "sink") == all, "{process:#?}");
+    };
+    damage(3, 4, &[0]);
+}
+
+#[test]
+fn counters_that_contradict_each_other_are_told() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..10).for_each(|_| tracer.fire(0));
+    for (at, number, message) in [
+        (4096, 3, "event 0 has more outcomes than it fired"),
+        (4096 + 8, 13, "its events count 3 more records"),
+        (4096 + 8, u64::MAX, "its events count"),
+        (320, 99, "it counts 99 records, and 10 are committed"),
+        (320, 9, "it counts 9 records, and 10 are committed"),
+        (328, u64::MAX, "closed packets are out of range"),
+        (336, 5, "its streams count 5 more losses"),
+        (1024, 4243, "the ring is of process 4243, and what is beside it of 4242"),
+    ] {
+        let mut tracer = tracer.clone();
+        tracer.put_number(at, number);
+        patched(&tracer, message);
+    }
+    // A packet was closed when its stream had lost more than the counter says.
+    (0..50).for_each(|_| tracer.fire(60));
+    tracer.drain(Consumer::Keeps);
+    (0..10).for_each(|_| tracer.fire(60));
+    assert!(tracer.number(336) > 1);
+    tracer.put_number(336, 1);
+    assert_eq!(patched(&tracer, " losses, and its counter 1").torn_places, 0);
+}
+
+/// Metadata that a tracer did not write, of packets that are laid out in another way.
+#[test]
+fn metadata_of_other_packets_is_refused() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    for (from, to, message) in [
+        ("u64 content_size; u64 packet_size;", "u64 packet_size; u64 content_size;", "sizes contradict each other"),
+        ("u64 events_discarded; u32 tid;", "u32 tid; u64 events_discarded;", "another packet than the tracer writes"),
+        (
+            "u32 tid; integer { size = 64; align = 64; signed = false; } events_before;",
+            "u32 tid;",
+            "another packet than the tracer writes",
+        ),
+        ("u32 tid;", "u64 tid; u64 more;", "sizes contradict each other"),
+        ("u64 stream_instance_id;", "", "sizes contradict each other"),
+        // Alignment fills up what a narrow field leaves.
+        ("u64 events_discarded; u32 tid;", "u16 events_discarded; u64 tid;", "another packet than the tracer writes"),
+        ("u32 tid;", "u16 tid;", "another packet than the tracer writes"),
+        ("u32 stream_id;", "u16 stream_id;", "another packet than the tracer writes"),
+        ("size = 64; align = 64;", "size = 48; align = 64;", "another packet than the tracer writes"),
+    ] {
+        let remains = Remains::of(&tracer);
+        let text = crate::ring_file::metadata();
+        assert!(text.contains(from));
+        fs::write(remains.process.join("metadata"), text.replace(from, to)).unwrap();
+        let error = recover(&remains.process, &remains.out()).unwrap_err().to_string();
+        assert!(error.contains("byte 40: with the metadata beside it: ") && error.contains(message), "{from}: {error}");
+        assert!(!remains.out().join("metadata").exists());
+    }
+}
+
+#[test]
+fn two_rings_of_one_stream_are_not_mixed() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    let remains = Remains::of_rings(&[("0-0.ring", &tracer), ("0-1.ring", &tracer)]);
+    let process = taken(&remains, &[0]);
+    assert!(process.notes[0].contains("another ring has the same streams"), "{process:#?}");
+}
+
+#[test]
+fn rings_are_no_trace_for_other_readers() {
+    let tracer = Tracer::new(Shape::default());
+    let remains = Remains::of(&tracer);
+    for path in [remains.session(), remains.process.clone()] {
+        let error = tracepoint_reader::Trace::open(&path).unwrap_err().to_string();
+        assert!(error.contains("`tracectl recover "), "{error}");
+    }
+}
+
+/// A reader that comes too early finds no books.
+#[test]
+fn the_account_is_written_last() {
+    let mut tracer = Tracer::new(Shape::default());
+    tracer.fire(0);
+    let remains = Remains::of(&tracer);
+    let account = remains.out().join("account");
+    let mut calls = 0;
+    let seen = |path: &Path| path.exists();
+    recover_with(&remains.process, &remains.out(), |progress| {
+        calls += 1;
+        assert!(progress.done <= progress.total && progress.process == 0 && progress.processes == 1);
+        assert!(progress.done == progress.total || !seen(&account));
+    })
+    .unwrap();
+    assert!(calls > 2 && seen(&account.join("account.json")));
+    assert_eq!(fs::read_dir(account).unwrap().count(), 1, "nothing is left over");
+}

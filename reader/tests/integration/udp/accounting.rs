@@ -1,0 +1,103 @@
+//! Holds what a client told against what was sent.
+
+use super::server::Server;
+use super::trace;
+use std::collections::BTreeSet;
+use tracepoint_reader::udp::wire::PacketHeader;
+use tracepoint_reader::udp::{BatchDecoder, Layout, Lost, Report};
+
+/// What a client told of sessions in the batch layout. Panics where it is not what was sent, in order.
+#[derive(Debug, Default)]
+pub struct BatchBooks {
+    pub delivered: u64,
+    pub lost: u64,
+    pub late: u64,
+}
+
+impl BatchBooks {
+    pub fn of(server: &Server, reports: &[Report]) -> Self {
+        let mut books = Self::default();
+        // The number of the next event; not known before the first one of a session.
+        let mut next: Option<u64> = None;
+        let (mut lost_first, mut earlier) = (0, 0);
+        let mut decoder = BatchDecoder::default();
+        for report in reports {
+            match report {
+                Report::SessionBegin(Layout::Batch(welcome)) => {
+                    assert_eq!(books.delivered + books.lost, welcome.earlier, "what earlier sessions were sent");
+                    (next, lost_first, earlier) = (None, 0, welcome.earlier);
+                    decoder = BatchDecoder::default();
+                }
+                Report::Metadata(text) => decoder.grow(text),
+                Report::Batch(batch) => {
+                    let count = decoder.events(batch, |_| (), |damage| panic!("{damage}"));
+                    assert_eq!(count.expect("metadata"), u64::from(batch.events), "what came describes what comes");
+                    let mut events = 0;
+                    let mut rest = &batch.packets[..];
+                    while !rest.is_empty() {
+                        let size = PacketHeader::decode(rest).unwrap().size;
+                        for number in trace::numbers(&rest[..size]) {
+                            let expected = next.unwrap_or_else(|| {
+                                let base = number - lost_first;
+                                assert!(server.bases.contains(&(earlier, base)), "the first event of a session");
+                                number
+                            });
+                            assert_eq!(number, expected, "a wrong event, or one in the wrong place");
+                            next = Some(number + 1);
+                            events += 1;
+                        }
+                        rest = &rest[size..];
+                    }
+                    assert_eq!(events, batch.events);
+                    books.delivered += u64::from(events);
+                }
+                Report::Lost(Lost::Events(count)) => {
+                    books.lost += count;
+                    match &mut next {
+                        Some(next) => *next += count,
+                        None => lost_first += count,
+                    }
+                }
+                Report::Lost(Lost::BeforeOffer(count)) => books.lost += count,
+                Report::Late(count) => books.late += count,
+                Report::Event(_) => panic!("an event in the legacy layout, in a session in the batch layout"),
+                _ => {}
+            }
+        }
+        books
+    }
+}
+
+/// Checks that each message of a session in the legacy layout, from the first that came to the last, was given out or told as lost.
+pub fn check_stock(server: &Server, reports: &[Report]) -> u64 {
+    let sent: BTreeSet<(u32, bool)> = server.stock_log.iter().copied().collect();
+    let mut told = BTreeSet::new();
+    let mut last = None;
+    let mut delivered = 0;
+    for report in reports {
+        match report {
+            Report::Event(event) => {
+                let after = last.is_none_or(|last: u32| event.seq.wrapping_sub(last).cast_signed() > 0);
+                assert!(after, "an event in the wrong place");
+                last = Some(event.seq);
+                assert!(sent.contains(&(event.seq, true)), "an event that was never sent");
+                told.insert(event.seq);
+                delivered += 1;
+            }
+            Report::Lost(Lost::Messages { first, count }) => {
+                (0..*count).for_each(|n| assert!(told.insert(first.wrapping_add(n as u32)), "told twice"));
+            }
+            _ => {}
+        }
+    }
+    let (Some(first), Some(last)) = (
+        server.stock_log.iter().position(|(seq, _)| told.contains(seq)),
+        server.stock_log.iter().rposition(|(seq, _)| told.contains(seq)),
+    ) else {
+        return delivered;
+    };
+    for (seq, event) in &server.stock_log[first..=last] {
+        assert!(!event || told.contains(seq), "the event in message {seq} was neither given out nor told as lost");
+    }
+    delivered
+}

@@ -1,0 +1,205 @@
+//! The CTF directory that is made of what a client receives: the events that arrived, the losses where they happened, and books that
+//! balance.
+
+use crate::udp::link::{Random, Weather};
+use crate::udp::server::Plan;
+use crate::udp::{trace, world::World};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use tracepoint_reader::account::Account;
+use tracepoint_reader::udp::{
+    AbsentEvents, Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report,
+};
+use tracepoint_reader::{Item, LossKind, Trace, Value, verify};
+
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: 0 };
+
+/// Writes all of a session.
+fn write(path: &Path, reports: &[Report]) -> u64 {
+    write_beside(path, reports, AbsentEvents::default())
+}
+
+/// Writes all of a session of a trace of which something is not here.
+fn write_beside(path: &Path, reports: &[Report], not_here: AbsentEvents) -> u64 {
+    let mut directory = Directory::create(path).unwrap();
+    let mut written = 0;
+    let mut account = None;
+    for report in reports {
+        match report {
+            Report::SessionBegin(_) => directory.begin(),
+            Report::Metadata(text) => directory.grow(text).unwrap(),
+            Report::Batch(batch) => {
+                written += directory.batch(batch, |damage| panic!("{damage}")).unwrap();
+            }
+            Report::Account(text) => account = Some(text),
+            _ => {}
+        }
+    }
+    directory.finish(account.map(Vec::as_slice), not_here).unwrap();
+    written
+}
+
+/// The numbers of the events in a trace, and how many it says are missing.
+fn read(path: &Path) -> (Vec<u64>, u64) {
+    let (mut numbers, mut missing) = (Vec::new(), 0);
+    for item in Trace::open(path).unwrap().items() {
+        match item {
+            Item::Event(event) => {
+                numbers.push(event.fields.unwrap().get("n").and_then(Value::as_u64).unwrap());
+            }
+            Item::Loss(loss) => match loss.kind {
+                LossKind::Packets { events, .. } => missing += events.unwrap(),
+                LossKind::Events(events) => panic!("{events:?} discarded"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+    (numbers, missing)
+}
+
+#[test]
+fn the_trace_has_what_arrived_tells_what_did_not_and_balances() {
+    let place = tempfile::tempdir().unwrap();
+    let mut tried = 0;
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let back = Weather { pauses: 0, ..Weather::of(&mut random) };
+        let mut world = World::new(seed, Options::default(), PLAN, [Weather::default(), back]);
+        assert_eq!(world.run(), Ending::Ended, "seed {seed}: {back:?}");
+        if world.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
+            // The offers were lost or spoilt.
+            continue;
+        }
+        tried += 1;
+        let counts = world.client.counts();
+        let legacy = world.reports.iter().find_map(|report| match report {
+            Report::Lost(Lost::BeforeOffer(count)) => Some(*count),
+            _ => None,
+        });
+        let path = place.path().join(seed.to_string());
+        assert_eq!(write(&path, &world.reports), counts.events);
+        let (numbers, missing) = read(&path);
+        assert!(numbers.is_sorted_by(|a, b| a < b), "each event once");
+        assert_eq!(numbers.len() as u64, counts.events);
+        // Those that were sent in the legacy layout are in no stream.
+        assert_eq!(missing, counts.lost_events - legacy.unwrap_or(0), "seed {seed}: {back:?}");
+        let account = Account::open(&path).unwrap();
+        let lines = account.channels.iter().flat_map(|channel| &channel.streams);
+        let network: u64 = lines.filter_map(|line| line.sink_lost.get("udp_network")).sum();
+        assert_eq!(network, missing);
+        let report = verify(&path).unwrap();
+        assert!(report.passed(), "seed {seed}: {:?}", report.failures().collect::<Vec<_>>());
+    }
+    assert!(tried > 10);
+}
+
+#[test]
+fn babeltrace2_reads_it_and_tells_the_losses() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace");
+    let back = Weather { loss: 200, reordering: 20, ..Weather::default() };
+    let mut world = World::new(3, Options::default(), PLAN, [Weather::default(), back]);
+    assert_eq!(world.run(), Ending::Ended);
+    write(&path, &world.reports);
+    let peer = Command::new("babeltrace2").arg(&path).output();
+    let peer = peer.expect("babeltrace2 cannot be run: scripts/setup.sh installs it");
+    let told = String::from_utf8(peer.stderr).unwrap();
+    assert!(peer.status.success(), "{told}");
+    let events = String::from_utf8(peer.stdout).unwrap().lines().count();
+    assert_eq!(events as u64, world.client.counts().events);
+    assert!(told.contains("WARNING: Tracer discarded"), "{told}");
+}
+
+/// What was lost, by reason, as the account tells it.
+fn lost(path: &Path) -> BTreeMap<String, u64> {
+    let mut sum = BTreeMap::new();
+    for line in Account::open(path).unwrap().channels.into_iter().flat_map(|channel| channel.streams) {
+        for (reason, events) in line.sink_lost {
+            *sum.entry(reason).or_default() += events;
+        }
+    }
+    sum
+}
+
+#[test]
+fn what_others_got_or_the_server_lost_is_not_called_lost_on_the_way() {
+    let place = tempfile::tempdir().unwrap();
+    let back = Weather { loss: 200, ..Weather::default() };
+    let mut world = World::new(3, Options::default(), PLAN, [Weather::default(), back]);
+    assert_eq!(world.run(), Ending::Ended);
+    let counts = world.client.counts();
+    let others = AbsentEvents { sent_elsewhere: 1, ..AbsentEvents::default() };
+    let unsent = AbsentEvents { unsent: 1, ..AbsentEvents::default() };
+    for (name, not_here, reason) in [
+        ("none", AbsentEvents::default(), "udp_network"),
+        ("others", others, "udp_not_here"),
+        ("unsent", unsent, "udp_not_here"),
+    ] {
+        let path = place.path().join(name);
+        write_beside(&path, &world.reports, not_here);
+        assert_eq!(lost(&path), BTreeMap::from([(reason.to_owned(), counts.lost_events)]));
+        assert!(verify(&path).unwrap().passed());
+    }
+}
+
+#[test]
+fn metadata_that_comes_once_more_is_written_once() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace");
+    let mut directory = Directory::create(&path).unwrap();
+    // The first session ends in the middle of it; the last one goes on behind what is there, in other pieces.
+    let text = trace::METADATA.as_bytes();
+    for pieces in [&[0, 100][..], &[0, 60, 100], &[0, 90, 110, text.len()]] {
+        directory.begin();
+        for piece in pieces.windows(2) {
+            directory.grow(&text[piece[0]..piece[1]]).unwrap();
+        }
+    }
+    directory.finish(None, AbsentEvents::default()).unwrap();
+    assert_eq!(std::fs::read_to_string(path.join("metadata")).unwrap(), trace::METADATA);
+}
+
+fn batch(packets: Vec<u8>) -> EventBatch {
+    EventBatch { events_before: 0, events: 1, packets }
+}
+
+#[test]
+fn packets_that_contradict_each_other_are_left_out_and_told() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace");
+    let mut directory = Directory::create(&path).unwrap();
+    directory.grow(trace::METADATA.as_bytes()).unwrap();
+    let mut told = Vec::new();
+    let mut take =
+        |packets: Vec<u8>| directory.batch(&batch(packets), |damage| told.push(damage.reason.clone())).unwrap();
+    let packet = |number, before, events| {
+        let mut out = Vec::new();
+        trace::packet(&mut out, 0, number, before, 0, events);
+        out
+    };
+    assert_eq!(take(packet(1, 0, 0..10)), 10);
+    // Its number, its time and its count go back; it is of another trace; it is cut off; its event is none.
+    assert_eq!(take(packet(1, 10, 10..20)), 0);
+    assert_eq!(take(packet(2, 10, 5..20)), 0);
+    assert_eq!(take(packet(2, 5, 10..20)), 0);
+    let mut foreign = packet(2, 10, 10..20);
+    foreign[4] = 8;
+    assert_eq!(take(foreign), 0);
+    assert_eq!(take(packet(2, 10, 10..20)[..200].to_vec()), 0);
+    let mut unknown = packet(2, 10, 10..20);
+    unknown[96] = 9;
+    assert_eq!(take(unknown), 0);
+    assert_eq!(take(packet(2, 10, 10..20)), 10);
+    assert_eq!(told.len(), 6, "{told:?}");
+    directory.finish(None, AbsentEvents::default()).unwrap();
+    assert_eq!(read(&path), ((0..20).collect(), 0));
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("mine"), "").unwrap();
+    let error = Directory::create(place.path()).unwrap_err();
+    assert!(matches!(&error, DirectoryError::NotEmpty { found, .. } if found == "mine"), "{error}");
+}

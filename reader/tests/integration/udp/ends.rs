@@ -1,0 +1,217 @@
+//! Every session comes to an end: whatever is lost, and whoever is on the other side.
+
+use crate::udp::accounting::BatchBooks;
+use crate::udp::link::Weather;
+use crate::udp::server::Plan;
+use crate::udp::world::World;
+use std::num::NonZeroU64;
+use std::time::Duration;
+use tracepoint_reader::udp::wire::{Batch, End, LegacyPacket, Mark, MarkKind, ToServer, Welcome};
+use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
+
+const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: 0 };
+const GOOD: [Weather; 2] = [Weather::GOOD; 2];
+const NOTHING: Weather = Weather { loss: 1000, ..Weather::GOOD };
+
+/// Lets a client live alone, with an answer to each datagram, until it comes to an end.
+fn alone(mut client: Client, mut answer: impl FnMut(&[u8], Duration) -> Option<Vec<u8>>) -> (Ending, Vec<Report>) {
+    let mut now = Duration::ZERO;
+    let mut reports = Vec::new();
+    loop {
+        reports.extend(std::iter::from_fn(|| client.report()));
+        if let Some(ending) = client.ending() {
+            return (ending, reports);
+        }
+        assert!(now < Duration::from_secs(300), "it hangs: {client:?}");
+        let mut wakes = 0;
+        while client.deadline().is_some_and(|deadline| deadline <= now) {
+            client.wake(now);
+            wakes += 1;
+            assert!(wakes < 5, "it spins: {client:?}");
+        }
+        while let Some(datagram) = client.outgoing() {
+            if let Some(answer) = answer(&datagram, now) {
+                client.receive(&answer, now);
+            }
+        }
+        now += Duration::from_millis(1);
+    }
+}
+
+fn client(options: Options) -> Client {
+    Client::new(options, Duration::ZERO)
+}
+
+#[test]
+fn nobody_there() {
+    let (ending, reports) = alone(client(Options::default()), |_, _| None);
+    assert_eq!((ending, reports.len()), (Ending::NoServer { refused: false }, 0));
+    let mut refused = client(Options::default());
+    (0..3).for_each(|_| refused.refused(Duration::ZERO));
+    assert_eq!(refused.ending(), Some(Ending::NoServer { refused: true }));
+}
+
+#[test]
+fn somebody_else_there() {
+    for answer in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"", b"\0\0\0\0\x07", &[0; 1500]] {
+        let (ending, reports) = alone(client(Options::default()), |_, _| Some(answer.to_vec()));
+        assert_eq!((ending, reports.len()), (Ending::Foreign, 0), "{answer:?}");
+    }
+}
+
+#[test]
+fn an_offer_that_nobody_keeps() {
+    let begin = |seq, offer| Mark { offer, ..Mark::new(MarkKind::SessionBegin) }.encode(seq).to_vec();
+    let (ending, _) = alone(client(Options::default()), |said, _| (said == [1]).then(|| begin(5, Some(9))));
+    assert_eq!(ending, Ending::NoServer { refused: false });
+    // One that sends events all the same is read as they come.
+    let mut seq = 5;
+    let (ending, reports) =
+        alone(client(Options { idle: Duration::from_secs(1), ..Options::default() }), |said, now| {
+            seq += 1;
+            match said {
+                [1] => Some(begin(seq, Some(9))),
+                [2] => Some(Mark::new(MarkKind::SessionEnd).encode(seq).to_vec()),
+                _ if now < Duration::from_secs(3) => {
+                    let mut out = Vec::new();
+                    LegacyPacket { time_ns: 1, content: b"x" }.encode(seq, &mut out).unwrap();
+                    Some(out)
+                }
+                _ => {
+                    seq -= 1;
+                    None
+                }
+            }
+        });
+    assert_eq!(ending, Ending::Ended);
+    assert_eq!(reports.first(), Some(&Report::SessionBegin(Layout::Legacy)));
+    assert!(reports.iter().any(|report| matches!(report, Report::Event(event) if event.content == b"x")));
+}
+
+#[test]
+fn a_limit_ends_both_layouts_in_order() {
+    for legacy in [true, false] {
+        let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
+        let mut world = World::new(4, options, PLAN, GOOD);
+        assert_eq!(world.run(), Ending::Ended);
+        world.settle();
+        assert!((100..400).contains(&world.client.counts().events));
+        assert_eq!(world.client.counts().events, world.server.sent);
+        let asked = world.reports.iter().filter(|report| **report == Report::StopSent).count();
+        assert_eq!(asked, 1);
+        assert_eq!(world.reports.last(), Some(&Report::SessionEnd));
+    }
+}
+
+#[test]
+fn a_server_that_falls_silent_is_given_up_and_what_it_told_is_not_forgotten() {
+    let mut world = World::new(5, Options::default(), PLAN, GOOD);
+    while world.client.counts().events < 200 {
+        world.step();
+    }
+    // The rest of the events is lost, and what tells of them is not.
+    world.back = crate::udp::link::Link::new(5, NOTHING);
+    while world.server.sent < 400 {
+        world.step();
+    }
+    world.back = crate::udp::link::Link::new(5, Weather::GOOD);
+    for _ in 0..1000 {
+        world.step();
+    }
+    assert!(world.client.counts().lost_events > 0, "told by a PING");
+    world.back = crate::udp::link::Link::new(5, NOTHING);
+    assert_eq!(world.run(), Ending::Silent);
+    let books = BatchBooks::of(&world.server, &world.reports);
+    assert_eq!(books.delivered + books.lost, 400);
+}
+
+#[test]
+fn a_gap_timeout_without_a_bound_comes_to_an_end_in_order() {
+    for legacy in [true, false] {
+        let (idle, gap_timeout) = (Duration::MAX, Duration::MAX);
+        // In the legacy layout a message that is missing is waited for, as long as was asked.
+        let loss = if legacy { 0 } else { 100 };
+        let weather = [Weather::GOOD, Weather { loss, ..Weather::GOOD }];
+        let options = Options { legacy, idle, gap_timeout, ..Options::default() };
+        let mut world = World::new(8, options, Plan { ends: true, ..PLAN }, weather);
+        assert_eq!(world.run(), Ending::Ended);
+        assert_eq!(world.client.counts().any_lost(), !legacy);
+    }
+}
+
+#[test]
+fn a_stop_that_nobody_hears_is_not_waited_for() {
+    for legacy in [true, false] {
+        let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
+        let mut world = World::new(6, options, PLAN, GOOD);
+        while world.client.counts().events < 90 {
+            world.step();
+        }
+        world.there = crate::udp::link::Link::new(6, NOTHING);
+        assert_eq!(world.run(), Ending::Unconfirmed);
+        // In the legacy layout a server learns it from the system, which is not in this world.
+        if !legacy {
+            world.settle_for(Duration::from_secs(20));
+        }
+    }
+}
+
+#[test]
+fn an_idle_session_in_the_stock_layout_is_ended() {
+    let options = Options { legacy: true, idle: Duration::from_secs(2), ..Options::default() };
+    let mut world = World::new(7, options, Plan { events: 10, ..PLAN }, GOOD);
+    assert_eq!(world.run(), Ending::Ended);
+    assert_eq!(world.client.counts().events, 10);
+    assert!(world.now < Duration::from_secs(4));
+}
+
+#[test]
+fn what_comes_behind_the_end_is_not_waited_for() {
+    let mut seq = 10;
+    let (ending, reports) = alone(client(Options::default()), |said, now| {
+        seq += 1;
+        let end = End { batches: 2, events: 7, ..End::default() };
+        let late = Batch { events_before: 3, events: 4, number: 1, packets: &[] };
+        match ToServer::decode(said).unwrap() {
+            ToServer::Start => Some(Mark { offer: Some(1), ..Mark::new(MarkKind::SessionBegin) }.encode(seq).to_vec()),
+            ToServer::Accept(_) => {
+                let welcome = Welcome { first: false, mtu: 1400, timeout_ms: 5000, uuid: [7; 16], earlier: 0 };
+                Some(welcome.encode(seq, 1).to_vec())
+            }
+            ToServer::Ack(_) if now < Duration::from_millis(10) => Some(end.encode(seq, 1).to_vec()),
+            // One batch is missing for good, and the one behind it comes again and again.
+            ToServer::Ack(_) => {
+                let mut out = Vec::new();
+                late.encode(seq, 1, &mut out);
+                Some(out)
+            }
+            _ => None,
+        }
+    });
+    assert_eq!(ending, Ending::Ended);
+    assert!(reports.contains(&Report::Lost(Lost::Events(3))), "{reports:?}");
+    assert!(reports.iter().any(|report| matches!(report, Report::Batch(batch) if batch.events == 4)), "{reports:?}");
+}
+
+#[test]
+fn a_message_that_was_told_as_missing_is_late_and_not_given_out() {
+    let options = Options { legacy: true, gap_timeout: Duration::from_millis(5), ..Options::default() };
+    let mut client = client(options);
+    let mut reports = Vec::new();
+    let mut take = |client: &mut Client, seq: u32, ms: u64| {
+        let mut out = Vec::new();
+        LegacyPacket { time_ns: 1, content: b"x" }.encode(seq, &mut out).unwrap();
+        client.receive(&out, Duration::from_millis(ms));
+        client.wake(Duration::from_millis(ms));
+        reports.extend(std::iter::from_fn(|| client.report()));
+    };
+    client.receive(&Mark::new(MarkKind::SessionBegin).encode(7), Duration::ZERO);
+    take(&mut client, 9, 1);
+    take(&mut client, 10, 7);
+    take(&mut client, 8, 8);
+    take(&mut client, 8, 9);
+    let counts = client.counts();
+    assert_eq!((counts.events, counts.lost_messages, counts.late_messages, counts.duplicates), (2, 1, 1, 1));
+    assert!(reports.contains(&Report::Lost(Lost::Messages { first: 8, count: 1 })));
+    assert_eq!(reports.last(), Some(&Report::Late(1)), "told where it came, once");
+}

@@ -1,0 +1,231 @@
+//! The rings of this process.
+
+use super::report::SinkReport;
+use super::source::{Drained, PacketSource, TakenPacket};
+use super::{Drain, deliver, finish};
+use crate::account::Account;
+use crate::accounting;
+use crate::description::{ChannelDescription, EventDescription};
+use crate::error::SinkError;
+use crate::metadata::MetadataText;
+use crate::sink::StreamInfo;
+use crate::trace_info::TraceInfo;
+use std::sync::Arc;
+use std::time::Duration;
+use tracepoint_core::channel::{Attending, OpenChannel, Packet, Policy};
+use tracepoint_core::clock;
+
+/// The rings of channels of this process.
+#[derive(Debug)]
+pub struct LocalRings {
+    trace: TraceInfo,
+    channels: Vec<Arc<OpenChannel>>,
+    removed: Vec<RemovedChannel>,
+    /// Tells channels that were added that they are drained regularly.
+    attending: Vec<(u32, Attending)>,
+    /// Whether old packets are closed regularly.
+    flushes: bool,
+    /// Whether packets stay in the rings, for a consumer in another process.
+    leaves_packets: bool,
+}
+
+/// A channel that was removed: a part of the trace all the same.
+#[derive(Debug)]
+struct RemovedChannel {
+    description: ChannelDescription,
+    account: Account,
+}
+
+impl LocalRings {
+    fn empty_account(&self) -> Account {
+        Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid)
+    }
+
+    /// Ends the recording into a channel, and hands out what is in its rings, unless packets are left to another process. `false` if not all
+    /// of it can be known.
+    fn finish_channel(&self, channel: &OpenChannel, deliver: &mut dyn FnMut(&TakenPacket<'_>)) -> bool {
+        let finished = if self.leaves_packets {
+            channel.seal()
+        } else {
+            channel.finish(|packet| hand_out(channel, packet, deliver))
+        };
+        finished.is_ok()
+    }
+
+    fn close_packets_older_than(&self, age: Duration) {
+        let before = clock::now().saturating_sub(age.as_nanos() as u64);
+        for channel in self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite) {
+            channel.flush(before);
+        }
+    }
+}
+
+impl PacketSource for LocalRings {
+    /// Packets are closed after 500 ms, which is looked at every 100 ms; the rest is time to take them.
+    const PACKET_DELAY: Duration = Duration::from_millis(800);
+
+    fn trace(&self) -> &TraceInfo {
+        &self.trace
+    }
+
+    fn channels(&self) -> Vec<ChannelDescription> {
+        let open = self.channels.iter().map(|channel| ChannelDescription::of(channel));
+        let mut channels: Vec<_> = open.chain(self.removed.iter().map(|removed| removed.description.clone())).collect();
+        channels.sort_by_key(|channel| channel.class);
+        channels
+    }
+
+    fn closes_old_packets(&self) -> bool {
+        self.flushes
+    }
+
+    fn close_packets(&mut self) {
+        self.close_packets_older_than(Duration::ZERO);
+    }
+
+    fn take(&mut self, deliver: &mut dyn FnMut(&TakenPacket<'_>)) -> Drained {
+        let mut drained = Drained::default();
+        for channel in &self.channels {
+            // If another process takes the packets, it watches how full the rings are.
+            let fullness = if self.leaves_packets { channel.spares_taken() } else { channel.fullness() };
+            drained.fullness = drained.fullness.max(fullness);
+            drained.unsupplied = drained.unsupplied.or(channel.maintain().err().map(|error| error.kind()));
+            if !self.leaves_packets {
+                channel.drain(|packet| {
+                    drained.packets += 1;
+                    drained.bytes += packet.bytes.len() as u64;
+                    hand_out(channel, packet, deliver);
+                });
+            }
+        }
+        drained
+    }
+
+    fn account(&self, events: &[EventDescription]) -> Account {
+        let mut account = self.empty_account();
+        for channel in &self.channels {
+            accounting::add_channel(&mut account, channel, events);
+        }
+        for removed in self.removed.iter().map(|removed| &removed.account) {
+            account.channels.extend(removed.channels.iter().cloned());
+            account.notes.clamped += removed.notes.clamped;
+            account.notes.altered += removed.notes.altered;
+            account.notes.waited += removed.notes.waited;
+            account.notes.waited_ns += removed.notes.waited_ns;
+        }
+        account.channels.sort_by_key(|channel| channel.id);
+        account
+    }
+}
+
+fn hand_out(channel: &OpenChannel, packet: Packet<'_>, deliver: &mut dyn FnMut(&TakenPacket<'_>)) {
+    let stream = StreamInfo { id: packet.stream, channel: channel.name().to_owned() };
+    deliver(&TakenPacket { stream, packet, first_packet: &|| channel.first_packet(packet.stream) });
+}
+
+impl Drain<LocalRings> {
+    /// A drain of `channels`, all of the trace `trace`, without sinks as yet.
+    pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>) -> Self {
+        let (removed, attending) = (Vec::new(), Vec::new());
+        let source = LocalRings { trace, channels, removed, attending, flushes: false, leaves_packets: false };
+        let metadata = MetadataText::begin(&source.trace, &source.channels());
+        Self::of(source, Vec::new(), metadata.as_str().to_owned())
+    }
+
+    /// Leaves the packets in the rings, for a consumer in another process ([`RemoteRings`](super::RemoteRings)). The sinks get none, and
+    /// the account is what the channels count. Old packets are closed and spare rings are made all the same.
+    #[must_use]
+    pub fn leave_packets(mut self) -> Self {
+        self.source.leaves_packets = true;
+        self
+    }
+
+    /// Adds a channel of the same trace, with a stream class that none of its channels has had: it is described to the sinks, and they get its
+    /// packets. A caller that tries again after an error uses the same channel: it is added once, and described once to each sink.
+    ///
+    /// # Errors
+    ///
+    /// That of the first sink that cannot take packets of the channel. It is not added then.
+    pub fn add_channel(&mut self, channel: &Arc<OpenChannel>) -> Result<(), SinkError> {
+        if self.source.channels.iter().any(|known| known.class() == channel.class()) {
+            return Ok(());
+        }
+        let description = ChannelDescription::of(channel);
+        let metadata = MetadataText::added_channel(&self.source.trace, &description);
+        self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
+        self.metadata.push_str(metadata.as_str());
+        self.source.attending.push((channel.class(), channel.attend()));
+        self.source.channels.push(Arc::clone(channel));
+        Ok(())
+    }
+
+    /// Removes a channel, whose subscriptions have ended: the sinks get what is in its rings, those of a flight recorder included, and its
+    /// account stays. `None` if the drain has no channel of this stream class.
+    pub fn remove_channel(&mut self, class: u32) -> Option<Arc<OpenChannel>> {
+        let Self { source, events, sinks, progress, .. } = self;
+        let index = source.channels.iter().position(|channel| channel.class() == class)?;
+        let channel = source.channels.remove(index);
+        source.attending.retain(|(attended, _)| *attended != class);
+        let mut account = source.empty_account();
+        account.complete = source.finish_channel(&channel, &mut |taken| deliver(taken, progress, sinks));
+        accounting::add_channel(&mut account, &channel, events);
+        source.removed.push(RemovedChannel { description: ChannelDescription::of(&channel), account });
+        self.has_moved = true;
+        Some(channel)
+    }
+
+    /// The shortest time for which an event of these channels waits for the drain; `None` if events do not wait.
+    pub fn wait_limit(&self) -> Option<Duration> {
+        self.source.channels.iter().filter_map(|channel| channel.config().patience()).min()
+    }
+
+    /// Tells the channels that they are drained regularly, until the answer is dropped.
+    pub fn attend(&self) -> Vec<Attending> {
+        self.source.channels.iter().map(|channel| channel.attend()).collect()
+    }
+
+    /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight
+    /// recorders stay open until the end. Once this was called, sinks rely on it that it is called every 100 ms, with an age of at most
+    /// 500 ms.
+    pub fn flush(&mut self, age: Duration) {
+        self.source.flushes = true;
+        self.source.close_packets_older_than(age);
+    }
+
+    /// Describes events to the sinks. Called before the events are switched on.
+    ///
+    /// # Errors
+    ///
+    /// That of the first sink that cannot take them; those behind it are not asked. A caller that tries again uses the same ids: no event
+    /// is described twice to a sink.
+    pub fn describe(&mut self, events: &[EventDescription]) -> Result<(), SinkError> {
+        let is_new = |event: &&EventDescription| {
+            !self.events.iter().any(|known| (known.class, known.id) == (event.class, event.id))
+        };
+        let new: Vec<_> = events.iter().filter(is_new).cloned().collect();
+        if !new.is_empty() {
+            let metadata = MetadataText::events(&new);
+            self.sinks.iter_mut().try_for_each(|sink| sink.describe(&new, metadata.as_str()))?;
+            self.metadata.push_str(metadata.as_str());
+            self.events.extend(new);
+        }
+        self.checkpoint();
+        Ok(())
+    }
+
+    /// Moves all that the channels hold, unless packets are left to another process, and lets each sink finish, whatever became of the
+    /// others.
+    ///
+    /// The subscriptions of the channels have ended. If they have not, or if that cannot be known, the account is not complete.
+    pub fn finish(self) -> Vec<SinkReport> {
+        let Self { mut source, events, mut sinks, mut progress, .. } = self;
+        source.attending.clear();
+        let mut complete = source.removed.iter().all(|removed| removed.account.complete);
+        for channel in &source.channels {
+            complete &= source.finish_channel(channel, &mut |taken| deliver(taken, &mut progress, &mut sinks));
+        }
+        let mut account = source.account(&events);
+        account.complete = complete;
+        finish(sinks, &progress, &account)
+    }
+}

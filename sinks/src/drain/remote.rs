@@ -1,0 +1,129 @@
+//! The rings of another process, over its ring files. What sinks are told comes out of the metadata that the process wrote.
+
+mod from_metadata;
+
+use super::report::SinkReport;
+use super::source::{Drained, PacketSource, TakenPacket};
+use super::{Drain, deliver, finish};
+use crate::account::Account;
+use crate::description::{ChannelDescription, EventDescription};
+use crate::error::SinkError;
+use crate::sink::StreamInfo;
+use crate::trace_info::TraceInfo;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+use tracepoint_core::channel::{Packet, StreamId};
+use tracepoint_reader::ReadError;
+use tracepoint_reader::internal::{self, RemoteConsumer};
+
+/// The rings of another process.
+#[derive(Debug)]
+pub struct RemoteRings {
+    consumer: RemoteConsumer,
+    trace: TraceInfo,
+}
+
+impl PacketSource for RemoteRings {
+    /// The other process closes its packets, and may be late. If it is stopped, or in the middle of an event when its packet is to be
+    /// closed, it is later still.
+    const PACKET_DELAY: Duration = Duration::from_secs(2);
+
+    fn trace(&self) -> &TraceInfo {
+        &self.trace
+    }
+
+    fn channels(&self) -> Vec<ChannelDescription> {
+        from_metadata::channels(&self.consumer.channels())
+    }
+
+    fn closes_old_packets(&self) -> bool {
+        true
+    }
+
+    fn close_packets(&mut self) {}
+
+    fn take(&mut self, deliver: &mut dyn FnMut(&TakenPacket<'_>)) -> Drained {
+        let round = self.consumer.take(|packet| hand_out(&packet, deliver));
+        Drained { packets: round.packets, bytes: round.bytes, ..Drained::default() }
+    }
+
+    fn account(&self, _: &[EventDescription]) -> Account {
+        self.consumer.account()
+    }
+}
+
+fn hand_out(taken: &internal::TakenPacket<'_>, deliver: &mut dyn FnMut(&TakenPacket<'_>)) {
+    let id = StreamId { class: taken.class, instance: taken.instance };
+    let (events_before, events_after) = (taken.events_before, taken.events_after);
+    deliver(&TakenPacket {
+        stream: StreamInfo { id, channel: taken.channel.to_owned() },
+        packet: Packet { stream: id, bytes: taken.bytes, events_before, events_after },
+        first_packet: &|| taken.first_packet(),
+    });
+}
+
+/// One round is [`look`](Self::look); [`describe`](Self::describe), if the metadata has changed since; [`drain`](Self::drain). A ring of
+/// each channel is added before the first sink.
+impl Drain<RemoteRings> {
+    /// A drain of the rings of `consumer`, without sinks as yet.
+    ///
+    /// # Errors
+    ///
+    /// If the metadata is not text.
+    pub fn remote(consumer: RemoteConsumer) -> Result<Self, SinkError> {
+        let metadata = String::from_utf8(consumer.text().to_vec()).map_err(|error| {
+            SinkError::new("read the metadata of the process", io::Error::new(io::ErrorKind::InvalidData, error))
+        })?;
+        let trace = from_metadata::trace(consumer.metadata(), consumer.uuid());
+        let events = from_metadata::events(consumer.metadata(), None);
+        Ok(Self::of(RemoteRings { consumer, trace }, events, metadata))
+    }
+
+    /// Whether the ring file of this name was added.
+    pub fn has_ring(&self, name: &str) -> bool {
+        self.source.consumer.has(name)
+    }
+
+    /// Adds a ring file, open for reading and writing; `false` if it is not a ring yet, so that it can be tried again.
+    pub fn add_ring(&mut self, name: &str, path: &Path, file: File) -> bool {
+        self.source.consumer.add(name, path, file)
+    }
+
+    /// Finds out which packets are closed: how full the fullest ring is, in percent.
+    pub fn look(&mut self) -> u32 {
+        self.source.consumer.look()
+    }
+
+    /// Describes the events that are new in `metadata`. A sink that cannot take the description is asked again before each packet, and
+    /// gets no packet until then.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Metadata`] if it is not the former text with more behind it. Packets with events that are not described are lost.
+    pub fn describe(&mut self, metadata: Vec<u8>) -> Result<(), ReadError> {
+        let before = self.source.consumer.metadata().clone();
+        let more = self.source.consumer.describe(metadata)?;
+        if more.is_empty() {
+            return Ok(());
+        }
+        let more = String::from_utf8_lossy(&more);
+        let events = from_metadata::events(self.source.consumer.metadata(), Some(&before));
+        self.sinks.iter_mut().for_each(|sink| sink.describe_or_defer(&events, &more));
+        self.metadata.push_str(&more);
+        self.events.extend(events);
+        self.checkpoint();
+        Ok(())
+    }
+
+    /// Moves all that is committed, what is in open packets included, and lets each sink finish, whatever became of the others: how the
+    /// sinks fared, and what was wrong with the rings. The process or its recording has ended, unless it `runs`: then the account is not
+    /// complete.
+    pub fn end(self, runs: bool) -> (Vec<SinkReport>, Vec<String>) {
+        let Self { source, mut sinks, mut progress, .. } = self;
+        let mut deliver = |taken: &TakenPacket<'_>| deliver(taken, &mut progress, &mut sinks);
+        let end = source.consumer.end(runs, |packet| hand_out(&packet, &mut deliver));
+        (finish(sinks, &progress, &end.account), end.notes)
+    }
+}

@@ -1,0 +1,191 @@
+//! The CTF metadata of a trace: the layout of its packets and records, in TSDL.
+//!
+//! The layout of packets is that of `tracepoint::channel`: packed and little-endian. The only field with an alignment of more than a
+//! byte is `events_before`: its 64 bits of alignment account for the four bytes of padding in front of it.
+
+mod tsdl;
+mod types;
+
+use crate::account::uuid_text;
+use crate::description::{ChannelDescription, EventDescription};
+use crate::trace_info::{ClockInfo, TraceInfo};
+use std::fmt::Write;
+
+/// A part of the metadata. The metadata of a trace is the concatenation of its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataText(String);
+
+/// The whole metadata of a trace with these channels and events.
+pub fn metadata(trace: &TraceInfo, channels: &[ChannelDescription], events: &[EventDescription]) -> String {
+    MetadataText::begin(trace, channels).0 + MetadataText::events(events).as_str()
+}
+
+const PREAMBLE: &str = "/* CTF 1.8 */
+
+typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
+typealias integer { size = 16; align = 8; signed = false; } := uint16_t;
+typealias integer { size = 32; align = 8; signed = false; } := uint32_t;
+typealias integer { size = 64; align = 8; signed = false; } := uint64_t;
+";
+
+impl MetadataText {
+    /// The first part: trace, environment, clock, channels.
+    pub fn begin(trace: &TraceInfo, channels: &[ChannelDescription]) -> Self {
+        let mut out = PREAMBLE.to_owned();
+        let _ = write!(
+            out,
+            "
+trace {{
+\tmajor = 1;
+\tminor = 8;
+\tuuid = \"{}\";
+\tbyte_order = le;
+\tpacket.header := struct {{
+\t\tuint32_t magic;
+\t\tuint8_t uuid[16];
+\t\tuint32_t stream_id;
+\t\tuint64_t stream_instance_id;
+\t}};
+}};
+",
+            uuid_text(trace.uuid)
+        );
+        environment(&mut out, trace);
+        clock(&mut out, trace);
+        for channel in channels {
+            stream(&mut out, channel, clock_name(trace));
+        }
+        Self(out)
+    }
+
+    /// A further part: events.
+    pub fn events(events: &[EventDescription]) -> Self {
+        let mut out = String::new();
+        for event in events {
+            out.push('\n');
+            tsdl::comment(&mut out, "", event.doc);
+            let _ = write!(
+                out,
+                "event {{
+\tname = {};
+\tid = {};
+\tstream_id = {};
+\tloglevel = {};
+\tfields := struct {{
+",
+                tsdl::literal(&event.name),
+                event.id,
+                event.class,
+                event.level as u8
+            );
+            types::declare(&mut out, event.fields);
+            out.push_str("\t};\n};\n");
+        }
+        Self(out)
+    }
+
+    /// A further part: a channel that is added to the trace while it is recorded.
+    pub fn added_channel(trace: &TraceInfo, channel: &ChannelDescription) -> Self {
+        Self(Self::channel(channel, clock_name(trace)))
+    }
+
+    /// A channel of a trace whose clock has this name.
+    pub(crate) fn channel(channel: &ChannelDescription, clock: &str) -> String {
+        let mut out = String::new();
+        stream(&mut out, channel, clock);
+        out
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The environment, with the names that LTTng uses, because viewers look for them.
+fn environment(out: &mut String, trace: &TraceInfo) {
+    let text = |name: &str, value: &str| format!("\t{name} = {};\n", tsdl::literal(value));
+    let number = |name: &str, value: u64| format!("\t{name} = {value};\n");
+    let version = |part: &str| part.parse().unwrap_or(0);
+    out.push_str("\nenv {\n");
+    out.push_str(&text("domain", "ust"));
+    out.push_str(&text("tracer_name", "tracepoint"));
+    out.push_str(&number("tracer_major", version(env!("CARGO_PKG_VERSION_MAJOR"))));
+    out.push_str(&number("tracer_minor", version(env!("CARGO_PKG_VERSION_MINOR"))));
+    out.push_str(&number("tracer_patchlevel", version(env!("CARGO_PKG_VERSION_PATCH"))));
+    out.push_str(&text("tracer_buffering_scheme", "pid"));
+    out.push_str(&number("architecture_bit_width", usize::BITS.into()));
+    out.push_str(&text("trace_name", &trace.name));
+    out.push_str(&text("hostname", &trace.process.hostname));
+    out.push_str(&text("procname", &trace.process.name));
+    out.push_str(&number("vpid", trace.process.pid.into()));
+    if !trace.process.executable.is_empty() {
+        out.push_str(&text("executable", &trace.process.executable));
+    }
+    out.push_str("};\n");
+}
+
+/// Whether the clock is that of the machine, with a known offset.
+fn is_monotonic(trace: &TraceInfo) -> bool {
+    trace.clock != ClockInfo::default()
+}
+
+fn clock_name(trace: &TraceInfo) -> &'static str {
+    if is_monotonic(trace) { "monotonic" } else { "program" }
+}
+
+fn clock(out: &mut String, trace: &TraceInfo) {
+    let _ = writeln!(out, "\nclock {{\n\tname = \"{}\";", clock_name(trace));
+    if let Some(uuid) = trace.clock.uuid {
+        let _ = writeln!(out, "\tuuid = \"{}\";", uuid_text(uuid));
+    }
+    let description = if is_monotonic(trace) { "Monotonic Clock" } else { "A clock of the program's own" };
+    // `absolute`: the offset is that from the epoch, so that traces of several machines can be merged.
+    let _ = write!(
+        out,
+        "\tdescription = \"{description}\";
+\tfreq = 1000000000;
+\toffset = {};
+\tabsolute = {};
+}};
+",
+        trace.clock.offset,
+        is_monotonic(trace)
+    );
+}
+
+fn stream(out: &mut String, channel: &ChannelDescription, clock: &str) {
+    out.push('\n');
+    tsdl::comment(out, "", &format!("Channel {}, policy {}", channel.name, channel.policy.name()));
+    let time = |bits: u8| format!("integer {{ size = {bits}; align = 8; signed = false; map = clock.{clock}.value; }}");
+    let _ = write!(
+        out,
+        "stream {{
+\tid = {};
+\tpacket.context := struct {{
+\t\t{} timestamp_begin;
+\t\t{} timestamp_end;
+\t\tuint64_t content_size;
+\t\tuint64_t packet_size;
+\t\tuint64_t packet_seq_num;
+\t\tuint64_t events_discarded;
+\t\tuint32_t tid;
+\t\tinteger {{ size = 64; align = 64; signed = false; }} events_before;
+\t}};
+\tevent.header := struct {{
+\t\tuint16_t id;
+\t\t{} timestamp;
+\t}} align(8);
+",
+        channel.class,
+        time(64),
+        time(64),
+        time(48)
+    );
+    if !channel.context.is_empty() {
+        out.push_str("\tevent.context := struct {\n");
+        types::declare(out, &channel.context);
+        out.push_str("\t};\n");
+    }
+    out.push_str("};\n");
+}

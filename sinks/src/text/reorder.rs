@@ -1,0 +1,125 @@
+//! Events that wait for their turn, oldest first.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use tracepoint_reader::Event;
+
+/// What becomes a line.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// An event.
+    Event(Event),
+    /// A line of our own, line feed included.
+    Note(String),
+}
+
+#[derive(Debug)]
+struct Waiting {
+    time: i64,
+    /// In which order entries came: those of one time keep it.
+    arrival: u64,
+    cost: usize,
+    entry: Entry,
+}
+
+impl Waiting {
+    const fn key(&self) -> (i64, u64) {
+        (self.time, self.arrival)
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Entries by time.
+#[derive(Debug, Default)]
+pub(super) struct ReorderBuffer {
+    heap: BinaryHeap<Reverse<Waiting>>,
+    arrivals: u64,
+    cost: usize,
+    /// The time of the last entry that left.
+    last: Option<i64>,
+    late: u64,
+}
+
+impl ReorderBuffer {
+    pub(super) fn push(&mut self, time: i64, cost: usize, entry: Entry) {
+        self.arrivals += 1;
+        self.cost += cost;
+        self.heap.push(Reverse(Waiting { time, arrival: self.arrivals, cost, entry }));
+    }
+
+    /// The oldest entry.
+    pub(super) fn pop(&mut self) -> Option<Entry> {
+        let Reverse(waiting) = self.heap.pop()?;
+        self.cost -= waiting.cost;
+        if self.last.is_some_and(|last| waiting.time < last) {
+            self.late += u64::from(matches!(waiting.entry, Entry::Event(_)));
+        } else {
+            self.last = Some(waiting.time);
+        }
+        Some(waiting.entry)
+    }
+
+    /// The oldest entry, if it is not after `until`.
+    pub(super) fn pop_until(&mut self, until: i64) -> Option<Entry> {
+        let Reverse(oldest) = self.heap.peek()?;
+        if oldest.time <= until { self.pop() } else { None }
+    }
+
+    /// What all that wait take, in bytes.
+    pub(super) const fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// How many events left after a later one.
+    pub(super) const fn late(&self) -> u64 {
+        self.late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(order: &mut ReorderBuffer) -> String {
+        let mut all = String::new();
+        while let Some(Entry::Note(text)) = order.pop() {
+            all.push_str(&text);
+        }
+        all
+    }
+
+    #[test]
+    fn the_oldest_leaves_first_and_equals_keep_their_order() {
+        let mut order = ReorderBuffer::default();
+        for (time, text) in [(3, "d"), (1, "a"), (2, "b"), (2, "c")] {
+            order.push(time, 10, Entry::Note(text.to_owned()));
+        }
+        assert_eq!((order.cost(), order.len()), (40, 4));
+        assert_eq!(texts(&mut order), "abcd");
+        assert_eq!(order.cost(), 0);
+    }
+}

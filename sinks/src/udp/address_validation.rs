@@ -1,0 +1,140 @@
+//! Who may be sent what: trusted addresses, and those that have shown that they receive what is sent to them.
+//!
+//! A forged address costs nothing here: nonces and tokens are keyed hashes of the address and the time, and what an address is
+//! owed is kept in a table of fixed size.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// How long a nonce or a token is good, at least; at most twice as long.
+const PERIOD: Duration = Duration::from_secs(10);
+/// How many addresses are owed something at the same time.
+const DEBTS: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct AddressValidator {
+    trusts_loopback: bool,
+    allowed: Vec<IpAddr>,
+    keys: [RandomState; 2],
+    begun: Instant,
+    drawn: u64,
+    debts: Box<[Option<(SocketAddr, usize)>; DEBTS]>,
+}
+
+impl AddressValidator {
+    pub(super) fn new(trusts_loopback: bool, allowed: Vec<IpAddr>, now: Instant) -> Self {
+        let keys = [RandomState::new(), RandomState::new()];
+        Self { trusts_loopback, allowed, keys, begun: now, drawn: 0, debts: Box::new([None; DEBTS]) }
+    }
+
+    /// Whether the address is one of this machine.
+    pub(super) fn is_local(address: SocketAddr) -> bool {
+        address.ip().to_canonical().is_loopback()
+    }
+
+    /// Whether the address need not prove anything.
+    pub(super) fn is_trusted(&self, address: SocketAddr) -> bool {
+        (self.trusts_loopback && Self::is_local(address)) || self.allowed.contains(&address.ip().to_canonical())
+    }
+
+    /// A number that nobody can guess, and that is not 0.
+    pub(super) fn draw(&mut self) -> u32 {
+        self.drawn += 1;
+        let number = self.keys[0].hash_one(("drawn", self.drawn));
+        u32::try_from(number >> 32).unwrap_or(1).max(1)
+    }
+
+    /// The nonce of an offer to `address`.
+    pub(super) fn nonce(&self, address: SocketAddr, now: Instant) -> u16 {
+        self.nonce_of(address, self.period(now))
+    }
+
+    pub(super) fn is_nonce(&self, address: SocketAddr, nonce: u16, now: Instant) -> bool {
+        let period = self.period(now);
+        nonce == self.nonce_of(address, period) || nonce == self.nonce_of(address, period.wrapping_sub(1))
+    }
+
+    /// What only `address` gets to know.
+    pub(super) fn token(&self, address: SocketAddr, now: Instant) -> [u8; 16] {
+        self.token_of(address, self.period(now))
+    }
+
+    pub(super) fn is_token(&self, address: SocketAddr, token: [u8; 16], now: Instant) -> bool {
+        let period = self.period(now);
+        token == self.token_of(address, period) || token == self.token_of(address, period.wrapping_sub(1))
+    }
+
+    /// So many bytes have come from `address`; whether it may be sent `wanted` now, as it has sent as many.
+    pub(super) fn earn(&mut self, address: SocketAddr, bytes: usize, wanted: usize) -> bool {
+        let place = (self.keys[1].hash_one(address) % DEBTS as u64) as usize;
+        let owed = self.debts[place].filter(|(owner, _)| *owner == address).map_or(0, |(_, bytes)| bytes) + bytes;
+        let pays = owed >= wanted;
+        self.debts[place] = (!pays).then_some((address, owed));
+        pays
+    }
+
+    fn period(&self, now: Instant) -> u64 {
+        // From 1 on, so that there is one before the first.
+        1 + now.saturating_duration_since(self.begun).as_secs() / PERIOD.as_secs()
+    }
+
+    fn nonce_of(&self, address: SocketAddr, period: u64) -> u16 {
+        (self.keys[0].hash_one(("nonce", address, period)) >> 48) as u16
+    }
+
+    fn token_of(&self, address: SocketAddr, period: u64) -> [u8; 16] {
+        let mut token = [0; 16];
+        for (key, half) in self.keys.iter().zip(token.chunks_exact_mut(8)) {
+            half.copy_from_slice(&key.hash_one(("token", address, period)).to_be_bytes());
+        }
+        token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    #[test]
+    fn a_token_is_of_its_address_and_its_time() {
+        let begin = Instant::now();
+        let validator = AddressValidator::new(true, Vec::new(), begin);
+        let token = validator.token(address(1), begin);
+        assert!(validator.is_token(address(1), token, begin + Duration::from_secs(15)));
+        assert!(!validator.is_token(address(1), token, begin + Duration::from_secs(20)));
+        assert!(!validator.is_token(address(2), token, begin));
+        assert!(!validator.is_token(address(1), [0; 16], begin));
+        assert!(!AddressValidator::new(true, Vec::new(), begin).is_token(address(1), token, begin), "keys differ");
+    }
+
+    #[test]
+    fn nobody_is_sent_more_than_came_from_there() {
+        let mut validator = AddressValidator::new(true, Vec::new(), Instant::now());
+        for _ in 0..3 {
+            let paid: Vec<_> = (0..9).map(|_| validator.earn(address(1), 1, 9)).collect();
+            assert_eq!(paid, [false, false, false, false, false, false, false, false, true]);
+        }
+    }
+
+    #[test]
+    fn loopback_and_allowed_addresses_are_trusted() {
+        let validator = AddressValidator::new(true, vec![IpAddr::from([192, 0, 2, 1])], Instant::now());
+        for (text, trusted) in [
+            ("127.0.0.1:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("192.0.2.1:9", true),
+            ("[::ffff:192.0.2.1]:9", true),
+            ("192.0.2.2:9", false),
+            ("[fe80::1]:9", false),
+        ] {
+            assert_eq!(validator.is_trusted(text.parse().expect("an address")), trusted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Who comes, and what becomes of it: commands, and the session with the one client that is served.
+//!
+//! The states and transitions are those of `docs/format-udp.md`, *The server*.
+
+use super::address_validation::AddressValidator;
+use super::options::UdpOptions;
+use super::outbox::Outbox;
+use super::queue::{PacketQueue, Serving};
+use super::session::batch::{BatchSession, Opening};
+use super::session::legacy::LegacySession;
+use super::session::offer::Offer;
+use super::session::{Context, Next};
+use super::split::Splitter;
+use super::stats::Counters;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Instant;
+use tracepoint_reader::udp::wire::batch::CHALLENGE_SIZE;
+use tracepoint_reader::udp::wire::legacy::MARK_SIZE;
+use tracepoint_reader::udp::wire::{Accept, Challenge, Mark, MarkKind, ToServer};
+
+#[derive(Debug)]
+pub(super) struct Dispatcher {
+    listener: UdpSocket,
+    options: UdpOptions,
+    queue: Arc<PacketQueue>,
+    counters: Arc<Counters>,
+    uuid: [u8; 16],
+    validator: AddressValidator,
+    splitter: Splitter,
+    session: Option<Session>,
+    /// The socket of the session before: what its client sends next, perhaps at the same moment, comes there.
+    parked: Option<Outbox>,
+    seq: u32,
+    read: bool,
+    earlier: u64,
+    over: bool,
+}
+
+#[derive(Debug)]
+enum Session {
+    Legacy(Box<LegacySession>),
+    Batch(Box<BatchSession>),
+}
+
+impl Session {
+    fn into_outbox(self) -> Outbox {
+        match self {
+            Self::Legacy(stock) => stock.outbox,
+            Self::Batch(batches) => batches.outbox,
+        }
+    }
+
+    const fn outbox(&self) -> &Outbox {
+        match self {
+            Self::Legacy(stock) => &stock.outbox,
+            Self::Batch(batches) => &batches.outbox,
+        }
+    }
+}
+
+impl Dispatcher {
+    pub(super) fn new(
+        listener: UdpSocket,
+        options: UdpOptions,
+        queue: Arc<PacketQueue>,
+        counters: Arc<Counters>,
+        uuid: [u8; 16],
+        now: Instant,
+    ) -> Self {
+        let validator = AddressValidator::new(options.trusts_loopback, options.allowed.clone(), now);
+        Self {
+            listener,
+            options,
+            queue,
+            counters,
+            uuid,
+            validator,
+            splitter: Splitter::default(),
+            session: None,
+            parked: None,
+            seq: 0,
+            read: false,
+            earlier: 0,
+            over: false,
+        }
+    }
+
+    pub(super) const fn listener(&self) -> &UdpSocket {
+        &self.listener
+    }
+
+    /// The socket of the session, or of the one before.
+    pub(super) fn session_socket(&self) -> Option<BorrowedFd<'_>> {
+        self.outbox().map(|outbox| outbox.socket().as_fd())
+    }
+
+    fn outbox(&self) -> Option<&Outbox> {
+        self.session.as_ref().map(Session::outbox).or(self.parked.as_ref())
+    }
+
+    pub(super) const fn is_serving(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Whether a client knows that the trace has ended.
+    pub(super) const fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Takes what has come, at most `most` datagrams from each socket.
+    pub(super) fn receive(&mut self, buffer: &mut [u8], most: usize, now: Instant) {
+        for _ in 0..most {
+            let Ok((size, from)) = self.listener.recv_from(buffer) else { break };
+            self.datagram(buffer.get(..size).unwrap_or_default(), from, now);
+        }
+        for _ in 0..most {
+            let Some(outbox) = self.outbox() else { break };
+            // What came before the socket was connected may be from anybody.
+            match outbox.socket().recv_from(buffer) {
+                Ok((size, from)) => self.datagram(buffer.get(..size).unwrap_or_default(), from, now),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                    if let Some(Session::Batch(batches)) = &mut self.session {
+                        batches.refused();
+                        continue;
+                    }
+                    self.close(now);
+                    self.parked = None;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Sends what can be sent now.
+    pub(super) fn pump(&mut self, now: Instant) -> Next {
+        let (session, mut context) = self.parts(now);
+        let next = match session {
+            Some(Session::Legacy(stock)) => stock.pump(&mut context),
+            Some(Session::Batch(batches)) => batches.pump(&mut context),
+            None => return Next::At(None),
+        };
+        if let Next::Over { trace } = next {
+            let again = match &self.session {
+                Some(Session::Batch(batches)) if !trace && batches.offered_again.is_some() => {
+                    Some(batches.outbox.client()).filter(|client| self.validator.is_trusted(*client))
+                }
+                _ => None,
+            };
+            self.over |= trace;
+            self.close(now);
+            // Who knocked while the session was dying has not been answered yet.
+            if let Some(client) = again {
+                self.open_legacy(client, now);
+            }
+        }
+        next
+    }
+
+    /// What the session has taken and not sent waits again.
+    pub(super) fn requeue(&mut self, now: Instant) {
+        let (session, context) = self.parts(now);
+        if let Some(Session::Legacy(stock)) = session {
+            stock.requeue(&context);
+        }
+        self.splitter.requeue(&self.queue);
+    }
+
+    /// Ends everything: what was not sent is lost, and the client is told, once.
+    pub(super) fn end(&mut self, now: Instant) {
+        self.requeue(now);
+        self.queue.quit();
+        let (session, mut context) = self.parts(now);
+        match session {
+            Some(Session::Legacy(stock)) => stock.send_end(&mut context),
+            Some(Session::Batch(batches)) => batches.send_end(&mut context),
+            None => {}
+        }
+        self.close(now);
+    }
+
+    /// Ends the session without a word.
+    fn close(&mut self, now: Instant) {
+        self.requeue(now);
+        self.queue.lock().serving = Serving::Nobody;
+        let Some(session) = self.session.take() else { return };
+        self.earlier += match &session {
+            Session::Legacy(stock) => stock.sent,
+            Session::Batch(batches) => batches.sent(),
+        };
+        self.parked = Some(session.into_outbox());
+    }
+
+    fn parts(&mut self, now: Instant) -> (Option<&mut Session>, Context<'_>) {
+        let context = Context {
+            queue: &self.queue,
+            options: &self.options,
+            counters: &self.counters,
+            splitter: &mut self.splitter,
+            seq: &mut self.seq,
+            read: &mut self.read,
+            now,
+        };
+        (self.session.as_mut(), context)
+    }
+
+    fn datagram(&mut self, bytes: &[u8], from: SocketAddr, now: Instant) {
+        self.counters.received();
+        let Ok(message) = ToServer::decode(bytes) else {
+            self.counters.ignored();
+            return;
+        };
+        let client = self.session.as_ref().map(|session| session.outbox().client());
+        if self.over {
+            self.counters.refused();
+            return;
+        }
+        match (message, client) {
+            (_, Some(client)) if client != from => self.counters.ignored(),
+            (ToServer::Start, Some(_)) => self.start_again(from, now),
+            (ToServer::Start, None) => self.start(from, now),
+            (ToServer::Accept(accept), Some(_)) => self.accept_again(accept, from, now),
+            (ToServer::Accept(accept), None) => self.accept(accept, from, now),
+            (message, _) => self.word(message, now),
+        }
+    }
+
+    fn start(&mut self, from: SocketAddr, now: Instant) {
+        if self.validator.is_trusted(from) {
+            self.open_legacy(from, now);
+        } else if !self.offers() {
+            self.counters.refused();
+        } else if self.validator.earn(from, 1, MARK_SIZE) {
+            let offer = Some(self.validator.nonce(from, now));
+            let seq = self.number(MARK_SIZE);
+            let _ = self.listener.send_to(&Mark { kind: MarkKind::SessionBegin, offer }.encode(seq), from);
+        }
+    }
+
+    fn start_again(&mut self, from: SocketAddr, now: Instant) {
+        let nonce = (self.validator.draw() & 0xffff) as u16;
+        let (session, mut context) = self.parts(now);
+        if let Some(Session::Batch(batches)) = session {
+            // As long as one is good, there is no other: guesses at one are counted.
+            let offer = batches.offered_again.filter(|offer| !offer.is_over(now));
+            let mut offer = offer.unwrap_or(Offer::new(nonce, now));
+            let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
+            if offer.is_due(now) && batches.say(&mut context, |seq| mark.encode(seq)) {
+                offer.made(now);
+            }
+            batches.offered_again = Some(offer);
+        } else {
+            self.restart(from, now);
+        }
+    }
+
+    /// A client in the stock layout begins anew, perhaps because it has seen nothing yet: should it take the offer, what it was sent so
+    /// far is part of what came before.
+    fn restart(&mut self, from: SocketAddr, now: Instant) {
+        let before = match &self.session {
+            Some(Session::Legacy(stock)) => (stock.sent, stock.first),
+            _ => (0, false),
+        };
+        self.close(now);
+        self.open_legacy(from, now);
+        if let Some(Session::Legacy(stock)) = &mut self.session {
+            (stock.sent, stock.first) = before;
+            self.earlier -= stock.sent;
+        }
+    }
+
+    fn accept(&mut self, accept: Accept, from: SocketAddr, now: Instant) {
+        // A trusted address is served from its START on; without a session there is no offer to take.
+        if self.validator.is_trusted(from) || !self.validator.is_nonce(from, accept.nonce, now) || !self.offers() {
+            self.counters.ignored();
+        } else if self.validator.is_token(from, accept.token, now) {
+            if let Some(outbox) = self.open(from) {
+                self.counters.session();
+                self.open_batches(outbox, accept, 0, false, now);
+            }
+        } else {
+            let token = self.validator.token(from, now);
+            let seq = self.number(CHALLENGE_SIZE);
+            let _ = self.listener.send_to(&Challenge { token }.encode(seq), from);
+        }
+    }
+
+    fn accept_again(&mut self, accept: Accept, from: SocketAddr, now: Instant) {
+        let proven = self.validator.is_trusted(from) || self.validator.is_token(from, accept.token, now);
+        let challenge = Challenge { token: self.validator.token(from, now) };
+        let taken = match &mut self.session {
+            Some(Session::Legacy(stock)) => stock.is_left_by(accept, now),
+            Some(Session::Batch(batches)) => batches.is_left_by(accept, now),
+            None => false,
+        };
+        let (session, mut context) = self.parts(now);
+        match session {
+            Some(Session::Legacy(stock)) if taken => {
+                stock.requeue(&context);
+                if let Some(Session::Legacy(stock)) = self.session.take() {
+                    self.open_batches(stock.outbox, accept, stock.sent, stock.first, now);
+                }
+            }
+            Some(Session::Batch(batches)) if taken && proven => {
+                self.close(now);
+                if let Some(outbox) = self.open(from) {
+                    self.counters.session();
+                    self.open_batches(outbox, accept, 0, false, now);
+                }
+            }
+            Some(Session::Batch(batches)) if taken => {
+                batches.say(&mut context, |seq| challenge.encode(seq));
+            }
+            Some(Session::Batch(batches)) => batches.accepted_again(accept, now),
+            _ => self.counters.ignored(),
+        }
+    }
+
+    /// STOP, ACK, LEAVE from the client, if there is one.
+    fn word(&mut self, message: ToServer, now: Instant) {
+        let (session, mut context) = self.parts(now);
+        match (message, session) {
+            (ToServer::Stop, Some(Session::Legacy(stock))) => stock.stop(&mut context),
+            (ToServer::Ack(ack), Some(Session::Batch(batches))) if ack.session == batches.id() => {
+                batches.acknowledge(ack, &context);
+            }
+            (ToServer::Leave(number), Some(Session::Batch(batches))) if number == batches.id() => {
+                batches.leave(now);
+            }
+            _ => self.counters.ignored(),
+        }
+    }
+
+    /// A socket for this client; `None` if the system has none.
+    fn open(&mut self, client: SocketAddr) -> Option<Outbox> {
+        // Another client's is closed by this, which frees the port for one more socket.
+        if let Some(mut parked) = self.parked.take().filter(|parked| parked.client() == client) {
+            parked.begin();
+            return Some(parked);
+        }
+        Outbox::open(&self.listener, client).ok()
+    }
+
+    fn open_legacy(&mut self, from: SocketAddr, now: Instant) {
+        let Some(outbox) = self.open(from) else { return };
+        let nonce = self.offers().then(|| (self.validator.draw() & 0xffff) as u16);
+        let most = if AddressValidator::is_local(from) { self.options.legacy_rate } else { self.options.allowed_rate };
+        let rate = Some(self.options.rate.map_or(most, |rate| rate.min(most)));
+        self.counters.session();
+        let (_, mut context) = self.parts(now);
+        let stock = LegacySession::begin(outbox, nonce, rate, &mut context);
+        self.serving(stock.is_limited());
+        self.session = Some(Session::Legacy(Box::new(stock)));
+    }
+
+    /// `first`: this client was told already, in the stock layout, that the trace begins.
+    fn open_batches(&mut self, outbox: Outbox, accept: Accept, stock: u64, first: bool, now: Instant) {
+        let session = self.validator.draw();
+        let first = !std::mem::replace(&mut self.read, true) || first;
+        let opening = Opening { accept, session, uuid: self.uuid, first, earlier: self.earlier, stock };
+        let (_, context) = self.parts(now);
+        let batches = BatchSession::begin(outbox, &opening, &context);
+        self.serving(batches.is_limited());
+        self.session = Some(Session::Batch(Box::new(batches)));
+    }
+
+    /// Somebody is being served, perhaps no faster than a rate.
+    fn serving(&self, is_limited: bool) {
+        self.queue.lock().serving = if is_limited { Serving::Limited } else { Serving::Unlimited };
+    }
+
+    /// Whether this trace can be cut into batches.
+    fn offers(&self) -> bool {
+        self.options.batch && self.queue.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some())
+    }
+
+    /// The number of a message that no session sends.
+    fn number(&mut self, bytes: usize) -> u32 {
+        self.counters.sent(bytes);
+        let seq = self.seq;
+        self.seq = seq.wrapping_add(1);
+        seq
+    }
+}

@@ -1,0 +1,217 @@
+//! Events one by one, for the stock layout: those of several packets, merged by time.
+
+use super::options::LegacyContent;
+use super::queue::{Layout, LossReason, PacketQueue, QueuedPacket};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
+use tracepoint_reader::udp::wire::packet::HEADER;
+use tracepoint_reader::{Metadata, PacketDecoder, text};
+
+/// How many bytes of messages are made in advance. Events of different threads are in order as far as this reaches.
+const AHEAD: usize = 4 << 20;
+/// What an event takes besides its bytes.
+const EVENT_COST: usize = size_of::<(u64, Range<usize>)>();
+/// Where the bytes of an event from outside begin: behind the record's header word and their number.
+const OUTSIDE: usize = 12;
+
+/// The packets that are being sent.
+#[derive(Debug, Default)]
+pub(super) struct EventMerge {
+    /// By the order in which they came.
+    loaded: BTreeMap<u64, Loaded>,
+    /// How many came.
+    came: u64,
+    /// The time of the next event of each.
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    held: QueuedPacket,
+    contents: Vec<u8>,
+    events: Vec<(u64, Range<usize>)>,
+    next: usize,
+}
+
+impl EventMerge {
+    /// Makes the next event ready, if there is one: its time, in ns, and its content.
+    pub(super) fn peek(&mut self, queue: &PacketQueue, content: LegacyContent) -> Option<(u64, &[u8])> {
+        while self.bytes < AHEAD {
+            let Some(held) = queue.take() else { break };
+            let layout = queue.lock().layout.clone();
+            match layout {
+                Some(layout) => self.add(Loaded::new(held, &layout, content, queue), queue),
+                None => queue.finished(&held),
+            }
+        }
+        let Reverse((time, place)) = self.heap.peek()?;
+        let loaded = self.loaded.get(place)?;
+        let (_, range) = loaded.events.get(loaded.next)?;
+        Some((*time, loaded.contents.get(range.clone())?))
+    }
+
+    fn add(&mut self, loaded: Loaded, queue: &PacketQueue) {
+        let Some((time, _)) = loaded.events.first() else {
+            queue.finished(&loaded.held);
+            return;
+        };
+        self.bytes += loaded.cost();
+        self.heap.push(Reverse((*time, self.came)));
+        self.loaded.insert(self.came, loaded);
+        self.came += 1;
+    }
+
+    /// The event that [`EventMerge::peek`] showed is behind us: sent, or lost for this reason.
+    pub(super) fn pass(&mut self, queue: &PacketQueue, lost: Option<LossReason>) {
+        let Some(Reverse((_, place))) = self.heap.pop() else { return };
+        let Some(loaded) = self.loaded.get_mut(&place) else { return };
+        if let Some(reason) = lost {
+            queue.lose(loaded.held.stream, reason, 1);
+        }
+        loaded.next += 1;
+        loaded.held.done += 1;
+        if let Some((time, _)) = loaded.events.get(loaded.next) {
+            self.heap.push(Reverse((*time, place)));
+        } else {
+            self.bytes -= loaded.cost();
+            queue.finished(&loaded.held);
+            self.loaded.remove(&place);
+        }
+    }
+
+    /// Whatever is not sent yet waits for the next session.
+    pub(super) fn requeue(&mut self, queue: &PacketQueue) {
+        queue.put_back(std::mem::take(self).loaded.into_values().map(|loaded| loaded.held));
+    }
+}
+
+impl Loaded {
+    /// Makes the messages of a packet. What cannot be read is lost.
+    fn new(mut held: QueuedPacket, layout: &Layout, content: LegacyContent, queue: &PacketQueue) -> Self {
+        let mut contents = Vec::new();
+        let mut events = Vec::new();
+        let readable = match (&layout.sizes, held.is_message, content) {
+            (Some(_), true, _) => records(&held, layout, OUTSIDE, &mut contents, &mut events),
+            (Some(_), false, LegacyContent::Record) => records(&held, layout, 0, &mut contents, &mut events),
+            _ => texts(&held, &layout.metadata, &mut contents, &mut events),
+        };
+        let made = held.done + events.len() as u64;
+        if !readable || made < held.events {
+            queue.lose(held.stream, LossReason::Unreadable, held.events.saturating_sub(made));
+            held.events = made;
+        }
+        Self { held, contents, events, next: 0 }
+    }
+
+    fn cost(&self) -> usize {
+        self.contents.len() + self.events.len() * EVENT_COST
+    }
+}
+
+/// The bytes of records, without the first `skip`; whether all could be read.
+fn records(
+    held: &QueuedPacket,
+    layout: &Layout,
+    skip: usize,
+    contents: &mut Vec<u8>,
+    events: &mut Vec<(u64, Range<usize>)>,
+) -> bool {
+    let Some(sizes) = &layout.sizes else { return false };
+    let clock = layout.metadata.stream(u64::from(held.stream.class)).and_then(|class| class.clock);
+    let clock = clock.and_then(|index| layout.metadata.clocks().get(index));
+    let begin =
+        held.bytes.get(32..40).and_then(|bytes| bytes.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word));
+    let done = usize::try_from(held.done).unwrap_or(usize::MAX);
+    for record in sizes.records(held.stream.class, &held.bytes, HEADER, begin).skip(done) {
+        let Ok(record) = record else { return false };
+        let from = contents.len();
+        contents.extend_from_slice(held.bytes.get(record.start + skip..record.end).unwrap_or_default());
+        let time = clock.map_or(record.time, |clock| u64::try_from(clock.nanoseconds(record.time)).unwrap_or(0));
+        events.push((time, from..contents.len()));
+    }
+    true
+}
+
+/// The text of events; whether all could be read.
+fn texts(
+    held: &QueuedPacket,
+    metadata: &Metadata,
+    contents: &mut Vec<u8>,
+    events: &mut Vec<(u64, Range<usize>)>,
+) -> bool {
+    let Ok(decoder) = PacketDecoder::new(metadata, &held.bytes) else { return false };
+    let done = usize::try_from(held.done).unwrap_or(usize::MAX);
+    for event in decoder.skip(done) {
+        let Ok(event) = event else { return false };
+        let from = contents.len();
+        text::write_event(contents, &event);
+        events.push((u64::try_from(event.time_ns).unwrap_or(0), from..contents.len()));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ctf;
+    use crate::description::{ChannelDescription, EventDescription};
+    use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
+    use crate::udp::options::DropPolicy;
+    use std::sync::Arc;
+    use tracepoint_core::Level;
+    use tracepoint_core::channel::{Policy, StreamId};
+    use tracepoint_reader::internal::RecordSizes;
+    use tracepoint_reader::udp::wire::PacketHeader;
+
+    /// A store that knows one event, without fields.
+    fn store() -> PacketQueue {
+        let clock = ClockInfo { uuid: None, offset: 0 };
+        let trace = TraceInfo { uuid: [1; 16], name: "t".to_owned(), clock, process: ProcessInfo::default() };
+        let name = "channel0".to_owned();
+        let channel =
+            ChannelDescription { class: 0, name, policy: Policy::Discard, packet_size: 4096, context: vec![] };
+        let (name, format) = ("a:b".to_owned(), "");
+        let event = EventDescription { class: 0, id: 0, name, level: Level::Info, fields: &[], doc: "", format };
+        let metadata = Metadata::parse(ctf::metadata(&trace, &[channel], &[event]).as_bytes()).expect("metadata");
+        let queue = PacketQueue::new(1 << 20, DropPolicy::Oldest).expect("an event fd");
+        let sizes = RecordSizes::of(&metadata);
+        queue.lock().layout = Some(Arc::new(Layout { metadata, sizes }));
+        queue
+    }
+
+    /// A packet with events at these times.
+    fn packet(instance: u64, times: &[u64]) -> QueuedPacket {
+        let records: Vec<u8> = times.iter().flat_map(|time| (time << 16).to_le_bytes()).collect();
+        let (begin, end) = (times[0], times[times.len() - 1]);
+        let size = HEADER + records.len();
+        let header = PacketHeader { uuid: [1; 16], instance, begin, end, size, ..PacketHeader::default() };
+        let bytes = [&header.encode()[..], &records].concat();
+        let stream = StreamId { class: 0, instance };
+        QueuedPacket { stream, bytes, events: times.len() as u64, done: 0, needs: 0, is_message: false, kept: false }
+    }
+
+    #[test]
+    fn packets_that_are_done_are_forgotten_though_others_wait() {
+        let queue = store();
+        let mut events = EventMerge::default();
+        // One that waits for long, and one always that follows.
+        queue.push(packet(1, &[1, 1_000_000]));
+        queue.push(packet(0, &[2]));
+        let mut times = Vec::new();
+        for round in 0..1000 {
+            queue.push(packet(0, &[3 + round]));
+            let (time, _) = events.peek(&queue, LegacyContent::Text).expect("an event");
+            times.push(time);
+            events.pass(&queue, None);
+            assert!(events.loaded.len() <= 3, "{}", events.loaded.len());
+        }
+        assert_eq!(times, (1..=1000).collect::<Vec<_>>());
+        // What is left waits in the order in which it came.
+        events.requeue(&queue);
+        let left = [(); 3].map(|()| queue.take().map(|held| (held.stream.instance, held.left())));
+        assert_eq!(left, [Some((1, 1)), Some((0, 1)), Some((0, 1))]);
+        assert!(queue.take().is_none() && queue.waiting() > 0);
+    }
+}

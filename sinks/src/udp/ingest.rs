@@ -1,0 +1,275 @@
+//! Events from outside of the program: messages that come through a FIFO or a Unix datagram socket.
+//!
+//! A message becomes an event of a channel of its own, `outside:message`, so that it travels as all others do.
+
+use crate::ctf::MetadataText;
+use crate::description::{ChannelDescription, EventDescription};
+use crate::error::SinkError;
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use tracepoint_core::Level;
+use tracepoint_core::channel::{Policy, StreamId};
+use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_reader::udp::wire::packet::HEADER;
+use tracepoint_reader::udp::wire::{INGEST_CHANNEL, PacketHeader};
+
+/// The time on a trace's clock, in nanoseconds.
+pub type TraceClock = Box<dyn Fn() -> u64 + Send>;
+
+/// The longest message, in bytes. What is longer is lost.
+pub const MAX_MESSAGE: usize = 60_000;
+/// The name of the channel's only event.
+pub(super) const EVENT: &str = "outside:message";
+/// How many bytes of messages are taken in one go.
+const AT_ONCE: usize = 64 << 10;
+/// How often is read in one go, whatever of it is too long to be taken.
+const READS: usize = 256;
+/// No packet is larger: what was there, and as many empty lines as one go has bytes, each with its header word and length.
+const LARGEST_PACKET: usize = HEADER + AT_ONCE + AT_ONCE * 12;
+
+const BYTE: FieldType =
+    FieldType::Integer(IntegerType { bits: 8, signed: false, base: Base::Hexadecimal, order: ByteOrder::Little });
+static FIELDS: [FieldDescriptor; 1] =
+    [FieldDescriptor { name: "data", ty: FieldType::Sequence { element: &BYTE }, doc: "The message, as it came." }];
+
+/// What the metadata says of the channel with this stream class, and of its event.
+pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription) {
+    let channel = ChannelDescription {
+        class,
+        name: INGEST_CHANNEL.to_owned(),
+        policy: Policy::Discard,
+        packet_size: LARGEST_PACKET,
+        context: Vec::new(),
+    };
+    let event = EventDescription {
+        class,
+        id: 0,
+        name: EVENT.to_owned(),
+        level: Level::Info,
+        fields: &FIELDS,
+        doc: "A message from outside of the program.",
+        format: "data %*ph",
+    };
+    (channel, event)
+}
+
+/// The same as metadata, behind that of a trace whose clock has this name.
+pub(super) fn metadata(class: u32, clock: &str) -> String {
+    let (channel, event) = descriptions(class);
+    MetadataText::channel(&channel, clock) + MetadataText::events(&[event]).as_str()
+}
+
+/// Where messages come from.
+#[derive(Debug)]
+pub(super) struct Ingest {
+    input: Input,
+    made: Option<Made>,
+    uuid: [u8; 16],
+    stream: StreamId,
+    /// Of a FIFO: what came of a line whose end is still to come.
+    line: Vec<u8>,
+    /// That line is too long already.
+    overlong: bool,
+    buffer: Vec<u8>,
+    events: u64,
+    last: u64,
+    too_long: u64,
+    told: u64,
+}
+
+/// The socket that was made, and is removed again.
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    /// Device and inode.
+    file: (u64, u64),
+}
+
+#[derive(Debug)]
+enum Input {
+    Fifo(File),
+    Socket(UnixDatagram),
+}
+
+/// Messages as a packet.
+#[derive(Debug)]
+pub(super) struct Messages {
+    pub(super) stream: StreamId,
+    pub(super) packet: Vec<u8>,
+    pub(super) events: u64,
+    /// How many were too long, so far.
+    pub(super) overlong: u64,
+}
+
+impl Ingest {
+    /// Opens the FIFO or the socket at `path`; a socket is made if there is nothing.
+    pub(super) fn open(path: &Path, uuid: [u8; 16], class: u32) -> Result<Self, SinkError> {
+        let failed = |error| SinkError::new(format!("take events from {}", path.display()), error);
+        let input = match fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_fifo() => Input::fifo(path).map_err(failed)?,
+            Ok(found) if found.file_type().is_socket() => {
+                let reason = "there is a socket already; remove it if its program has ended, or name another path";
+                return Err(failed(io::Error::new(io::ErrorKind::AddrInUse, reason)));
+            }
+            Ok(_) => {
+                let reason = "this is no FIFO; name one (`mkfifo PATH`), or a path where there is nothing";
+                return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Input::socket(path).map_err(failed)?,
+            Err(error) => return Err(failed(error)),
+        };
+        let made = match input {
+            Input::Socket(_) => Made::of(path),
+            Input::Fifo(_) => None,
+        };
+        let stream = StreamId { class, instance: 0 };
+        Ok(Self {
+            input,
+            made,
+            uuid,
+            stream,
+            line: Vec::new(),
+            overlong: false,
+            buffer: vec![0; AT_ONCE],
+            events: 0,
+            last: 0,
+            too_long: 0,
+            told: 0,
+        })
+    }
+
+    pub(super) fn source(&self) -> BorrowedFd<'_> {
+        match &self.input {
+            Input::Fifo(file) => file.as_fd(),
+            Input::Socket(socket) => socket.as_fd(),
+        }
+    }
+
+    pub(super) const fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// The messages that have come by `now`, as a packet; `None` if there are none and none was too long.
+    pub(super) fn messages(&mut self, now: u64) -> Option<Messages> {
+        self.last = self.last.max(now);
+        let mut records = Vec::new();
+        let mut events = 0;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for _ in 0..READS {
+            if records.len() >= AT_ONCE {
+                break;
+            }
+            let Ok(size) = self.input.read(&mut buffer) else { break };
+            let bytes = buffer.get(..size).unwrap_or_default();
+            match self.input {
+                Input::Socket(_) => events += self.message(bytes, &mut records),
+                Input::Fifo(_) if size == 0 => break,
+                Input::Fifo(_) => events += self.lines(bytes, &mut records),
+            }
+        }
+        self.buffer = buffer;
+        let header = PacketHeader {
+            uuid: self.uuid,
+            class: self.stream.class,
+            instance: self.stream.instance,
+            begin: self.last,
+            end: self.last,
+            size: HEADER + records.len(),
+            events_before: self.events,
+            discarded: self.too_long,
+            ..PacketHeader::default()
+        };
+        self.events += events;
+        let overlong = self.too_long;
+        let any = events > 0 || std::mem::replace(&mut self.told, overlong) < overlong;
+        any.then(|| Messages {
+            stream: self.stream,
+            packet: [&header.encode()[..], &records].concat(),
+            events,
+            overlong,
+        })
+    }
+
+    fn lines(&mut self, bytes: &[u8], records: &mut Vec<u8>) -> u64 {
+        let mut events = 0;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = piece.strip_suffix(b"\n").map_or((piece, false), |text| (text, true));
+            self.overlong |= self.line.len() + text.len() > MAX_MESSAGE;
+            if !self.overlong {
+                self.line.extend_from_slice(text);
+            }
+            if ends {
+                let line = std::mem::take(&mut self.line);
+                if std::mem::take(&mut self.overlong) {
+                    self.too_long += 1;
+                } else {
+                    events += self.message(&line, records);
+                }
+            }
+        }
+        events
+    }
+
+    fn message(&mut self, bytes: &[u8], records: &mut Vec<u8>) -> u64 {
+        if bytes.len() > MAX_MESSAGE {
+            self.too_long += 1;
+            return 0;
+        }
+        records.extend_from_slice(&(self.last << 16).to_le_bytes());
+        records.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        records.extend_from_slice(bytes);
+        1
+    }
+}
+
+impl Drop for Ingest {
+    fn drop(&mut self) {
+        // Another file may have been put there since.
+        let made = self.made.take().filter(|made| file_at(&made.path) == Some(made.file));
+        if let Some(made) = made {
+            let _ = fs::remove_file(&made.path);
+        }
+    }
+}
+
+impl Made {
+    /// The path is kept from the root on: the program may change its directory.
+    fn of(path: &Path) -> Option<Self> {
+        let path = std::path::absolute(path).ok()?;
+        let file = file_at(&path)?;
+        Some(Self { path, file })
+    }
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+impl Input {
+    fn fifo(path: &Path) -> io::Result<Self> {
+        // For writing too: it does not end when its last writer goes.
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Fifo {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Self::Fifo(file.into()))
+    }
+
+    fn socket(path: &Path) -> io::Result<Self> {
+        let socket = UnixDatagram::bind(path)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self::Socket(socket))
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Fifo(file) => file.read(buffer),
+            Self::Socket(socket) => socket.recv(buffer),
+        }
+    }
+}

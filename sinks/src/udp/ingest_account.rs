@@ -1,0 +1,40 @@
+//! The account that clients get: the trace's, and the channel of events from outside.
+
+use super::ingest::EVENT;
+use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
+use std::collections::BTreeMap;
+use tracepoint_core::channel::StreamId;
+use tracepoint_reader::udp::wire::INGEST_CHANNEL;
+
+/// What became of the messages from outside.
+#[derive(Clone, Debug)]
+pub(super) struct IngestCounts {
+    pub(super) stream: StreamId,
+    pub(super) recorded: u64,
+    pub(super) too_long: u64,
+    /// Recorded, and lost in the server, by reason.
+    pub(super) lost: BTreeMap<&'static str, u64>,
+}
+
+/// Adds the channel of events from outside.
+pub(super) fn add(account: &mut Account, counts: IngestCounts) {
+    let IngestCounts { stream, recorded, too_long, lost } = counts;
+    let mut event = EventAccount::default();
+    EVENT.clone_into(&mut event.name);
+    event.fired = recorded + too_long;
+    event.recorded = recorded;
+    event.lost.insert("too_large".to_owned(), too_long);
+    let mut line = StreamAccount::default();
+    line.instance = stream.instance;
+    line.recorded = recorded;
+    line.discarded = too_long;
+    line.sink = lost.values().sum();
+    line.written = recorded.saturating_sub(line.sink);
+    line.sink_lost = lost.into_iter().map(|(reason, events)| (reason.to_owned(), events)).collect();
+    let mut entry = ChannelAccount::default();
+    entry.id = u64::from(stream.class);
+    INGEST_CHANNEL.clone_into(&mut entry.name);
+    entry.events.push(event);
+    entry.streams.push(line);
+    account.channels.push(entry);
+}

@@ -1,0 +1,207 @@
+//! Cuts packets to the size of datagrams, between records; each part is a packet.
+
+use super::queue::{LossReason, PacketQueue, QueuedPacket};
+use std::collections::HashMap;
+use tracepoint_core::channel::StreamId;
+use tracepoint_reader::internal::RecordSizes;
+use tracepoint_reader::udp::wire::PacketHeader;
+use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
+use tracepoint_reader::udp::wire::packet::HEADER;
+
+/// Room that is not worth another packet's header.
+const SCRAP: usize = HEADER + 32;
+
+/// What was sent of a stream, by all sessions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    packets: u64,
+    discarded: u64,
+}
+
+/// Cuts one packet after the other.
+#[derive(Debug, Default)]
+pub(super) struct Splitter {
+    streams: HashMap<StreamId, Sent>,
+    current: Option<SplitPacket>,
+}
+
+/// A packet, and how much of it is behind us.
+#[derive(Debug)]
+struct SplitPacket {
+    held: QueuedPacket,
+    header: PacketHeader,
+    at: usize,
+    time: u64,
+}
+
+/// The sizes of a client's datagrams.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DatagramSizes {
+    pub(super) mtu: usize,
+    pub(super) largest: usize,
+}
+
+impl Splitter {
+    pub(super) const fn is_idle(&self) -> bool {
+        self.current.is_none()
+    }
+
+    /// Whatever is not sent yet waits for the next session.
+    pub(super) fn requeue(&mut self, queue: &PacketQueue) {
+        queue.put_back(self.current.take().map(|packet| packet.held).into_iter());
+    }
+
+    /// Fills a datagram with packets that take no more than `metadata` bytes of the metadata to decode. Its first
+    /// [`BATCH_HEADER`] bytes are left to the caller. How many events are in it; `None`: there is nothing to send.
+    pub(super) fn fill(
+        &mut self,
+        queue: &PacketQueue,
+        sizes: &RecordSizes,
+        metadata: u32,
+        room: DatagramSizes,
+        out: &mut Vec<u8>,
+    ) -> Option<u32> {
+        out.resize(BATCH_HEADER, 0);
+        let mut events = 0;
+        while out.len() + SCRAP <= room.mtu || out.len() == BATCH_HEADER {
+            let Some(mut packet) = self.current.take().or_else(|| next(queue, sizes, metadata)) else { break };
+            let fresh = out.len() == BATCH_HEADER;
+            let part = packet.part(sizes, room.mtu.saturating_sub(out.len()));
+            let part = match part {
+                Part::TooLarge(end, time) if fresh && end - packet.at + HEADER + BATCH_HEADER <= room.largest => {
+                    Part::Whole { end, time, events: 1 }
+                }
+                part => part,
+            };
+            match part {
+                Part::Whole { end, time, events: count } => {
+                    events += count;
+                    self.write(&mut packet, end, time, count, out);
+                }
+                Part::TooLarge(end, time) if fresh => {
+                    queue.lose(packet.held.stream, LossReason::TooLarge, 1);
+                    packet.pass(end, time, 1);
+                    // What the packet says of its stream is sent all the same.
+                    if packet.is_at_end() {
+                        self.write(&mut packet, end, time, 0, out);
+                    }
+                }
+                Part::TooLarge(..) => {
+                    self.current = Some(packet);
+                    break;
+                }
+                Part::Unreadable => {
+                    queue.lose(packet.held.stream, LossReason::Unreadable, packet.held.left());
+                    packet.at = packet.held.bytes.len();
+                }
+            }
+            if packet.is_at_end() {
+                queue.finished(&packet.held);
+            } else {
+                self.current = Some(packet);
+            }
+        }
+        (out.len() > BATCH_HEADER).then_some(events)
+    }
+
+    fn write(&mut self, packet: &mut SplitPacket, end: usize, time: u64, events: u32, out: &mut Vec<u8>) {
+        let sent = self.streams.entry(packet.held.stream).or_default();
+        let whole = &packet.header;
+        let records = packet.held.bytes.get(packet.at..end).unwrap_or_default();
+        let (first, last) = (packet.held.done == 0, end == packet.held.bytes.len());
+        let header = PacketHeader {
+            begin: if first { whole.begin } else { packet.first_time(records) },
+            end: if last { whole.end } else { time },
+            size: HEADER + records.len(),
+            number: sent.packets,
+            discarded: if last { whole.discarded } else { sent.discarded },
+            events_before: whole.events_before.saturating_add(packet.held.done),
+            ..*whole
+        };
+        sent.packets += 1;
+        sent.discarded = header.discarded;
+        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(records);
+        packet.pass(end, time, u64::from(events));
+    }
+}
+
+/// A part of a packet.
+enum Part {
+    /// Records up to here fit, or there are none left.
+    Whole {
+        end: usize,
+        time: u64,
+        events: u32,
+    },
+    /// Not even the next one fits, which ends here.
+    TooLarge(usize, u64),
+    Unreadable,
+}
+
+impl SplitPacket {
+    fn new(held: QueuedPacket, sizes: &RecordSizes) -> Result<Self, QueuedPacket> {
+        let header = match PacketHeader::decode(&held.bytes) {
+            Ok(header) if header.size == held.bytes.len() => header,
+            _ => return Err(held),
+        };
+        let (mut at, mut time) = (HEADER, header.begin);
+        let done = usize::try_from(held.done).unwrap_or(usize::MAX);
+        for record in sizes.records(held.stream.class, &held.bytes, HEADER, header.begin).take(done) {
+            let Ok(record) = record else { return Err(held) };
+            (at, time) = (record.end, record.time);
+        }
+        Ok(Self { held, header, at, time })
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.at >= self.held.bytes.len()
+    }
+
+    fn pass(&mut self, end: usize, time: u64, events: u64) {
+        self.at = end;
+        self.time = time;
+        self.held.done += events;
+    }
+
+    /// What of it fits into `room` bytes, header included.
+    fn part(&self, sizes: &RecordSizes, room: usize) -> Part {
+        let (mut end, mut time, mut events) = (self.at, self.time, 0);
+        for record in sizes.records(self.held.stream.class, &self.held.bytes, self.at, self.time) {
+            match record {
+                Ok(record) if record.end - self.at + HEADER <= room => {
+                    (end, time) = (record.end, record.time);
+                    events += 1;
+                }
+                Ok(record) if events == 0 => return Part::TooLarge(record.end, record.time),
+                Err(_) if events == 0 => return Part::Unreadable,
+                _ => break,
+            }
+        }
+        Part::Whole { end, time, events }
+    }
+
+    /// The time of the first of these records, which follow what is behind us.
+    fn first_time(&self, records: &[u8]) -> u64 {
+        let low = records.first_chunk().map_or(self.time, |word| u64::from_le_bytes(*word) >> 16);
+        tracepoint_reader::internal::extend_time(self.time, low)
+    }
+}
+
+/// The next packet that can be decoded by who has so much of the metadata. Those that nobody can read are passed over.
+fn next(queue: &PacketQueue, sizes: &RecordSizes, metadata: u32) -> Option<SplitPacket> {
+    loop {
+        let held = queue.take()?;
+        if held.needs > metadata {
+            queue.put_back(std::iter::once(held));
+            return None;
+        }
+        match SplitPacket::new(held, sizes) {
+            Ok(packet) => return Some(packet),
+            Err(held) => {
+                queue.lose(held.stream, LossReason::Unreadable, held.left());
+                queue.finished(&held);
+            }
+        }
+    }
+}

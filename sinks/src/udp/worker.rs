@@ -1,0 +1,123 @@
+//! The server's thread: takes what comes, sends what can be sent, sleeps.
+
+use super::dispatcher::Dispatcher;
+use super::ingest::{Ingest, TraceClock};
+use super::queue::PacketQueue;
+use super::session::{Next, earlier};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracepoint_reader::udp::wire::client::LONGEST;
+
+/// How many datagrams are taken from a socket before something is sent.
+const AT_ONCE: usize = 256;
+/// How long the thread sleeps at most.
+const NAP: Duration = Duration::from_secs(1);
+/// How long the end of a session may take that was cut off.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// What the thread has.
+pub(super) struct Worker {
+    pub(super) dispatcher: Dispatcher,
+    pub(super) ingest: Option<Ingest>,
+    pub(super) clock: TraceClock,
+    pub(super) queue: Arc<PacketQueue>,
+    pub(super) flush: Duration,
+    pub(super) linger: Duration,
+}
+
+/// Whoever waits for room learns that there is nobody who would make it, even if the thread fails.
+struct Quit<'a>(&'a PacketQueue);
+
+impl Drop for Quit<'_> {
+    fn drop(&mut self) {
+        self.0.quit();
+    }
+}
+
+impl Worker {
+    pub(super) fn run(mut self) {
+        tracepoint_core::private::never_trace_this_thread();
+        super::signals::block();
+        let queue = Arc::clone(&self.queue);
+        let _quit = Quit(&queue);
+        let mut buffer = [0; LONGEST + 1];
+        let mut ended_at = None;
+        let mut cut_off = false;
+        loop {
+            let now = Instant::now();
+            self.take_messages();
+            self.dispatcher.receive(&mut buffer, AT_ONCE, now);
+            let next = self.dispatcher.pump(now);
+            let (ended, quit) = {
+                let state = self.queue.lock();
+                (state.ended, state.quit)
+            };
+            if ended && ended_at.is_none() {
+                ended_at = Some(now);
+            }
+            let deadline = ended_at.and_then(|ended| ended.checked_add(self.grace(cut_off)));
+            let late = deadline.is_some_and(|deadline| now >= deadline);
+            if quit || self.dispatcher.is_over() || (late && (cut_off || !self.dispatcher.is_serving())) {
+                break;
+            }
+            if late {
+                // The client learns of it, if that does not take long.
+                cut_off = true;
+                self.dispatcher.requeue(now);
+                self.queue.abandon();
+                continue;
+            }
+            let wait = match next {
+                // The next session, if somebody knocked, goes on at once.
+                Next::Over { .. } => Some(now),
+                Next::At(time) | Next::Blocked(time) => time,
+            };
+            let wait = earlier(wait, deadline);
+            self.sleep(wait.map(|time| time.saturating_duration_since(now)), matches!(next, Next::Blocked(_)));
+        }
+        self.dispatcher.end(Instant::now());
+    }
+
+    /// How long it goes on when the trace has ended.
+    fn grace(&self, cut_off: bool) -> Duration {
+        match (self.dispatcher.is_serving(), cut_off) {
+            (false, _) => self.linger,
+            (true, false) => self.flush,
+            (true, true) => self.flush.saturating_add(FAREWELL),
+        }
+    }
+
+    fn take_messages(&mut self) {
+        let Some(ingest) = &mut self.ingest else { return };
+        if self.queue.lock().ended {
+            self.ingest = None;
+            return;
+        }
+        if let Some(messages) = ingest.messages((self.clock)()) {
+            self.queue.push_messages(messages);
+        }
+    }
+
+    /// Sleeps until something comes, or the time has passed.
+    fn sleep(&self, time: Option<Duration>, blocked: bool) {
+        let time = time.unwrap_or(NAP).min(NAP);
+        let time = Timespec { tv_sec: time.as_secs().try_into().unwrap_or(1), tv_nsec: time.subsec_nanos().into() };
+        let input = PollFlags::IN;
+        let mut sources = vec![PollFd::new(self.queue.waker(), input), PollFd::new(self.dispatcher.listener(), input)];
+        if let Some(socket) = self.dispatcher.session_socket() {
+            let flags = if blocked { input | PollFlags::OUT } else { input };
+            sources.push(PollFd::from_borrowed_fd(socket, flags));
+        }
+        if let Some(ingest) = &self.ingest {
+            sources.push(PollFd::from_borrowed_fd(ingest.source(), input));
+        }
+        // Interrupted, or out of memory: it looks again.
+        let _ = poll(&mut sources, Some(&time));
+        let woken = sources[0].revents().contains(input);
+        if woken {
+            let _ = rustix::io::read(self.queue.waker().as_fd(), &mut [0; 8]);
+        }
+    }
+}

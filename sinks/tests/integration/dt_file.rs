@@ -1,0 +1,222 @@
+//! Circular files: the newest packets, one for each slot, and books that balance whatever was overwritten or refused.
+
+use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Mutex;
+use tracepoint::channel::Channel;
+use tracepoint_reader::convert::{ConvertOptions, convert};
+use tracepoint_reader::text::{TextOptions, TextWriter};
+use tracepoint_reader::{DtTrace, Item, LossKind, Trace, verify};
+use tracepoint_sinks::{DtError, DtSink, Sink, TextSink};
+
+tracepoint::define_trace! {
+    provider = "circle";
+    pub stepped(thread: u32, n: u64) { thread: u32 = thread, n: u64 = n }
+}
+
+/// Recordings take what all threads of the program fire: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const EVENTS: u64 = 2_000;
+
+/// Two threads, one after the other, whose packets are drained as they come.
+fn record(
+    config: Channel,
+    sinks: Vec<Box<dyn Sink>>,
+) -> Result<tracepoint_sinks::SinkReport, Box<dyn std::error::Error>> {
+    let _alone = ALONE.lock();
+    let mut recording = Recording::start(config, sinks)?;
+    for thread in 0..2 {
+        std::thread::scope(|scope| {
+            let drain = &mut recording.drain;
+            scope.spawn(move || {
+                for n in 0..EVENTS {
+                    tracepoint::trace!(stepped(thread, n));
+                    if n % 100 == 99 {
+                        drain.drain();
+                    }
+                }
+            });
+        });
+    }
+    Ok(recording.finish().remove(0))
+}
+
+fn channel() -> Channel {
+    Channel::discard(32 << 10).packets(8)
+}
+
+/// What is shown of a trace: the lines of events, and how many packets and events are told as missing.
+fn shown(path: &Path) -> Result<(Vec<String>, u64, u64), Box<dyn std::error::Error>> {
+    let mut writer = TextWriter::new(TextOptions::default());
+    let (mut lines, mut packets, mut events) = (Vec::new(), 0, 0);
+    for item in Trace::open(path)?.items() {
+        match &item {
+            Item::Event(_) => {
+                let mut line = Vec::new();
+                writer.write_item(&mut line, &item)?;
+                lines.push(String::from_utf8(line)?);
+            }
+            Item::Loss(loss) => {
+                let LossKind::Packets { packets: Some(p), events: Some(e) } = loss.kind else {
+                    return Err(format!("{:?}", loss.kind).into());
+                };
+                packets += p;
+                events += e;
+            }
+            other => return Err(format!("{other:?}").into()),
+        }
+    }
+    Ok((lines, packets, events))
+}
+
+#[test]
+fn what_fits_is_kept_whole() -> Outcome {
+    let place = place();
+    let (path, text) = (place.path().join("all.dt"), Shared::default());
+    let sinks: Vec<Box<dyn Sink>> = vec![Box::new(DtSink::create(&path, 100)?), Box::new(TextSink::new(text.clone()))];
+    let report = record(channel(), sinks)?;
+    assert!(report.error.is_none(), "{report:?}");
+    let (lines, packets, _) = shown(&path)?;
+    assert_eq!((lines.concat(), packets), (text.text(), 0), "as another sink has it");
+    assert_balances(&path);
+    let summary = DtTrace::open(&path)?.summary()?;
+    assert_eq!((summary.streams, summary.gone_packets, summary.complete), (2, 0, true));
+    assert!(summary.packets >= 2 * EVENTS * 20 / 4096, "{summary:?}");
+    Ok(())
+}
+
+#[test]
+fn of_a_file_that_has_gone_round_the_newest_are_kept_and_the_rest_is_told() -> Outcome {
+    let place = place();
+    for slots in [1, 2, 5, 13] {
+        let path = place.path().join(format!("newest{slots}.dt"));
+        let report = record(channel(), vec![Box::new(DtSink::create(&path, slots)?)])?;
+        assert!(report.error.is_none(), "{report:?}");
+        let length = path.metadata()?.len();
+        assert!(length < u64::from(slots) * 5000 + (128 << 10), "{length} bytes for {slots} slots");
+        let (lines, packets, events) = shown(&path)?;
+        let summary = DtTrace::open(&path)?.summary()?;
+        assert_eq!((summary.packets, summary.gone_packets, summary.gone_events), (u64::from(slots), packets, events));
+        assert_eq!(lines.len() as u64 + events, 2 * EVENTS, "{slots} slots");
+        let last = format!("{{ thread = 1, n = {} }}\n", EVENTS - 1);
+        assert!(lines.last().is_some_and(|line| line.ends_with(&last)), "{last}");
+        assert_balances(&path);
+        let account = &report.account.channels[0];
+        assert_eq!(account.streams.iter().map(|stream| stream.overwritten).sum::<u64>(), events);
+
+        // The same as a directory, and as a file again.
+        let (directory, again) = (path.with_extension("ctf"), path.with_extension("again.dt"));
+        let converted = convert(&path, &directory, ConvertOptions::default(), |_| {})?;
+        assert_eq!((converted.streams, converted.damage.len()), (2, 0));
+        let (stdout, warnings) = view(&directory);
+        assert_eq!(stdout, lines.concat());
+        assert!(warnings.contains("Tracer discarded"), "{warnings}");
+        assert_balances(&directory);
+        convert(&directory, &again, ConvertOptions::default(), |_| {})?;
+        assert_eq!(shown(&again)?, (lines, packets, events));
+        assert_balances(&again);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_directory_into_too_few_slots_keeps_the_newest() -> Outcome {
+    let place = place();
+    let [path, directory, small] = ["all.dt", "ctf", "small.dt"].map(|name| place.path().join(name));
+    record(channel(), vec![Box::new(DtSink::create(&path, 100)?)])?;
+    convert(&path, &directory, ConvertOptions::default(), |_| {})?;
+    let mut options = ConvertOptions::default();
+    options.slots = Some(3);
+    let mut told = Vec::new();
+    let converted = convert(&directory, &small, options, |progress| told.push((progress.done, progress.total)))?;
+    assert!(told.is_sorted() && told.last().is_some_and(|(done, total)| done == total), "{told:?}");
+    assert_eq!(DtTrace::open(&small)?.summary()?.gone_packets, converted.dropped);
+    let (lines, _, events) = shown(&small)?;
+    assert_eq!(lines.len() as u64 + events, 2 * EVENTS);
+    assert_balances(&small);
+    options.slot_size = Some(1000);
+    let error = convert(&directory, &place.path().join("never.dt"), options, |_| {}).err().ok_or("it was made")?;
+    assert!(error.to_string().contains("a slot of 1000 bytes does not take packets of up to"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn packets_without_a_slot_that_takes_them_are_counted() -> Outcome {
+    let place = place();
+    let path = place.path().join("small.dt");
+    let error = record(channel(), vec![Box::new(DtSink::create(&path, 4)?.slot_size(4096))]).err().ok_or("it began")?;
+    let message = error.to_string();
+    assert!(
+        message.contains("a slot of 4096 bytes does not take the session's packets of up to 4096 bytes"),
+        "{message}"
+    );
+    assert!(message.contains("give it 4104 (`DtSink::slot_size`)"), "{message}");
+    assert!(!path.exists(), "nothing is left of it");
+    record(channel(), vec![Box::new(DtSink::create(&path, 4)?.slot_size(4104))])?;
+    Ok(())
+}
+
+#[test]
+fn a_file_has_one_writer_and_is_not_replaced_unasked() -> Outcome {
+    let _alone = ALONE.lock();
+    let place = place();
+    let path = place.path().join("one.dt");
+    let first = Recording::start(channel(), vec![Box::new(DtSink::create(&path, 4)?)])?;
+    for replace in [false, true] {
+        let second = DtSink::create(&path, 4)?.replace(replace);
+        let error = Recording::start(channel(), vec![Box::new(second)]).err().ok_or("two write one file")?;
+        assert!(error.to_string().contains("another trace object is writing this file"), "{error}");
+    }
+    first.finish();
+    let older = path.metadata()?.ino();
+    let error = Recording::start(channel(), vec![Box::new(DtSink::create(&path, 4)?)]).err().ok_or("replaced")?;
+    assert!(error.to_string().contains("exists already; choose another name, or remove it"), "{error}");
+    assert_eq!(path.metadata()?.ino(), older);
+    Recording::start(channel(), vec![Box::new(DtSink::create(&path, 4)?.replace(true))])?.finish();
+    assert_ne!(path.metadata()?.ino(), older);
+    assert_eq!(std::fs::read_dir(place.path())?.count(), 1, "nothing else is left");
+    Ok(())
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused_at_once() -> Outcome {
+    let place = place();
+    let path = place.path().join("huge.dt");
+    assert!(matches!(DtSink::create(&path, 0), Err(DtError::Limit { .. })));
+    assert!(matches!(DtSink::create(&path, 1 << 31), Err(DtError::Limit { .. })));
+    assert!(matches!(DtSink::create(place.path().join("no/huge.dt"), 4), Err(DtError::Io { .. })));
+    for (slots, size, message) in [
+        (1 << 30, 1 << 20, "it must be from 1 to"),
+        (15 << 20, 1 << 20, "huge.dt (make room for all slots): no storage space; make room, or record"),
+    ] {
+        let sink = DtSink::create(&path, slots)?.slot_size(size);
+        let error = record(channel(), vec![Box::new(sink)]).err().ok_or("it began")?;
+        assert!(error.to_string().contains(message), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(place.path())?.count(), 0, "nothing is left");
+    Ok(())
+}
+
+/// What a killed process leaves: metadata and an account that is not complete.
+#[test]
+fn while_it_is_written_it_says_what_it_holds() -> Outcome {
+    let _alone = ALONE.lock();
+    let place = place();
+    let path = place.path().join("open.dt");
+    let mut recording = Recording::start(channel(), vec![Box::new(DtSink::create(&path, 100)?)])?;
+    assert_eq!(shown(&path)?.0.len(), 0, "it can be read from the beginning");
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..1000).for_each(|n| tracepoint::trace!(stepped(7, n))));
+    });
+    recording.drain.drain();
+    let (lines, packets, _) = shown(&path)?;
+    assert!(lines.len() > 500 && packets == 0, "{} lines", lines.len());
+    let report = verify(&path)?;
+    let failures: Vec<_> = report.failures().map(|check| (check.rule, check.left.as_str())).collect();
+    assert_eq!(failures, [('A', "not complete: the session had not ended when it was written")]);
+    recording.finish();
+    assert_balances(&path);
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Fields of every type, as babeltrace2 shows them; and text, which is the same to the byte.
+
+#![expect(clippy::cast_sign_loss, reason = "the fields are meant to show the same bits in many ways")]
+
+use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
+use std::path::Path;
+use tracepoint::channel::Channel;
+use tracepoint_sinks::{CtfSink, TextSink};
+
+tracepoint::define_trace! {
+    provider = "types";
+
+    /// Integers. A comment with */ in it, and
+    /// a second line.
+    #[level(Warning)]
+    pub integers(n: i64) {
+        /// The smallest /* there is.
+        a: u8 = n as u8,
+        b: i16 = n as i16,
+        c: u32 = n as u32,
+        d: i64 = n,
+        size: usize = n as usize,
+        truth: bool = n != 0,
+        hexadecimal: hex u64 = n as u64,
+        octal: oct u16 = n as u16,
+        binary: bin u8 = n as u8,
+        port: be u16 = n as u16,
+    }
+    pub floats(x: f64) { single: f32 = x as f32, double: f64 = x }
+    pub texts(text: &str, path: &Path) { text: str = text, file: path = path }
+    pub arrays(bytes: &[u8], fixed: [u16; 3]) { data: [u8] = bytes, fixed: [u16; 3] = fixed, data_length: u8 = 1 }
+    pub modes(mode: u8) { mode: enum u8 { Idle = 0, Run = 1 } = mode }
+    pub keywords(n: u8) { r#struct: u8 = n, event: u8 = n, size: u8 = n }
+    pub nothing(n: u8) if n > 0 { }
+}
+
+#[test]
+fn every_type_is_read_back() -> Outcome {
+    let place = place();
+    let dir = place.path().join("trace");
+    let text = Shared::default();
+    let recording = Recording::start(
+        Channel::default(),
+        vec![Box::new(CtfSink::create(&dir)?), Box::new(TextSink::new(text.clone()))],
+    )?;
+    tracepoint::trace!(integers(-2));
+    tracepoint::trace!(floats(-0.1));
+    tracepoint::trace!(texts("größer \"als\"\n\\", Path::new("/tmp/a b")));
+    tracepoint::trace!(arrays(&[1, 2, 255], [5, 6, 7]));
+    tracepoint::trace!(arrays(&[], [0; 3]));
+    tracepoint::trace!(modes(1));
+    tracepoint::trace!(modes(9));
+    tracepoint::trace!(keywords(3));
+    let reports = recording.finish();
+    assert!(reports.iter().all(|report| report.error.is_none()), "{reports:?}");
+
+    let (stdout, warnings) = view(&dir);
+    assert_eq!(warnings, "");
+    let fields: Vec<_> =
+        stdout.lines().filter_map(|line| line.split_once(" types:")).map(|(_, rest)| without_context(rest)).collect();
+    let expected = [
+        "integers: { a = 254, b = -2, c = 4294967294, d = -2, size = 18446744073709551614, truth = 1, \
+         hexadecimal = 0xFFFFFFFFFFFFFFFE, octal = 0177776, binary = 0b11111110, port = 65534 }",
+        "floats: { single = -0.1, double = -0.1 }",
+        "texts: { text = \"größer \\\"als\\\"\\n\\\\\", file = \"/tmp/a b\" }",
+        "arrays: { _data_length_ = 3, data = [ [0] = 1, [1] = 2, [2] = 255 ], fixed = [ [0] = 5, [1] = 6, [2] = 7 ], \
+         data_length = 1 }",
+        "arrays: { _data_length_ = 0, data = [ ], fixed = [ [0] = 0, [1] = 0, [2] = 0 ], data_length = 1 }",
+        "modes: { mode = ( \"Run\" : container = 1 ) }",
+        "modes: { mode = ( <unknown> : container = 9 ) }",
+        "keywords: { struct = 3, event = 3, size = 3 }",
+    ];
+    assert_eq!(fields, expected);
+    assert_eq!(text.text(), stdout, "both sinks, line by line");
+    assert_balances(&dir);
+    Ok(())
+}
+
+/// The event's name and fields, without the packet's context between them.
+fn without_context(rest: &str) -> String {
+    let (name, rest) = rest.split_once(": ").unwrap_or((rest, ""));
+    let (_, fields) = rest.split_once(" }, ").unwrap_or(("", rest));
+    format!("{name}: {fields}")
+}

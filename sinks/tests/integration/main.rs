@@ -1,0 +1,17 @@
+//! The tests of sinks. Each records the markers of its own file.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod ctf_directory;
+mod disk_full;
+mod disk_stays_full;
+mod dt_file;
+mod every_type;
+mod rotation;
+mod text_live;
+mod text_losses;
+mod text_order;
+mod udp;
+mod udp_session;
+mod while_it_runs;

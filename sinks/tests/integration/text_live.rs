@@ -1,0 +1,34 @@
+//! Whoever looks at text while the trace goes on sees lines, in their order.
+
+use crate::common::{Outcome, Recording, Shared};
+use std::thread;
+use std::time::Duration;
+use tracepoint::channel::Channel;
+use tracepoint_sinks::TextSink;
+
+tracepoint::define_trace! {
+    provider = "live";
+    pub step(thread: u32, n: u64) { thread: u32 = thread, n: u64 = n }
+}
+
+#[test]
+fn lines_come_while_it_is_recorded() -> Outcome {
+    let out = Shared::default();
+    let mut recording = Recording::start(Channel::discard(64 << 10), vec![Box::new(TextSink::new(out.clone()))])?;
+    tracepoint::trace!(step(0, 1));
+    thread::spawn(|| tracepoint::trace!(step(1, 2))).join().map_err(|_| "a thread")?;
+    // Where nobody closes packets nobody knows what is still to come.
+    recording.drain.drain();
+    assert_eq!(out.lines().len(), 0);
+    while out.lines().len() < 2 {
+        recording.drain.flush(Duration::from_millis(500));
+        recording.drain.drain();
+        thread::sleep(Duration::from_millis(20));
+    }
+    tracepoint::trace!(step(0, 3));
+    recording.finish();
+    let lines = out.lines();
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("(+-")), "{lines:#?}");
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! The batch layout: what arrives is a trace, and what does not is counted.
+
+use crate::udp::Outcome;
+use crate::udp::batch_client::BatchClient;
+use crate::udp::legacy_client::{LegacyClient, SESSION_BEGIN, number};
+use crate::udp::served::{Served, UUID, metadata, options};
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+use tracepoint::channel::StreamId;
+use tracepoint_reader::udp::wire::{Accept, Losses, MarkKind, ToClient, ToServer};
+use tracepoint_sinks::account::Account;
+use tracepoint_sinks::udp::DropPolicy;
+
+/// No limits but the usual ones.
+fn usual() -> Accept {
+    Accept::new(0)
+}
+
+#[test]
+fn the_order_of_a_session() {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::new(served.address());
+    served.numbers(0, 0..5);
+    client.begin(usual());
+    client.take();
+    let welcome = client.kept.welcome.expect("the first message");
+    assert_eq!((welcome.first, welcome.mtu, welcome.uuid, welcome.earlier), (true, 1400, UUID, 0));
+    assert_eq!(welcome.timeout_ms, 5000);
+    client.until(|kept| kept.metadata.len() == metadata().len());
+    assert_eq!(client.kept.batches, 0, "no event before all that it needs is acknowledged");
+    client.until(|kept| kept.events == 5);
+    assert_eq!(String::from_utf8_lossy(&client.kept.metadata), metadata());
+    served.server.end(None);
+    let end = client.rest();
+    assert!(end.trace);
+    assert_eq!((end.batches, end.events, end.legacy, end.account), (1, 5, 0, 0));
+    assert_eq!((end.metadata as usize, end.lost), (metadata().len(), Losses::default()));
+    served.server.wait();
+    assert_eq!(client.kept.numbers(), (0..5).collect::<Vec<_>>());
+}
+
+#[test]
+fn many_events_in_a_message_cut_between_records() {
+    let mut served = Served::start(options());
+    // Some packets are far longer than a message, some shorter than their header.
+    for n in 0..20 {
+        served.numbers(0, n * 1000..n * 1000 + 999);
+        served.numbers(1, [n * 1000 + 999]);
+        served.numbers(2, []);
+    }
+    for mtu in [512, 1400, 9000] {
+        let mut client = BatchClient::new(served.address());
+        // No more at once than a socket keeps for a client that is slow.
+        let accept = Accept { mtu, window: 8, ..usual() };
+        client.begin(accept);
+        let before = client.kept.events;
+        client.until(|kept| kept.events >= 4000);
+        client.say(ToServer::Leave(client.session));
+        let end = client.rest();
+        assert!(!end.trace);
+        assert_eq!((end.events, u64::from(end.batches)), (client.kept.events - before, client.kept.batches));
+        assert_eq!(client.kept.longest, usize::from(mtu).min(client.kept.longest), "no longer than asked for");
+        assert!(client.kept.longest > usize::from(mtu) - 120, "and not much shorter");
+        let numbers = client.kept.numbers();
+        assert_eq!(numbers.len() as u64, client.kept.events);
+        let first = client.kept.welcome.map_or(0, |welcome| welcome.earlier);
+        assert_eq!(numbers, (first..first + end.events).collect::<Vec<_>>(), "each once, over all sessions");
+        for pair in client.kept.packets.windows(2).filter(|pair| pair[0].0.instance == pair[1].0.instance) {
+            assert!(pair[0].0.end <= pair[1].0.begin && pair[0].0.number < pair[1].0.number);
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_on_the_way_is_told_to_the_event() {
+    let mut served = Served::start(options());
+    for n in 0..50 {
+        served.numbers(u64::from(n % 2), n * 100..n * 100 + 100);
+    }
+    let mut client = BatchClient::that_loses(served.address(), 3);
+    client.begin(Accept { window: 8, ..usual() });
+    let mut account = Account::new(UUID, "s".repeat(5000), 1);
+    account.complete = true;
+    served.server.end(Some(account.clone()));
+    let end = client.rest();
+    assert_eq!((end.trace, end.events, end.lost), (true, 5000, Losses::default()));
+    assert_eq!(String::from_utf8_lossy(&client.kept.metadata), metadata(), "what repairs itself is whole");
+    assert_eq!(client.kept.account, account.to_json());
+    assert!(client.kept.batches < u64::from(end.batches) && client.kept.events < end.events);
+    let arrived = client.kept.numbers();
+    assert_eq!(arrived.len() as u64, client.kept.events);
+    // Each stream tells by itself what it lacks: here, all but what follows its last packet.
+    for instance in 0..2 {
+        let mut records = 0;
+        let mut gaps = 0;
+        let packets: Vec<_> = client.kept.packets.iter().filter(|(header, _)| header.instance == instance).collect();
+        for (header, bytes) in &packets {
+            gaps += header.events_before - records;
+            records = header.events_before + (bytes.len() as u64 - 96) / 12;
+        }
+        let kept: u64 = packets.iter().map(|(_, bytes)| (bytes.len() as u64 - 96) / 12).sum();
+        assert_eq!(kept + gaps, records);
+    }
+}
+
+#[test]
+fn an_event_longer_than_the_mtu_has_a_message_of_its_own() {
+    let mut served = Served::start(options());
+    served.numbers(0, [1]);
+    served.text(0, 2, &"x".repeat(5000));
+    served.text(0, 3, &"y".repeat(9000));
+    served.numbers(0, [4]);
+    let mut client = BatchClient::new(served.address());
+    client.begin(Accept { largest: 8000, ..usual() });
+    client.until(|kept| kept.events == 3);
+    assert_eq!(client.kept.numbers(), [1, 2, 4]);
+    assert_eq!(client.kept.longest, 32 + 96 + 12 + 5001);
+    served.server.end(None);
+    assert_eq!(client.rest().lost, Losses { too_large: 1, ..Losses::default() });
+    let lost = served.server.lost(StreamId { class: 0, instance: 0 });
+    assert_eq!(lost.into_iter().collect::<Vec<_>>(), [("udp_too_large", 1)]);
+}
+
+#[test]
+fn what_nobody_can_read_is_counted() {
+    let mut served = Served::start(options());
+    served.packet(0, &[(0, vec![1, 0, 0, 0]), (9, vec![]), (0, vec![2, 0, 0, 0])]);
+    served.packet(0, &[(0, vec![3, 0])]);
+    served.numbers(0, [4]);
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    client.until(|kept| kept.events == 2);
+    assert_eq!(client.kept.numbers(), [1, 4]);
+    served.server.end(None);
+    assert_eq!(client.rest().lost, Losses { failed: 3, ..Losses::default() });
+}
+
+#[test]
+fn events_that_are_added_later_are_described_before_they_come() -> Outcome {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    served.numbers(0, [1]);
+    client.until(|kept| kept.events == 1);
+    let more = metadata();
+    let more = more[more.rfind("event {").ok_or("an event")?..]
+        .replace("id = 1;", "id = 2;")
+        .replace("test:text", "test:more");
+    served.server.describe(&more)?;
+    served.packet(0, &[(2, [&7u32.to_le_bytes()[..], b"seven\0"].concat())]);
+    client.until(|kept| kept.events == 2);
+    assert_eq!(client.kept.metadata.len(), metadata().len() + more.len());
+    assert_eq!(client.kept.numbers(), [1, 7]);
+    Ok(())
+}
+
+#[test]
+fn no_event_overtakes_metadata_that_is_lost_and_sent_again() -> Outcome {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::that_loses(served.address(), 3);
+    client.begin(Accept { window: 8, ..usual() });
+    let text = metadata();
+    let event = &text[text.rfind("event {").ok_or("an event")?..];
+    // No event needs what is added.
+    for id in 2..12 {
+        let long = format!("/* {} */ id = {id};", "x".repeat(3000));
+        served.server.describe(&event.replace("id = 1;", &long).replace("test:text", &format!("test:more{id}")))?;
+        served.numbers(0, id * 100..id * 100 + 50);
+        client.take();
+    }
+    served.server.end(None);
+    let end = client.rest();
+    assert_eq!((end.events, end.metadata as usize), (500, client.kept.metadata.len()));
+    Ok(())
+}
+
+#[test]
+fn a_client_that_leaves_gets_the_rest_of_the_metadata_and_is_not_waited_for() -> Outcome {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    served.numbers(0, [1]);
+    client.until(|kept| kept.events == 1);
+    let text = metadata();
+    let event = &text[text.rfind("event {").ok_or("an event")?..];
+    served.server.describe(&event.replace("id = 1;", "id = 2;").replace("test:text", "test:more"))?;
+    client.say(ToServer::Leave(client.session));
+    let end = client.rest();
+    assert_eq!(end.metadata as usize, client.kept.metadata.len());
+    served.until(|stats| !stats.serving);
+    // One that acknowledges nothing of it learns the totals all the same.
+    let mut client = client.anew();
+    client.begin(usual());
+    served.numbers(0, [2]);
+    client.until(|kept| kept.events == 1);
+    served.server.describe(&event.replace("id = 1;", "id = 3;").replace("test:text", "test:most"))?;
+    client.say(ToServer::Leave(client.session));
+    let ended = |from: &tracepoint_reader::udp::wire::FromServer<'_>| matches!(from.message, ToClient::End(_));
+    while !client.next(ended) {}
+    Ok(())
+}
+
+#[test]
+fn a_client_that_vanishes_frees_the_server() {
+    let mut served = Served::start(options().client_timeout(Duration::from_millis(300)));
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    served.numbers(0, [1]);
+    client.until(|kept| kept.events == 1);
+    // Its socket stays open, so that no ICMP error helps.
+    let mut next = LegacyClient::new(served.address());
+    next.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
+    while next.socket.peek(&mut [0; 16]).is_err() {
+        next.start();
+    }
+    assert_eq!(next.message(), SESSION_BEGIN);
+    served.numbers(0, [2]);
+    next.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    assert_eq!(next.event(), number(2), "and no TRACE_BEGIN");
+}
+
+#[test]
+fn times_without_a_bound_are_no_times_at_all() {
+    let ever = Duration::MAX;
+    let options = options().client_timeout(ever).flush(ever).linger(ever).idle(ever).max_session(ever).rate(u64::MAX);
+    let mut served = Served::start(options);
+    served.numbers(0, [1]);
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    client.until(|kept| kept.events == 1);
+    assert_eq!(client.kept.welcome.map(|welcome| welcome.timeout_ms), Some(u32::MAX));
+    served.server.end(None);
+    assert_eq!(client.rest().events, 1);
+    served.server.wait();
+}
+
+#[test]
+fn one_word_that_nobody_listens_does_not_end_a_session() {
+    let mut served = Served::start(options());
+    // It sees every message, and may miss some while it is away.
+    let mut client = BatchClient::that_loses(served.address(), u32::MAX);
+    client.begin(usual());
+    served.numbers(0, [1]);
+    client.until(|kept| kept.events == 1);
+    let ours = client.socket.local_addr().expect("an address");
+    client.socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    served.numbers(0, [2]);
+    served.until(|stats| stats.batch_events == 2);
+    client.socket = UdpSocket::bind(ours).expect("its port again");
+    client.socket.connect(served.address()).expect("loopback");
+    client.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    client.ack();
+    served.numbers(0, [3]);
+    client.until(|kept| kept.events == 2);
+    assert_eq!(client.kept.numbers(), [1, 3]);
+    served.server.end(None);
+    assert_eq!(client.rest().events, 3);
+    assert_eq!(served.stats().sessions, 1);
+}
+
+#[test]
+fn a_session_that_goes_on_is_not_disturbed_by_commands_in_its_clients_name() {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    served.numbers(0, [1]);
+    client.until(|kept| kept.events == 1);
+    let session = client.session;
+    // Whoever forges the address of the client can send these, but has no session number, and does not see the offer.
+    for _ in 0..20 {
+        client.say(ToServer::Start);
+        client.say(ToServer::Stop);
+        client.say(ToServer::Leave(session.wrapping_add(1)));
+    }
+    // However often it is asked: what it answers takes numbers from the session.
+    client.offer();
+    served.numbers(0, [2]);
+    client.until(|kept| kept.events == 2);
+    assert_eq!(client.session, session);
+
+    // The client itself has, and does: it begins again.
+    thread::sleep(Duration::from_millis(100));
+    client.say(ToServer::Start);
+    let nonce = client.offer();
+    client.say(ToServer::Accept(Accept { nonce, ..usual() }));
+    let mut again = client.anew();
+    again.take();
+    let welcome = again.kept.welcome.expect("another session");
+    assert_eq!((welcome.first, welcome.earlier), (false, 2));
+    assert_ne!(again.session, session);
+    served.numbers(0, [3]);
+    again.until(|kept| kept.events == 1);
+    assert_eq!(again.kept.packets[0].0.events_before, 2);
+}
+
+#[test]
+fn the_stock_layout_is_left_late() {
+    let mut served = Served::start(options());
+    served.numbers(0, [1, 2]);
+    let mut client = BatchClient::new(served.address());
+    client.say(ToServer::Start);
+    let nonce = client.offer();
+    // The ACCEPT is late: some events come in the stock layout first.
+    client.next(|from| assert!(matches!(from.message, ToClient::Mark(mark) if mark.kind == MarkKind::TraceBegin)));
+    for _ in 0..2 {
+        client.next(|from| assert!(matches!(from.message, ToClient::Packet(_)), "{from:?}"));
+    }
+    served.numbers(0, []);
+    client.say(ToServer::Accept(Accept { nonce, ..usual() }));
+    client.take();
+    assert!(client.kept.welcome.is_some_and(|welcome| welcome.first && welcome.earlier == 0));
+    served.numbers(0, [3]);
+    client.until(|kept| kept.events == 1);
+    served.server.end(None);
+    let end = client.rest();
+    assert_eq!((end.events, end.legacy), (1, 2));
+}
+
+#[test]
+fn events_that_were_sent_to_a_client_that_began_anew_are_told_to_it() {
+    let mut served = Served::start(options());
+    served.numbers(0, 0..3);
+    let mut client = BatchClient::new(served.address());
+    client.say(ToServer::Start);
+    served.until(|stats| stats.messages == 5);
+    // It may have seen nothing of them.
+    client.say(ToServer::Start);
+    client.offer();
+    for _ in 0..4 {
+        client.next(|_| ());
+    }
+    let nonce = client.offer();
+    client.say(ToServer::Accept(Accept { nonce, ..usual() }));
+    client.until(|kept| !kept.metadata.is_empty());
+    let welcome = client.kept.welcome.expect("the first message");
+    assert_eq!((welcome.first, welcome.earlier), (true, 0));
+    served.numbers(0, 3..5);
+    served.server.end(None);
+    let end = client.rest();
+    assert_eq!((end.legacy, end.events), (3, 2));
+}
+
+#[test]
+fn memory_is_bounded_and_every_event_accounted_for() {
+    for drops in [DropPolicy::Oldest, DropPolicy::Newest] {
+        let mut served = Served::start(options().limit(64 << 10).drops(drops));
+        for n in 0..1000 {
+            served.numbers(0, n * 100..n * 100 + 100);
+            assert!(served.stats().waiting <= 64 << 10);
+        }
+        let mut client = BatchClient::new(served.address());
+        client.begin(Accept { window: 8, ..usual() });
+        served.server.end(None);
+        let end = client.rest();
+        assert_eq!(client.kept.events, end.events);
+        assert!(end.lost.limit > 0 && end.lost.total() == end.lost.limit);
+        assert_eq!(end.events + end.lost.limit, served.server.given());
+        let numbers = client.kept.numbers();
+        let kept = match drops {
+            DropPolicy::Oldest => 100_000 - end.events..100_000,
+            DropPolicy::Newest => 0..end.events,
+        };
+        assert_eq!(numbers, kept.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_the_rate_does_not_allow_is_counted_as_that() {
+    let mut served = Served::start(options().limit(64 << 10).rate(100_000).flush(Duration::from_millis(500)));
+    let mut client = BatchClient::new(served.address());
+    client.begin(usual());
+    served.numbers(0, [0]);
+    client.until(|kept| kept.events == 1);
+    for n in 0..1000 {
+        served.numbers(0, n * 100..n * 100 + 100);
+    }
+    served.server.end(None);
+    let end = client.rest();
+    assert!(end.lost.rate > 0, "{:?}", end.lost);
+    assert_eq!(end.events + end.lost.total(), served.server.given());
+}

@@ -1,0 +1,197 @@
+//! Strangers: junk, forged addresses, clients that never prove who they are.
+
+use crate::udp::batch_client::BatchClient;
+use crate::udp::legacy_client::{LegacyClient, SESSION_BEGIN, TRACE_BEGIN, number};
+use crate::udp::served::{Served, options};
+use std::net::UdpSocket;
+use std::time::Duration;
+use tracepoint_reader::udp::wire::{Accept, FromServer, ToClient, ToServer};
+
+/// Datagrams that are no commands, and commands of which some are.
+fn junk() -> Vec<Vec<u8>> {
+    let mut junk: Vec<Vec<u8>> = vec![vec![], vec![0], vec![3], vec![1, 1], vec![0xff; 65_000], b"tpu1".to_vec()];
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for length in 1..200 {
+        junk.push(
+            (0..length % 80)
+                .map(|_| {
+                    seed ^= seed << 13;
+                    seed ^= seed >> 7;
+                    seed ^= seed << 17;
+                    seed as u8
+                })
+                .collect(),
+        );
+    }
+    for message in [
+        ToServer::Accept(Accept::new(7)),
+        ToServer::Accept(Accept { token: [9; 16], ..Accept::new(0) }),
+        ToServer::Leave(1),
+        ToServer::Stop,
+        ToServer::Start,
+    ] {
+        let mut out = Vec::new();
+        message.encode(&mut out);
+        junk.push(out);
+    }
+    junk
+}
+
+/// Sends all junk from a few sockets, and waits until it has come.
+fn flood(served: &Served, rounds: u64) -> Vec<UdpSocket> {
+    let sockets: Vec<_> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a socket")).collect();
+    let junk = junk();
+    for round in 0..rounds {
+        for socket in &sockets {
+            for datagrams in junk.chunks(20) {
+                let before = served.stats().received;
+                for datagram in datagrams {
+                    let _ = socket.send_to(datagram, served.address());
+                }
+                // Not faster than they are read: what the kernel drops proves nothing.
+                if round == 0 {
+                    served.until(|stats| stats.received >= before + datagrams.len() as u64);
+                }
+            }
+        }
+    }
+    sockets
+}
+
+/// How many bytes have come to a socket.
+fn received(socket: &UdpSocket) -> (usize, usize) {
+    socket.set_nonblocking(true).expect("a flag");
+    let mut buffer = [0; 2000];
+    std::iter::from_fn(|| socket.recv(&mut buffer).ok()).fold((0, 0), |(n, bytes), size| (n + 1, bytes + size))
+}
+
+#[test]
+fn a_flood_does_not_disturb_a_session() {
+    let mut served = Served::start(options());
+    let mut client = LegacyClient::new(served.address());
+    client.start();
+    assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
+    let strangers = flood(&served, 5);
+    served.numbers(0, 0..10);
+    for n in 0..10 {
+        assert_eq!(client.event(), number(n), "and no gap in `seq`");
+    }
+    for stranger in strangers {
+        assert_eq!(received(&stranger), (0, 0));
+    }
+    assert_eq!(served.stats().sessions, 1);
+}
+
+#[test]
+fn a_flood_does_not_disturb_a_session_of_batches() {
+    let mut served = Served::start(options());
+    let mut client = BatchClient::new(served.address());
+    client.begin(Accept::new(0));
+    served.numbers(0, 0..10);
+    client.until(|kept| kept.events == 10);
+    flood(&served, 5);
+    // From the client's own address too.
+    let leaves = |datagram: &[u8]| ToServer::decode(datagram) == Ok(ToServer::Leave(client.session));
+    for datagram in junk().iter().filter(|datagram| !leaves(datagram)) {
+        client.socket.send(datagram).expect("loopback");
+    }
+    served.numbers(0, 10..20);
+    client.until(|kept| kept.events == 20);
+    assert_eq!(served.stats().sessions, 1);
+}
+
+#[test]
+fn nobody_is_sent_more_than_came_from_there_before_it_is_proven() {
+    // As if they were on another machine.
+    let mut served = Served::start(options().trust_loopback(false));
+    served.numbers(0, 0..10);
+    let strangers: Vec<_> = (0..50).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a socket")).collect();
+    for stranger in &strangers {
+        for sent in 1..=40 {
+            stranger.send_to(&[1], served.address()).expect("loopback");
+            served.until(|stats| stats.received % 40 == sent % 40);
+        }
+        let (messages, bytes) = received(stranger);
+        assert!(messages > 0 && bytes <= 40, "{messages} messages of {bytes} bytes in all");
+    }
+    let stats = served.stats();
+    assert_eq!((stats.sessions, stats.legacy_events, stats.batch_events), (0, 0, 0), "nothing of the trace");
+    assert!(stats.bytes <= 50 * 40);
+
+    // And the trace is there for who proves itself, from its beginning.
+    let mut client = BatchClient::new(served.address());
+    proven(&mut client);
+    client.until(|kept| kept.events == 10);
+    assert!(client.kept.welcome.is_some_and(|welcome| welcome.first && welcome.earlier == 0));
+}
+
+/// Goes through with the proof of address.
+fn proven(client: &mut BatchClient) {
+    for _ in 0..9 {
+        client.say(ToServer::Start);
+    }
+    let accept = Accept::new(client.offer());
+    // Whoever does not know what the server sent gets no further.
+    for token in [[0; 16], [1; 16]] {
+        client.say(ToServer::Accept(Accept { token, ..accept }));
+    }
+    let challenge = |from: &FromServer<'_>| match from.message {
+        ToClient::Challenge(challenge) => challenge.token,
+        ref other => panic!("{other:?} instead of a challenge"),
+    };
+    let token = client.next(challenge);
+    assert_eq!(client.next(challenge), token);
+    client.say(ToServer::Accept(Accept { token, ..accept }));
+}
+
+#[test]
+fn a_token_is_worth_nothing_at_another_address() {
+    let served = Served::start(options().trust_loopback(false));
+    let (mut first, mut second) = (BatchClient::new(served.address()), BatchClient::new(served.address()));
+    // One after the other: both may have the same place in the table of what is owed.
+    let offer = |client: &mut BatchClient| {
+        (0..9).for_each(|_| client.say(ToServer::Start));
+        Accept::new(client.offer())
+    };
+    let (accept, other) = (offer(&mut first), offer(&mut second));
+    first.say(ToServer::Accept(accept));
+    let token = first.next(|from| match from.message {
+        ToClient::Challenge(challenge) => challenge.token,
+        ref other => panic!("{other:?} instead of a challenge"),
+    });
+    second.say(ToServer::Accept(Accept { token, ..other }));
+    second.next(|from| assert!(matches!(from.message, ToClient::Challenge(_)), "{from:?}"));
+    assert_eq!(served.stats().sessions, 0);
+}
+
+#[test]
+fn a_client_of_old_is_not_served_where_its_address_is_not_allowed() {
+    let mut served = Served::start(options().trust_loopback(false).offer_batches(false));
+    let stranger = LegacyClient::new(served.address());
+    for _ in 0..100 {
+        stranger.start();
+    }
+    served.until(|stats| stats.refused == 100);
+    assert_eq!((served.stats().messages, received(&stranger.socket)), (0, (0, 0)));
+
+    let mut allowed = Served::start(options().trust_loopback(false).allow([127, 0, 0, 1].into()));
+    let mut client = LegacyClient::new(allowed.address());
+    client.start();
+    assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
+    allowed.numbers(0, [1]);
+    assert_eq!(client.event(), number(1));
+    served.end();
+}
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let served = Served::start(options());
+    let mut client = LegacyClient::new(served.address());
+    client.start();
+    assert_eq!(client.message(), SESSION_BEGIN);
+    // While a session has a socket of its own on that port, too.
+    let error = tracepoint_sinks::udp::UdpServer::bind(options().address(served.address())).expect_err("taken");
+    assert!(error.to_string().contains("another program listens there"), "{error}");
+    client.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    assert_eq!(client.message(), TRACE_BEGIN);
+}

@@ -1,0 +1,86 @@
+//! The packages of the workspace, as `cargo metadata` lists them.
+
+use crate::root;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A member of the workspace.
+pub struct Member {
+    /// Whether others may depend on it: `publish = false` is for examples, benches and tests.
+    pub is_published: bool,
+    /// The directory of its manifest.
+    pub directory: PathBuf,
+    /// The names of the members that it depends on, dev-dependencies aside.
+    pub on_members: BTreeSet<String>,
+    /// Of these and of all others, those that no feature has to ask for.
+    pub unconditional: BTreeSet<String>,
+}
+
+/// All of the workspace's packages and of those that they depend on.
+pub struct Packages(Value);
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+impl Packages {
+    /// Asks cargo.
+    ///
+    /// # Panics
+    ///
+    /// If cargo does not answer.
+    pub fn read() -> Self {
+        let mut command = Command::new(env!("CARGO"));
+        let output = command.args(["metadata", "--format-version=1", "--offline"]).current_dir(root()).output();
+        let output = output.expect("cargo can be run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Self(serde_json::from_slice(&output.stdout).expect("JSON"))
+    }
+
+    fn with_id(&self, id: &str) -> &Value {
+        let found = list(&self.0, "packages").iter().find(|package| text(package, "id") == id);
+        found.unwrap_or_else(|| panic!("{id} is no package"))
+    }
+
+    /// The members by their names.
+    pub fn members(&self) -> BTreeMap<String, Member> {
+        let ids = list(&self.0, "workspace_members").iter().filter_map(Value::as_str);
+        let packages: Vec<_> = ids.map(|id| self.with_id(id)).collect();
+        let names: BTreeSet<_> = packages.iter().map(|package| text(package, "name")).collect();
+        let member = |package: &&Value| {
+            let needed = list(package, "dependencies").iter().filter(|needed| text(needed, "kind") != "dev");
+            let on_members = needed.clone().map(|needed| text(needed, "name")).filter(|name| names.contains(name));
+            let unconditional = needed.clone().filter(|needed| needed["optional"] != true);
+            Member {
+                is_published: package["publish"].is_null(),
+                directory: PathBuf::from(text(package, "manifest_path")).with_file_name(""),
+                on_members: on_members.map(str::to_owned).collect(),
+                unconditional: unconditional.map(|needed| text(needed, "name").to_owned()).collect(),
+            }
+        };
+        packages.iter().map(|package| (text(package, "name").to_owned(), member(package))).collect()
+    }
+
+    /// Everything that a build of the package `name` compiles, for any target, tests aside.
+    pub fn tree(&self, name: &str) -> BTreeSet<String> {
+        let mut seen = BTreeSet::new();
+        let packages = list(&self.0, "packages").iter();
+        let mut next: Vec<&str> =
+            packages.filter(|package| text(package, "name") == name).map(|package| text(package, "id")).collect();
+        while let Some(id) = next.pop() {
+            if seen.insert(id) {
+                let node = list(&self.0["resolve"], "nodes").iter().find(|node| text(node, "id") == id);
+                let is_built = |edge: &&Value| list(edge, "dep_kinds").iter().any(|kind| text(kind, "kind") != "dev");
+                let edges = node.map_or(&[][..], |node| list(node, "deps"));
+                next.extend(edges.iter().filter(is_built).map(|edge| text(edge, "pkg")));
+            }
+        }
+        seen.into_iter().map(|id| text(self.with_id(id), "name").to_owned()).collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! The dependencies between the crates are those of the table in ARCHITECTURE.md, and the core's tree stays small.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tracepoint_house::packages::Packages;
+use tracepoint_house::root;
+
+/// The heading of the table in ARCHITECTURE.md.
+const HEADING: &str = "| package | may depend on |";
+
+/// What a library that declares tracepoints may compile: nothing else gets into the core.
+const CORE: [&str; 14] = [
+    "crossbeam-utils",
+    "libc",
+    "linkme",
+    "linkme-impl",
+    "lock_api",
+    "once_cell",
+    "parking_lot",
+    "parking_lot_core",
+    "proc-macro2",
+    "quote",
+    "syn",
+    "tracepoint-macros",
+    "tracepoint-ring",
+    "unicode-ident",
+];
+
+/// The table: for each package, the packages of the workspace that it may depend on.
+fn table() -> BTreeMap<String, BTreeSet<String>> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let (_, rows) = text.split_once(HEADING).unwrap_or_else(|| panic!("ARCHITECTURE.md has no table `{HEADING}`"));
+    let rows = rows.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let row = |line: &str| {
+        let (package, allowed) = line.trim_matches('|').split_once('|').expect("two columns");
+        let words = allowed.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty() && *word != "–");
+        (package.trim().to_owned(), words.map(str::to_owned).collect())
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn crates_depend_on_what_the_table_allows() {
+    let table = table();
+    let members = Packages::read().members();
+    let mut wrong = Vec::new();
+    for (name, member) in members.iter().filter(|(_, member)| member.is_published) {
+        match table.get(name) {
+            None => wrong.push(format!("{name} is not in the table")),
+            Some(allowed) => {
+                wrong.extend(member.on_members.difference(allowed).map(|other| format!("{name} depends on {other}")));
+            }
+        }
+    }
+    wrong.extend(table.keys().filter(|name| !members.contains_key(*name)).map(|name| format!("{name} is no package")));
+    assert!(wrong.is_empty(), "against the table in ARCHITECTURE.md:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_core_stays_small() {
+    let allowed: BTreeSet<_> =
+        CORE.iter().map(|name| (*name).to_owned()).chain(["tracepoint-core".to_owned()]).collect();
+    let tree = Packages::read().tree("tracepoint-core");
+    let new: Vec<_> = tree.difference(&allowed).collect();
+    assert!(new.is_empty(), "new below the core, which every instrumented library compiles: {new:?}");
+}
+
+#[test]
+fn the_facade_alone_is_the_core() {
+    let members = Packages::read().members();
+    let needed: Vec<_> = members["tracepoint"].unconditional.iter().map(String::as_str).collect();
+    let core = ["tracepoint-core", "tracepoint-macros", "tracepoint-ring"];
+    assert!(needed.iter().all(|name| core.contains(name)), "a library without features compiles {needed:?}");
+}

@@ -1,0 +1,6 @@
+//! The structure of the workspace.
+#![forbid(unsafe_code)]
+
+mod circles;
+mod dependencies;
+mod size;

@@ -1,0 +1,13 @@
+//! The core stays small enough to be read.
+
+use tracepoint_house::{root, rust_files};
+
+/// Lines of Rust in `core/src`.
+const MOST: usize = 5000;
+
+#[test]
+fn the_core_can_be_read() {
+    let files = rust_files(&root().join("core/src"));
+    let lines: usize = files.iter().map(|file| std::fs::read_to_string(file).expect("a file").lines().count()).sum();
+    assert!(lines < MOST, "core/src has {lines} lines: {MOST} or more");
+}

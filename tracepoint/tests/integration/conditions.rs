@@ -1,0 +1,64 @@
+//! A condition keeps events from the marker and from the probes; it is asked only when the tracepoint is on.
+
+use crate::common::Recorded;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+fn wanted(n: u64) -> bool {
+    ASKED.fetch_add(1, Ordering::Relaxed);
+    n > 10
+}
+
+struct Limits {
+    low: u64,
+}
+
+tracepoint::define_trace! {
+    provider = "conditions";
+    asked(n: u64) if wanted(n) { n: u64 = n }
+    bare(n: u64, limits: &Limits) if n >= limits.low && n != 7;
+    matched(n: Option<u64>) if matches!(n, Some(1..=9)) { n: u64 = n.unwrap_or(0) }
+    block(n: u64) if (Limits { low: n }).low == { 5 } { n: u64 = n }
+    class shared(n: u64) if n % 2 == 0 { n: u64 = n }
+    even: shared;
+}
+
+#[test]
+fn tested_after_the_key() {
+    trace_asked(11);
+    tracepoint::trace!(asked(11));
+    assert_eq!(ASKED.load(Ordering::Relaxed), 0);
+    let recorded = [Recorded::of("conditions:asked"), Recorded::of("conditions:asked")];
+    let probe = register_trace_asked(|n| assert_eq!(n, 11)).unwrap();
+    trace_asked(11);
+    trace_asked(10);
+    assert_eq!(ASKED.load(Ordering::Relaxed), 2, "once for an event");
+    unregister_trace_asked(probe);
+    assert_eq!(recorded.map(|recorded| recorded.all()), [[["11"]], [["11"]]]);
+}
+
+#[test]
+fn without_fields() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let probe = register_trace_bare(|_, _| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+    })
+    .unwrap();
+    for n in 0..10 {
+        tracepoint::trace!(bare(n, &Limits { low: 6 }));
+    }
+    unregister_trace_bare(probe);
+    assert_eq!(CALLS.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn of_any_shape() {
+    let recorded = ["matched", "block", "even"].map(|name| Recorded::of(&format!("conditions:{name}")));
+    for n in 0..8 {
+        tracepoint::trace!(matched((n > 6).then_some(n)));
+        tracepoint::trace!(block(n));
+        tracepoint::trace!(even(n));
+    }
+    assert_eq!(recorded.map(|recorded| recorded.all().concat().concat()), ["7", "5", "0246"]);
+}

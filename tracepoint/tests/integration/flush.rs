@@ -1,0 +1,171 @@
+//! Open packets are closed from outside: of idle threads, and of threads that record at the same time.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use tracepoint::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel, Packet};
+use tracepoint::marker::{Subscriber, Subscription};
+
+tracepoint::define_trace! {
+    provider = "flush";
+    idle(n: u64) { n: u64 = n }
+    busy(n: u64) { n: u64 = n }
+    passing(n: u64) { n: u64 = n }
+}
+
+fn open(name: &str, channel: Channel) -> (Arc<OpenChannel>, Subscription) {
+    let channel = OpenChannel::open(channel, [7; 16], 0, 1, Box::new(AnonymousMemory)).expect("opens");
+    let marker = tracepoint::find(name).expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("first id");
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
+    (channel, subscription)
+}
+
+/// The `n`s of a packet, whose records are a header word and a number each.
+fn numbers(packet: &Packet<'_>) -> Vec<u64> {
+    let records = packet.bytes[HEADER_SIZE..].chunks_exact(16);
+    assert!(records.remainder().is_empty(), "whole records");
+    records.map(|record| u64::from_le_bytes(record[8..].try_into().expect("eight bytes"))).collect()
+}
+
+#[test]
+fn an_idle_threads_packet_is_closed_from_outside() {
+    own_process!();
+    let (channel, subscription) = open("flush:idle", Channel::discard(1 << 14));
+    let (fired, looked) = (Barrier::new(2), Barrier::new(2));
+    let mut seen = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            trace_idle(1);
+            trace_idle(2);
+            fired.wait();
+            looked.wait();
+            trace_idle(3);
+        });
+        fired.wait();
+        let mut drain = || channel.drain(|packet| seen.extend(numbers(&packet)));
+        drain();
+        channel.flush(channel.start());
+        drain();
+        // What was begun after the channel was opened is younger than that.
+        channel.flush(u64::MAX);
+        drain();
+        assert_eq!(seen, [1, 2], "while the thread waits");
+        channel.flush(u64::MAX);
+        channel.drain(|packet| panic!("nothing is open: {packet:?}"));
+        looked.wait();
+    });
+    Subscription::end_all(vec![subscription]);
+    channel.finish(|packet| seen.extend(numbers(&packet))).expect("nobody is subscribed");
+    assert_eq!(seen, [1, 2, 3]);
+    channel.close();
+}
+
+/// How many events each of the threads of the stress test fires.
+fn rounds() -> u64 {
+    match std::env::var("TRACEPOINT_ROUNDS") {
+        Ok(rounds) => rounds.parse().expect("TRACEPOINT_ROUNDS is a number"),
+        Err(_) => 200_000,
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
+    own_process!();
+    const THREADS: u64 = 3;
+    let rounds = rounds();
+    // Room for all that a slow drain leaves: what is lost here is to be the gate's fault.
+    let (channel, subscription) = open("flush:busy", Channel::discard(4 << 20).packets(256));
+    let running = AtomicU64::new(THREADS);
+    let stopped = AtomicBool::new(false);
+    let mut streams: BTreeMap<u64, (u64, Vec<u64>)> = BTreeMap::new();
+    let mut packets = 0u64;
+    let mut note = |packet: Packet<'_>| {
+        let (before, seen) = streams.entry(packet.stream.instance).or_default();
+        assert_eq!(*before, packet.events_before, "nothing vanished between two packets");
+        *before = packet.events_after;
+        let numbers = numbers(&packet);
+        assert_eq!(numbers.len() as u64, packet.events_after - packet.events_before);
+        seen.extend(numbers);
+        packets += 1;
+    };
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (running, stopped) = (&running, &stopped);
+            scope.spawn(move || {
+                for n in 0..rounds {
+                    trace_busy(thread * rounds + n);
+                }
+                running.fetch_sub(1, Ordering::Relaxed);
+                while !stopped.load(Ordering::Relaxed) {
+                    thread::yield_now();
+                }
+            });
+        }
+        while running.load(Ordering::Relaxed) > 0 {
+            channel.flush(u64::MAX);
+            channel.drain(&mut note);
+            channel.maintain().expect("memory");
+        }
+        stopped.store(true, Ordering::Relaxed);
+    });
+    Subscription::end_all(vec![subscription]);
+    channel.finish(&mut note).expect("nobody is subscribed");
+    let event = &channel.account().events[0];
+    assert_eq!(event.fired, THREADS * rounds);
+    assert_eq!(event.fired, event.recorded + event.total_lost(), "{event:?}");
+    let mut all: Vec<u64> = Vec::new();
+    for (instance, (_, seen)) in streams {
+        for thread in 0..THREADS {
+            let own = seen.iter().filter(|n| *n / rounds == thread);
+            assert!(own.is_sorted(), "stream {instance} has the thread's events in order");
+        }
+        all.extend(seen);
+    }
+    all.sort_unstable();
+    assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "no event is there twice");
+    assert_eq!(all.len() as u64, event.recorded, "what was recorded arrived");
+    assert!(packets > 100, "the packets were closed early, {packets} times");
+    channel.close();
+}
+
+/// Rings of ended threads are made ready again, which closes their packets, while somebody else closes packets from outside.
+#[test]
+fn maintaining_and_flushing_at_once_close_each_packet_once() {
+    own_process!();
+    const EACH: u64 = 5;
+    let threads = rounds() / 400;
+    let (channel, subscription) = open("flush:passing", Channel::discard(1 << 14).packets(8).spares(2).max_rings(2));
+    let stopped = AtomicBool::new(false);
+    let mut seen = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stopped.load(Ordering::Relaxed) {
+                channel.maintain().expect("memory");
+            }
+        });
+        let drained = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                channel.flush(u64::MAX);
+                channel.drain(|packet| seen.extend(numbers(&packet)));
+            }
+            seen
+        });
+        for thread in 0..threads {
+            scope.spawn(move || (0..EACH).for_each(|n| trace_passing(thread * EACH + n))).join().expect("no panic");
+        }
+        stopped.store(true, Ordering::Relaxed);
+        seen = drained.join().expect("no panic");
+    });
+    Subscription::end_all(vec![subscription]);
+    channel.finish(|packet| seen.extend(numbers(&packet))).expect("nobody is subscribed");
+    let event = &channel.account().events[0];
+    assert_eq!(event.fired, threads * EACH);
+    assert_eq!(event.fired, event.recorded + event.total_lost(), "{event:?}");
+    seen.sort_unstable();
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "no event is there twice");
+    assert_eq!(seen.len() as u64, event.recorded, "what was recorded arrived");
+    channel.close();
+}

@@ -1,0 +1,181 @@
+//! A thread whose events are for one channel alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint::marker::{Aggregate, Decision, FieldView, Filter, Subscriber, Subscription};
+
+tracepoint::define_trace! {
+    provider = "kept";
+    told(n: u64) { n: u64 = n }
+    inside(n: u64);
+}
+
+/// Counts what it is asked, and what it is shown.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Filter for Counting {
+    fn accept(&self, _: FieldView<'_>) -> bool {
+        true
+    }
+
+    fn decide(&self, _: u64, _: FieldView<'_>) -> Decision {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Decision::Accept
+    }
+}
+
+impl Aggregate for Counting {
+    fn observe(&self, _: u64, _: FieldView<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn open(class: u32) -> Arc<OpenChannel> {
+    let channel = Channel::discard(8 << 10).spares(8);
+    OpenChannel::open(channel, [1; 16], class, 1, Box::new(AnonymousMemory)).expect("opens")
+}
+
+fn subscribe(subscriber: Subscriber) -> Subscription {
+    tracepoint::find("kept:told")
+        .expect("listed")
+        .marker()
+        .expect("has fields")
+        .subscribe(subscriber)
+        .expect("switches")
+}
+
+fn record(channel: &Arc<OpenChannel>, filter: Option<&Arc<Counting>>) -> Subscription {
+    let subscriber = Subscriber::record(Arc::clone(channel), channel.add_event().expect("an id"));
+    subscribe(match filter {
+        Some(filter) => subscriber.filter(Arc::clone(filter) as _),
+        None => subscriber,
+    })
+}
+
+/// Fired and recorded.
+fn counts(channel: &OpenChannel) -> (u64, u64) {
+    let account = channel.account();
+    (account.events[0].fired, account.events[0].recorded)
+}
+
+#[test]
+fn others_neither_record_nor_count_what_it_fires() {
+    own_process!();
+    let (own, other, filtering) = (open(0), open(1), open(2));
+    let (asked, shown) = (Arc::<Counting>::default(), Arc::<Counting>::default());
+    let mut subscriptions = vec![record(&own, None), record(&other, None), record(&filtering, Some(&asked))];
+    subscriptions.push(subscribe(Subscriber::aggregate(Arc::clone(&shown) as _)));
+    let of = |channel: &Arc<OpenChannel>| Arc::clone(channel);
+    let (to, also) = (of(&own), of(&other));
+    let thread = std::thread::spawn(move || {
+        // It had rings in all of them before.
+        trace_told(1);
+        assert!(to.keep_this_thread());
+        trace_told(2);
+        trace_told(3);
+        let kept = Arc::clone(&to);
+        let probe = register_trace_inside(move |_| assert!(!kept.keep_this_thread(), "not inside a probe"));
+        trace_inside(0);
+        drop(probe);
+        // It may think better of it.
+        assert!(also.keep_this_thread());
+        trace_told(4);
+    });
+    thread.join().expect("well");
+    // Its place in the table is the next one's, who is everybody's.
+    std::thread::spawn(|| trace_told(5)).join().expect("well");
+    assert_eq!(counts(&own), (4, 4));
+    assert_eq!(counts(&other), (3, 3));
+    assert_eq!(counts(&filtering), (2, 2));
+    assert_eq!((asked.0.load(Ordering::Relaxed), shown.0.load(Ordering::Relaxed)), (2, 5));
+    drop(subscriptions);
+    for channel in [own, other, filtering] {
+        channel.close();
+    }
+}
+
+/// Those of one trace are kept together.
+#[test]
+fn channels_that_were_opened_beside_it_get_them_too() {
+    own_process!();
+    let own = open(0);
+    let beside =
+        own.open_beside(Channel::overwrite(8 << 10).name("beside"), 1, Box::new(AnonymousMemory)).expect("opens");
+    let other = open(2);
+    let record = |channel: &Arc<OpenChannel>| {
+        let subscriber = Subscriber::record(Arc::clone(channel), channel.add_event().expect("an id"));
+        beside::marker().subscribe(subscriber).expect("switches")
+    };
+    let subscriptions = [&own, &beside, &other].map(record);
+    for kept in [Arc::clone(&own), Arc::clone(&beside)] {
+        let fire = move || {
+            assert!(kept.keep_this_thread());
+            beside::fire(1);
+        };
+        std::thread::spawn(fire).join().expect("well");
+    }
+    assert_eq!([&own, &beside, &other].map(|channel| counts(channel)), [(2, 2), (2, 2), (0, 0)]);
+    assert_eq!((beside.class(), beside.name()), (1, "beside"));
+    drop(subscriptions);
+    for channel in [own, beside, other] {
+        channel.close();
+    }
+}
+
+/// On the short way, too: one recording is all that the marker has.
+#[test]
+fn the_only_channel_is_another_one() {
+    own_process!();
+    let (own, other) = (open(0), open(1));
+    let id = other.add_event().expect("an id");
+    let marker = alone::marker();
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&other), id)).expect("switches");
+    let to = Arc::clone(&own);
+    std::thread::spawn(move || {
+        assert!(to.keep_this_thread());
+        alone::fire(1);
+    })
+    .join()
+    .expect("well");
+    alone::fire(2);
+    assert_eq!(counts(&other), (1, 1));
+    drop(subscription);
+    own.close();
+    other.close();
+}
+
+mod alone {
+    use tracepoint::Marker;
+
+    tracepoint::define_trace! {
+        provider = "keptalone";
+        pub fired(n: u64) { n: u64 = n }
+    }
+
+    pub(super) fn marker() -> &'static Marker {
+        tracepoint::find("keptalone:fired").expect("listed").marker().expect("has fields")
+    }
+
+    pub(super) fn fire(n: u64) {
+        trace_fired(n);
+    }
+}
+
+mod beside {
+    use tracepoint::Marker;
+
+    tracepoint::define_trace! {
+        provider = "keptbeside";
+        pub fired(n: u64) { n: u64 = n }
+    }
+
+    pub(super) fn marker() -> &'static Marker {
+        tracepoint::find("keptbeside:fired").expect("listed").marker().expect("has fields")
+    }
+
+    pub(super) fn fire(n: u64) {
+        trace_fired(n);
+    }
+}

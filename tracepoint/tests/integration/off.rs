@@ -1,0 +1,57 @@
+//! The feature `off`: the same source compiles, runs, and leaves nothing of its tracepoints in the program.
+
+use crate::fixture::{Build, run};
+use object::{Object, ObjectSection};
+use std::path::Path;
+
+/// What the program's source says only in its tracepoints and markers.
+const WORDS: [&str; 9] = [
+    "zq_provider",
+    "zq_documentation",
+    "zq_tracepoint",
+    "zq_argument",
+    "zq_number",
+    "zq_label",
+    "zq_marker",
+    "zq_field %d",
+    "zq_text %s",
+];
+
+/// Which of the words are in the part of the program that is loaded, and which sections have tables of ours.
+fn found(program: &Path) -> (Vec<&'static str>, Vec<String>) {
+    let bytes = std::fs::read(program).expect("a program");
+    let file = object::File::parse(&*bytes).expect("an object file");
+    // Symbols and debug information may name what was there; they have no address.
+    let loaded: Vec<_> = file.sections().filter(|section| section.address() != 0).collect();
+    let holds = |word: &&str| {
+        loaded.iter().any(|section| {
+            section.data().expect("the section's bytes").windows(word.len()).any(|window| window == word.as_bytes())
+        })
+    };
+    let tables = loaded.iter().filter(|section| section.size() > 0).filter_map(|section| section.name().ok());
+    let tables = tables.filter(|name| name.contains("linkme") || name.starts_with("tp_"));
+    (WORDS.into_iter().filter(holds).collect(), tables.map(str::to_owned).collect())
+}
+
+fn check(build: &Build) {
+    let on = build.binary("on");
+    let output = run(&on, &[]);
+    assert_eq!(output.lines().count(), 5, "{output}");
+    let (words, tables) = found(&on);
+    assert_eq!(words, WORDS, "{build:?}: if these cannot be found, nothing can be missed below");
+    assert_ne!(tables, [""; 0], "{build:?}");
+
+    let off = build.binary("off");
+    assert_eq!(run(&off, &[]), "", "{build:?}");
+    assert_eq!(found(&off), (vec![], vec![]), "{build:?}");
+}
+
+#[test]
+fn nothing_is_left_in_a_release_build() {
+    check(&Build::profile("release"));
+}
+
+#[test]
+fn nothing_is_left_in_a_dev_build() {
+    check(&Build::dev());
+}

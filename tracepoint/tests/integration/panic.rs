@@ -1,0 +1,101 @@
+//! A panic in a probe stays there.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
+use tracepoint::marker::{Subscriber, Subscription};
+
+tracepoint::define_trace! {
+    provider = "panic";
+    hooked(n: u64);
+    indexed(values: &[u64], index: usize) { before: u32 = 7, value: u64 = values[index] }
+    conditional(values: &[u64]) if values[0] > 0 { n: u64 = 1 }
+}
+
+/// A payload whose drop panics, too.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the payload's drop panics");
+    }
+}
+
+#[test]
+fn a_panicking_probe_is_disconnected_and_counted() {
+    own_process!();
+    let others = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&others);
+    let bad = register_trace_hooked_prio(20, |_| std::panic::panic_any(Bomb)).expect("registers");
+    let good = register_trace_hooked(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    })
+    .expect("registers");
+    let tracepoint = tracepoint::find("panic:hooked").expect("listed");
+    assert_eq!(tracepoint.probe_count(), 2);
+    trace_hooked(1);
+    trace_hooked(2);
+    assert_eq!(tracepoint.probe_panics(), 1, "it ran once");
+    assert_eq!(tracepoint.probe_count(), 1, "and was disconnected");
+    assert_eq!(others.load(Ordering::Relaxed), 2, "the others run on");
+    drop((bad, good));
+    assert!(!trace_hooked_enabled());
+}
+
+#[test]
+fn a_panicking_field_loses_its_event_and_nothing_else() {
+    own_process!();
+    let channel =
+        OpenChannel::open(Channel::discard(1 << 16), [2; 16], 0, 4, Box::new(AnonymousMemory)).expect("opens");
+    let marker = tracepoint::find("panic:indexed").expect("listed").marker().expect("has fields");
+    let id = channel.add_event().expect("first id");
+    let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
+    trace_indexed(&[1, 2], 0);
+    trace_indexed(&[1, 2], 2);
+    trace_indexed(&[1, 2], 1);
+    Subscription::end_all(vec![subscription]);
+    let event = &channel.account().events[id.get() as usize];
+    assert_eq!((event.fired, event.recorded, event.lost(Loss::Panicked)), (3, 2, 1));
+    let mut bytes = 0;
+    channel.finish(|packet| bytes += packet.bytes.len()).expect("nobody is subscribed");
+    assert_eq!(bytes, 96 + 2 * (8 + 4 + 8) + 96, "two whole records, one packet, and the last packet");
+    channel.close();
+}
+
+#[test]
+fn a_panicking_condition_does_not_hold() {
+    own_process!();
+    let runs = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&runs);
+    let probe = register_trace_conditional(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    })
+    .expect("registers");
+    trace_conditional(&[]);
+    trace_conditional(&[1]);
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
+    drop(probe);
+}
+
+#[test]
+fn panics_outside_probes_are_still_heard() {
+    own_process!();
+    if std::env::var_os("PANIC_CHILD").is_some() {
+        let probe = register_trace_hooked(|_| panic!("inside a probe")).expect("registers");
+        trace_hooked(1);
+        drop(probe);
+        let _ = catch_unwind(AssertUnwindSafe(|| panic!("outside of any probe")));
+        return;
+    }
+    let output = Command::new(std::env::current_exe().expect("has a path"))
+        .args(["--exact", "panic::panics_outside_probes_are_still_heard", "--nocapture"])
+        .env("PANIC_CHILD", "1")
+        .output()
+        .expect("runs");
+    let heard = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{heard}");
+    assert!(heard.contains("outside of any probe"), "{heard}");
+    assert!(!heard.contains("inside a probe"), "{heard}");
+}

@@ -1,0 +1,25 @@
+//! Sites whose instructions are patched, in the code of this program: what the core says of them is compared with what is there.
+#![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![cfg(not(any(feature = "flag-sites", feature = "off", tp_portable, tp_helgrind)))]
+
+#[macro_use]
+#[path = "../common/thousand.rs"]
+mod functions;
+#[macro_use]
+#[path = "../../../tests/support/own_process.rs"]
+mod own_process;
+#[path = "../common/site.rs"]
+mod site;
+
+mod breakpoint;
+mod corrupted;
+mod foreign;
+mod fork;
+mod hardened;
+mod page_end;
+mod states;
+mod stress;
+mod stress_keys;
+mod thousand_sites;
+mod unknown_object;

@@ -1,0 +1,38 @@
+//! An object that the dynamic linker does not know: none of its sites is written, and it is said.
+
+use crate::site::{OFF, ON, assert_all, assert_all_off, sites, sites_of_key_in};
+use tracepoint::private::{register_object, unregister_object};
+
+tracepoint::define_trace! {
+    provider = "site_unknown_object";
+    fired();
+}
+
+#[inline(never)]
+fn fire() {
+    tracepoint::trace!(fired());
+}
+
+#[test]
+fn an_object_that_nobody_knows() {
+    own_process!();
+    let sites_before = tracepoint::platform().site_count;
+    // A description that names no tables, in memory that belongs to no object.
+    let description: &'static mut [u64; 64] = Box::leak(Box::new([0; 64]));
+    let object = description.as_mut_ptr().cast();
+    assert!(!tracepoint::platform().to_string().contains("whose code is not known"));
+    // SAFETY: the memory is large enough, aligned, and alive to the end of the process; nothing but zeros is a description without
+    // tables.
+    unsafe { register_object(object) };
+    let platform = tracepoint::platform();
+    assert_eq!((platform.unknown_objects, platform.site_count), (1, sites_before));
+    assert!(platform.to_string().contains(", an object whose code is not known"), "{platform}");
+    let probe = register_trace_fired(|| ()).expect("switches");
+    assert_all(&sites_of_key_in(fire as *const ()), ON);
+    drop(probe);
+    assert_all(&sites(), OFF);
+    // SAFETY: registered above.
+    unsafe { unregister_object(object) };
+    assert_eq!(tracepoint::platform().unknown_objects, 0);
+    assert_all_off();
+}
