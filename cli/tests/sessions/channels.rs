@@ -108,7 +108,7 @@ fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
     place.well(&["enable", "live", "-e", "shop:paid", "--filter", "cents & 1"]);
     assert!(place.well(&["status", "live"]).contains("`shop:paid` --filter 'cents & 1'"));
     place.well(&["disable", "live", "-o", "first", "--text", "lines.txt", "--remove-channel", "more"]);
-    place.well(&["verify", "first"]);
+    assert_eq!(place.tracectl(&["verify", "first"]).0, Some(0));
     assert!(viewed(&place.path("first"), " shop:paid: ") > 0);
     let shown = place.well(&["status", "live"]);
     assert!(!shown.contains("text in") && shown.contains("1 events on"), "{shown}");
@@ -121,7 +121,7 @@ fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
         assert!(err.contains(part), "{more:?}: {err}");
     }
     place.well(&["destroy", "live"]);
-    place.well(&["verify", "second"]);
+    assert_eq!(place.tracectl(&["verify", "second"]).0, Some(0));
     Ok(())
 }
 
