@@ -3,7 +3,7 @@
 //! One thread, `tracepoint-agent`, that blocks until somebody rings the process's bell; it then looks at the sessions in the run
 //! directory, does what they say, and writes down what it did. `docs/format-run-directory.md` has the files and their order.
 
-mod applied;
+mod active_session;
 mod builder;
 mod context;
 mod entry;

@@ -3,10 +3,10 @@
 //! An event is recorded if one of its rules accepts it: the first, in their order, whose filter accepts it and whose limit has room. If none
 //! does, the event is counted as suppressed if only a limit stood against it, and as filtered otherwise.
 
-use crate::event::PlannedEvent;
 use crate::filter::{Expression, FilterError, Program};
 use crate::limit::Bucket;
 use std::sync::Arc;
+use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::marker::{Decision, FieldView, Filter};
 
 /// The conditions of one rule, to be compiled for the events that it matches.
@@ -24,9 +24,9 @@ impl RuleConditions {
         Self { filter, bucket, fits: false, misfit: None }
     }
 
-    /// The rule's condition for an event, if the filter fits its fields.
-    pub(crate) fn compile(&mut self, event: &PlannedEvent) -> Result<Condition, FilterError> {
-        let program = self.filter.as_ref().map(|filter| filter.compile(event.markers[0].fields())).transpose();
+    /// The rule's condition for an event with these fields, if the filter fits them.
+    pub(crate) fn compile(&mut self, fields: &'static [FieldDescriptor]) -> Result<Condition, FilterError> {
+        let program = self.filter.as_ref().map(|filter| filter.compile(fields)).transpose();
         let program = program.inspect_err(|error| {
             // An error that suggests a field's name says more than one that does not.
             if self.misfit.as_ref().is_none_or(|known| error.suggests() && !known.suggests()) {

@@ -127,7 +127,7 @@ impl Matcher {
             let mut of_rule = RuleConditions::new(rule.filter.clone(), bucket);
             let (mut applies, mut others) = (Vec::new(), Vec::new());
             for index in matched {
-                match of_rule.compile(&events[index]) {
+                match of_rule.compile(events[index].markers[0].fields()) {
                     Ok(condition) => {
                         condition.add_to(&mut conditions[index]);
                         applies.push(index);

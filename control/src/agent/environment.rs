@@ -6,7 +6,7 @@ use crate::event::PlannedEvent;
 use crate::nearest::nearest_names;
 use crate::outputs::{self, Allowance, Chunks};
 use crate::rule_match::Matcher;
-use crate::rundir::secure;
+use crate::secure_exec::secure;
 use crate::session::{Recording, SessionBuilder};
 use crate::spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use crate::state;

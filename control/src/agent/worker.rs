@@ -1,7 +1,7 @@
 //! The agent's thread.
 
 use super::AgentError;
-use super::applied::Applied;
+use super::active_session::ActiveSession;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
@@ -42,7 +42,7 @@ pub(super) struct Worker {
     bell: Bell,
     sessions: PrivateDir,
     context: Context,
-    applied: BTreeMap<String, Applied>,
+    applied: BTreeMap<String, ActiveSession>,
     /// What has not come to its end yet of sessions that are gone, by their names.
     gone: Vec<(String, Ending)>,
     /// What the environment asked for.
@@ -132,10 +132,10 @@ impl Worker {
     /// Blocks until the bell was rung, or a process has ended with which a session ends, or it is time to look at a budget, or again, or to
     /// end.
     fn wait(&self, stopped: &OwnedFd) -> Woken {
-        let budget = self.applied.values().any(Applied::has_budget).then_some(budget::TICK);
-        let is_ending = !self.gone.is_empty() || self.applied.values().any(Applied::is_ending);
+        let budget = self.applied.values().any(ActiveSession::has_budget).then_some(budget::TICK);
+        let is_ending = !self.gone.is_empty() || self.applied.values().any(ActiveSession::is_ending);
         let mut tick = if self.has_looked { budget.or(is_ending.then_some(ENDING)) } else { Some(AGAIN) };
-        let owners = self.applied.values().filter_map(Applied::owner).filter(|_| self.has_looked);
+        let owners = self.applied.values().filter_map(ActiveSession::owner).filter(|_| self.has_looked);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
@@ -227,7 +227,7 @@ impl Worker {
         let is_gone = |name: &&String| !found.contains_key(*name);
         let gone: Vec<String> = self.applied.keys().filter(is_gone).cloned().collect();
         for name in &gone {
-            self.applied.get_mut(name).map(Applied::begin_to_end);
+            self.applied.get_mut(name).map(ActiveSession::begin_to_end);
         }
         for name in gone {
             self.forget(&name, deadline);
@@ -239,7 +239,7 @@ impl Worker {
             }
             let context = &self.context;
             let applied = self.applied.entry(name.clone());
-            let applied = applied.or_insert_with(|| Applied::new(name.clone(), context));
+            let applied = applied.or_insert_with(|| ActiveSession::new(name.clone(), context));
             if applied.look(&dir, context, tracepoints.is_some(), deadline) {
                 // Where it cannot be written, nobody is told: as if this process did not answer.
                 let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());

@@ -5,7 +5,7 @@ use crate::ack::Counters;
 use crate::outputs::{self, Allowance};
 use crate::process::{ProcessKey, trace_name};
 use crate::rights::Rights;
-use crate::session_dir::{ForeignDir, ForeignRings};
+use crate::session_dir::{RemoteDir, RemoteRingDirs};
 use crate::spec::SinkSpec;
 use std::fs::File;
 use std::io;
@@ -16,9 +16,9 @@ use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 
 /// One process: its directory, and where its packets go.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(super) struct RemoteProcess {
     key: ProcessKey,
-    dir: ForeignDir,
+    dir: RemoteDir,
     stamp: (u64, u64),
     drain: Drain<RemoteRings>,
     outputs: Vec<outputs::Output>,
@@ -26,10 +26,10 @@ pub(super) struct Foreign {
     notes: Vec<String>,
 }
 
-impl Foreign {
+impl RemoteProcess {
     /// Makes the sinks, and tells them what they are to know; the error is why it cannot be done.
     pub(super) fn begin(
-        dir: ForeignDir,
+        dir: RemoteDir,
         specs: &[SinkSpec],
         allowance: &Arc<Allowance>,
         rights: &Rights,
@@ -100,7 +100,7 @@ impl Foreign {
     }
 
     /// Takes the rest, and has the sinks finish. Unless it `runs`, its directory is removed; where something could not be read, it stays.
-    pub(super) fn end(mut self, runs: bool, rings: Option<&ForeignRings>, rights: &Rights) -> Recorded {
+    pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> Recorded {
         self.take(rights);
         let so_far = self.so_far();
         let Self { dir, drain, notes, .. } = self;
@@ -126,7 +126,7 @@ impl Foreign {
 type Begun = (ProcessKey, (u64, u64), Drain<RemoteRings>);
 
 fn begin(
-    dir: &ForeignDir,
+    dir: &RemoteDir,
     specs: &[SinkSpec],
     (allowance, rights): (&Arc<Allowance>, &Rights),
     made: &mut Vec<outputs::Output>,
@@ -154,7 +154,7 @@ fn begin(
 }
 
 /// Adds the rings that are new.
-fn add_rings(dir: &ForeignDir, drain: &mut Drain<RemoteRings>) {
+fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) {
     for name in dir.rings() {
         if drain.has_ring(&name) {
             continue;

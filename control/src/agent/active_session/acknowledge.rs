@@ -1,6 +1,6 @@
 //! What a session did in this process, for whoever asks.
 
-use super::Applied;
+use super::ActiveSession;
 use crate::ack::{AckState, Counters, files};
 use crate::outputs::Output;
 use crate::private_dir::{DirError, PrivateDir};
@@ -13,7 +13,7 @@ use tracepoint_sinks::account::{Chunk, Removed};
 const BLOCKED: &str =
     "nothing more is recorded; a sink is slow, or blocks, and has not taken all yet: it is complete when it goes on";
 
-impl Applied {
+impl ActiveSession {
     /// Writes down what was done, and what was recorded so far.
     pub(in crate::agent) fn acknowledge(
         &mut self,

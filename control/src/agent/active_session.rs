@@ -1,7 +1,7 @@
 //! A session as it is applied in this process.
 
+mod acknowledge;
 mod end;
-mod tell;
 
 use super::SINK_TIMEOUT;
 use super::context::Context;
@@ -26,7 +26,7 @@ const ENDINGS: usize = 3;
 
 /// A session in this process.
 #[derive(Debug)]
-pub(super) struct Applied {
+pub(super) struct ActiveSession {
     name: String,
     stamp: Option<Stamp>,
     spec: Option<SessionSpec>,
@@ -55,7 +55,7 @@ pub(super) struct Applied {
     ack: Ack,
 }
 
-impl Applied {
+impl ActiveSession {
     /// The session called `name`, of which nothing is applied yet.
     pub(super) fn new(name: String, context: &Context) -> Self {
         let ack = Ack::new(context.key(), context.info.name.clone());

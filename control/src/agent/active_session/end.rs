@@ -1,10 +1,10 @@
 //! The end of a recording.
 
-use super::Applied;
+use super::ActiveSession;
 use crate::session::{Ending, SessionError, Status, Summary};
 use std::time::Instant;
 
-impl Applied {
+impl ActiveSession {
     /// Ends the recording, if there is one: its outputs are complete then, if its sinks take no longer than this look waits for them.
     pub(super) fn end(&mut self) {
         if self.begin_to_end() {
