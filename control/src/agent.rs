@@ -3,29 +3,21 @@
 //! One thread, `tracepoint-agent`, that blocks until somebody rings the process's bell; it then looks at the sessions in the run
 //! directory, does what they say, and writes down what it did. `docs/format-run-directory.md` has the files and their order.
 
-mod applied;
-mod bell;
-mod budget;
+mod active_session;
 mod builder;
-mod chosen;
 mod context;
-mod cost;
 mod entry;
 mod environment;
 mod error;
 mod fork;
 mod refusals;
-mod sinks;
 mod stamp;
 mod watch;
 mod woken;
 mod worker;
 
-pub(crate) use bell::{Rung, ring};
 pub use builder::AgentBuilder;
-pub(crate) use context::trace_name;
 pub use error::AgentError;
-pub(crate) use sinks::{Allowance, Sinks};
 
 use crate::rundir::RunDir;
 use crate::state::{Dump, StateDump, state_dump};
@@ -44,7 +36,7 @@ use worker::Worker;
 /// How long the start waits for the sessions that are there already to be applied.
 const START: Duration = Duration::from_secs(1);
 /// How long the agent waits for the sinks of a session that records: there are others.
-const SINK_PATIENCE: Duration = Duration::from_secs(1);
+const SINK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the end waits for sessions to end.
 const END: Duration = Duration::from_secs(5);
 

@@ -3,7 +3,6 @@
 //! A file is text: its name and version, the boot, and one number in each line. It is looked at and written while a lock file
 //! beside it is locked, and replaced whole; what is damaged, or of another boot, is as if it were not there.
 
-use crate::clock::boot_id;
 use crate::group::shared;
 use crate::rundir::RunDir;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, renameat, unlinkat};
@@ -109,6 +108,11 @@ impl<const N: usize> Drop for Locked<'_, N> {
         // Closing alone would leave the lock to a child that was forked meanwhile. Fails only for a bad descriptor.
         let _ = flock(&self.lock, FlockOperation::Unlock);
     }
+}
+
+/// What tells this boot of the machine from all others.
+pub(crate) fn boot_id() -> Option<Uuid> {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

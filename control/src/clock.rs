@@ -6,7 +6,7 @@
 //! file `clock` of the run directory. Setting the machine's clock later does not change it: what matters more is that the
 //! traces of one boot agree.
 
-use crate::boot_file::BootFile;
+use crate::boot_file::{BootFile, boot_id};
 use crate::rundir::RunDir;
 use crate::tsc;
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -44,11 +44,6 @@ pub(crate) fn own_clock_info() -> ClockInfo {
 
 fn info(offset: i64) -> ClockInfo {
     ClockInfo { uuid: boot_id().map(Uuid::into_bytes), offset }
-}
-
-/// What tells this boot of the machine from all others.
-pub(crate) fn boot_id() -> Option<Uuid> {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().parse().ok()
 }
 
 fn shared_offset(run_dir: &RunDir) -> io::Result<i64> {

@@ -19,8 +19,8 @@ pub use named::{NamedSession, Rotation};
 pub use remove::Removed;
 pub use wait::Acknowledged;
 
-use crate::agent::{Rung, ring};
 use crate::app::{self, APPS, SESSION, SESSIONS};
+use crate::bell::{Rung, ring};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::check_name;

@@ -1,11 +1,11 @@
 //! The background thread of a session: it moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
-pub(crate) mod pace;
+pub(crate) mod poll_interval;
 pub(crate) mod shared;
 
 use crate::own_thread::{self, leave_signals_to_the_program};
 use crate::tsc;
-use pace::Pace;
+use poll_interval::PollInterval;
 use shared::SharedDrain;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,10 +47,10 @@ impl DrainThread {
         let unsupplied = Arc::<Mutex<_>>::default();
         let wanting = Arc::clone(&unsupplied);
         // From here on, and not from when the thread runs: events may come to wait for it before.
-        let begin = |drain: &mut Drain| (drain.attend(), Pace::new(drain.wait_limit()));
-        let (attending, pace) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
+        let begin = |drain: &mut Drain| (drain.attend(), PollInterval::new(drain.wait_limit()));
+        let (attending, interval) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let body = move || {
-            run(&drain, &stopped, &own, &wanting, pace);
+            run(&drain, &stopped, &own, &wanting, interval);
             drop(attending);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
@@ -80,11 +80,11 @@ fn run(
     stopped: &Receiver<()>,
     taken: &AtomicU64,
     unsupplied: &Mutex<Option<io::ErrorKind>>,
-    mut pace: Pace,
+    mut interval: PollInterval,
 ) {
     tracepoint_core::private::never_trace_this_thread();
     leave_signals_to_the_program();
-    let mut pause = pace.pause();
+    let mut pause = interval.pause();
     let mut looked = Instant::now();
     let mut flushed = Instant::now();
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -104,9 +104,9 @@ fn run(
         pause = match drained {
             Ok(Some(drained)) => {
                 *unsupplied.lock().unwrap_or_else(PoisonError::into_inner) = drained.unsupplied;
-                pace.after(&drained)
+                interval.after(&drained)
             }
-            Ok(None) | Err(_) => pace.pause(),
+            Ok(None) | Err(_) => interval.pause(),
         };
         clock::steer();
         taken.store(own_thread::taken().as_nanos() as u64, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The group that a run directory is open to, if it is: `TRACEPOINT_GROUP`.
 
-use crate::rundir::secure;
+use crate::secure_exec::secure;
 use rustix::fs::{Gid, Mode, fchmod, fchown};
 use std::env;
 use std::fs::File;

@@ -8,7 +8,7 @@
 //! process that is killed leaves what it recorded; `docs/format-ring.md` describes them.
 //!
 //! ```
-//! use tracepoint_control::{Session, sinks::CtfSink};
+//! use tracepoint_control::{Rule, Session, sinks::CtfSink};
 //!
 //! tracepoint::define_trace! {
 //!     provider = "shop";
@@ -20,7 +20,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let place = tempfile::tempdir()?;
 //! # let dir = place.path().join("trace");
-//! let session = Session::builder("purchases").events("shop:*").level("<=info").sink(CtfSink::create(dir)?).start()?;
+//! let session = Session::builder("purchases").events(Rule::new("shop:*").level("<=info")).sink(CtfSink::create(dir)?).start()?;
 //! tracepoint::trace!(paid(1250));
 //! let summary = session.stop()?;
 //! assert_eq!(summary.events()[0].recorded, 1);
@@ -40,25 +40,31 @@
 mod ack;
 mod agent;
 mod app;
+mod bell;
 mod boot_file;
+mod budget;
 mod catalog;
 mod clock;
 mod controller;
 mod drain_thread;
+mod event;
+mod event_filter;
 pub mod filter;
-mod gate;
 mod glob;
 mod group;
 mod limit;
 mod nearest;
+mod notice;
+mod outputs;
 mod own_thread;
 mod private_dir;
 mod process;
 mod recorder;
 mod rights;
 mod ring_files;
-mod rule;
+mod rule_match;
 mod rundir;
+mod secure_exec;
 mod session;
 mod session_dir;
 mod spec;
@@ -72,15 +78,17 @@ pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
 pub use controller::{Acknowledged, Application, ControlError, Controller, NamedSession, Removed, Rotation, Unmatched};
 pub use limit::{Limit, LimitError};
+pub use notice::Notice;
 pub use private_dir::DirError;
 pub use process::ProcessKey;
 pub use recorder::{Recorded, Recorder};
 pub use rights::Rights;
 pub use rundir::{RunDir, RunDirError};
-pub use session::{Notice, Session, SessionBuilder, SessionError, SinkFailure, Status, Summary};
+pub use session::{Session, SessionBuilder, SessionError, SinkFailure, SinkSource, Status, Summary};
 pub use session_dir::RingDirError;
 pub use spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, DrainedBy, Limits, Rule, RuleError, SessionSpec, SinkSpec, SpecError, State,
+    BudgetSpec, ChannelSpec, CpuPercent, DrainedBy, Limits, Rule, RuleError, RuleProblem, SessionSpec, SinkSpec,
+    SpecError, State,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint_core::channel::Channel;

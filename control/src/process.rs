@@ -67,6 +67,13 @@ impl TryFrom<String> for ProcessKey {
     }
 }
 
+/// The name of the trace of a program called `program`, in a directory of many; `entry` tells its process from others.
+pub(crate) fn trace_name(program: &str, entry: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+    let name: String = program.chars().map(plain).collect();
+    format!("{}-{entry}", name.trim_start_matches('.'))
+}
+
 /// Looks at the process itself. What cannot be found out is left empty.
 pub(crate) fn this_process() -> ProcessInfo {
     let executable = executable().to_string_lossy().into_owned();

@@ -9,20 +9,20 @@
 //! A process is asked for nothing, and need not run: one that is killed, one that is stopped and one whose recording ended are the same
 //! here. One thread does it all; a sink that blocks keeps the packets of all processes waiting.
 
-mod pace;
+mod poll_interval;
 mod process;
 mod recorded;
 
-use crate::agent::Allowance;
 use crate::controller::{ControlError, NamedSession};
+use crate::outputs::Allowance;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use crate::rights::Rights;
-use crate::session_dir::ForeignRings;
+use crate::session_dir::RemoteRingDirs;
 use crate::spec::SinkSpec;
-use pace::RoundPace;
-use process::Foreign;
+use poll_interval::PollInterval;
+use process::RemoteProcess;
 pub use recorded::Recorded;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,12 +56,12 @@ pub struct Recorder {
 #[derive(Debug)]
 struct State {
     session: PrivateDir,
-    rings: Option<ForeignRings>,
+    rings: Option<RemoteRingDirs>,
     sinks: Vec<SinkSpec>,
     allowance: Arc<Allowance>,
     /// As whom directories of processes are looked into, and as whom sinks write.
     rights: Rights,
-    processes: BTreeMap<String, Foreign>,
+    processes: BTreeMap<String, RemoteProcess>,
     /// Those whose sinks cannot be had, and when they are tried again.
     refused: BTreeMap<String, Refused>,
     /// What takes its time to finish.
@@ -113,13 +113,13 @@ impl Recorder {
         let own = Arc::clone(&state);
         let body = move || {
             leave_signals_to_the_program();
-            let mut pace = RoundPace::new();
-            let mut pause = pace.first();
+            let mut interval = PollInterval::new();
+            let mut pause = interval.first();
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let began = Instant::now();
                 // What a panic left half done stays in the rings, and is told at the end.
                 let round = catch_unwind(AssertUnwindSafe(|| lock(&own).round()));
-                pause = pace.after(&round.unwrap_or_default(), began.elapsed());
+                pause = interval.after(&round.unwrap_or_default(), began.elapsed());
             }
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(failed)?;
@@ -129,7 +129,7 @@ impl Recorder {
     /// How it goes, of each process: of those that are recorded still, what was taken so far.
     pub fn recorded(&self) -> Vec<Recorded> {
         let state = lock(&self.state);
-        let running = state.processes.values().map(Foreign::so_far);
+        let running = state.processes.values().map(RemoteProcess::so_far);
         state.done.iter().cloned().chain(running).collect()
     }
 
@@ -159,7 +159,7 @@ impl Recorder {
         loop {
             state.refused.values_mut().for_each(|refused| refused.again = began);
             state.round();
-            let is_silent = |process: &Foreign| silent.contains(&process.key());
+            let is_silent = |process: &RemoteProcess| silent.contains(&process.key());
             if state.processes.values().all(is_silent) || began.elapsed() >= END {
                 break;
             }
@@ -216,13 +216,13 @@ impl State {
     /// Looks for processes that are new.
     fn find(&mut self) {
         if self.rings.is_none() {
-            self.rings = ForeignRings::open(&self.session);
+            self.rings = RemoteRingDirs::open(&self.session);
         }
         let Some(rings) = &self.rings else { return };
         let Ok(names) = rings.names() else { return };
         if names.is_empty() {
             // The last process out removes the directory, and the next one makes another.
-            self.rings = ForeignRings::open(&self.session);
+            self.rings = RemoteRingDirs::open(&self.session);
         }
         let now = Instant::now();
         self.refused.retain(|name, _| names.contains(name));
@@ -234,7 +234,7 @@ impl State {
             let Some(rings) = &self.rings else { return };
             // What cannot be opened by now is tried in the next round.
             let Ok(Some(dir)) = rings.take(&name) else { continue };
-            match Foreign::begin(dir, &self.sinks, &self.allowance, &self.rights) {
+            match RemoteProcess::begin(dir, &self.sinks, &self.allowance, &self.rights) {
                 Ok(process) => {
                     self.refused.remove(&name);
                     self.processes.insert(name, process);
@@ -248,19 +248,19 @@ impl State {
     }
 
     /// Takes the rest of a process, and has its sinks finish.
-    fn end(&mut self, process: Foreign, runs: bool) {
-        let rings = ForeignRings::open(&self.session);
+    fn end(&mut self, process: RemoteProcess, runs: bool) {
+        let rings = RemoteRingDirs::open(&self.session);
         if !process.takes_its_time() {
             return self.done.push(process.end(runs, rings.as_ref(), &self.rights));
         }
         let slot = Arc::new(Mutex::new(Some(process)));
         let (own, rights) = (Arc::clone(&slot), self.rights.clone());
-        let take = |slot: &Mutex<Option<Foreign>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let take = |slot: &Mutex<Option<RemoteProcess>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let finish = move || take(&own).map(|process| process.end(runs, rings.as_ref(), &rights)).unwrap_or_default();
         if let Ok(thread) = Builder::new().name(NAME.to_owned()).spawn(finish) {
             self.ending.push(thread);
         } else {
-            let rings = ForeignRings::open(&self.session);
+            let rings = RemoteRingDirs::open(&self.session);
             self.done.extend(take(&slot).map(|process| process.end(runs, rings.as_ref(), &self.rights)));
         }
     }

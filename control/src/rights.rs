@@ -3,7 +3,7 @@
 //! Linux has users for each thread, and that is what is changed here. The real and the saved one stay root's, so that the thread can go
 //! back; nothing of another user's is run with them.
 
-use crate::rundir::secure;
+use crate::secure_exec::secure;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::io;

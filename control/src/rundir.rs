@@ -1,12 +1,12 @@
 //! The run directory: where the processes of a user find each other.
 
 use crate::private_dir::{DirError, PrivateDir};
+use crate::secure_exec::secure;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 /// A directory of this user alone, on which the user's processes agree: `$TRACEPOINT_RUN_DIR`, else systemd's
 /// `$RUNTIME_DIRECTORY`, else `$XDG_RUNTIME_DIR/tracepoint`, else `/dev/shm/tracepoint-UID`.
@@ -86,33 +86,6 @@ impl RunDir {
     }
 }
 
-/// Whether this process was given more rights than its user has (set-user-id, capabilities). In doubt it was.
-pub(crate) fn secure() -> bool {
-    // It does not change; and a thread that acts as another user cannot look any more.
-    static SECURE: OnceLock<bool> = OnceLock::new();
-    *SECURE.get_or_init(|| is_secure(Path::new("/proc/self")))
-}
-
-/// The same of the process whose directory in `/proc` this is.
-pub(crate) fn is_secure(process: &Path) -> bool {
-    /// The key of the entry, as the kernel has it.
-    const AT_SECURE: u64 = 23;
-    let Ok(vector) = std::fs::read(process.join("auxv")) else { return true };
-    let words = vector.chunks_exact(size_of::<usize>()).map(word).collect::<Vec<_>>();
-    let found = words.chunks_exact(2).find(|entry| entry[0] == AT_SECURE);
-    found.is_none_or(|entry| entry[1] != 0)
-}
-
-/// A word of the kernel's, in the machine's order.
-fn word(bytes: &[u8]) -> u64 {
-    let most_significant_first = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    if cfg!(target_endian = "big") {
-        most_significant_first
-    } else {
-        bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
-    }
-}
-
 /// Where the run directory is, from the environment. An empty variable counts as none.
 pub(crate) fn place(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
     let set = |name| variable(name).filter(|value| !value.is_empty());
@@ -136,11 +109,6 @@ mod tests {
 
     fn place_in(variables: &[(&str, &str)]) -> PathBuf {
         place(|name| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()), 1000)
-    }
-
-    #[test]
-    fn a_program_that_anybody_started_follows_its_environment() {
-        assert!(!secure());
     }
 
     #[test]

@@ -1,42 +1,45 @@
 //! Sessions: from the rules to the recording, and to its account.
 
-mod asked;
+mod active_sink;
+mod budget_thread;
 mod builder;
+mod changes;
 mod channels;
 mod ending;
 mod error;
 mod live;
-mod notice;
-mod outputs;
-mod plan;
+mod output_list;
+mod recording;
 mod rings;
+mod sink_source;
+mod start_guard;
 mod status;
-mod unfinished;
-mod usage;
 
 pub use builder::SessionBuilder;
 pub(crate) use builder::check_name;
+pub(crate) use changes::Changed;
 pub(crate) use ending::Ending;
 pub use error::{SessionError, SinkFailure};
-pub use notice::Notice;
-pub(crate) use plan::{PlannedEvent, RoutedRule, all_events};
+pub(crate) use recording::Recording;
+pub use sink_source::SinkSource;
 pub use status::{Status, Summary};
-pub(crate) use usage::{EventUsage, Usage};
 
-use crate::drain_thread::DrainThread;
+use crate::budget::BudgetWatch;
+use crate::catalog;
 use crate::drain_thread::shared::SharedDrain;
-use crate::session_dir::ProcessDir;
-use crate::state::{Round, Runs, StateDumpStatus};
-use channels::Channels;
-use live::LiveEvents;
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use crate::event::all_events;
+use crate::notice::Notice;
+use crate::process::{ProcessKey, this_process};
+use crate::rule_match::{Matched, Matcher};
+use crate::spec::{ChannelSpec, Rule, SessionSpec, SinkSpec};
+use crate::state::{Round, StateDumpStatus};
+use budget_thread::BudgetThread;
+use std::fmt;
+use std::path::PathBuf;
 use std::process;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use tracepoint_sinks::{Drain, SinkError, SinkReport};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracepoint_core::channel::Channel;
+use tracepoint_sinks::{SinkId, SinkReport};
 
 /// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
 ///
@@ -44,39 +47,32 @@ use tracepoint_sinks::{Drain, SinkError, SinkReport};
 /// nothing there.
 ///
 /// The rings are files in the session's directory, unless they are [in memory](SessionBuilder::in_memory). When the session
-/// ends, they vanish; when the process is killed, or ends by `process::exit` without `stop`, they stay, with all that was
+/// ends, they are removed; when the process is killed, or ends by `process::exit` without `stop`, they stay, with all that was
 /// committed.
 ///
 /// Packets go to the sinks when they are full, or half a second old, and all of them when the session ends; those of flight recorders
 /// only then. `stop` waits for the sinks: one that blocks for ever blocks it, too.
 ///
-/// Inside a probe a session cannot be waited for: `stop` refuses, and a session that is dropped there is ended by a thread of its
-/// own, soon after.
-#[derive(Debug)]
+/// Inside a probe a session cannot be waited for: `stop` and all that changes a session refuse there, and a session that is dropped there is
+/// ended by a thread of its own, soon after.
 pub struct Session {
     name: String,
     /// The process that started it.
     process: u32,
-    notices: Vec<Notice>,
-    /// `None` once it has stopped.
-    running: Option<Running>,
+    drain: Option<Arc<SharedDrain>>,
+    active: Arc<Mutex<Active>>,
+    /// Looks at its budget, if it has one.
+    budget: Option<BudgetThread>,
 }
 
-/// What a session holds while it runs.
-#[derive(Debug)]
-struct Running {
-    live: LiveEvents,
-    thread: DrainThread,
-    drain: Arc<SharedDrain>,
-    channels: Channels,
-    /// Where the rings are; `None` if they are in memory.
-    dir: Option<Arc<ProcessDir>>,
-    /// Whether the packets are taken from outside.
-    outside: bool,
-    /// Counts pages of rings that were cut off.
-    cut_off: Option<Arc<AtomicU64>>,
-    /// The state dumps that ran for it.
-    dumps: Runs,
+/// A session's description, and what was made of it.
+struct Active {
+    spec: SessionSpec,
+    matcher: Matcher,
+    budget: BudgetWatch,
+    notices: Vec<Notice>,
+    /// `None` once it has stopped.
+    recording: Option<Recording>,
 }
 
 impl Session {
@@ -85,41 +81,197 @@ impl Session {
         SessionBuilder::new(name.into())
     }
 
+    fn new(mut recording: Recording, spec: SessionSpec, matcher: Matcher) -> Result<Self, SessionError> {
+        let (name, process, drain) = (recording.name().to_owned(), recording.process(), recording.drain());
+        let notices = std::mem::take(&mut recording.notices);
+        let mut budget = BudgetWatch::default();
+        budget.follow(spec.budget.as_ref());
+        let has_budget = spec.budget.is_some();
+        let active = Active { spec, matcher, budget, notices, recording: Some(recording) };
+        let active = Arc::new(Mutex::new(active));
+        let budget = has_budget.then(|| BudgetThread::start(&active)).transpose().map_err(SessionError::Thread)?;
+        Ok(Self { name, process, drain, active, budget })
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is worth knowing about how it was started, and was no reason not to start it.
-    pub fn notices(&self) -> &[Notice] {
-        &self.notices
+    /// What the session does differently from what its description suggests: at its start, and since.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.look(|active| active.notices.clone())
+    }
+
+    /// Its description, as it is now. Sinks that are objects stand in it by their names.
+    pub fn spec(&self) -> SessionSpec {
+        self.look(|active| active.spec.clone())
+    }
+
+    /// Its sinks, with their descriptions.
+    pub fn sinks(&self) -> Vec<(SinkId, SinkSpec)> {
+        self.look(|active| active.recording.as_ref().map(Recording::sinks).unwrap_or_default())
     }
 
     /// How it fares. The counters run while they are read. In a forked child the status is empty.
     ///
     /// Waits for a sink that is being written to.
     pub fn status(&self) -> Status {
-        let running = self.running.as_ref().filter(|_| self.is_ours());
-        running.and_then(|running| running.drain.with(|drain| Status::new(drain.report()))).unwrap_or_default()
-    }
-
-    /// The same; an error if a sink has blocked for longer than whoever controls the session waits.
-    pub(crate) fn status_in_time(&self) -> Result<Status, SinkError> {
-        match self.running.as_ref().filter(|_| self.is_ours()) {
-            Some(running) => Ok(running.drain.look(|drain| Status::new(drain.report()))?.unwrap_or_default()),
-            None => Ok(Status::default()),
-        }
-    }
-
-    /// The same, if it can be told at once.
-    pub(crate) fn status_at_once(&self) -> Option<Status> {
-        let running = self.running.as_ref().filter(|_| self.is_ours())?;
-        running.drain.glance(|drain| Status::new(drain.report()))
+        let drain = self.drain.as_ref().filter(|_| self.is_ours());
+        drain.and_then(|drain| drain.with(|drain| Status::new(drain.report()))).unwrap_or_default()
     }
 
     /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
     pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
-        self.running.as_ref().filter(|_| self.is_ours()).map(|running| running.dumps.status()).unwrap_or_default()
+        self.look(|active| active.recording.as_ref().map(Recording::state_dumps).unwrap_or_default())
+    }
+
+    /// Adds a rule while the session runs: the events that it matches are recorded from here on, and the program tells its
+    /// [state](crate::state_dump). A rule for the same events, programs, process and channel is replaced: so the conditions of a rule are
+    /// changed. Events that the budget has switched off are on again.
+    ///
+    /// # Errors
+    ///
+    /// If the rule cannot be used, matches no event, or names a channel that the session does not have; if the new events cannot be described
+    /// to a sink, or not be switched on. The session goes on as it was. In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn enable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
+        let rule = rule.into();
+        let enable = |spec: &mut SessionSpec| {
+            spec.renew_budget();
+            spec.enable(&rule).map(drop).map_err(SessionError::from)
+        };
+        self.change(enable, Some(&rule))
+    }
+
+    /// Removes the rules for these events (and programs, process and channel) while the session runs; where `rule` has conditions, only those
+    /// that have them, too. What no other rule matches is not recorded from here on. To leave out a part of what a rule matches,
+    /// [`enable`](Self::enable) one that begins with `!`.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchRule`] if there is none. In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn disable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
+        let rule = rule.into();
+        let disable = |spec: &mut SessionSpec| match spec.disable(&rule) {
+            0 => {
+                let known: Vec<_> = spec.rules().flatten().map(ToString::to_string).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Err(SessionError::NoSuchRule { rule: rule.to_string(), known })
+            }
+            _ => Ok(()),
+        };
+        self.change(disable, None)
+    }
+
+    /// Adds a sink while the session runs: it is told of the trace, its channels and its events, and gets the packets that are moved from
+    /// here on. What was recorded before is no loss of the sink: its account counts it as the part of the trace before.
+    ///
+    /// ```
+    /// use tracepoint_control::{Channel, Session, SinkSpec, sinks::TextSink};
+    ///
+    /// # tracepoint::define_trace! { provider = "net"; pub received(n: u64) { n: u64 = n } }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let place = tempfile::tempdir_in("/dev/shm")?;
+    /// let flight = Session::builder("flight").events("net:*").channel(Channel::overwrite(1 << 20));
+    /// # let flight = flight.dir(place.path().join("rings"));
+    /// let flight = flight.start()?;
+    /// let text = flight.add_sink(TextSink::new(Vec::new()))?;
+    /// let ctf = flight.add_sink(SinkSpec::ctf(place.path().join("trace")))?;
+    /// flight.remove_sink(text)?;
+    /// # assert_eq!(flight.sinks().len(), 1);
+    /// # flight.stop()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the sink cannot be made, or cannot begin. In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn add_sink(&self, sink: impl Into<SinkSource>) -> Result<SinkId, SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let Active { spec, notices, recording, .. } = &mut *active;
+        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
+        let sink = sink.into();
+        let described = sink.spec();
+        let wanted = SessionSpec { sinks: [&spec.sinks[..], &[described]].concat(), ..spec.clone() };
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        let id = recording.add_sink(sink, notices)?;
+        *spec = wanted;
+        Ok(id)
+    }
+
+    /// Removes a sink while the session runs: it gets what is in the rings, but for flight recorders, and is finished. The report has
+    /// its account, of the part of the trace that it has.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchSink`] if it is not there; [`SessionError::Spec`] if it is the last one, and a channel needs one. In a forked
+    /// child and inside a probe, as [`stop`](Self::stop).
+    pub fn remove_sink(&self, sink: SinkId) -> Result<SinkReport, SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let Active { spec, recording, .. } = &mut *active;
+        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
+        let others = recording.sinks().into_iter().filter(|(id, _)| *id != sink).map(|(_, spec)| spec);
+        let wanted = SessionSpec { sinks: others.collect(), ..spec.clone() };
+        if wanted.sinks.len() == spec.sinks.len() {
+            return Err(SessionError::NoSuchSink { name: self.name.clone() });
+        }
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        let report = recording.remove_sink(sink)?;
+        *spec = wanted;
+        Ok(report)
+    }
+
+    /// Adds a channel while the session runs: rules that are enabled from here on may name it.
+    ///
+    /// # Errors
+    ///
+    /// If there is a channel of that name, or was one; if it cannot be opened; if a sink cannot take packets of another channel: it says so.
+    /// In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn add_channel(&self, channel: Channel) -> Result<(), SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let Active { spec, recording, .. } = &mut *active;
+        let recording = recording.as_mut().ok_or_else(|| self.stopped())?;
+        let mut wanted = spec.clone();
+        wanted.channels.push(ChannelSpec::from(&channel));
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        recording.add_channel(channel)?;
+        *spec = wanted;
+        Ok(())
+    }
+
+    /// Removes a channel while the session runs, and the rules that name it: its events are switched off, and the sinks get what is in its
+    /// rings. Its counts stay in the account.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoChannel`] if there is none of that name, or it is the default one. In a forked child and inside a probe, as
+    /// [`stop`](Self::stop).
+    pub fn remove_channel(&self, name: &str) -> Result<(), SessionError> {
+        let remove = |spec: &mut SessionSpec| {
+            let known = spec.channels.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>().join(", ");
+            let known = if known.is_empty() { "none but the default one".to_owned() } else { known };
+            let missing = || SessionError::NoChannel { name: name.to_owned(), known };
+            if spec.remove_channel(name) { Ok(()) } else { Err(missing()) }
+        };
+        self.change(remove, None)
+    }
+
+    /// Changes the description, and makes the recording follow. `added` is a rule that was added: it has to match something.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut SessionSpec) -> Result<(), SessionError>,
+        added: Option<&Rule>,
+    ) -> Result<(), SessionError> {
+        self.check_caller()?;
+        let mut active = self.lock();
+        let mut wanted = active.spec.clone();
+        change(&mut wanted)?;
+        wanted.check_in_process().map_err(SessionError::Spec)?;
+        active.apply(wanted, added, || self.stopped())
     }
 
     /// Has each [`CtfSink`](tracepoint_sinks::CtfSink) close what it has as a trace by itself, with all events that this thread has fired
@@ -134,17 +286,8 @@ impl Session {
     /// disk: it goes on where it is. [`SessionError::Forked`] in a child that was forked from the process,
     /// [`SessionError::InsideProbe`] inside a probe.
     pub fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
-        let name = || self.name.clone();
-        if !self.is_ours() {
-            return Err(SessionError::Forked { name: name(), process: self.process });
-        }
-        if tracepoint_core::in_probe() {
-            return Err(SessionError::InsideProbe { name: name() });
-        }
-        let Some(running) = &self.running else { return Err(SessionError::CannotRotate { name: name() }) };
-        let rotate = |drain: &mut Drain| drain.can_rotate().then(|| drain.rotate()).transpose();
-        let rotated = running.drain.act(rotate).map_err(SessionError::Rotate)?;
-        rotated.flatten().ok_or_else(|| SessionError::CannotRotate { name: name() })
+        self.check_caller()?;
+        self.lock().recording.as_ref().ok_or_else(|| self.stopped())?.rotate()
     }
 
     /// Ends the recording: switches the events off, waits for those that are being written, moves what is in the rings to the
@@ -155,76 +298,41 @@ impl Session {
     /// [`SessionError::Sinks`] if a sink failed, now or while the session ran; it holds the summary, and the other sinks are
     /// complete. [`SessionError::Forked`] in a child that was forked from the process; nothing is done there.
     /// [`SessionError::InsideProbe`] inside a probe; the session is then dropped.
-    pub fn stop(mut self) -> Result<Summary, SessionError> {
+    pub fn stop(self) -> Result<Summary, SessionError> {
+        self.check_caller()?;
+        let recording = self.lock().recording.take();
+        recording.map_or_else(|| Summary::new(self.name.clone(), Vec::new(), 0), Recording::stop)
+    }
+
+    /// Fails where the session cannot be waited for.
+    fn check_caller(&self) -> Result<(), SessionError> {
         if !self.is_ours() {
             return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
         }
         if tracepoint_core::in_probe() {
             return Err(SessionError::InsideProbe { name: self.name.clone() });
         }
-        let cut_off = self.running.as_ref().and_then(|running| running.cut_off.clone());
-        let reports = self.running.take().map(Running::stop).unwrap_or_default();
-        let cut_off_pages = cut_off.map_or(0, |pages| pages.load(Ordering::Relaxed));
-        Summary::new(self.name.clone(), reports, cut_off_pages)
+        Ok(())
     }
 
-    /// Records these events from here on, and no others. Those that are new to it are described first; at most as many different ones
-    /// as it was started for are ever recorded.
-    ///
-    /// Where the new ones cannot be switched on, those of before go on, and the session is as it was. Whether events are on now that were not.
-    pub(crate) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
-        match &mut self.running {
-            Some(running) => running.switch(events),
-            None => Ok(false),
+    fn stopped(&self) -> SessionError {
+        SessionError::Stopped { name: self.name.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Active> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the session; the default in a forked child, and inside a probe while the session is being changed: a change may wait for
+    /// the probe.
+    fn look<R: Default>(&self, look: impl FnOnce(&Active) -> R) -> R {
+        if !self.is_ours() {
+            return R::default();
         }
-    }
-
-    /// Has the program tell its state to this session. What cannot be done is no reason not to record.
-    pub(crate) fn dump_state(&mut self, round: Round) {
-        let due = self.running.as_ref().map(|running| running.dumps.due(round)).unwrap_or_default();
-        if let Some(running) = self.running.as_mut().filter(|_| !due.is_empty()) {
-            // Without the events around it, state could be taken for news.
-            if running.live.switch_state_on(&running.channels, &running.drain, running.dir.as_deref()).is_ok() {
-                running.dumps.run(&due, &self.name, running.channels.first());
-            } else {
-                running.dumps.pass_over(&due);
-            }
+        if tracepoint_core::in_probe() {
+            return self.active.try_lock().map(|active| look(&active)).unwrap_or_default();
         }
-    }
-
-    /// What it has cost so far; `None` once it has stopped. Waits for no sink.
-    pub(crate) fn usage(&self) -> Option<Usage> {
-        let running = self.running.as_ref()?;
-        let accounts: Vec<_> = running.channels.all().iter().map(|channel| channel.account()).collect();
-        let mut events: BTreeMap<String, EventUsage> = BTreeMap::new();
-        for (class, name, id) in running.live.names() {
-            if let Some(event) = accounts[class as usize].events.get(usize::from(id.get())) {
-                // One that goes into several channels costs in each.
-                let sum = events.entry(name.to_owned()).or_default();
-                sum.fired += event.fired;
-                sum.recorded += event.recorded;
-            }
-        }
-        let bytes = accounts.iter().flat_map(|account| &account.streams).map(|stream| stream.bytes).sum();
-        Some(Usage { bytes, drain: running.thread.taken(), events })
-    }
-
-    /// Whether its channels, the default one first, are called so.
-    pub(crate) fn has_channels<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
-        let running = self.running.as_ref();
-        running.is_some_and(|running| running.channels.all().iter().map(|channel| channel.name()).eq(names))
-    }
-
-    /// Why threads to come have no ring, if it is so, and what can be done. Waits for no sink.
-    pub(crate) fn want_of_rings(&self) -> Option<String> {
-        let reason = self.running.as_ref()?.thread.unsupplied()?;
-        let mend = "make room there, raise `memory_cap`, or choose smaller rings";
-        Some(format!("threads that begin now have no ring, and their events are lost (no_ring): {reason}; {mend}"))
-    }
-
-    /// Where its rings are; `None` if they are in memory.
-    pub(crate) fn ring_dir(&self) -> Option<&Path> {
-        Some(self.running.as_ref()?.dir.as_ref()?.path())
+        look(&self.lock())
     }
 
     fn is_ours(&self) -> bool {
@@ -232,57 +340,67 @@ impl Session {
     }
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        let Some(running) = self.running.take() else { return };
-        if self.is_ours() {
-            // Whoever drops a session does not ask how it ended; and a panic here could end the program.
-            let stop = move || drop(catch_unwind(AssertUnwindSafe(|| running.stop())));
-            if tracepoint_core::in_probe() {
-                // Without a thread to be had the session is dropped as it is: the trace lacks its end, and `verify` says so.
-                let _ = thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(stop);
-            } else {
-                stop();
+impl Active {
+    /// Makes the recording follow another description.
+    fn apply(
+        &mut self,
+        wanted: SessionSpec,
+        added: Option<&Rule>,
+        stopped: impl FnOnce() -> SessionError,
+    ) -> Result<(), SessionError> {
+        let Self { spec, matcher, budget, notices, recording } = self;
+        let Some(recording) = recording else { return Err(stopped()) };
+        let all = all_events(catalog::markers(), &mut Vec::new());
+        let Matched { mut events, rules, notices: new } =
+            matcher.run(&wanted, ProcessKey::of_this_process(), &this_process().executable, &all);
+        for (rule, applies) in wanted.rules().zip(rules) {
+            let (Ok(rule), Some(applies)) = (rule, applies) else { continue };
+            if added == Some(rule) && applies? == 0 && !rule.excludes() {
+                return Err(builder::no_match(rule, &all));
             }
-        } else {
-            // The thread, the rings and the files are the parent's, and a lock may be held by a thread that is not here.
-            std::mem::forget(running);
+        }
+        budget.follow(wanted.budget.as_ref());
+        events.retain(|event| !budget.bars(&event.name));
+        let Changed { more_events, mut errors } = recording.follow(&wanted, &events);
+        recording.dump_state(if more_events { Round::All } else { Round::New });
+        if !errors.is_empty() {
+            return Err(errors.swap_remove(0));
+        }
+        notices.extend(new.into_iter().filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
+        *spec = wanted;
+        Ok(())
+    }
+
+    /// Compares what the session costs with its budget, and switches the hottest event off if it costs more.
+    fn look_at_budget(&mut self) {
+        let usage = self.recording.as_ref().and_then(Recording::usage);
+        let Some((limits, usage)) = self.spec.budget.as_ref().zip(usage) else { return };
+        let over = self.budget.look(limits, std::time::Instant::now(), usage).map(ToString::to_string);
+        if let Some(reason) = over {
+            let stopped = || SessionError::Stopped { name: String::new() };
+            let spec = self.spec.clone();
+            // An event that cannot be switched off now is found again at a later look.
+            let _ = self.apply(spec, None, stopped);
+            self.notices.push(Notice::OverBudget { reason });
         }
     }
 }
 
-impl Running {
-    fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
-        self.live.describe(events, &self.channels, &self.drain, self.dir.as_deref())?;
-        self.live.switch_to(events, &self.channels)
-    }
-
-    fn stop(mut self) -> Vec<SinkReport> {
-        self.switch_off();
-        self.finish()
-    }
-
-    fn switch_off(&mut self) {
-        // Dumps that still run have nobody to tell it to.
-        self.dumps = Runs::default();
-        // Waits for a grace period: from here on nothing is written into the rings.
-        self.live.switch_all_off();
-    }
-
-    /// The events are off.
-    fn finish(self) -> Vec<SinkReport> {
-        let Self { thread, drain, channels, dir, outside, .. } = self;
-        thread.stop();
-        let reports = drain.take().map(Drain::finish).unwrap_or_default();
-        channels.close();
-        drop(channels);
-        // All that was in the rings has gone to the sinks, or is counted. Where it could not be taken out, it stays.
-        let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
-        match dir {
-            Some(dir) if outside => dir.leave(),
-            Some(dir) if drained => dir.remove(),
-            _ => {}
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.is_ours() {
+            // The thread is the parent's, and may have held a lock when the process forked.
+            return std::mem::forget(self.budget.take());
         }
-        reports
+        // The budget's thread may have a part in it for a moment longer. Inside a probe it may be held by a change that waits for the probe.
+        let active = if tracepoint_core::in_probe() { self.active.try_lock().ok() } else { Some(self.lock()) };
+        let recording = active.and_then(|mut active| active.recording.take());
+        drop(recording);
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("name", &self.name).field("process", &self.process).finish_non_exhaustive()
     }
 }

@@ -12,11 +12,11 @@
 
 mod dead;
 mod error;
-mod foreign;
 pub(crate) mod lock;
+mod remote;
 
 pub use error::RingDirError;
-pub(crate) use foreign::{ForeignDir, ForeignRings};
+pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process;

@@ -1,4 +1,35 @@
-//! What is wanted of a session: `session.toml`, which controllers write and agents read.
+//! The description of a session, in code and in `session.toml`.
+//!
+//! ```text
+//!   SessionBuilder (code) ──┐                     ┌─▶ session.toml ─▶ agents of all processes ─┐
+//!                           ├──▶ SessionSpec ─────┤                                            ├─▶ Matcher ─▶ Recording
+//!   tracectl, Controller ───┘                     └─▶ Session, of this process alone ──────────┘
+//! ```
+//!
+//! [`SessionSpec`] says which events are recorded (rules), through which rings (channels), into which sinks, within which bounds (limits,
+//! budget). It is plain data: code builds it through [`SessionBuilder`](crate::SessionBuilder), `tracectl` through options, and
+//! either can be turned into the other ([`SessionBuilder::from_spec`](crate::SessionBuilder::from_spec),
+//! [`Session::spec`](crate::Session::spec)). A session without a rule that includes events records nothing. What a process decides for
+//! itself is no part of it: where its rings are, its clock, and sinks that are objects of the program. Those stand in the description by
+//! their names, and cannot be made from it.
+//!
+//! **One way from the description to a recording.** `rule_match::Matcher` finds the events and compiles their filters, `outputs` makes the
+//! sinks that the description names, and `session::Recording` owns channels, sinks and the thread between them. The owner of a description
+//! is the [`Session`](crate::Session) in code, under its lock, or the agent's thread for a file.
+//!
+//! **Changes while it runs** replace the description: the recording compares it with the one before, and adds and removes what differs.
+//! Each step is complete or has no effect; a step that fails leaves the recording as it was before that step.
+//!
+//! | what | added | removed |
+//! |---|---|---|
+//! | rule | events are described to sinks and readers, then switched on | events are switched off; ids and counters stay |
+//! | filter, limit | exchanged while the event stays on; each event passes one or the other | the same |
+//! | channel | rings are made, the stream class is described to all sinks, then rules may name it | its events are switched off, its rings drained into the sinks; its account stays |
+//! | sink | is told the trace, all channels and events, then gets each packet that follows; what came before is not its loss | gets what was recorded until then, and is finished with an account of its part |
+//!
+//! Failures: a rule that cannot be used is an error in code, and `unsupported` alone in an acknowledgement. A sink that cannot be made,
+//! or a channel that a sink cannot take, is refused, and the rest goes on. What is refused is told by
+//! [`SessionError`](crate::SessionError) in code, and in the acknowledgement's `error` otherwise.
 //!
 //! `docs/format-run-directory.md` describes the file.
 
@@ -10,7 +41,6 @@ mod drain;
 mod error;
 mod owner;
 mod rule;
-mod select;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -20,9 +50,8 @@ pub use channel::{ChannelSpec, Limits};
 pub use drain::DrainedBy;
 pub use error::SpecError;
 pub(crate) use owner::Owner;
-pub(crate) use rule::{Compiled, RuleEntry};
-pub use rule::{Rule, RuleError};
-pub(crate) use select::{Candidate, select, select_with};
+pub(crate) use rule::{Compiled, NameRule, RuleEntry};
+pub use rule::{Rule, RuleError, RuleProblem};
 pub use sink::SinkSpec;
 
 use crate::process::ProcessKey;
@@ -146,8 +175,10 @@ impl SessionSpec {
     ///
     /// If the rule does not read as one, or names no channel of the session, or if there are 10,000 already.
     pub fn add_rule(&mut self, rule: &Rule) -> Result<bool, SpecError> {
-        rule.check_channel(&self.channel_names()).map_err(SpecError::Rule)?;
-        let entry = RuleEntry::new(rule).map_err(SpecError::Rule)?;
+        let entry = RuleEntry::new(rule).in_channels(&self.channel_names());
+        if let Err(error) = &entry.rule {
+            return Err(SpecError::Rule(error.clone()));
+        }
         if self.rules.contains(&entry) {
             return Ok(false);
         }
@@ -156,6 +187,76 @@ impl SessionSpec {
         }
         self.rules.push(entry);
         Ok(true)
+    }
+
+    /// Adds a rule that may be malformed, which [`SessionSpec::first_bad_rule`] finds; not if there is an equal one.
+    pub(crate) fn push_rule(&mut self, rule: &Rule) {
+        let entry = RuleEntry::new(rule);
+        if !self.rules.contains(&entry) {
+            self.rules.push(entry);
+        }
+    }
+
+    /// Why the first rule that cannot be used cannot.
+    pub(crate) fn first_bad_rule(&self) -> Option<RuleError> {
+        let names = self.channel_names();
+        let error = |entry: &RuleEntry| entry.clone().in_channels(&names).rule.err();
+        self.rules.iter().find_map(error)
+    }
+
+    /// Puts a channel in the place of the one that is called the same; adds it if there is none.
+    pub fn set_channel(&mut self, channel: ChannelSpec) {
+        let same = once(&mut self.channel).chain(&mut self.channels).find(|known| known.name == channel.name);
+        match same {
+            Some(known) => *known = channel,
+            None => self.channels.push(channel),
+        }
+    }
+
+    /// Adds a rule in the place of those for the same events, programs, process and channel: whether the rules are others then. So the
+    /// conditions of a rule are changed.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionSpec::add_rule`].
+    pub fn enable(&mut self, rule: &Rule) -> Result<bool, SpecError> {
+        let before = self.rules.clone();
+        let place = self.rules.iter().position(|entry| entry.is_for_same(rule));
+        self.rules.retain(|entry| !entry.is_for_same(rule));
+        if let Err(error) = self.add_rule(rule) {
+            self.rules = before;
+            return Err(error);
+        }
+        if let Some(place) = place {
+            self.rules[place..].rotate_right(1);
+        }
+        Ok(self.rules != before)
+    }
+
+    /// Removes the rules for the same events, programs, process and channel; where `rule` has a condition, only those that have it, too.
+    /// How many there were.
+    pub fn disable(&mut self, rule: &Rule) -> usize {
+        let before = self.rules.len();
+        self.rules.retain(|entry| !entry.is_for_same(rule) || !entry.has_conditions_of(rule));
+        before - self.rules.len()
+    }
+
+    /// Removes the sinks of the same kind that write to the same place: how many there were.
+    pub fn remove_sink(&mut self, sink: &SinkSpec) -> usize {
+        let before = self.sinks.len();
+        self.sinks.retain(|known| !known.is_at_same_place(sink));
+        before - self.sinks.len()
+    }
+
+    /// Removes a channel, and the rules that name it: whether it was there. The default channel stays.
+    pub fn remove_channel(&mut self, name: &str) -> bool {
+        let before = self.channels.len();
+        self.channels.retain(|channel| channel.name != name);
+        let is_removed = self.channels.len() < before;
+        if is_removed {
+            self.rules.retain(|entry| !matches!(&entry.rule, Ok(rule) if rule.channel.as_deref() == Some(name)));
+        }
+        is_removed
     }
 
     /// Removes the rules that say what `rule` says: how many there were.

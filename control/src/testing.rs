@@ -39,7 +39,7 @@ pub use expect::Expectation;
 pub use keep::{Here, Member};
 
 use crate::nearest::nearest_names;
-use crate::rule::NameRule;
+use crate::spec::NameRule;
 use keep::Keep;
 use std::sync::Arc;
 use tracepoint_core::Marker;
@@ -62,10 +62,7 @@ impl TestSession {
     /// If the rule does not read as one, or matches nothing; if the sites cannot be switched on.
     #[track_caller]
     pub fn start(rule: &str) -> Self {
-        let rule = match NameRule::parse(rule) {
-            Ok(rule) => rule,
-            Err(bad) => panic!("the rule `{}` cannot be understood: {}", bad.text, bad.reason),
-        };
+        let rule = NameRule::parse(rule).unwrap_or_else(|reason| panic!("rule `{rule}`: {reason}"));
         let all: Vec<(String, &'static Marker)> =
             tracepoint_core::markers().map(|marker| (marker.full_name(), marker)).collect();
         let chosen: Vec<_> = all.iter().filter(|(name, _)| rule.matches(name) != rule.excludes()).collect();

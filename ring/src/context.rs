@@ -85,6 +85,10 @@ impl Contexts {
     }
 
     #[inline(always)]
+    pub(crate) const fn depth(self) -> usize {
+        self.depth as usize
+    }
+
     pub(crate) const fn contains(self, context: Context) -> bool {
         self.which & 1 << context as u8 != 0
     }

@@ -21,12 +21,14 @@ pub struct TraceStart<'a> {
     pub packet_delay: Duration,
 }
 
-/// Events that may be in the packets to come.
+/// Events that may be in the packets to come, and channels that they may come from.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct NewEvents<'a> {
     /// The events. If another process records them, their fields are in the metadata alone.
     pub events: &'a [EventDescription],
+    /// Channels that were added to the trace while it is recorded, whose packets follow.
+    pub channels: &'a [ChannelDescription],
     /// The text to append to the metadata; empty if it contains the events already.
     pub metadata: &'a str,
 }

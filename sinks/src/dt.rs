@@ -148,6 +148,7 @@ impl Sink for DtSink {
 
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
         let slot_size = self.size_for(start.channels)?;
+        self.slot_size = Some(slot_size);
         let File::New(storage) = std::mem::replace(&mut self.file, File::Gone) else {
             return Err(self.refused("the trace has begun already".to_owned()));
         };
@@ -161,6 +162,14 @@ impl Sink for DtSink {
     }
 
     fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
+        let largest = new.channels.iter().map(|channel| channel.packet_size).max().unwrap_or(0);
+        let needed = DtTraceWriter::slot_size(largest);
+        if let Some(size) = self.slot_size.filter(|size| u64::from(*size) < needed) {
+            return Err(self.refused(format!(
+                "a slot of {size} bytes does not take the packets of up to {largest} bytes of a channel that is added; give the channel more and \
+                 smaller packets (`Channel::packets`), or the file slots of {needed} bytes from the start (`DtSink::slot_size`)"
+            )));
+        }
         self.events += new.events.len();
         let size = ACCOUNT_SIZE + ACCOUNT_EVENT_SIZE * self.events;
         self.with(|file| {

@@ -84,6 +84,11 @@ trace {{
         Self(out)
     }
 
+    /// A further part: a channel that is added to the trace while it is recorded.
+    pub fn added_channel(trace: &TraceInfo, channel: &ChannelDescription) -> Self {
+        Self(Self::channel(channel, clock_name(trace)))
+    }
+
     /// A channel of a trace whose clock has this name.
     pub(crate) fn channel(channel: &ChannelDescription, clock: &str) -> String {
         let mut out = String::new();

@@ -27,6 +27,13 @@ pub(crate) struct ChannelArguments {
     /// Contexts that each record has besides its fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
     #[arg(long = "context", value_name = "CONTEXT", value_delimiter = ',')]
     contexts: Vec<String>,
+    #[command(flatten)]
+    added: AddedChannels,
+}
+
+/// Channels besides the default one.
+#[derive(Debug, Args)]
+pub(crate) struct AddedChannels {
     /// Add a channel, for rules with `--channel`, here or in `enable`: `flight`, or with settings
     /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=16,max-rings=100,max-wait=50ms,contexts=thread+cpu`. May be given several
     /// times
@@ -34,10 +41,28 @@ pub(crate) struct ChannelArguments {
     added: Vec<AddedChannel>,
 }
 
+impl AddedChannels {
+    /// Whether any channel is added.
+    pub(crate) const fn any(&self) -> bool {
+        !self.added.is_empty()
+    }
+
+    /// Adds them to a session, whose sinks are set already.
+    pub(crate) fn apply(&self, spec: &mut SessionSpec) {
+        let default = default_policy(spec);
+        spec.channels.extend(self.added.iter().map(|added| added.spec(default)));
+    }
+}
+
+/// The policy of a session's channels unless one is given.
+const fn default_policy(spec: &SessionSpec) -> &'static str {
+    if spec.sinks.is_empty() { "overwrite" } else { "discard" }
+}
+
 impl ChannelArguments {
     /// Sets the channels of a session whose sinks are set already.
     pub(crate) fn apply(&self, spec: &mut SessionSpec) {
-        let default = if spec.sinks.is_empty() { "overwrite" } else { "discard" };
+        let default = default_policy(spec);
         let policy = match self.policy {
             Some(Policy::Discard) => "discard",
             Some(Policy::Overwrite) => "overwrite",
@@ -47,7 +72,7 @@ impl ChannelArguments {
         policy.clone_into(&mut spec.channel.policy);
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         spec.channel.contexts.clone_from(&self.contexts);
-        spec.channels = self.added.iter().map(|added| added.spec(default)).collect();
+        self.added.apply(spec);
     }
 }
 

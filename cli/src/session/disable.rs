@@ -1,17 +1,26 @@
-//! `tracectl disable`: removes rules from a session.
+//! `tracectl disable`: removes rules, channels and outputs from a session.
 
+use super::outputs::{is_standard_error, socket_address};
 use super::rules::{RouteArguments, RuleArguments, first_few};
 use super::{WaitArguments, acks};
 use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use tracepoint_control::{Rule, SessionSpec, SinkSpec};
 
-/// Removes rules from a session; give them as they were given to `enable` or `create`
+/// Removes rules, channels and outputs from a session, also while it records
 ///
-/// To exclude a part of what a rule matches, enable a rule that begins with `!`.
+/// Rules are named by their events, programs, process and channel. With `--level`, `--filter` or `--limit`, only rules that have that
+/// condition are removed. An output is named as it was given, and is complete when this command returns. Removing a channel removes the
+/// rules that name it; what is in its rings is written to the outputs. To exclude a part of what a rule matches, enable a rule that begins
+/// with `!`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl disable flight -e 'net:*'
+  tracectl disable flight -o /var/tmp/flight
+  tracectl disable both --remove-channel flight
 
 {EXIT_CODES}"))]
 pub(crate) struct Disable {
@@ -22,38 +31,108 @@ pub(crate) struct Disable {
     rules: RuleArguments,
     #[command(flatten)]
     route: RouteArguments,
+    /// Remove this channel, and the rules that name it. May be given several times
+    #[arg(long = "remove-channel", value_name = "NAME")]
+    channels: Vec<String>,
+    #[command(flatten)]
+    outputs: OutputNames,
     #[command(flatten)]
     wait: WaitArguments,
+}
+
+/// Outputs, named as they were given.
+#[derive(Debug, Args)]
+struct OutputNames {
+    /// Stop writing CTF traces into this directory
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Stop writing this circular file
+    #[arg(long, value_name = "FILE")]
+    dt: Option<PathBuf>,
+    /// Stop writing text into this file; without FILE, or with `-`, on standard error
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    text: Option<PathBuf>,
+    /// Stop serving clients at this address
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
+    udp: Option<SocketAddr>,
+}
+
+impl OutputNames {
+    fn sinks(&self) -> std::io::Result<Vec<SinkSpec>> {
+        let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
+        let text = match &self.text {
+            Some(text) if is_standard_error(text) => Some(SinkSpec::standard_error()),
+            text => absolute(text)?.map(SinkSpec::text),
+        };
+        let files = [absolute(&self.output)?.map(SinkSpec::ctf), absolute(&self.dt)?.map(SinkSpec::dt), text];
+        Ok(files.into_iter().flatten().chain(self.udp.map(SinkSpec::udp)).collect())
+    }
 }
 
 impl Disable {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
-        let rules = self.route.apply(self.rules.rules(&controller, &["*"])?);
+        let sinks = self.outputs.sinks()?;
+        let default: &[&str] = if sinks.is_empty() && self.channels.is_empty() { &["*"] } else { &[] };
+        let rules = self.route.apply(self.rules.rules(&controller, default)?);
         let session = controller.session(&self.name)?;
-        let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
+        let events = rules.iter().map(|rule| rule.event.as_str());
+        let names: Vec<_> = events
+            .chain(self.channels.iter().map(String::as_str))
+            .chain(sinks.iter().map(|sink| sink.kind.as_str()))
+            .collect();
         let mut missing = None;
         let generation = session.change(&format!("disable {}", names.join(" ")), |spec| {
-            let known: Vec<_> = spec.rules().flatten().collect();
-            let unknown = rules.iter().find(|rule| !known.contains(rule));
-            missing = unknown.map(|rule| (rule.to_string(), known.iter().map(ToString::to_string).collect::<Vec<_>>()));
+            let mut changed = spec.clone();
+            missing = self.change(&mut changed, &rules, &sinks).err();
             if missing.is_none() {
-                for rule in &rules {
-                    spec.remove_rule(rule);
-                }
+                *spec = changed;
             }
             Ok(())
         })?;
         match missing {
-            Some((rule, known)) if known.is_empty() => {
-                Err(Failure::Refused(format!("the session {} has no rule {rule}; it has no rules", self.name)))
-            }
-            Some((rule, known)) => Err(Failure::Refused(format!(
-                "the session {} has no rule {rule}; it has {}",
-                self.name,
-                first_few(&known, ", ")
-            ))),
+            Some(missing) => Err(Failure::Refused(missing)),
             None => acks::wait(&session, generation, self.wait.timeout),
         }
+    }
+
+    /// Removes everything that is named; the error says what does not exist.
+    fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), String> {
+        let no = |what: &str, known: Vec<String>| {
+            let known = if known.is_empty() {
+                "; it has none".to_owned()
+            } else {
+                format!("; it has {}", first_few(&known, ", "))
+            };
+            Err(format!("{} has no {what}{known}", self.name))
+        };
+        for rule in rules {
+            if spec.disable(rule) == 0 {
+                return no(&format!("rule {rule}"), spec.rules().flatten().map(ToString::to_string).collect());
+            }
+        }
+        for channel in &self.channels {
+            if !spec.remove_channel(channel) {
+                let known = spec.channels.iter().map(|channel| format!("`{}`", channel.name)).collect();
+                return no(&format!("additional channel `{channel}`"), known);
+            }
+        }
+        for sink in sinks {
+            if spec.remove_sink(sink) == 0 {
+                return no(&format!("output {}", name(sink)), spec.sinks.iter().map(name).collect());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An output as it is named on the command line.
+fn name(sink: &SinkSpec) -> String {
+    let path = sink.path.display();
+    match sink.kind.as_str() {
+        "ctf" => format!("`-o {path}`"),
+        "udp" => format!("`--udp {}`", sink.socket_address()),
+        "text" if sink.path.as_os_str().is_empty() => "`--text -`".to_owned(),
+        kind => format!("`--{kind} {path}`"),
     }
 }

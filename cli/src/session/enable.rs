@@ -1,20 +1,30 @@
-//! `tracectl enable`: adds rules to a session.
+//! `tracectl enable`: adds rules, channels and outputs to a session.
 
-use super::rules::{RouteArguments, RuleArguments, add, require_matches};
+use super::channels::AddedChannels;
+use super::outputs::OutputArguments;
+use super::rules::{RouteArguments, RuleArguments, require_matches};
 use super::{WaitArguments, acks};
 use crate::failure::{EXIT_CODES, VerbResult};
+use crate::units;
 use clap::Args;
+use std::path::PathBuf;
+use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
 
-/// Adds rules to a session, which then also records the events that they match
+/// Adds rules, channels and outputs to a session, also while it records
 ///
+/// A rule for the same events, programs, process and channel as an existing rule replaces it, so its level, filter and limit can be changed.
 /// A rule that matches no event of the running processes is an error, unless `--wait` is given. All events that the budget of the session
 /// has switched off are switched on again.
+///
+/// An output that is added while the session records receives what is recorded from then on.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl enable flight -e 'net:*' -e '!net:idle'
   tracectl enable flight -e 'sched:*' --level '<=info' --exe server
-  tracectl enable both -e 'disk:*' --channel flight
+  tracectl enable flight -e 'net:*' --filter 'bytes > 4096'
+  tracectl enable both -e 'disk:*' --add-channel flight:policy=overwrite --channel flight
+  tracectl enable flight -o /var/tmp/flight
 
 {EXIT_CODES}"))]
 pub(crate) struct Enable {
@@ -25,6 +35,16 @@ pub(crate) struct Enable {
     rules: RuleArguments,
     #[command(flatten)]
     route: RouteArguments,
+    /// Also write CTF traces: a directory, in which each process makes one of its own
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputArguments,
+    /// How much a process writes at most to each of the outputs that are added
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
+    max_size: u64,
+    #[command(flatten)]
+    channels: AddedChannels,
     /// Accept rules that match no event of the running processes
     #[arg(long)]
     wait: bool,
@@ -35,19 +55,31 @@ pub(crate) struct Enable {
 impl Enable {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
-        let rules = self.route.apply(self.rules.rules(&controller, &["*"])?);
+        let output = self.output.as_ref().map(std::path::absolute).transpose()?;
+        let sinks = self.outputs.sinks(output.as_deref(), self.max_size)?;
+        let adds_others = !sinks.is_empty() || self.channels.any();
+        let default: &[&str] = if adds_others { &[] } else { &["*"] };
+        let rules = self.route.apply(self.rules.rules(&controller, default)?);
         let session = controller.session(&self.name)?;
         if !self.wait {
             let mut spec = session.spec()?;
-            add(&mut spec, &self.name, &rules)?;
+            self.change(&mut spec, &rules, &sinks)?;
             require_matches(&controller, &spec, &rules)?;
         }
-        let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).collect();
+        let channels = self.channels.any().then_some("channels");
+        let sinks_named = sinks.iter().map(|sink| sink.kind.as_str());
+        let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).chain(channels).chain(sinks_named).collect();
         let what = format!("enable {}", names.join(" "));
-        let generation = session.change(&what, |spec| {
-            spec.renew_budget();
-            add(spec, &self.name, &rules)
-        })?;
+        let generation = session.change(&what, |spec| self.change(spec, &rules, &sinks))?;
         acks::wait(&session, generation, self.wait_arguments.timeout)
+    }
+
+    fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), ControlError> {
+        spec.renew_budget();
+        spec.sinks.extend(sinks.iter().cloned());
+        self.channels.apply(spec);
+        let failed = |error| ControlError::Spec { session: self.name.clone(), error };
+        rules.iter().try_for_each(|rule| spec.enable(rule).map(drop).map_err(failed))?;
+        spec.check().map_err(failed)
     }
 }

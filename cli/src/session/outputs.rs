@@ -125,12 +125,12 @@ impl OutputArguments {
     }
 }
 
-fn is_standard_error(text: &Path) -> bool {
+pub(super) fn is_standard_error(text: &Path) -> bool {
     text.as_os_str() == "-"
 }
 
 /// Parses `127.0.0.1`, `127.0.0.1:5556`, `[::1]:5556`, `:5556`.
-fn socket_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let with_port = text.parse().ok();
     let address = || text.trim_start_matches('[').trim_end_matches(']').parse().ok().map(|ip| SocketAddr::new(ip, 0));

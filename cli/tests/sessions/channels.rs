@@ -89,6 +89,41 @@ fn a_server_serves_the_events_of_all_channels() -> Outcome {
     Ok(())
 }
 
+/// By the verbs of the command line, in a process that records all the while.
+#[test]
+fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("channels::outputs_and_channels_come_and_go_while_it_records");
+    place.well(&["create", "live", "-e", "shop:paid", "-o", "first", "--start"]);
+    place.well(&["enable", "live", "-o", "second", "--text", "lines.txt"]);
+    place.well(&["enable", "live", "-e", "shop:looked", "--add-channel", "more", "--channel", "more"]);
+    let shown = place.well(&["status", "live"]);
+    for part in ["ctf in", "second", "text in", "channel more: rings", "2 events on"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    place.well(&["enable", "live", "-e", "shop:paid", "--filter", "cents & 1"]);
+    assert!(place.well(&["status", "live"]).contains("`shop:paid` --filter 'cents & 1'"));
+    place.well(&["disable", "live", "-o", "first", "--text", "lines.txt", "--remove-channel", "more"]);
+    assert_eq!(place.tracectl(&["verify", "first"]).0, Some(0));
+    assert!(viewed(&place.path("first"), " shop:paid: ") > 0);
+    let shown = place.well(&["status", "live"]);
+    assert!(!shown.contains("text in") && shown.contains("1 events on"), "{shown}");
+    for (more, part) in [
+        (&["-o", "first"][..], "live has no output `-o "),
+        (&["--remove-channel", "more"], "live has no channel `more` beside the default one: it has none at all"),
+        (&["-o", "second"], "channel `channel0`: without a sink"),
+    ] {
+        let err = place.refused(&[&["disable", "live"], more].concat());
+        assert!(err.contains(part), "{more:?}: {err}");
+    }
+    place.well(&["destroy", "live"]);
+    assert_eq!(place.tracectl(&["verify", "second"]).0, Some(0));
+    Ok(())
+}
+
 #[test]
 fn invalid_channels_are_refused() {
     let place = Place::new();

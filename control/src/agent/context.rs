@@ -2,9 +2,8 @@
 
 use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
 use crate::catalog::Catalog;
-use crate::process::ProcessKey;
-use crate::session::{PlannedEvent, all_events};
-use crate::spec::Candidate;
+use crate::event::{PlannedEvent, all_events};
+use crate::process::{ProcessKey, trace_name};
 use crate::state::registered;
 use std::path::PathBuf;
 
@@ -17,7 +16,6 @@ pub(super) struct Context {
     /// The absolute path of the sessions.
     pub(super) sessions: PathBuf,
     pub(super) events: Vec<PlannedEvent>,
-    pub(super) candidates: Vec<Candidate>,
     /// What of the program is in `events`, and elsewhere: it stays loaded.
     pub(super) catalog: Catalog,
     /// Whether the agent has looked at the sessions that were there at its start.
@@ -29,8 +27,7 @@ impl Context {
     pub(super) fn new(info: ApplicationInfo, entry: String, sessions: PathBuf) -> Self {
         let catalog = Catalog::new();
         let events = events_of(&catalog);
-        let candidates = events.iter().map(candidate).collect();
-        Self { info, entry, sessions, events, candidates, catalog, has_begun: false }
+        Self { info, entry, sessions, events, catalog, has_begun: false }
     }
 
     /// Looks whether objects were loaded, or unloaded, since: what can be recorded now, if it may be something else.
@@ -40,7 +37,6 @@ impl Context {
         }
         self.catalog = Catalog::new();
         self.events = events_of(&self.catalog);
-        self.candidates = self.events.iter().map(candidate).collect();
         Some(describe_tracepoints(&self.catalog))
     }
 
@@ -61,17 +57,6 @@ impl Context {
     }
 }
 
-/// The name of the trace of a program called `program`, in a directory of many; `entry` is the process's own.
-pub(crate) fn trace_name(program: &str, entry: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
-    let name: String = program.chars().map(plain).collect();
-    format!("{}-{entry}", name.trim_start_matches('.'))
-}
-
 fn events_of(catalog: &Catalog) -> Vec<PlannedEvent> {
     all_events(catalog.markers(), &mut Vec::new())
-}
-
-fn candidate(event: &PlannedEvent) -> Candidate {
-    Candidate { name: event.declared(), level: event.level() }
 }

@@ -1,9 +1,9 @@
 //! This process's entry in `apps`.
 
 use super::AgentError;
-use super::bell::Bell;
 use crate::app::{self, APPS, AppStatus, PROCESS, STATUS, TRACEPOINTS};
 use crate::app::{ApplicationInfo, TracepointInfo};
+use crate::bell::Bell;
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;

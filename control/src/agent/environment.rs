@@ -1,12 +1,14 @@
 //! What the environment asks for: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
 
-use super::SINK_PATIENCE;
+use super::SINK_TIMEOUT;
 use super::context::Context;
-use super::sinks::{self, Allowance, Chunks};
+use crate::event::PlannedEvent;
 use crate::nearest::nearest_names;
-use crate::rundir::secure;
-use crate::session::{Session, SessionBuilder};
-use crate::spec::{Rule, RuleError, SessionSpec, SpecError, select};
+use crate::outputs::{self, Allowance, Chunks};
+use crate::rule_match::Matcher;
+use crate::secure_exec::secure;
+use crate::session::{Recording, SessionBuilder};
+use crate::spec::{Rule, RuleError, RuleProblem, SessionSpec, SpecError};
 use crate::state;
 use std::env;
 use std::path::PathBuf;
@@ -35,7 +37,7 @@ pub(super) fn tag() -> Option<String> {
 }
 
 /// Starts the recording that `TRACEPOINT` asks for, if it does. What is wrong is added to `notices`.
-pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Session> {
+pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Recording> {
     let text = env::var("TRACEPOINT").ok().filter(|text| !text.is_empty() && !secure())?;
     let (spec, target) = match parse(&text) {
         Ok(parsed) => parsed,
@@ -44,25 +46,23 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Sess
             return None;
         }
     };
-    let selected = select(&spec, context.key(), &context.info.executable, &context.candidates);
-    for (rule, count) in spec.rules().zip(&selected.rules) {
-        if let (Ok(rule), Some(Ok(0))) = (rule, count) {
-            let nearest = nearest_names(&rule.event, context.candidates.iter().map(|event| event.name.as_str()));
+    let matched = Matcher::default().run(&spec, context.key(), &context.info.executable, &context.events);
+    for (rule, applies) in spec.rules().zip(&matched.rules) {
+        if let (Ok(rule), Some(Ok(0))) = (rule, applies) {
+            let names: Vec<_> = context.events.iter().map(PlannedEvent::declared).collect();
+            let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
             let hint =
                 if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
             notices.push(format!("TRACEPOINT: no event matches `{}`{hint}", rule.event));
         }
     }
-    let chosen = context.events.iter().zip(&selected.chosen[0]).filter(|(_, chosen)| **chosen);
-    let events: Vec<_> = chosen.map(|(event, _)| event.clone()).collect();
-    if events.is_empty() {
+    if matched.events.is_empty() {
         return None;
     }
-    let most = events.len() + state::EVENTS;
-    let builder =
-        add_sink(Session::builder(NAME).dir(context.sessions.join(NAME)).patience(SINK_PATIENCE), target, context);
-    let started =
-        builder.and_then(|builder| builder.record(&events, most, Vec::new()).map_err(|error| error.to_string()));
+    let most = matched.events.len() + state::EVENTS;
+    let builder = SessionBuilder::from_spec(NAME, spec).dir(context.sessions.join(NAME)).sink_timeout(SINK_TIMEOUT);
+    let started = add_sink(builder, target, context)
+        .and_then(|builder| builder.record(&matched.events, most, Vec::new()).map_err(|error| error.to_string()));
     started.inspect_err(|error| notices.push(format!("TRACEPOINT: {error}"))).ok()
 }
 
@@ -76,12 +76,12 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
         Target::Ctf(place) => {
             let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from)).unwrap_or_default();
             let name = context.trace_name();
-            let made = sinks::ctf(&place, &name, Allowance::of(MOST), &Chunks::default());
+            let made = outputs::ctf(&place, &name, Allowance::of(MOST), &Chunks::default());
             Ok(builder.sink(made.map_err(|error| error.to_string())?.0))
         }
         Target::Text(None) => Ok(builder.sink(TextSink::stderr())),
         Target::Text(Some(path)) => {
-            Ok(builder.sink(TextSink::new(sinks::shared_text(&path, &context.trace_name(), MOST)?)))
+            Ok(builder.sink(TextSink::new(outputs::shared_text(&path, &context.trace_name(), MOST)?)))
         }
     }
 }
@@ -93,8 +93,8 @@ fn parse(text: &str) -> Result<(SessionSpec, Target), SpecError> {
     let (levels, events): (Vec<_>, Vec<_>) =
         rules.split(',').map(str::trim).partition(|rule| rule.starts_with(['<', '=', '>']));
     if let [_, second, ..] = levels[..] {
-        let reason = "there is another one for levels; one is enough".to_owned();
-        return Err(SpecError::Rule(RuleError { rule: second.to_owned(), reason }));
+        let problem = RuleProblem::Malformed("there is another one for levels; one is enough".to_owned());
+        return Err(SpecError::Rule(RuleError { rule: second.to_owned(), problem }));
     }
     let mut spec = SessionSpec::new();
     let events = if events.is_empty() { vec!["*"] } else { events };

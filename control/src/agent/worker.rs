@@ -1,19 +1,19 @@
 //! The agent's thread.
 
 use super::AgentError;
-use super::applied::Applied;
-use super::bell::Bell;
-use super::budget;
+use super::active_session::ActiveSession;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
 use super::woken::{Woken, is_to_end, timespec, wait_for_end};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
+use crate::bell::Bell;
+use crate::budget;
 use crate::controller::log_line;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
-use crate::session::{Ending, Session, check_name};
+use crate::session::{Ending, Recording, check_name};
 use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -42,11 +42,11 @@ pub(super) struct Worker {
     bell: Bell,
     sessions: PrivateDir,
     context: Context,
-    applied: BTreeMap<String, Applied>,
+    applied: BTreeMap<String, ActiveSession>,
     /// What has not come to its end yet of sessions that are gone, by their names.
     gone: Vec<(String, Ending)>,
     /// What the environment asked for.
-    environment: Option<Session>,
+    environment: Option<Recording>,
     answered: VecDeque<String>,
     /// Whether the last look came to its end. Where it did not, what it was about is there still, and would wake the thread at once.
     has_looked: bool,
@@ -132,10 +132,10 @@ impl Worker {
     /// Blocks until the bell was rung, or a process has ended with which a session ends, or it is time to look at a budget, or again, or to
     /// end.
     fn wait(&self, stopped: &OwnedFd) -> Woken {
-        let budget = self.applied.values().any(Applied::has_budget).then_some(budget::TICK);
-        let is_ending = !self.gone.is_empty() || self.applied.values().any(Applied::is_ending);
+        let budget = self.applied.values().any(ActiveSession::has_budget).then_some(budget::TICK);
+        let is_ending = !self.gone.is_empty() || self.applied.values().any(ActiveSession::is_ending);
         let mut tick = if self.has_looked { budget.or(is_ending.then_some(ENDING)) } else { Some(AGAIN) };
-        let owners = self.applied.values().filter_map(Applied::owner).filter(|_| self.has_looked);
+        let owners = self.applied.values().filter_map(ActiveSession::owner).filter(|_| self.has_looked);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
@@ -227,7 +227,7 @@ impl Worker {
         let is_gone = |name: &&String| !found.contains_key(*name);
         let gone: Vec<String> = self.applied.keys().filter(is_gone).cloned().collect();
         for name in &gone {
-            self.applied.get_mut(name).map(Applied::begin_to_end);
+            self.applied.get_mut(name).map(ActiveSession::begin_to_end);
         }
         for name in gone {
             self.forget(&name, deadline);
@@ -239,7 +239,7 @@ impl Worker {
             }
             let context = &self.context;
             let applied = self.applied.entry(name.clone());
-            let applied = applied.or_insert_with(|| Applied::new(name.clone(), context));
+            let applied = applied.or_insert_with(|| ActiveSession::new(name.clone(), context));
             if applied.look(&dir, context, tracepoints.is_some(), deadline) {
                 // Where it cannot be written, nobody is told: as if this process did not answer.
                 let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
@@ -286,7 +286,7 @@ impl Worker {
         for applied in self.applied.values_mut() {
             applied.begin_to_end();
         }
-        let environment = self.environment.take().map(Session::end);
+        let environment = self.environment.take().map(Recording::end);
         for (name, applied) in &mut self.applied {
             applied.wait_for_end(deadline);
             if let Ok(dir) = self.sessions.open_subdir(name) {

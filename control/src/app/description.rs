@@ -1,7 +1,7 @@
 //! The files of a traced process, in code.
 
+use crate::boot_file::boot_id;
 use crate::catalog::Catalog;
-use crate::clock::boot_id;
 use crate::process::{self, ProcessKey, this_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

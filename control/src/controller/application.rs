@@ -2,7 +2,7 @@
 
 use crate::app::{self, AppStatus, ApplicationInfo, PROCESS, STATUS, TRACEPOINTS, TracepointInfo};
 use crate::private_dir::{DirError, PrivateDir};
-use crate::spec::Candidate;
+use crate::rule_match::Candidate;
 
 /// A traced process that lives.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use super::ControlError;
 use crate::process::{self, ProcessKey};
-use crate::rundir::{RunDir, is_secure, place};
+use crate::rundir::{RunDir, place};
+use crate::secure_exec::is_secure;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;

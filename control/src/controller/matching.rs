@@ -2,7 +2,8 @@
 
 use super::Controller;
 use crate::nearest::nearest_names;
-use crate::spec::{SessionSpec, select};
+use crate::rule_match::select;
+use crate::spec::SessionSpec;
 use std::collections::BTreeSet;
 use std::fmt;
 

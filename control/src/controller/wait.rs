@@ -2,7 +2,7 @@
 
 use super::{Application, ControlError, Controller, NamedSession};
 use crate::ack::{Ack, AckState};
-use crate::agent::Rung;
+use crate::bell::Rung;
 use crate::spec::SessionSpec;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -23,6 +23,11 @@ const LEFT: Duration = Duration::from_millis(5);
 const BLOCKS: &str = "reach the sinks: one of them blocks";
 const LATE: &str = "wait for the sinks: one of them blocks; it is done when that goes on";
 
+/// Whether what [`SharedDrain::act`] could not wait for is done later.
+pub(crate) fn is_late(error: &SinkError) -> bool {
+    error.io_error().kind() == io::ErrorKind::TimedOut
+}
+
 #[derive(Debug)]
 pub(crate) struct SharedDrain {
     /// `None` once it was taken out.
@@ -78,7 +83,7 @@ impl SharedDrain {
         self.is_wanted.store(false, Ordering::Relaxed);
         match locked {
             Some(mut drain) => Ok(drain.as_mut().map(act)),
-            None => Err(self.overdue(BLOCKS)),
+            None => Err(self.overdue(BLOCKS, io::ErrorKind::WouldBlock)),
         }
     }
 
@@ -94,7 +99,7 @@ impl SharedDrain {
     ) -> Result<Option<R>, SinkError> {
         let Some(&patience) = self.patience.get() else { return self.with(act).transpose() };
         if self.is_overdue.load(Ordering::Relaxed) {
-            return Err(self.overdue(BLOCKS));
+            return Err(self.overdue(BLOCKS, io::ErrorKind::WouldBlock));
         }
         let (done, result) = channel();
         let drain = Arc::clone(self);
@@ -111,7 +116,7 @@ impl SharedDrain {
         spawned.map_err(|error| SinkError::new("start a thread for what sinks do", error))?;
         match result.recv_timeout(patience) {
             Ok(result) => result,
-            Err(RecvTimeoutError::Timeout) => Err(self.overdue(LATE)),
+            Err(RecvTimeoutError::Timeout) => Err(self.overdue(LATE, io::ErrorKind::TimedOut)),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(SinkError::new("use the sinks", io::Error::other("one panicked")))
             }
@@ -123,9 +128,9 @@ impl SharedDrain {
         self.lock().take()
     }
 
-    fn overdue(&self, what: &str) -> SinkError {
+    fn overdue(&self, what: &str, kind: io::ErrorKind) -> SinkError {
         self.is_overdue.store(true, Ordering::Relaxed);
-        SinkError::new(what, io::ErrorKind::TimedOut.into())
+        SinkError::new(what, kind.into())
     }
 
     fn lock_within(&self, patience: Duration) -> Option<MutexGuard<'_, Option<Drain>>> {

@@ -2,10 +2,10 @@
 
 use super::Recorded;
 use crate::ack::Counters;
-use crate::agent::{Allowance, Sinks, trace_name};
-use crate::process::ProcessKey;
+use crate::outputs::{self, Allowance};
+use crate::process::{ProcessKey, trace_name};
 use crate::rights::Rights;
-use crate::session_dir::{ForeignDir, ForeignRings};
+use crate::session_dir::{RemoteDir, RemoteRingDirs};
 use crate::spec::SinkSpec;
 use std::fs::File;
 use std::io;
@@ -16,33 +16,33 @@ use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 
 /// One process: its directory, and where its packets go.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(super) struct RemoteProcess {
     key: ProcessKey,
-    dir: ForeignDir,
+    dir: RemoteDir,
     stamp: (u64, u64),
     drain: Drain<RemoteRings>,
-    sinks: Sinks,
+    outputs: Vec<outputs::Output>,
     name: String,
     notes: Vec<String>,
 }
 
-impl Foreign {
+impl RemoteProcess {
     /// Makes the sinks, and tells them what they are to know; the error is why it cannot be done.
     pub(super) fn begin(
-        dir: ForeignDir,
+        dir: RemoteDir,
         specs: &[SinkSpec],
         allowance: &Arc<Allowance>,
         rights: &Rights,
     ) -> Result<Self, String> {
-        let mut sinks = Sinks::default();
-        let begun = begin(&dir, specs, (allowance, rights), &mut sinks);
+        let mut outputs = Vec::new();
+        let begun = begin(&dir, specs, (allowance, rights), &mut outputs);
         match begun {
             Ok((key, stamp, drain)) => {
                 let name = drain.trace().process.name.clone();
-                Ok(Self { key, dir, stamp, drain, sinks, name, notes: Vec::new() })
+                Ok(Self { key, dir, stamp, drain, outputs, name, notes: Vec::new() })
             }
             Err(reason) => {
-                rights.as_self(|| sinks.remove_unused());
+                rights.as_self(|| outputs.drain(..).for_each(outputs::Output::remove_unused));
                 Err(reason)
             }
         }
@@ -83,7 +83,7 @@ impl Foreign {
 
     /// Whether its sinks may wait for somebody when they finish.
     pub(super) fn takes_its_time(&self) -> bool {
-        !self.sinks.servers.is_empty()
+        self.outputs.iter().any(|output| output.server.is_some())
     }
 
     /// What was taken so far.
@@ -91,16 +91,16 @@ impl Foreign {
         Recorded {
             process: Some(self.key),
             name: self.name.clone(),
-            outputs: self.sinks.outputs.clone(),
-            servers: self.sinks.servers.clone(),
+            outputs: self.outputs.iter().filter_map(|output| output.path.clone()).collect(),
+            servers: self.outputs.iter().filter_map(|output| output.server).collect(),
             bytes: self.drain.bytes(),
-            sinks: self.sinks.notices().collect(),
+            sinks: self.outputs.iter().flat_map(outputs::Output::notices).collect(),
             ..Recorded::default()
         }
     }
 
     /// Takes the rest, and has the sinks finish. Unless it `runs`, its directory is removed; where something could not be read, it stays.
-    pub(super) fn end(mut self, runs: bool, rings: Option<&ForeignRings>, rights: &Rights) -> Recorded {
+    pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> Recorded {
         self.take(rights);
         let so_far = self.so_far();
         let Self { dir, drain, notes, .. } = self;
@@ -126,10 +126,10 @@ impl Foreign {
 type Begun = (ProcessKey, (u64, u64), Drain<RemoteRings>);
 
 fn begin(
-    dir: &ForeignDir,
+    dir: &RemoteDir,
     specs: &[SinkSpec],
     (allowance, rights): (&Arc<Allowance>, &Rights),
-    made: &mut Sinks,
+    made: &mut Vec<outputs::Output>,
 ) -> Result<Begun, String> {
     let key = ProcessKey::of_directory(dir.name()).ok_or("a directory that is no process's")?;
     let text = |error: io::Error| format!("the metadata of process {key} cannot be read: {error}");
@@ -139,22 +139,22 @@ fn begin(
     let mut drain = Drain::remote(consumer).map_err(|error| error.to_string())?;
     add_rings(dir, &mut drain);
     let name = trace_name(&drain.trace().process.name, dir.name());
-    let (mut sinks, mut outputs) = (Vec::new(), Vec::new());
+    let (mut sinks, mut lines) = (Vec::new(), Vec::new());
     for spec in specs {
-        let mut sink = rights.as_self(|| made.make(spec, &name, Arc::clone(allowance)))?;
-        outputs.extend(sink.extension().and_then(|sink| sink.output()).map(line));
+        let (mut sink, output) = rights.as_self(|| outputs::make(spec, &name, Arc::clone(allowance)))?;
+        made.push(output);
+        lines.extend(sink.extension().and_then(|sink| sink.output()).map(line));
         sinks.push(sink);
     }
-    // Before the first packet is given back: whoever recovers this looks there for it.
-    dir.put_outputs(&outputs.concat())
-        .map_err(|error| format!("cannot note where the packets of {key} go: {error}"))?;
+    // Before the first packet is given back: recovery looks there for it.
+    dir.put_outputs(&lines.concat()).map_err(|error| format!("cannot note where the packets of {key} go: {error}"))?;
     let added = rights.as_self(|| sinks.into_iter().try_for_each(|sink| drain.add_sink(sink).map(drop)));
     added.map_err(|error| error.to_string())?;
     Ok((key, stamp, drain))
 }
 
 /// Adds the rings that are new.
-fn add_rings(dir: &ForeignDir, drain: &mut Drain<RemoteRings>) {
+fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) {
     for name in dir.rings() {
         if drain.has_ring(&name) {
             continue;

@@ -1,6 +1,6 @@
 //! The page of a ring that says whose it is.
 
-use crate::clock::boot_id;
+use crate::boot_file::boot_id;
 use crate::process;
 use std::fs::File;
 use std::io;

@@ -1,361 +1,319 @@
-//! The description of a session, and its start.
+//! Builds the description of a session in code, and starts it.
 
-use super::asked::{self, AskedRule};
-use super::channels::Channels;
-use super::live::LiveEvents;
-use super::plan::{PlannedEvent, plan};
-use super::rings::Rings;
-use super::unfinished::Unfinished;
-use super::{Notice, Running, Session, SessionError, outputs};
+use super::recording::{Plan, Recording};
+use super::rings::RingPlace;
+use super::sink_source::SinkSource;
+use super::{Session, SessionError};
+use crate::catalog;
 use crate::clock;
-use crate::drain_thread::DrainThread;
-use crate::drain_thread::shared::SharedDrain;
-use crate::gate::{Conditions, ConditionsByRule, set_gates};
-use crate::limit::Limit;
-use crate::process::this_process;
-use crate::rule::{BadRule, LevelRule};
-use crate::rundir::RunDir;
-use crate::state::{self, Round, Runs};
-use std::fmt;
-use std::iter::once;
+use crate::event::{PlannedEvent, all_events};
+use crate::nearest::nearest_names;
+use crate::notice::Notice;
+use crate::process::{ProcessKey, this_process};
+use crate::rule_match::{Matched, Matcher};
+use crate::spec::{BudgetSpec, ChannelSpec, Rule, SessionSpec};
+use crate::state::{self, Round};
 use std::path::PathBuf;
-use std::process;
-use std::sync::Arc;
 use std::time::Duration;
 use tracepoint_core::channel::Channel;
-use tracepoint_core::clock::{Clock, select, selected};
-use tracepoint_sinks::{ClockInfo, Drain, Sink, TraceInfo};
-use uuid::Uuid;
+use tracepoint_core::clock::Clock;
 
-/// The description of a session: what is not said is as [`SessionBuilder::start`] says.
+/// Builds a [`SessionSpec`] in code, with what each process decides for itself (the place of the rings, the clock, sinks that are objects), and
+/// [starts](Self::start) the session.
+#[derive(Debug)]
+#[must_use = "a session does nothing until it is started"]
 pub struct SessionBuilder {
     name: String,
-    rules: Vec<AskedRule>,
-    level: Option<String>,
-    conditions: ConditionsByRule,
-    channel: Channel,
-    /// Those beside it.
-    further: Vec<Channel>,
-    rings: Rings,
+    /// Its sinks are in `sinks`.
+    spec: SessionSpec,
+    sinks: Vec<SinkSource>,
+    /// Whether the default channel was given.
+    has_channel: bool,
+    place: RingPlace,
     clock: Option<Clock>,
-    sinks: Vec<Box<dyn Sink>>,
-    /// Whether the packets are taken from outside.
-    outside: bool,
-    /// How long whoever controls the session waits for its sinks; `None`: as long as it takes.
-    patience: Option<Duration>,
-}
-
-impl fmt::Debug for SessionBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sinks: Vec<_> = self.sinks.iter().map(|sink| sink.name()).collect();
-        f.debug_struct("SessionBuilder")
-            .field("name", &self.name)
-            .field("rules", &self.rules)
-            .field("level", &self.level)
-            .field("conditions", &self.conditions)
-            .field("channel", &self.channel)
-            .field("further", &self.further)
-            .field("rings", &self.rings)
-            .field("clock", &self.clock)
-            .field("sinks", &sinks)
-            .field("outside", &self.outside)
-            .field("patience", &self.patience)
-            .finish()
-    }
+    /// How long the caller waits for sinks once the session runs; `None`: as long as it takes.
+    sink_timeout: Option<Duration>,
+    /// How many rings the default channel begins with, unless its description says so.
+    rings_at_first: Option<usize>,
+    trace_name: Option<String>,
 }
 
 impl SessionBuilder {
     pub(super) fn new(name: String) -> Self {
+        Self::from_spec(name, SessionSpec::new())
+    }
+
+    /// The session that `spec` describes, as it is in `session.toml`; what was described can be added to. Its state, tag and owner are not
+    /// looked at: [`start`](Self::start) starts it.
+    pub fn from_spec(name: impl Into<String>, mut spec: SessionSpec) -> Self {
+        let sinks = std::mem::take(&mut spec.sinks).into_iter().map(SinkSource::from).collect();
+        let has_channel = spec.channel != ChannelSpec::default();
         Self {
-            name,
-            rules: Vec::new(),
-            level: None,
-            conditions: ConditionsByRule::new(),
-            channel: Channel::default(),
-            further: Vec::new(),
-            rings: Rings::default(),
+            name: name.into(),
+            spec,
+            sinks,
+            has_channel,
+            place: RingPlace::default(),
             clock: None,
-            sinks: Vec::new(),
-            outside: false,
-            patience: None,
+            sink_timeout: None,
+            rings_at_first: None,
+            trace_name: None,
         }
     }
 
-    /// Records the events whose `provider:name` matches `rule`, too. In a rule `*` stands for any characters, `?` for one, and
-    /// `[a-m]` for one of a set; a rule that begins with `!` leaves out what it matches, whatever the others say. Without a
-    /// rule that takes events in, all are.
-    #[must_use]
-    pub fn events(mut self, rule: impl Into<String>) -> Self {
-        self.rules.push(AskedRule { text: rule.into(), channel: None });
-        self
+    /// The description so far. Sinks that are objects stand in it by their names.
+    pub fn spec(&self) -> SessionSpec {
+        SessionSpec { sinks: self.sinks.iter().map(SinkSource::spec).collect(), ..self.spec.clone() }
     }
 
-    /// The same for the channel called `channel`: what the rule matches goes into it. [`events`](Self::events) is for the default channel; a
-    /// rule of it that begins with `!` leaves events out of all channels, and here out of this one alone.
+    /// Records the events that the rule matches, too: a pattern for `provider:name`, or a [`Rule`] with conditions of its own. A pattern
+    /// that begins with `!` excludes events, whatever the other rules say. A session without a rule records nothing.
     ///
-    /// An event that rules for several channels take in is recorded in each of them, as their filters and limits have it, and counted in
-    /// each. It costs what it costs in as many sessions: some 36 ns in two channels, where one takes 13, because the short way is for one.
+    /// A rule that cannot be parsed, or that matches nothing, is an error of [`start`](Self::start).
     ///
     /// ```no_run
-    /// use tracepoint_control::{Channel, Session, sinks::CtfSink};
+    /// use tracepoint_control::{Channel, Rule, Session, sinks::CtfSink};
     ///
     /// let session = Session::builder("shop")
     ///     .events("shop:*") // drained into the sink as they come
-    ///     .channel_named("flight", Channel::overwrite(4 << 20))
-    ///     .events_in("flight", "net:*") // the newest of each thread, at the end or after a crash
+    ///     .events(Rule::new("net:*").filter("bytes > 4096").channel("flight")) // the newest of each thread, at the end or after a crash
+    ///     .channel(Channel::discard(1 << 20))
+    ///     .channel(Channel::overwrite(4 << 20).name("flight"))
     ///     .sink(CtfSink::create("/tmp/shop")?)
     ///     .start()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn events_in(mut self, channel: impl Into<String>, rule: impl Into<String>) -> Self {
-        self.rules.push(AskedRule { text: rule.into(), channel: Some(channel.into()) });
+    pub fn events(mut self, rule: impl Into<Rule>) -> Self {
+        self.spec.push_rule(&rule.into());
         self
     }
 
-    /// Of the events that the rules choose, only those of certain levels: `<=info` for those at least as important as info,
-    /// `==err`, `>=debug`. The last call counts.
-    #[must_use]
-    pub fn level(mut self, rule: impl Into<String>) -> Self {
-        self.level = Some(rule.into());
-        self
-    }
-
-    /// Of the events that the rule of the last [`events`](Self::events) takes in, only those whose fields are as `filter` says, such as
-    /// `size > 4096 && comm == "postgres*"`; `docs/filters.md` describes the language. Called before any `events`, it is for every rule
-    /// that has no filter of its own.
+    /// A channel: the rings that events go into, with a policy, sizes and contexts. The first call describes the default channel, into which
+    /// the events of rules go that [name none](Rule::channel); each further call adds a channel, or replaces the one of the same
+    /// [name](Channel::name).
     ///
-    /// An event that several rules take in is recorded if one of them wants it. One that lacks a field of the filter, or has it with a
-    /// type that will not do, is not taken in by that rule; if that leaves no rule for it, a [notice](Session::notices) says so.
-    #[must_use]
-    pub fn filter(mut self, filter: impl Into<String>) -> Self {
-        self.asked().filter = Some(filter.into());
-        self
-    }
-
-    /// Of the events that the rule of the last [`events`](Self::events) takes in, and its filter accepts, no more than `limit`, all of them
-    /// together; the others are counted as suppressed. Called before any `events`, it is for every rule that has no limit of its own,
-    /// for each by itself.
-    #[must_use]
-    pub fn limit(mut self, limit: Limit) -> Self {
-        self.asked().limit = Some(limit);
-        self
-    }
-
-    /// What is asked of the last rule.
-    fn asked(&mut self) -> &mut Conditions {
-        self.conditions.entry(self.rules.len()).or_default()
-    }
-
-    /// The default channel, whose rings the events go into unless a rule names [another one](Self::channel_named).
-    #[must_use]
+    /// Each channel has rings of its own from the start, and is a stream class of its own in the trace. Sinks, drain thread, memory cap and
+    /// the place of the rings are the session's. Sinks get the events of a flight recorder ([`Channel::overwrite`]) when the session ends.
+    /// A session has at most 16 channels, and a process 32 of all its sessions.
     pub fn channel(mut self, channel: Channel) -> Self {
-        self.channel = channel;
+        let channel = ChannelSpec::from(&channel);
+        if std::mem::replace(&mut self.has_channel, true) {
+            self.spec.set_channel(channel);
+        } else {
+            self.spec.channel = channel;
+        }
         self
     }
 
-    /// One more channel, called `name`, for the rules that [name it](Self::events_in): with a policy, sizes and contexts of its own. It
-    /// has rings of its own from the start, `spares` of them, and is a stream class of its own in the trace. Sinks, drain thread, memory cap
-    /// and the place of the rings are the session's. A process has room for 32 channels of all its sessions.
-    ///
-    /// Where sinks take events as they come, they get those of a flight recorder ([`Channel::overwrite`]) when the session ends.
-    #[must_use]
-    pub fn channel_named(mut self, name: impl Into<String>, channel: Channel) -> Self {
-        self.further.push(channel.name(name));
+    /// One more place to which the events go: an object, or a [`SinkSpec`]. Without a sink the newest events stay in the rings, and all
+    /// channels have to be flight recorders.
+    pub fn sink(mut self, sink: impl Into<SinkSource>) -> Self {
+        self.sinks.push(sink.into());
         self
     }
 
-    /// The rings are files below `path`, in `rings/PID-START/`; unless told otherwise, they are in the run directory
-    /// ([`RunDir`](crate::RunDir)), in `sessions/NAME/rings/PID-START/`. The directory is made, parents included, for this user
-    /// only, if it is not there. Of this and [`SessionBuilder::in_memory`] the last call counts.
-    #[must_use]
+    /// What the session may cost this process; where it costs more, the hottest event is switched off.
+    pub fn budget(mut self, budget: BudgetSpec) -> Self {
+        self.spec.budget = Some(budget);
+        self
+    }
+
+    /// The rings are files below `path`, in `rings/PID-START/`, instead of in the run directory ([`RunDir`](crate::RunDir)), in
+    /// `sessions/NAME/rings/PID-START/`. The directory is made, parents included, for this user only, if it does not exist. Of this and
+    /// [`SessionBuilder::in_memory`] the last call counts.
     pub fn dir(mut self, path: impl Into<PathBuf>) -> Self {
-        self.rings.at(path.into());
+        self.place.set_dir(path.into());
         self
     }
 
-    /// The rings are in memory of the process alone, and gone when it is killed. Nothing is written to a directory then.
-    #[must_use]
+    /// The rings are in anonymous memory of the process: they are lost when it is killed. Nothing is written to a directory then.
     pub fn in_memory(mut self) -> Self {
-        self.rings.in_memory();
+        self.place.in_memory = true;
         self
     }
 
     /// Whether the files of the rings may be on a disk, where a store can stall for tens of milliseconds while the kernel
-    /// writes the page: no, unless told otherwise.
-    #[must_use]
+    /// writes the page: no, unless it is allowed here.
     pub fn allow_disk_rings(mut self, allow: bool) -> Self {
-        self.rings.allow_disk(allow);
+        self.place.allow_disk = allow;
         self
     }
 
-    /// How many bytes the rings of the session may take, in files, in all living processes together: 1 GiB unless told otherwise.
-    /// A ring that goes beyond is not made; threads that find none lose their events, which is counted as `no_ring`.
-    #[must_use]
+    /// How many bytes the rings of the session may take, in files, in all living processes together: 1 GiB by default.
+    /// A ring beyond the cap is not made; threads that find none lose their events, which is counted as `no_ring`.
     pub fn memory_cap(mut self, bytes: u64) -> Self {
-        self.rings.memory_cap(bytes);
+        self.spec.limits.memory_cap = bytes;
         self
     }
 
-    /// Whether the program goes on if somebody cuts off a file of its rings (`truncate`, `> FILE`) while the session runs: no, unless told
-    /// otherwise, as with any file that is mapped; the next event or look at the ring then ends it by SIGBUS.
+    /// For how many different events each channel has counters: as many as the program has, unless it is said here. They take 128 bytes for
+    /// each event in each ring; a session that has fewer cannot [enable](Session::enable) events beyond them.
+    pub fn max_events(mut self, events: usize) -> Self {
+        self.spec.limits.max_events = Some(events);
+        self
+    }
+
+    /// Whether the program survives that a file of its rings is cut off (`truncate`, `> FILE`) while the session runs: no by default, as
+    /// with any mapped file; the next access to the ring then ends the program by SIGBUS.
     ///
-    /// With `true`, a handler of SIGBUS is installed when the session starts. It puts empty memory where the file's was and counts the
-    /// pages ([`Summary::cut_off_pages`](super::Summary::cut_off_pages)); the ring is given up with all that it held and counted, its
-    /// thread gets another one when the drain comes round, within 200 ms, and the account says that it is not complete. Signals of
-    /// other origin go to the handler that was there before. A thread that blocks SIGBUS ends the program all the same; a sink that has
-    /// the kernel write what is lost fails, which `stop` tells. The handler stays; whoever installs another one later should hand on to
-    /// it. Costs nothing at an event. At most 4096 rings of a process are guarded; more are not made.
-    #[must_use]
+    /// With `true`, a handler of SIGBUS is installed when the session starts. It replaces the lost pages by empty memory and counts them
+    /// ([`Summary::cut_off_pages`](super::Summary::cut_off_pages)); the ring is given up with all that it held and counted, its
+    /// thread gets another one at the drain's next round, within 200 ms, and the account says that it is not complete. Signals of
+    /// other origin go to the handler that was installed before. A thread that blocks SIGBUS ends the program all the same; a sink through
+    /// which the kernel writes lost memory fails, which `stop` reports. The handler stays installed; a handler that is installed later
+    /// should pass signals on to it. Costs nothing at an event. At most 4096 rings of a process are guarded; more are not made.
     pub fn survive_cut_off_rings(mut self, survive: bool) -> Self {
-        self.rings.survive_cut_off(survive);
+        self.place.survive_cut_off = survive;
         self
     }
 
-    /// Of how many processes of this session that died the rings are kept, for `tracectl recover`: of the newest 8 unless told
-    /// otherwise. Older ones are removed when the session starts.
-    #[must_use]
+    /// Of how many processes of this session that died the rings are kept, for `tracectl recover`: of the newest 8 by default.
+    /// Older ones are removed when the session starts.
     pub fn keep_dead(mut self, processes: usize) -> Self {
-        self.rings.keep_dead(processes);
+        self.spec.limits.keep_dead = processes;
         self
     }
 
-    /// How many bytes the rings of processes that died may take, those of the newest: 1 GiB unless told otherwise. Of this and
-    /// [`SessionBuilder::keep_dead`] what is less counts.
-    #[must_use]
+    /// How many bytes the kept rings of processes that died may take, those of the newest first: 1 GiB by default. Of this and
+    /// [`SessionBuilder::keep_dead`] the stricter bound counts.
     pub fn keep_dead_bytes(mut self, bytes: u64) -> Self {
-        self.rings.keep_dead_bytes(bytes);
+        self.spec.limits.keep_dead_bytes = bytes;
         self
     }
 
-    /// The clock of the events. There is one for the process: unless told otherwise, it is the one that another session or
-    /// [`tracepoint_core::clock::select`] chose, and [`Clock::Monotonic`] if nobody did.
-    #[must_use]
+    /// The clock of the events. There is one for the process: by default it is the one that another session or
+    /// [`tracepoint_core::clock::select`] chose, else [`Clock::Monotonic`].
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// One more place to which the events go.
-    #[must_use]
-    pub fn sink(self, sink: impl Sink + 'static) -> Self {
-        self.boxed_sink(Box::new(sink))
-    }
-
-    pub(crate) fn boxed_sink(mut self, sink: Box<dyn Sink>) -> Self {
-        self.sinks.push(sink);
+    /// The caller does not wait longer than that for the session's sinks once it runs.
+    pub(crate) const fn sink_timeout(mut self, timeout: Duration) -> Self {
+        self.sink_timeout = Some(timeout);
         self
     }
 
-    /// The packets stay in the rings, for a consumer in another process; the sinks get none.
-    pub(crate) fn drained_from_outside(mut self) -> Self {
-        self.outside = true;
+    /// How many rings the default channel begins with, unless its description says so.
+    pub(crate) const fn rings_at_first(mut self, rings: usize) -> Self {
+        self.rings_at_first = Some(rings);
         self
     }
 
-    /// Whoever controls the session does not wait longer than that for its sinks, once it has begun.
-    pub(crate) const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = Some(patience);
+    /// What the process's traces are called, in a directory of many.
+    pub(crate) fn trace_name(mut self, name: String) -> Self {
+        self.trace_name = Some(name);
         self
     }
 
     /// Starts recording: when it returns, the events are on, and the program has told its [state](crate::state_dump), unless that takes
-    /// longer than 500 ms. Unless told otherwise, all events are recorded, through a [`Channel::default`].
+    /// longer than 500 ms.
     ///
     /// # Errors
     ///
-    /// If the name, a rule, a filter, a limit or a channel's name or sizes will not do; if a rule names no channel of the session; if a
-    /// rule matches nothing, or the rules leave nothing, or a filter fits none of its rule's events; if there is no sink, or one cannot
-    /// begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing is switched on then.
+    /// If the name, a rule, a channel, a sink or the budget cannot be used; if a rule matches no event, or the rules exclude all; if a sink
+    /// cannot begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing is switched on then.
     pub fn start(self) -> Result<Session, SessionError> {
+        let spec = self.spec();
         check_name(&self.name)?;
-        let names: Vec<&str> = once(&self.channel).chain(&self.further).map(Channel::called).collect();
-        let rules = asked::route(&self.rules, &names)?;
-        let level = self.level.as_deref().map(|text| LevelRule::parse(text).map(|rule| (text, rule))).transpose();
-        let level = level.map_err(|BadRule { text, reason }| SessionError::Level { rule: text, reason })?;
-        let mut notices = Vec::new();
-        let mut events = plan(&rules, level, 1 + self.further.len() as u32, &mut notices)?;
+        if let Some(error) = spec.first_bad_rule() {
+            return Err(error.into());
+        }
+        spec.check_in_process().map_err(SessionError::Spec)?;
         clock::choose(self.clock)?;
-        set_gates(&mut events, &rules, &self.conditions, &mut notices)?;
-        // Those around state dumps stand beside them, where there are any.
-        let most = most_in_one(&events) + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
-        let mut session = self.record(&events, most, notices)?;
-        session.dump_state(Round::All);
-        Ok(session)
+        let mut notices = Vec::new();
+        let all = all_events(catalog::markers(), &mut notices);
+        let mut matcher = Matcher::default();
+        let matched = matcher.run(&spec, ProcessKey::of_this_process(), &this_process().executable, &all);
+        // Of events that are not recorded it does not matter what they would be called.
+        let is_recorded = |notice: &Notice| match notice {
+            Notice::Renamed { recorded, .. } => matched.events.iter().any(|event| event.name == *recorded),
+            _ => true,
+        };
+        notices.retain(is_recorded);
+        check_matched(&spec, &matched, &all, &mut notices)?;
+        notices.extend(matched.notices);
+        // The events around state dumps are recorded beside them, where there are any.
+        let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
+        let mut recording = self.record(&matched.events, most, notices)?;
+        recording.dump_state(Round::All);
+        Session::new(recording, spec, matcher)
     }
 
-    /// Starts recording these events. At most `most` different ones are ever recorded in each channel: see [`Session::switch`].
+    /// Starts recording these events. At most `most` different ones are ever recorded in each channel.
     pub(crate) fn record(
-        mut self,
+        self,
         events: &[PlannedEvent],
         most: usize,
-        mut notices: Vec<Notice>,
-    ) -> Result<Session, SessionError> {
-        if self.sinks.is_empty() {
-            return Err(SessionError::NoSink);
-        }
-        clock::choose(self.clock)?;
-
-        let uuid = Uuid::new_v4().into_bytes();
-        let mut unfinished = Unfinished::new(self.rings.make_dir(&self.name)?);
-        if let Some(dir) = unfinished.dir.as_ref().filter(|_| self.outside) {
-            dir.admit_consumer()?;
-        }
-        let source = || self.rings.source(unfinished.dir.as_ref(), &self.name);
-        unfinished.channels = Channels::open(self.channel, self.further, uuid, most, source)?;
-        let channels = &unfinished.channels;
-        // Now that channels are open nobody can change it; until then somebody may have.
-        self.clock.map_or(Ok(()), select)?;
-        let trace =
-            TraceInfo { uuid, name: self.name.clone(), clock: clock_info(&mut notices), process: this_process() };
-        let outputs = (!self.outside).then(|| outputs::list(&mut self.sinks, &mut notices));
-        let mut drain = Drain::new(trace.clone(), channels.all().to_vec());
-        if self.outside {
-            drain = drain.leave_packets();
-        }
-        for sink in self.sinks {
-            drain.add_sink(sink).map_err(SessionError::Start)?;
-        }
-        let drain = Arc::new(SharedDrain::new(drain));
-        let mut live = LiveEvents::new(trace, outputs);
-        live.describe(events, channels, &drain, unfinished.dir.as_deref())?;
-        if let Some(patience) = self.patience {
-            drain.wait_no_longer_than(patience);
-        }
-        let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
-        live.switch_all_on(channels)?;
-        let ((dir, channels), cut_off, dumps) = (unfinished.started(), self.rings.cut_off(), Runs::default());
-        let running = Running { live, thread, drain, channels, dir, outside: self.outside, cut_off, dumps };
-        Ok(Session { name: self.name, process: process::id(), notices, running: Some(running) })
+        notices: Vec<Notice>,
+    ) -> Result<Recording, SessionError> {
+        let most = self.spec.limits.max_events.unwrap_or(most);
+        let Self { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, .. } = self;
+        let plan = Plan { name, spec, sinks, place, clock, sink_timeout, rings_at_first, trace_name, events, most };
+        Recording::start(plan, notices)
     }
 }
 
-/// How many events the channel has that has most.
-fn most_in_one(events: &[PlannedEvent]) -> usize {
-    events.chunk_by(|one, next| one.channel == next.channel).map(<[_]>::len).max().unwrap_or(0)
-}
-
-fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {
-    if !selected().is_monotonic() {
-        return ClockInfo::default();
+/// Fails if a rule cannot be used, if a rule that includes events matches none, or if the rules exclude all.
+fn check_matched(
+    spec: &SessionSpec,
+    matched: &Matched,
+    all: &[PlannedEvent],
+    notices: &mut Vec<Notice>,
+) -> Result<(), SessionError> {
+    if all.is_empty() {
+        return Err(SessionError::NoEvents);
     }
-    let mut not_shared = |reason: String| notices.push(Notice::NoSharedClock { reason });
-    match RunDir::find() {
-        Ok(run_dir) => {
-            let (info, shared) = clock::clock_info(&run_dir);
-            if let Err(error) = shared {
-                not_shared(format!("{} in {}", error, run_dir.path().display()));
+    for (rule, applies) in spec.rules().zip(&matched.rules) {
+        match (rule, applies) {
+            (Err(error), _) | (_, Some(Err(error))) => return Err(error.clone().into()),
+            (Ok(rule), Some(Ok(0))) if rule.excludes() => {
+                notices.push(Notice::UselessExclusion { rule: rule.event.clone() });
             }
-            info
+            (Ok(rule), Some(Ok(0))) => return Err(no_match(rule, all)),
+            _ => {}
         }
-        Err(error) => {
-            not_shared(error.to_string());
-            clock::own_clock_info()
+    }
+    let mut including = spec.rules().flatten().filter(|rule| !rule.excludes()).peekable();
+    if including.peek().is_none() {
+        notices.push(Notice::NoRule);
+    } else if matched.events.is_empty() {
+        let excluding: Vec<_> =
+            spec.rules().flatten().filter(|rule| rule.excludes()).map(|rule| format!("`{}`", rule.event)).collect();
+        if !excluding.is_empty() {
+            let reason = format!("{} exclude all that the others match", excluding.join(" and "));
+            return Err(SessionError::NothingLeft { reason });
+        }
+    }
+    Ok(())
+}
+
+/// Why this rule, which includes events, matches none.
+pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
+    let any_level = Rule { level: None, filter: None, limit: None, ..rule.clone() };
+    let named = crate::spec::NameRule::parse(&any_level.event).ok();
+    let levels: Vec<_> = all
+        .iter()
+        .filter(|event| named.as_ref().is_some_and(|name| name.matches(&event.declared())))
+        .map(PlannedEvent::level)
+        .collect();
+    match (&rule.level, levels.iter().min()) {
+        (Some(level), Some(most_important)) => SessionError::NothingLeft {
+            reason: format!(
+                "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",
+                levels.len(),
+                rule.event
+            ),
+        },
+        _ => {
+            let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
+            let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
+            SessionError::NoMatch { rule: rule.event.clone(), nearest }
         }
     }
 }
 
-/// Whether a session may be called so.
+/// Fails if a session cannot be called so.
 pub(crate) fn check_name(name: &str) -> Result<(), SessionError> {
     let reason = if name.is_empty() {
         "it is empty"

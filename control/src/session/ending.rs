@@ -1,6 +1,7 @@
 //! The end of a session for those who do not wait for its sinks.
 
-use super::{Running, Session, SessionError, Summary};
+use super::recording::{Recording, Running};
+use super::{SessionError, Summary};
 use crate::own_thread::leave_signals_to_the_program;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,13 +17,13 @@ pub(crate) struct Ending {
     reports: Receiver<Vec<SinkReport>>,
 }
 
-impl Session {
-    /// Ends it: when this returns its events are off. What is left for its sinks is done by a thread of its own.
+impl Recording {
+    /// Ends the recording: when this returns its events are off. What is left for its sinks is done by a thread of its own.
     pub(crate) fn end(mut self) -> Ending {
         let (done, reports) = channel();
-        let ending = Ending { session: self.name.clone(), reports };
+        let ending = Ending { session: self.name().to_owned(), reports };
         // In a forked child there is nothing to end.
-        if let Some(mut running) = self.is_ours().then(|| self.running.take()).flatten() {
+        if let Some(mut running) = self.take() {
             running.switch_off();
             let rest = Arc::new(Mutex::new(Some(running)));
             let (same, tell) = (Arc::clone(&rest), done.clone());

@@ -1,9 +1,8 @@
 //! Why a session does not start, or how it ended badly.
 
 use super::status::Summary;
-use crate::filter::FilterError;
-use crate::limit::LimitError;
 use crate::session_dir::RingDirError;
+use crate::spec::{RuleError, SpecError};
 use std::io;
 use tracepoint_core::SwitchError;
 use tracepoint_core::channel::{ConfigError, TooManyEvents};
@@ -22,22 +21,12 @@ pub enum SessionError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A rule for events does not read as one.
-    #[error("the rule `{rule}` cannot be understood: {reason}")]
-    Rule {
-        /// The rule.
-        rule: String,
-        /// What is wrong with it, and what was expected.
-        reason: String,
-    },
-    /// The rule for levels does not read as one.
-    #[error("the level rule `{rule}` cannot be understood: {reason}")]
-    Level {
-        /// The rule.
-        rule: String,
-        /// What is wrong with it, and what was expected.
-        reason: String,
-    },
+    /// A rule cannot be used.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The description cannot be used.
+    #[error("the session cannot be: {0}")]
+    Spec(#[source] SpecError),
     /// There are no events at all.
     #[error(
         "this program has no events: declare some with `define_trace!` (a bare hook without a field block exports none); a \
@@ -59,24 +48,12 @@ pub enum SessionError {
         /// Which rule took the last ones away.
         reason: String,
     },
-    /// A filter does not read as one, or fits none of the events that its rule takes in.
-    #[error("the filter cannot be used: {0}")]
-    Filter(#[from] FilterError),
-    /// A limit that cannot be kept.
-    #[error("{0}")]
-    Limit(#[from] LimitError),
-    /// A limit where no time passes.
-    #[error("a limit needs a clock: this process uses `Clock::None`")]
-    LimitWithoutClock,
-    /// A filter or a limit for a rule that takes no event in.
-    #[error("the rule `{rule}` leaves events out, and has no use for a filter or a limit")]
-    ConditionOnExclusion {
-        /// The rule.
-        rule: String,
+    /// A sink cannot be made from its description.
+    #[error("the session does not start: {reason}")]
+    Sink {
+        /// Why not.
+        reason: String,
     },
-    /// There is nowhere to record to.
-    #[error("the session has no sink: give it one, for example `.sink(CtfSink::create(dir)?)`")]
-    NoSink,
     /// There is no place for its rings.
     #[error("there is no place for the session's rings: {0}")]
     Rings(#[from] RingDirError),
@@ -85,21 +62,44 @@ pub enum SessionError {
         "the session does not start: {0}; stop the sessions that use it first, or leave `.clock(…)` out to share it"
     )]
     Clock(#[from] ClockInUse),
-    /// Two of its channels have the same name.
-    #[error(
-        "two channels of the session are called `{name}`; give each a name of its own (`Channel::name` is that of the first)"
-    )]
-    SameChannel {
-        /// The name.
-        name: String,
-    },
-    /// Events are to go into a channel that it does not have.
-    #[error("the session has no channel `{name}`; it has {known}: add one with `.channel_named(…)`")]
+    /// It does not have this channel.
+    #[error("the session has no channel `{name}`; it has {known}")]
     NoChannel {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// Those that it has.
         known: String,
+    },
+    /// A channel was called so before, and removed: its streams' files are called so.
+    #[error(
+        "a channel `{name}` was removed from this recording; choose another name, or stop the session and start it anew"
+    )]
+    ChannelNameUsed {
+        /// The name.
+        name: String,
+    },
+    /// It has no such sink, or had, and it was removed.
+    #[error("the session {name} has no such sink (any more)")]
+    NoSuchSink {
+        /// The session's name.
+        name: String,
+    },
+    /// It has no such rule.
+    #[error("the session has no rule {rule}; it has {known}")]
+    NoSuchRule {
+        /// The rule.
+        rule: String,
+        /// Those that it has.
+        known: String,
+    },
+    /// A sink could not take part in a change.
+    #[error("the session cannot be changed: {0}")]
+    Change(#[source] SinkError),
+    /// It has stopped.
+    #[error("the session {name} has stopped")]
+    Stopped {
+        /// The session's name.
+        name: String,
     },
     /// A channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
@@ -161,6 +161,15 @@ pub struct SinkFailure {
     pub error: SinkError,
     /// How many packets it did not take. Their events are in its account, under `sink`.
     pub refused: u64,
+}
+
+impl From<SpecError> for SessionError {
+    fn from(error: SpecError) -> Self {
+        match error {
+            SpecError::Rule(error) => Self::Rule(error),
+            error => Self::Spec(error),
+        }
+    }
 }
 
 fn hint(nearest: &[String]) -> String {

@@ -3,8 +3,7 @@
 //! A process holds the lock on its directory for as long as it records. Forked children inherit it, and may outlive the process:
 //! then it is dead all the same if its id says so, where the id means anything to us.
 
-use super::foreign::is_taken;
-use super::lock::is_locked;
+use super::lock::{is_locked, is_taken};
 use super::{KeepDead, METADATA};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};

@@ -1,5 +1,6 @@
 //! The lock on a directory, for as long as it is looked at and changed as a whole.
 
+use super::CONSUMER;
 use crate::private_dir::PrivateDir;
 use rustix::fs::{FlockOperation, flock};
 use std::io;
@@ -51,5 +52,18 @@ pub(crate) fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
         }
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
         Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether another process takes the packets of the rings in `dir`.
+pub(super) fn is_taken(dir: &PrivateDir) -> bool {
+    let Ok(lease) = dir.open_file(CONSUMER) else { return false };
+    match flock(&lease, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            // Not by closing it: a forked child may have it open, too. Fails only for a bad descriptor.
+            let _ = flock(&lease, FlockOperation::Unlock);
+            false
+        }
+        Err(errno) => errno == rustix::io::Errno::WOULDBLOCK,
     }
 }

@@ -22,6 +22,9 @@ pub struct ChannelSpec {
     pub packets: usize,
     /// Rings that are kept ready.
     pub spares: usize,
+    /// How many of them are made when a recording begins: all, if it is not given; of a named session, one for each thread at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_first: Option<usize>,
     /// How many rings a process has at most; as the policy has it if it is not said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rings: Option<usize>,
@@ -32,6 +35,9 @@ pub struct ChannelSpec {
     /// [`Context`](tracepoint_core::context::Context) has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contexts: Vec<String>,
+    /// How many callers a `call_stack` has at most: 16 if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_stack_depth: Option<usize>,
 }
 
 impl Default for ChannelSpec {
@@ -43,9 +49,11 @@ impl Default for ChannelSpec {
             ring_size: 1 << 20,
             packets: 8,
             spares: 16,
+            at_first: None,
             max_rings: None,
             patience_ms: None,
             contexts: Vec::new(),
+            call_stack_depth: None,
         }
     }
 }
@@ -78,10 +86,9 @@ impl ChannelSpec {
         self.channel().check().map_err(|error| self.refused(&error.to_string()))
     }
 
-    /// Why it will not do; it is named where it is not the default one.
+    /// Why it cannot be used.
     pub(super) fn refused(&self, reason: &str) -> SpecError {
-        let of = if is_default_name(&self.name) { String::new() } else { format!("channel `{}`: ", self.name) };
-        SpecError::malformed(of + reason)
+        SpecError::invalid(format!("channel `{}`: {reason}", self.name))
     }
 
     /// The size of a packet in bytes, as far as there can be one.
@@ -95,7 +102,9 @@ impl ChannelSpec {
             ("ring_size", self.ring_size as u64),
             ("packets", self.packets as u64),
             ("spares", self.spares as u64),
+            ("at_first", self.at_first.unwrap_or(0) as u64),
             ("max_rings", self.max_rings.unwrap_or(0) as u64),
+            ("call_stack_depth", self.call_stack_depth.unwrap_or(0) as u64),
         ]
         .into_iter()
     }
@@ -110,7 +119,34 @@ impl ChannelSpec {
         };
         let channel = channel.name(&self.name).packets(self.packets).spares(self.spares);
         let channel = self.max_rings.map_or(channel.clone(), |most| channel.max_rings(most));
+        let channel = self.at_first.map_or(channel.clone(), |rings| channel.at_first(rings));
+        let channel = self.call_stack_depth.map_or(channel.clone(), |callers| channel.call_stack_depth(callers));
         self.contexts.iter().flat_map(|name| context::find(name)).fold(channel, Channel::context)
+    }
+}
+
+impl From<&Channel> for ChannelSpec {
+    fn from(channel: &Channel) -> Self {
+        let usual = match channel.policy() {
+            Policy::Overwrite => Channel::overwrite(channel.ring_size()),
+            _ => Channel::discard(channel.ring_size()),
+        };
+        let unless_usual = |value: usize, usual: usize| (value != usual).then_some(value);
+        Self {
+            name: channel.called().to_owned(),
+            policy: channel.policy().name().to_owned(),
+            ring_size: channel.ring_size(),
+            packets: channel.packets_per_ring(),
+            spares: channel.spare_rings(),
+            at_first: channel.rings_at_first(),
+            max_rings: unless_usual(channel.ring_limit(), usual.ring_limit()),
+            // Rounded up: an event waits no shorter than its channel says.
+            patience_ms: channel
+                .patience()
+                .map(|most| most.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u32::MAX)),
+            contexts: channel.contexts().map(|context| context::name(context).to_owned()).collect(),
+            call_stack_depth: unless_usual(channel.callers(), usual.callers()),
+        }
     }
 }
 
@@ -134,10 +170,13 @@ pub struct Limits {
     pub keep_dead: usize,
     /// How many bytes of rings of processes that died are kept.
     pub keep_dead_bytes: u64,
+    /// For how many different events each channel has counters in its rings; as many as the process has if it is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_events: Option<usize>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_cap: 1 << 30, keep_dead: 8, keep_dead_bytes: 1 << 30 }
+        Self { memory_cap: 1 << 30, keep_dead: 8, keep_dead_bytes: 1 << 30, max_events: None }
     }
 }

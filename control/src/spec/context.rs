@@ -12,6 +12,11 @@ const CONTEXTS: [(&str, Context); 6] = [
     ("call_stack", Context::CallStack),
 ];
 
+/// The name of this context.
+pub(super) fn name(context: Context) -> &'static str {
+    CONTEXTS.iter().find(|(_, known)| *known == context).map_or("", |(name, _)| name)
+}
+
 /// The context of this name.
 pub(super) fn find(name: &str) -> Result<Context, String> {
     let found = CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, context)| *context);

@@ -28,7 +28,7 @@ impl DrainedBy {
             return Ok(());
         }
         if !spec.sinks.is_empty() {
-            return Err(SpecError::malformed("a session that is drained from outside has no sinks of its own"));
+            return Err(SpecError::invalid("a session that is drained from outside has no sinks of its own"));
         }
         match spec.all_channels().find(|channel| channel.policy != Policy::Discard.name()) {
             Some(channel) => Err(channel.refused("rings that are drained from outside have the policy `discard`")),

@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracepoint_sinks::Sink;
 
 /// The kinds of sinks that are known.
 const KINDS: [&str; 4] = ["ctf", "dt", "text", "udp"];
+/// The kind of a sink that a program made itself, as an object: a description of it cannot be made into a sink again.
+const OBJECT: &str = "object";
 /// How many packets a dt file has unless it is said.
 const SLOTS: u32 = 256;
 
@@ -16,17 +19,19 @@ const SLOTS: u32 = 256;
 /// ```
 /// use tracepoint_control::SinkSpec;
 ///
-/// let mut chunks = SinkSpec::ctf("/var/tmp/shop");
-/// (chunks.rotate_size, chunks.keep) = (Some(64 << 20), Some(10));
-/// let newest = SinkSpec::dt("/var/tmp/shop.dt");
+/// let chunks = SinkSpec::ctf("/var/tmp/shop").rotate_size(64 << 20).keep(10);
+/// let newest = SinkSpec::dt("/var/tmp/shop.dt").slots(1024);
 /// let live = SinkSpec::udp(([127, 0, 0, 1], 0).into());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SinkSpec {
-    /// In which format: `ctf`, `dt`, `text` or `udp`.
+    /// In which format: `ctf`, `dt`, `text` or `udp`. `object` describes a sink that the program gave to the session itself.
     pub kind: String,
+    /// Of an `object`, what the sink calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The absolute path. Of `ctf` a directory, in which each process makes one of its own. Of `dt` and `text` a file: of several processes
     /// one has it, and the others files beside it; or a directory, in which each process makes a file. `text` without one goes to the
     /// standard error of each process.
@@ -92,6 +97,7 @@ impl SinkSpec {
     fn of(kind: &str, path: PathBuf) -> Self {
         Self {
             kind: kind.to_owned(),
+            name: None,
             path,
             max_size: Self::default_size(),
             slots: None,
@@ -105,8 +111,54 @@ impl SinkSpec {
         }
     }
 
+    /// The description of a sink object.
+    pub(crate) fn of_object(sink: &mut dyn Sink) -> Self {
+        let output = sink.extension().and_then(|sink| sink.output());
+        let path = output.map(|output| output.path).unwrap_or_default();
+        Self { name: Some(sink.name()), ..Self::of(OBJECT, path) }
+    }
+
+    /// Whether it describes a sink object, which cannot be made from the description.
+    pub(crate) fn is_object(&self) -> bool {
+        self.kind == OBJECT
+    }
+
+    /// At most so many bytes, in each process; the events of further packets are lost, and counted. 1 GiB unless it is given.
+    #[must_use]
+    pub const fn max_size(mut self, bytes: u64) -> Self {
+        self.max_size = bytes;
+        self
+    }
+
+    /// Of a dt file: so many packets.
+    #[must_use]
+    pub const fn slots(mut self, slots: u32) -> Self {
+        self.slots = Some(slots);
+        self
+    }
+
+    /// Of a CTF trace: another chunk when so many bytes are in the present one.
+    #[must_use]
+    pub const fn rotate_size(mut self, bytes: u64) -> Self {
+        self.rotate_size = Some(bytes);
+        self
+    }
+
+    /// Of a CTF trace: so many chunks stay, the newest.
+    #[must_use]
+    pub const fn keep(mut self, chunks: u32) -> Self {
+        self.keep = Some(chunks);
+        self
+    }
+
     const fn default_size() -> u64 {
         1 << 30
+    }
+
+    /// Whether it is of the same kind, and writes to the same place.
+    pub(super) fn is_at_same_place(&self, other: &Self) -> bool {
+        let place = |sink: &Self| (sink.kind.clone(), sink.name.clone(), sink.path.clone());
+        place(self) == place(other) && self.socket_address() == other.socket_address()
     }
 
     /// Where a UDP server listens.
@@ -126,19 +178,25 @@ impl SinkSpec {
     /// Whether it can be.
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let kind = self.kind.as_str();
+        if self.is_object() {
+            let name = self.name.as_deref().unwrap_or_default();
+            return Err(SpecError::invalid(format!(
+                "the sink `{name}` was made by a program, and cannot be made from its description"
+            )));
+        }
         if !KINDS.contains(&kind) {
             let known = KINDS.join(", ");
-            return Err(SpecError::malformed(format!("a sink of the kind `{kind}` is not known; there are {known}")));
+            return Err(SpecError::invalid(format!("a sink of the kind `{kind}` is not known; there are {known}")));
         }
         if let Some((key, kinds)) = self.keys().find(|(_, kinds)| !kinds.contains(&kind)) {
             let kinds = kinds.join(" and ");
-            return Err(SpecError::malformed(format!("`{key}` is for sinks of the kind {kinds}, not for `{kind}`")));
+            return Err(SpecError::invalid(format!("`{key}` is for sinks of the kind {kinds}, not for `{kind}`")));
         }
         let has_path = self.path != Path::new("");
         let needs_path = matches!(kind, "ctf" | "dt");
         if (needs_path || has_path) && (!self.path.is_absolute() || self.path.to_str().is_none()) {
             let path = self.path.display();
-            return Err(SpecError::malformed(format!("the path of a sink is not absolute, or no text: `{path}`")));
+            return Err(SpecError::invalid(format!("the path of a sink is not absolute, or no text: `{path}`")));
         }
         let wrong = match self {
             Self { slots: Some(slots), .. } if *slots == 0 || *slots > i32::MAX as u32 => {
@@ -155,7 +213,7 @@ impl SinkSpec {
             }
             _ => return Ok(()),
         };
-        Err(SpecError::malformed(wrong))
+        Err(SpecError::invalid(wrong))
     }
 
     /// Whether its bounds leave room for what it is to hold, of packets of so many bytes.
@@ -165,7 +223,7 @@ impl SinkSpec {
             return Ok(());
         }
         let (slots, most) = (self.dt_slots(), self.max_size);
-        Err(SpecError::malformed(format!(
+        Err(SpecError::invalid(format!(
             "a dt file of {slots} packets of {packet_size} bytes is larger than the {most} bytes that are allowed (`max_size`); give it \
              fewer slots, or the threads smaller rings, or allow more"
         )))
@@ -173,7 +231,8 @@ impl SinkSpec {
 
     /// The keys that are there and not for all kinds, with the kinds that they are for.
     fn keys(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-        let keys: [(bool, &str, &[&str]); 9] = [
+        let keys: [(bool, &str, &[&str]); 10] = [
+            (self.name.is_some(), "name", &[OBJECT]),
             (self.path != Path::new(""), "path", &["ctf", "dt", "text"]),
             (self.slots.is_some(), "slots", &["dt"]),
             (self.address.is_some(), "address", &["udp"]),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::process::ProcessKey;
 use proptest::prelude::*;
-use tracepoint_core::Level;
+use tracepoint_core::channel::Channel;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -152,40 +152,6 @@ fn sinks_of_each_kind_are_kept() -> Outcome {
     Ok(())
 }
 
-#[test]
-fn rules_choose_events_of_processes() -> Outcome {
-    let mut spec = SessionSpec::new();
-    let here = ProcessKey { pid: 7, started: 1 };
-    for (event, level, exe, process) in [
-        ("a:*", None, None, None),
-        ("b:*", Some("<=info"), None, None),
-        ("!a:idle", None, None, None),
-        ("c:*", None, Some("server"), None),
-        ("d:*", None, Some("other"), None),
-        ("e:*", None, None, Some(ProcessKey { pid: 7, started: 2 })),
-        ("nothing:*", None, None, None),
-    ] {
-        let mut rule = Rule::new(event);
-        (rule.level, rule.exe, rule.process) = (level.map(str::to_owned), exe.map(str::to_owned), process);
-        spec.add_rule(&rule)?;
-    }
-    let event = |name: &str, level| Candidate { name: name.to_owned(), level };
-    let events = [
-        event("a:x", Level::Debug),
-        event("a:idle", Level::Debug),
-        event("b:x", Level::Err),
-        event("b:y", Level::Debug),
-        event("c:x", Level::Debug),
-        event("d:x", Level::Debug),
-        event("e:x", Level::Debug),
-    ];
-    let selected = select(&spec, here, "/usr/bin/server", &events);
-    assert_eq!(selected.chosen[0], [true, false, true, false, true, false, false]);
-    let some = |count| Some(Ok(count));
-    assert_eq!(selected.rules, [some(2), some(1), some(1), some(1), None, None, some(0)]);
-    Ok(())
-}
-
 proptest! {
     /// Bytes from anybody are read or refused.
     #[test]
@@ -279,35 +245,12 @@ fn a_rule_that_names_no_channel_is_one_alone() -> Outcome {
     let told: Vec<_> = spec.rules().map(|rule| rule.map_err(ToString::to_string)).collect();
     assert!(told[0].is_ok() && told[1].is_ok());
     let error = told[2].as_ref().expect_err("no such channel");
-    assert_eq!(error, "the rule `a:*` cannot be understood: the session has no channel `b`; it has channel0, flight");
+    assert_eq!(error, "rule `a:*`: the session has no channel `b`; it has channel0, flight");
     assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
     let mut rule = Rule::new("a:*");
     rule.channel = Some("b".to_owned());
     let added = spec.clone().add_rule(&rule);
     assert!(matches!(added, Err(SpecError::Rule(_))), "{added:?}");
-    Ok(())
-}
-
-#[test]
-fn rules_choose_for_channels() -> Outcome {
-    let mut spec = SessionSpec::new();
-    spec.sinks.push(SinkSpec::ctf("/tmp/out"));
-    spec.channels = ["b", "c"].map(|name| ChannelSpec::default().named(name)).to_vec();
-    let rules = [("x:*", None), ("x:1", Some("b")), ("x:*", Some("c")), ("!x:3", None), ("!x:2", Some("c"))];
-    for (event, channel) in rules {
-        let mut rule = Rule::new(event);
-        rule.channel = channel.map(str::to_owned);
-        assert!(spec.add_rule(&rule)?, "{event}");
-    }
-    // By its own name, too.
-    let mut rule = Rule::new("!x:4");
-    rule.channel = Some("channel0".to_owned());
-    spec.add_rule(&rule)?;
-    let events = ["x:1", "x:2", "x:3", "x:4"].map(|name| Candidate { name: name.to_owned(), level: Level::Info });
-    let selected = select(&spec, ProcessKey { pid: 1, started: 1 }, "/bin/x", &events);
-    assert_eq!(selected.chosen, [[true, true, false, false], [true, false, false, false], [true, false, false, true]]);
-    let counts: Vec<_> = selected.rules.into_iter().flatten().flatten().collect();
-    assert_eq!(counts, [4, 1, 4, 1, 1, 1]);
     Ok(())
 }
 
@@ -332,5 +275,30 @@ fn a_session_that_is_drained_from_outside_has_no_sinks() -> Outcome {
     let mut large = SinkSpec::dt("/tmp/x.dt");
     large.slots = Some(100_000);
     assert!(outside.check_sinks(&[large]).is_err_and(|error| error.to_string().contains("fewer slots")));
+    Ok(())
+}
+
+/// What a channel says in code it says in a file.
+#[test]
+fn a_channel_in_code_is_one_in_a_file() -> Outcome {
+    use tracepoint_core::context::Context;
+    let plain = Channel::discard(1 << 20);
+    let all = Channel::wait(64 << 10, std::time::Duration::from_millis(20))
+        .name("x")
+        .packets(4)
+        .spares(2)
+        .at_first(1)
+        .max_rings(9)
+        .context(Context::CallStack)
+        .context(Context::Thread)
+        .call_stack_depth(3);
+    assert_eq!(ChannelSpec::from(&plain), ChannelSpec::default());
+    for channel in [plain, all, Channel::overwrite(1 << 20), Channel::overwrite(1 << 20).max_rings(7)] {
+        assert_eq!(ChannelSpec::from(&channel).channel(), channel);
+        let mut spec = SessionSpec::new();
+        spec.sinks.push(SinkSpec::standard_error());
+        spec.channel = ChannelSpec::from(&channel);
+        assert_eq!(SessionSpec::parse(spec.to_toml()?.as_bytes())?.channel.channel(), channel);
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The events around what a dump fires.
 
 use crate::catalog::OWN;
-use crate::session::PlannedEvent;
+use crate::event::PlannedEvent;
 
 tracepoint_core::define_trace! {
     provider = "tracepoint";
@@ -19,8 +19,14 @@ tracepoint_core::define_trace! {
 pub(crate) const EVENTS: usize = 2;
 
 /// The two, as events of a session's channel.
-pub(crate) fn planned(channel: u32) -> Vec<PlannedEvent> {
+pub(crate) fn planned(channel: &str) -> Vec<PlannedEvent> {
     let own = tracepoint_core::markers()
         .filter(|marker| marker.provider() == OWN && ["state_begin", "state_end"].contains(&marker.name()));
-    own.map(|marker| PlannedEvent { name: marker.full_name(), markers: vec![marker], gate: None, channel }).collect()
+    let planned = |marker: &'static tracepoint_core::Marker| PlannedEvent {
+        name: marker.full_name(),
+        markers: vec![marker],
+        filter: None,
+        channel: channel.to_owned(),
+    };
+    own.map(planned).collect()
 }

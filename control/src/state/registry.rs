@@ -97,7 +97,7 @@ impl Drop for StateDump {
 ///     }
 /// });
 /// # let place = tempfile::tempdir_in("/dev/shm")?;
-/// let session = Session::builder("late").dir(place.path()).sink(TextSink::new(Vec::new())).start()?;
+/// let session = Session::builder("late").events("*").dir(place.path()).sink(TextSink::new(Vec::new())).start()?;
 /// let summary = session.stop()?;
 /// assert_eq!(summary.events().iter().find(|event| event.name == "server:connection").unwrap().recorded, 2);
 /// # Ok(())

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::sinks::account::Account;
-use tracepoint_control::{AckState, ChannelSpec, Counters, NamedSession, Rule, RuleAck, SinkSpec, State};
+use tracepoint_control::{AckState, ChannelSpec, Counters, NamedSession, Rule, RuleAck, SinkSpec};
 use tracepoint_reader::{Item, Recovered, Trace, recover, verify};
 
 fn rule(event: &str, channel: &str, filter: Option<&str>) -> Rule {
@@ -125,42 +125,106 @@ fn channels_without_a_sink_are_all_kept_for_a_snapshot() -> Outcome {
     Ok(())
 }
 
-/// Channels are those with which the recording began.
 #[test]
-fn other_channels_count_from_the_next_recording_on() -> Outcome {
+fn channels_and_sinks_come_and_go_while_it_records() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("channels::other_channels_count_from_the_next_recording_on");
-    let session = place.record("late", &["traced:tick"]);
+    let _child = place.start("channels::channels_and_sinks_come_and_go_while_it_records");
+    let session = place.record("live", &["traced:tick"]);
     place.until_recorded(&session, 5);
-    session.change("one more", |spec| {
+    let late = SinkSpec::ctf(place.out("late"));
+    session.change("a channel and a sink more", |spec| {
         spec.channels.push(flight());
+        spec.sinks.push(late.clone());
         assert_eq!(spec.add_rule(&rule("traced:tock", "flight", None)), Ok(true));
         Ok(())
     })?;
-    let acks = place.until_recorded(&session, 5);
-    assert_eq!(acks[0].state, AckState::Recording);
-    assert!(acks[0].error.as_ref().is_some_and(|error| error.contains("when it records anew")), "{acks:?}");
-    assert_eq!(place.on(), ["traced:tick"], "as before");
-    let to = |state| {
-        session.change("state", |spec| {
-            spec.state = state;
-            Ok(())
-        })
-    };
-    to(State::Stopped)?;
-    assert_eq!(place.on(), [""; 0]);
-    to(State::Active)?;
-    let acks = place.until_recorded(&session, 5);
-    assert_eq!((acks[0].error.as_ref(), acks[0].events), (None, 2));
-    session.destroy(PATIENCE, false)?;
-    let traces = traces(&place.out("late"));
-    assert_eq!(traces.len(), 2);
-    for trace in &traces {
-        assert_balances(trace);
+    let ack = place.until_recorded(&session, 5).remove(0);
+    assert_eq!((ack.state, ack.error.as_ref(), ack.events, ack.outputs.len()), (AckState::Recording, None, 2, 2));
+    session.change("the first sink and the channel go", |spec| {
+        assert_eq!(spec.remove_sink(&SinkSpec::ctf(place.out("live"))), 1);
+        assert!(spec.remove_channel("flight"));
+        Ok(())
+    })?;
+    let ack = place.until_recorded(&session, 5).remove(0);
+    assert_eq!((ack.error.as_ref(), ack.events), (None, 1));
+    assert_eq!(place.on(), ["traced:tick"]);
+    // It is finished, while the session goes on.
+    let first = traces(&place.out("live")).remove(0);
+    assert_balances(&first);
+    let account = Account::open(&first)?;
+    assert!(account.complete && account.channels.len() == 2, "{account:#?}");
+    let ack = session.destroy(PATIENCE, false)?.acks.remove(0);
+    assert_eq!((ack.state, ack.error.as_ref()), (AckState::Ended, None));
+    let second = traces(&place.out("late")).remove(0);
+    assert_balances(&second);
+    let both = [decoded(&first)?, decoded(&second)?].map(|counts| counts.into_keys().collect::<Vec<_>>());
+    let all = vec![(0, "traced:tick".to_owned()), (1, "traced:tock".to_owned())];
+    assert_eq!(both, [all.clone(), all], "those that the channel held when it was removed, too");
+    Ok(())
+}
+
+/// What a sink that joined late has, and what is in the rings, of channels that were added, is one trace.
+#[test]
+fn a_killed_process_whose_session_has_changed_is_recovered() -> Outcome {
+    if is_traced() {
+        return Ok(());
     }
+    let place = Place::new();
+    let mut child = place.start("channels::a_killed_process_whose_session_has_changed_is_recovered");
+    let session = place.record("live", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    session.change("more, and less", |spec| {
+        spec.channels.push(flight());
+        spec.sinks.push(SinkSpec::ctf(place.out("late")));
+        assert_eq!(spec.add_rule(&rule("traced:tock", "flight", None)), Ok(true));
+        Ok(())
+    })?;
+    place.until_recorded(&session, 50);
+    session.change("the first sink goes", |spec| {
+        assert_eq!(spec.remove_sink(&SinkSpec::ctf(place.out("live"))), 1);
+        Ok(())
+    })?;
+    place.until_recorded(&session, 50);
+    child.kill();
+    let out = place.temp.path().join("recovered");
+    let recovered = recover(&session.path(), &out)?;
+    let report = verify(&recovered.processes[0].output)?;
+    let failures: Vec<_> = report.failures().collect();
+    assert!(failures.is_empty(), "{failures:#?}\n{recovered:#?}");
+    let counts = decoded(&recovered.processes[0].output)?;
+    assert_eq!(counts.keys().map(|(class, _)| *class).collect::<Vec<_>>(), [0, 1]);
+    session.destroy(PATIENCE, false)?;
+    Ok(())
+}
+
+/// A sink that cannot be made is refused alone, and what is recorded goes on.
+#[test]
+fn a_sink_that_cannot_join_is_told() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("channels::a_sink_that_cannot_join_is_told");
+    let session = place.record("live", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    let bad = SinkSpec::text(place.temp.path().join("nowhere/lines.txt"));
+    session.change("one more", |spec| {
+        spec.sinks.push(bad.clone());
+        Ok(())
+    })?;
+    let ack = place.until_recorded(&session, 5).remove(0);
+    assert_eq!(ack.state, AckState::Recording);
+    assert!(ack.error.as_ref().is_some_and(|error| error.contains("nowhere")), "{ack:?}");
+    session.change("away", |spec| {
+        assert_eq!(spec.remove_sink(&bad), 1);
+        Ok(())
+    })?;
+    assert_eq!(place.until_recorded(&session, 5).remove(0).error, None);
+    session.destroy(PATIENCE, false)?;
+    assert_balances(&traces(&place.out("live"))[0]);
     Ok(())
 }
 

@@ -110,7 +110,7 @@ fn a_filter_that_does_not_fit_is_told_of_its_rule_alone() -> Outcome {
     for (rule, part) in [
         (rule("a:*", Some("n >"), None), "  n >\n     ^"),
         (rule("a:*", None, Some("many")), "the limit `many` cannot be used"),
-        (rule("!a:*", None, Some("1/s")), "leaves events out"),
+        (rule("!a:*", None, Some("1/s")), "a rule that excludes events"),
     ] {
         let error = spec.add_rule(&rule).expect_err(part).to_string();
         assert!(error.contains(part), "{error}");

@@ -93,7 +93,8 @@ pub(crate) fn record_for_ever(directory: &Path, round: Round) -> ! {
     sink.say_ready(Ready::BeforeTheFile);
     let channel = Channel::wait(round.ring, Duration::from_secs(10)).packets(4);
     if round.session {
-        let session = Session::builder("killed").channel(channel).in_memory().sink(sink).start().expect("it starts");
+        let session =
+            Session::builder("killed").events("*").channel(channel).in_memory().sink(sink).start().expect("it starts");
         thread::scope(|scope| count_for_ever(scope, round.threads));
         unreachable!("{session:?} is killed before")
     }

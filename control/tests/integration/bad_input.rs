@@ -2,7 +2,7 @@
 
 use crate::common::{Outcome, place, view};
 use tracepoint_control::sinks::{CtfSink, TextSink};
-use tracepoint_control::{Channel, Notice, Session, SessionBuilder, SessionError};
+use tracepoint_control::{Channel, Notice, Rule, Session, SessionBuilder, SessionError};
 
 tracepoint::define_trace! {
     provider = "net";
@@ -51,14 +51,14 @@ fn rules_that_match_nothing_name_what_comes_nearest() {
         (session("s").events("net:recieve"), ["`net:recieve`", "did you mean net:receive"]),
         (session("s").events("net:*").events("disk:*"), ["`disk:*`", "no event matches"]),
         (session("s").events("net"), ["`net`", "`net:*`"]),
-        (session("s").events("net:[a"), ["`net:[a`", "at byte 5"]),
-        (session("s").events("!*"), ["`!*`", "leave no event"]),
-        (session("s").level("info"), ["`info`", "`<=info`"]),
-        (session("s").level("<=loud"), ["`<=loud`", "levels are"]),
-        (session("s").events("net:*").level("<=err"), ["`<=err`", "most important of them is Info"]),
+        (session("s").events("net:[a"), ["`net:[a`", "byte 5"]),
+        (session("s").events("*").events("!*"), ["`!*`", "leave no event"]),
+        (session("s").events(Rule::new("*").level("info")), ["`info`", "`<=info`"]),
+        (session("s").events(Rule::new("*").level("<=loud")), ["`<=loud`", "levels are"]),
+        (session("s").events(Rule::new("net:*").level("<=err")), ["`<=err`", "most important of them is Info"]),
         (session("s").channel(Channel::discard(64)), ["channel", "512 bytes"]),
         (session("s").channel(Channel::discard(1 << 20).name("a/b")), ["channel", "`a/b`"]),
-        (Session::builder("s"), ["no sink", "CtfSink::create"]),
+        (Session::builder("s"), ["without a sink", "CtfSink::create"]),
     ] {
         let message = refused(builder);
         for part in parts {
@@ -79,13 +79,26 @@ fn an_exclusion_that_matches_nothing_is_only_noticed() -> Outcome {
     Ok(())
 }
 
+/// As with a session from outside: rules that are added later decide.
+#[test]
+fn a_session_without_rules_records_nothing() -> Outcome {
+    own_process!();
+    for session in [session("s"), session("s").events("!net:t*")] {
+        let session = session.start()?;
+        assert_eq!(session.notices(), [Notice::NoRule]);
+        assert!(tracepoint::markers().all(|marker| !marker.is_on()));
+        assert!(session.stop()?.events().is_empty());
+    }
+    Ok(())
+}
+
 #[test]
 fn a_sink_that_cannot_begin_stops_the_start() -> Outcome {
     own_process!();
     let place = place();
     let sink = CtfSink::create(place.path())?;
     std::fs::write(place.path().join("metadata"), "mine")?;
-    let error = Session::builder("s").sink(sink).start().err().ok_or("it was started")?;
+    let error = Session::builder("s").events("net:*").sink(sink).start().err().ok_or("it was started")?;
     assert!(matches!(error, SessionError::Start(_)), "{error}");
     assert!(error.to_string().contains("metadata"), "{error}");
     Ok(())

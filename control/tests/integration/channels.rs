@@ -9,7 +9,7 @@ use std::thread;
 use tracepoint::context::Context;
 use tracepoint_control::sinks::account::{Account, ChannelAccount, EventAccount, Policy};
 use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
-use tracepoint_control::{Channel, Limit, Session, SessionBuilder, SessionError, state_dump};
+use tracepoint_control::{Channel, Rule, Session, SessionBuilder, state_dump};
 use tracepoint_reader::{Item, Trace, recover, verify};
 
 tracepoint::define_trace! {
@@ -59,10 +59,9 @@ fn builder(dir: &Path) -> SessionBuilder {
         .channel(Channel::discard(256 << 10).spares(2))
         .events("routed:order")
         .events("routed:both")
-        .channel_named("flight", Channel::overwrite(8 << 10).packets(4).spares(2).context(Context::Thread))
-        .events_in("flight", "routed:step")
-        .events_in("flight", "routed:both")
-        .filter("!(n & 1)")
+        .channel(Channel::overwrite(8 << 10).packets(4).spares(2).context(Context::Thread).name("flight"))
+        .events(Rule::new("routed:step").channel("flight"))
+        .events(Rule::new("routed:both").channel("flight").filter("!(n & 1)"))
 }
 
 fn fire() {
@@ -134,13 +133,12 @@ fn rules_leave_out_of_one_channel_or_of_all() -> Outcome {
     let session = Session::builder("out")
         .dir(rings.path().join("rings"))
         .channel(Channel::discard(64 << 10).spares(2).name("main"))
-        .channel_named("second", Channel::discard(64 << 10).spares(2))
-        .channel_named("third", Channel::discard(1 << 20).spares(2))
+        .channel(Channel::discard(64 << 10).spares(2).name("second"))
+        .channel(Channel::discard(1 << 20).spares(2).name("third"))
         .events("routed:*")
-        .events_in("main", "!routed:step")
-        .events_in("second", "routed:*")
-        .limit("10/h".parse::<Limit>()?)
-        .events_in("third", "routed:*")
+        .events(Rule::new("!routed:step").channel("main"))
+        .events(Rule::new("routed:*").channel("second").limit("10/h"))
+        .events(Rule::new("routed:*").channel("third"))
         .events("!routed:both")
         .sink(TextSink::new(Vec::new()))
         .start()?;
@@ -165,26 +163,25 @@ fn what_cannot_be_is_an_error() {
             .channel(Channel::discard(64 << 10).spares(1))
             .sink(TextSink::new(Vec::new()))
     };
-    let further = || Channel::discard(64 << 10).spares(1);
-    let error = session().events_in("flight", "routed:*").start().expect_err("no such channel");
-    assert_eq!(
-        error.to_string(),
-        "the session has no channel `flight`; it has channel0: add one with `.channel_named(…)`"
-    );
-    let error = session().channel_named("channel0", further()).start().expect_err("two of a name");
-    assert!(matches!(&error, SessionError::SameChannel { name } if name == "channel0"), "{error}");
+    let further = |name: &str| Channel::discard(64 << 10).spares(1).name(name);
+    let error = session().events(Rule::new("routed:*").channel("flight")).start().expect_err("no such channel");
+    assert_eq!(error.to_string(), "rule `routed:*`: the session has no channel `flight`; it has channel0");
     for name in ["", "a/b", &"n".repeat(65)] {
-        let error = session().channel_named(name, further()).start().expect_err("no name").to_string();
+        let error = session().channel(further(name)).start().expect_err("no name").to_string();
         assert!(error.contains(&format!("`{name}` is no channel name: use 1 to 64")), "{error}");
     }
-    let error = session().channel_named("b", further()).events_in("b", "routed:x").start().expect_err("no event");
+    let rule = Rule::new("routed:x").channel("b");
+    let error = session().channel(further("b")).events(rule).start().expect_err("no event");
     assert!(error.to_string().starts_with("no event matches `routed:x`"), "{error}");
     // What was open before the one that cannot be is closed again.
-    let many = (0..40).fold(session(), |session, n| session.channel_named(format!("n{n}"), further()));
-    let error = many.start().expect_err("40 channels").to_string();
+    let with = |count| (1..count).fold(session(), |session, n| session.channel(further(&format!("n{n}"))));
+    let error = with(40).start().expect_err("40 channels").to_string();
+    assert!(error.contains("it has 40 channels, and a session has 16 at most"), "{error}");
+    let others = [with(16).start().expect("16 channels"), with(8).start().expect("24 channels")];
+    let error = with(9).start().expect_err("33 channels").to_string();
     assert!(error.contains("32 channels are open in this process"), "{error}");
-    let session = (0..31).fold(session(), |session, n| session.channel_named(format!("n{n}"), further())).start();
-    assert!(session.and_then(Session::stop).is_ok());
+    assert!(with(8).start().and_then(Session::stop).is_ok());
+    assert!(others.into_iter().all(|session| session.stop().is_ok()));
     assert!(tracepoint::markers().all(|marker| !marker.is_on()));
 }
 
@@ -201,10 +198,10 @@ fn state_is_told_to_all_channels() -> Outcome {
     let session = Session::builder("state")
         .in_memory()
         .channel(Channel::discard(64 << 10).spares(2))
-        .channel_named("second", Channel::discard(64 << 10).spares(2))
-        .channel_named("unused", Channel::discard(64 << 10).spares(2))
+        .channel(Channel::discard(64 << 10).spares(2).name("second"))
+        .channel(Channel::discard(64 << 10).spares(2).name("unused"))
         .events("routed:order")
-        .events_in("second", "routed:both")
+        .events(Rule::new("routed:both").channel("second"))
         .sink(CtfSink::create(&dir)?)
         .start()?;
     while session.state_dumps().iter().any(|dump| dump.ran == 0) {
@@ -233,7 +230,7 @@ fn the_memory_cap_counts_all_channels() {
     let start = |cap| {
         let channel = || Channel::discard(256 << 10).spares(2);
         let session = Session::builder("cap").events("routed:*").dir(rings.path().join("rings")).channel(channel());
-        let session = session.channel_named("second", channel()).memory_cap(cap).sink(TextSink::new(Vec::new()));
+        let session = session.channel(channel().name("second")).memory_cap(cap).sink(TextSink::new(Vec::new()));
         session.start().and_then(Session::stop)
     };
     assert!(start(2 << 20).is_ok());

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread;
 use tracepoint::context::{self, Context};
 use tracepoint_control::sinks::CtfSink;
-use tracepoint_control::{Channel, Session};
+use tracepoint_control::{Channel, Rule, Session};
 use tracepoint_reader::{Item, Trace, Value, recover};
 
 mod events {
@@ -77,7 +77,7 @@ fn channels_have_contexts_of_their_own() -> Outcome {
     let [with, without] = ["with", "without"].map(|name| place.path().join(name));
     let channel = Channel::discard(8 * 4096).context(Context::User);
     let most = channel.max_record_size();
-    let first = Session::builder("with").events("*:done").filter("n != 3").channel(channel);
+    let first = Session::builder("with").events(Rule::new("*:done").filter("n != 3")).channel(channel);
     let first = first.sink(CtfSink::create(&with)?).start()?;
     let second = Session::builder("without").events("*:done").sink(CtfSink::create(&without)?).start()?;
     context::set(7);

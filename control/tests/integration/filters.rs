@@ -2,7 +2,7 @@
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use tracepoint_control::sinks::CtfSink;
-use tracepoint_control::{Notice, Session, SessionError};
+use tracepoint_control::{Notice, Rule, RuleProblem, Session, SessionError};
 
 mod tasks {
     tracepoint::define_trace! {
@@ -28,8 +28,7 @@ fn only_accepted_events_are_recorded() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let session = Session::builder("filter")
-        .events("tasks:switched")
-        .filter("pid > 5 && comm == \"postgres*\" || !(size & 0xff)")
+        .events(Rule::new("tasks:switched").filter("pid > 5 && comm == \"postgres*\" || !(size & 0xff)"))
         .sink(CtfSink::create(&dir)?)
         .start()?;
     fire();
@@ -48,10 +47,8 @@ fn an_event_is_recorded_if_one_rule_accepts_it() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let session = Session::builder("rules")
-        .filter("pid >= 8") // for rules without one
-        .events("tasks:*ed")
-        .events("*:switched")
-        .filter("pid == 0")
+        .events(Rule::new("tasks:*ed").filter("pid >= 8"))
+        .events(Rule::new("*:switched").filter("pid == 0"))
         .sink(CtfSink::create(&dir)?)
         .start()?;
     fire();
@@ -74,8 +71,7 @@ fn events_that_a_filter_does_not_fit_are_reported() -> Outcome {
     let dir = place.path().join("trace");
     // `idle` has no field `pid`, and its field `code` is a text.
     let session = Session::builder("misfits")
-        .events("tasks:*")
-        .filter("pid > 0 && pid < 3")
+        .events(Rule::new("tasks:*").filter("pid > 0 && pid < 3"))
         .sink(CtfSink::create(&dir)?)
         .start()?;
     let reason = "no field is called `pid`".to_owned();
@@ -84,8 +80,8 @@ fn events_that_a_filter_does_not_fit_are_reported() -> Outcome {
     let summary = session.stop()?;
     assert_eq!(session_counts(&summary), [("tasks:ended".to_owned(), 2, 8), ("tasks:switched".to_owned(), 2, 8)]);
 
-    let wrong_type =
-        Session::builder("types").events("tasks:*").filter("code >= 9").sink(CtfSink::create(dir.join("b"))?);
+    let rule = Rule::new("tasks:*").filter("code >= 9");
+    let wrong_type = Session::builder("types").events(rule).sink(CtfSink::create(dir.join("b"))?);
     let session = wrong_type.start()?;
     let told: Vec<_> = session.notices().iter().map(ToString::to_string).collect();
     let expected = "tasks:idle is left out, because the filter does not fit it: `code` is str and `9` is an integer: they cannot \
@@ -102,16 +98,19 @@ fn invalid_filters_are_errors_with_a_place() {
     let place = place();
     let start = |rule: &str, filter: &str| {
         let sink = CtfSink::create(place.path().join("none")).expect("a sink");
-        Session::builder("error").events(rule).filter(filter).sink(sink).start().expect_err("no session")
+        let rule = Rule::new(rule).filter(filter);
+        Session::builder("error").events(rule).sink(sink).start().expect_err("no session")
     };
     let error = start("tasks:*", "pidd == 5");
-    assert!(matches!(error, SessionError::Filter(_)));
-    let expected = "the filter cannot be used: no field is called `pidd`; did you mean pid?\n  pidd == 5\n  ^^^^";
+    assert!(matches!(&error, SessionError::Rule(error) if matches!(error.problem, RuleProblem::Filter(_))));
+    let expected =
+        "rule `tasks:*`: the filter cannot be used: no field is called `pidd`; did you mean pid?\n  pidd == 5\n  ^^^^";
     assert_eq!(error.to_string(), expected);
     assert_eq!(
         start("tasks:ended", "pid ==").to_string(),
-        "the filter cannot be used: the filter ends too soon: a field, a number or a text is missing\n  pid ==\n        ^"
+        "rule `tasks:ended`: the filter cannot be used: the filter ends too soon: a field, a number or a text is missing\n  pid ==\n        ^"
     );
-    assert!(matches!(start("!tasks:idle", "pid == 5"), SessionError::ConditionOnExclusion { .. }));
+    let error = start("!tasks:idle", "pid == 5");
+    assert!(matches!(error, SessionError::Rule(error) if error.problem == RuleProblem::ConditionOnExclusion));
     assert!(tracepoint::markers().all(|marker| !marker.is_on()));
 }

@@ -122,7 +122,8 @@ fn rings_are_written_as_they_were() -> Outcome {
     let place = memory_place();
     let dir = place.path().join("session");
     let channel = Channel::overwrite(3 * 512).packets(3).spares(1).max_rings(1);
-    let session = Session::builder("golden").events("golden:*").channel(channel).dir(&dir).clock(Clock::User(time));
+    let session =
+        Session::builder("golden").events("golden:*").max_events(3).channel(channel).dir(&dir).clock(Clock::User(time));
     let session = session.sink(TextSink::new(std::io::sink())).start()?;
     let own = process_dirs(&dir).pop().ok_or("no directory")?;
     let (fired, has_fired) = channel_of_nothing();

@@ -4,7 +4,7 @@ use crate::common::{Outcome, assert_balances, event, place, view};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_control::sinks::CtfSink;
-use tracepoint_control::{Clock, Limit, Session, SessionBuilder, SessionError};
+use tracepoint_control::{Clock, Limit, Rule, RuleProblem, Session, SessionBuilder, SessionError};
 
 tracepoint::define_trace! {
     provider = "limits";
@@ -41,7 +41,7 @@ fn no_more_than_the_limit() -> Outcome {
     TIME.store(1 << 40, Ordering::Relaxed);
 
     // 5 at once, then one each 100 ms; both events share what the rule has.
-    let session = builder(&dir("shared"))?.events("limits:*").limit("10/s burst 5".parse()?).start()?;
+    let session = builder(&dir("shared"))?.events(Rule::new("limits:*").limit("10/s burst 5")).start()?;
     fire();
     let summary = session.stop()?;
     let (tick, beat) = (event(&summary, "limits:tick"), event(&summary, "limits:beat"));
@@ -55,10 +55,8 @@ fn no_more_than_the_limit() -> Outcome {
     // A filter comes first: what it refuses takes no token. The other rule has a bucket of its own.
     TIME.fetch_add(10_000 * MILLISECOND, Ordering::Relaxed);
     let session = builder(&dir("own"))?
-        .limit(Limit::per_second(20).burst(1))
-        .events("limits:tick")
-        .filter("n & 7 == 0")
-        .events("limits:beat")
+        .events(Rule::new("limits:tick").filter("n & 7 == 0").limit(Limit::per_second(20).burst(1)))
+        .events(Rule::new("limits:beat").limit(Limit::per_second(20).burst(1)))
         .start()?;
     fire();
     let summary = session.stop()?;
@@ -71,11 +69,8 @@ fn no_more_than_the_limit() -> Outcome {
     // Two rules for one event: what one has no room for, the other may have.
     TIME.fetch_add(10_000 * MILLISECOND, Ordering::Relaxed);
     let session = builder(&dir("two"))?
-        .events("limits:tick")
-        .limit(Limit::per_second(1))
-        .events("*:tick")
-        .filter("n < 3")
-        .limit(Limit::per_second(1000))
+        .events(Rule::new("limits:tick").limit(Limit::per_second(1)))
+        .events(Rule::new("*:tick").filter("n < 3").limit(Limit::per_second(1000)))
         .start()?;
     fire();
     let summary = session.stop()?;
@@ -83,9 +78,12 @@ fn no_more_than_the_limit() -> Outcome {
     assert_eq!((tick.recorded, tick.suppressed, tick.filtered), (3, 997, 0), "the first of one, two of the other");
     assert_balances(&dir("two"));
 
-    let nothing = builder(&dir("nothing"))?.limit(Limit::per_second(0)).start();
-    assert!(matches!(nothing, Err(SessionError::Limit(_))));
-    let timeless = builder(&dir("timeless"))?.clock(Clock::None).limit(Limit::per_second(5)).start();
-    assert!(matches!(timeless, Err(SessionError::LimitWithoutClock)));
+    let problem = |builder: SessionBuilder, limit: Limit| match builder.events(Rule::new("*").limit(limit)).start() {
+        Err(SessionError::Rule(error)) => error.problem,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(problem(builder(&dir("nothing"))?, Limit::per_second(0)), RuleProblem::Limit(_)));
+    let timeless = builder(&dir("timeless"))?.clock(Clock::None);
+    assert_eq!(problem(timeless, Limit::per_second(5)), RuleProblem::LimitWithoutClock);
     Ok(())
 }

@@ -13,6 +13,7 @@ mod skip;
 
 mod any_program;
 mod bad_input;
+mod changes;
 mod channels;
 mod clocks;
 mod contexts;

@@ -82,7 +82,7 @@ fn without_a_run_directory_one_says_where_the_rings_are() -> Outcome {
         let place = memory_place();
         for builder in [session().in_memory(), session().dir(place.path())] {
             let session = builder.start()?;
-            assert!(matches!(session.notices(), [Notice::NoSharedClock { .. }]), "{:?}", session.notices());
+            assert!(matches!(session.notices()[..], [Notice::NoSharedClock { .. }]), "{:?}", session.notices());
             session.stop()?;
         }
         // The last call counts.

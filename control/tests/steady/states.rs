@@ -60,7 +60,7 @@ pub(crate) fn in_each(mut measure: impl FnMut(&str, &mut dyn FnMut())) {
         for (name, event) in [("numbers", numbers), ("text", text)] {
             let records = Arc::new(AtomicU64::new(0));
             let place = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
-            let session = Session::builder("steady").dir(place.path()).sink(Counting(Arc::clone(&records)));
+            let session = Session::builder("steady").events("*").dir(place.path()).sink(Counting(Arc::clone(&records)));
             let session = session.channel(channel.clone().packets(PACKETS as usize)).start().expect("it starts");
             let taken = (policy == "discard").then_some(&*records);
             let mut fired = 0;

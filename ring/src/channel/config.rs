@@ -182,6 +182,41 @@ impl Channel {
         self.contexts.fields()
     }
 
+    /// The size of a ring in bytes.
+    pub const fn ring_size(&self) -> usize {
+        self.ring_size
+    }
+
+    /// Into how many [packets](Self::packets) a ring is cut.
+    pub const fn packets_per_ring(&self) -> usize {
+        self.packets
+    }
+
+    /// How many [spare](Self::spares) rings are kept ready.
+    pub const fn spare_rings(&self) -> usize {
+        self.spares
+    }
+
+    /// How many spare rings are made when the channel is opened; `None`: all of them. See [`at_first`](Self::at_first).
+    pub fn rings_at_first(&self) -> Option<usize> {
+        (self.at_first != usize::MAX).then_some(self.at_first)
+    }
+
+    /// How many rings there are at most. See [`max_rings`](Self::max_rings).
+    pub const fn ring_limit(&self) -> usize {
+        self.max_rings
+    }
+
+    /// The [contexts](Self::context), in the order of the record.
+    pub fn contexts(&self) -> impl Iterator<Item = Context> + use<'_> {
+        Context::ALL.iter().copied().filter(|context| self.contexts.contains(*context))
+    }
+
+    /// How many callers a call stack has at most. See [`call_stack_depth`](Self::call_stack_depth).
+    pub const fn callers(&self) -> usize {
+        self.contexts.depth()
+    }
+
     /// How long an event waits for room; `None` unless the policy is [`Policy::Wait`].
     pub fn patience(&self) -> Option<Duration> {
         (self.policy == Policy::Wait).then_some(self.patience)

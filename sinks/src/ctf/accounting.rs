@@ -72,11 +72,13 @@ pub(super) struct ChunkAccounting {
 impl ChunkAccounting {
     /// Starts with the channels of the trace.
     pub(super) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) {
-        let mut account = Account::new(trace.uuid, trace.name.clone(), trace.process.pid);
-        for channel in channels {
-            account.channels.push(channel_entry(channel));
-        }
-        self.trace = Some(account);
+        self.trace = Some(Account::new(trace.uuid, trace.name.clone(), trace.process.pid));
+        channels.iter().for_each(|channel| self.add_channel(channel));
+    }
+
+    /// Adds a channel.
+    pub(super) fn add_channel(&mut self, channel: &ChannelDescription) {
+        self.trace.iter_mut().for_each(|account| account.channels.push(channel_entry(channel)));
     }
 
     /// Adds events.

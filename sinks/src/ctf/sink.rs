@@ -243,6 +243,7 @@ impl Sink for CtfSink {
             return Err(error);
         }
         self.metadata.push_str(new.metadata);
+        new.channels.iter().for_each(|channel| self.accounting.add_channel(channel));
         self.accounting.describe(new.events);
         Ok(())
     }

@@ -29,6 +29,8 @@ pub(super) struct AttachedSink {
     /// `None` after a panic: the state of the sink is unknown then.
     sink: Option<Box<dyn Sink>>,
     name: String,
+    /// The classes of channels that were added since.
+    channels: BTreeSet<u32>,
     /// The classes and ids of the events that were described to the sink.
     known: BTreeSet<(u32, u16)>,
     /// Events that could not be described yet, and their metadata.
@@ -49,6 +51,7 @@ impl AttachedSink {
             id,
             sink: Some(sink),
             name,
+            channels: BTreeSet::new(),
             known: BTreeSet::new(),
             deferred: VecDeque::new(),
             joined,
@@ -94,16 +97,26 @@ impl AttachedSink {
         let id = |event: &EventDescription| (event.class, event.id);
         let new: Vec<_> = events.iter().filter(|event| !self.known.contains(&id(event))).cloned().collect();
         if new.len() == events.len() {
-            self.call(|sink| sink.describe(&NewEvents { events, metadata }))?;
+            self.call(|sink| sink.describe(&NewEvents { events, channels: &[], metadata }))?;
         } else if !new.is_empty() {
             let text = MetadataText::events(&new);
-            self.call(|sink| sink.describe(&NewEvents { events: &new, metadata: text.as_str() }))?;
+            self.call(|sink| sink.describe(&NewEvents { events: &new, channels: &[], metadata: text.as_str() }))?;
         }
         self.known.extend(new.iter().map(id));
         Ok(())
     }
 
-    /// The same; if it fails it is tried again before each packet, and the sink gets none until then.
+    /// Describes another channel to the sink, unless it knows it.
+    pub(super) fn add_channel(&mut self, channel: &ChannelDescription, metadata: &str) -> Result<(), SinkError> {
+        if !self.channels.contains(&channel.class) {
+            let channels = std::slice::from_ref(channel);
+            self.call(|sink| sink.describe(&NewEvents { events: &[], channels, metadata }))?;
+            self.channels.insert(channel.class);
+        }
+        Ok(())
+    }
+
+    /// The same for events; if it fails it is tried again before each packet, and the sink gets none until then.
     pub(super) fn describe_or_defer(&mut self, events: &[EventDescription], metadata: &str) {
         self.deferred.push_back((events.to_vec(), metadata.to_owned()));
         // The error comes again with the first packet.

@@ -20,13 +20,38 @@ use tracepoint_core::clock;
 pub struct LocalRings {
     trace: TraceInfo,
     channels: Vec<Arc<OpenChannel>>,
+    removed: Vec<RemovedChannel>,
+    /// Tells channels that were added that they are drained regularly.
+    attending: Vec<(u32, Attending)>,
     /// Whether old packets are closed regularly.
     flushes: bool,
     /// Whether packets stay in the rings, for a consumer in another process.
     leaves_packets: bool,
 }
 
+/// A channel that was removed: a part of the trace all the same.
+#[derive(Debug)]
+struct RemovedChannel {
+    description: ChannelDescription,
+    account: Account,
+}
+
 impl LocalRings {
+    fn empty_account(&self) -> Account {
+        Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid)
+    }
+
+    /// Ends the recording into a channel, and hands out what is in its rings, unless packets are left to another process. `false` if not all
+    /// of it can be known.
+    fn finish_channel(&self, channel: &OpenChannel, deliver: &mut dyn FnMut(&TakenPacket<'_>)) -> bool {
+        let finished = if self.leaves_packets {
+            channel.seal()
+        } else {
+            channel.finish(|packet| hand_out(channel, packet, deliver))
+        };
+        finished.is_ok()
+    }
+
     fn close_packets_older_than(&self, age: Duration) {
         let before = clock::now().saturating_sub(age.as_nanos() as u64);
         for channel in self.channels.iter().filter(|channel| channel.config().policy() != Policy::Overwrite) {
@@ -44,7 +69,10 @@ impl PacketSource for LocalRings {
     }
 
     fn channels(&self) -> Vec<ChannelDescription> {
-        self.channels.iter().map(|channel| ChannelDescription::of(channel)).collect()
+        let open = self.channels.iter().map(|channel| ChannelDescription::of(channel));
+        let mut channels: Vec<_> = open.chain(self.removed.iter().map(|removed| removed.description.clone())).collect();
+        channels.sort_by_key(|channel| channel.class);
+        channels
     }
 
     fn closes_old_packets(&self) -> bool {
@@ -74,10 +102,18 @@ impl PacketSource for LocalRings {
     }
 
     fn account(&self, events: &[EventDescription]) -> Account {
-        let mut account = Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid);
+        let mut account = self.empty_account();
         for channel in &self.channels {
             accounting::add_channel(&mut account, channel, events);
         }
+        for removed in self.removed.iter().map(|removed| &removed.account) {
+            account.channels.extend(removed.channels.iter().cloned());
+            account.notes.clamped += removed.notes.clamped;
+            account.notes.altered += removed.notes.altered;
+            account.notes.waited += removed.notes.waited;
+            account.notes.waited_ns += removed.notes.waited_ns;
+        }
+        account.channels.sort_by_key(|channel| channel.id);
         account
     }
 }
@@ -90,7 +126,8 @@ fn hand_out(channel: &OpenChannel, packet: Packet<'_>, deliver: &mut dyn FnMut(&
 impl Drain<LocalRings> {
     /// A drain of `channels`, all of the trace `trace`, without sinks as yet.
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>) -> Self {
-        let source = LocalRings { trace, channels, flushes: false, leaves_packets: false };
+        let (removed, attending) = (Vec::new(), Vec::new());
+        let source = LocalRings { trace, channels, removed, attending, flushes: false, leaves_packets: false };
         let metadata = MetadataText::begin(&source.trace, &source.channels());
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
     }
@@ -101,6 +138,40 @@ impl Drain<LocalRings> {
     pub fn leave_packets(mut self) -> Self {
         self.source.leaves_packets = true;
         self
+    }
+
+    /// Adds a channel of the same trace, with a stream class that none of its channels has had: it is described to the sinks, and they get its
+    /// packets. A caller that tries again after an error uses the same channel: it is added once, and described once to each sink.
+    ///
+    /// # Errors
+    ///
+    /// That of the first sink that cannot take packets of the channel. It is not added then.
+    pub fn add_channel(&mut self, channel: &Arc<OpenChannel>) -> Result<(), SinkError> {
+        if self.source.channels.iter().any(|known| known.class() == channel.class()) {
+            return Ok(());
+        }
+        let description = ChannelDescription::of(channel);
+        let metadata = MetadataText::added_channel(&self.source.trace, &description);
+        self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
+        self.metadata.push_str(metadata.as_str());
+        self.source.attending.push((channel.class(), channel.attend()));
+        self.source.channels.push(Arc::clone(channel));
+        Ok(())
+    }
+
+    /// Removes a channel, whose subscriptions have ended: the sinks get what is in its rings, those of a flight recorder included, and its
+    /// account stays. `None` if the drain has no channel of this stream class.
+    pub fn remove_channel(&mut self, class: u32) -> Option<Arc<OpenChannel>> {
+        let Self { source, events, sinks, progress, .. } = self;
+        let index = source.channels.iter().position(|channel| channel.class() == class)?;
+        let channel = source.channels.remove(index);
+        source.attending.retain(|(attended, _)| *attended != class);
+        let mut account = source.empty_account();
+        account.complete = source.finish_channel(&channel, &mut |taken| deliver(taken, progress, sinks));
+        accounting::add_channel(&mut account, &channel, events);
+        source.removed.push(RemovedChannel { description: ChannelDescription::of(&channel), account });
+        self.has_moved = true;
+        Some(channel)
     }
 
     /// The shortest time for which an event of these channels waits for the drain; `None` if events do not wait.
@@ -147,16 +218,11 @@ impl Drain<LocalRings> {
     ///
     /// The subscriptions of the channels have ended. If they have not, or if that cannot be known, the account is not complete.
     pub fn finish(self) -> Vec<SinkReport> {
-        let Self { source, events, mut sinks, mut progress, .. } = self;
-        let mut complete = true;
+        let Self { mut source, events, mut sinks, mut progress, .. } = self;
+        source.attending.clear();
+        let mut complete = source.removed.iter().all(|removed| removed.account.complete);
         for channel in &source.channels {
-            let finished = if source.leaves_packets {
-                channel.seal()
-            } else {
-                let mut deliver = |taken: &TakenPacket<'_>| deliver(taken, &mut progress, &mut sinks);
-                channel.finish(|packet| hand_out(channel, packet, &mut deliver))
-            };
-            complete &= finished.is_ok();
+            complete &= source.finish_channel(channel, &mut |taken| deliver(taken, &mut progress, &mut sinks));
         }
         let mut account = source.account(&events);
         account.complete = complete;

@@ -18,9 +18,9 @@ const MAX_METADATA: u64 = 64 << 20;
 
 /// All of a session.
 #[derive(Debug)]
-pub(crate) struct ForeignRings(PrivateDir);
+pub(crate) struct RemoteRingDirs(PrivateDir);
 
-impl ForeignRings {
+impl RemoteRingDirs {
     /// Those of the session whose directory this is; `None` if there are none yet.
     pub(crate) fn open(session: &PrivateDir) -> Option<Self> {
         session.open_subdir(RINGS).ok().map(Self)
@@ -38,7 +38,7 @@ impl ForeignRings {
     /// # Errors
     ///
     /// If it cannot be opened or trusted.
-    pub(crate) fn take(&self, name: &str) -> io::Result<Option<ForeignDir>> {
+    pub(crate) fn take(&self, name: &str) -> io::Result<Option<RemoteDir>> {
         let Ok(dir) = self.0.open_subdir(name) else { return Ok(None) };
         if dir.file_len(METADATA).is_err() {
             return Ok(None);
@@ -48,14 +48,14 @@ impl ForeignRings {
             opened => opened?,
         };
         match flock(&lease, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(ForeignDir { name: name.to_owned(), dir, _lease: lease })),
+            Ok(()) => Ok(Some(RemoteDir { name: name.to_owned(), dir, _lease: lease })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
 
     /// Removes a directory of which all is taken.
-    pub(crate) fn remove(&self, dir: &ForeignDir) {
+    pub(crate) fn remove(&self, dir: &RemoteDir) {
         let _lock = Lock::take(&self.0);
         dead::remove(&self.0, &dir.name, &dir.dir);
     }
@@ -63,14 +63,14 @@ impl ForeignRings {
 
 /// The directory of one process, which is this process's to take the packets of.
 #[derive(Debug)]
-pub(crate) struct ForeignDir {
+pub(crate) struct RemoteDir {
     name: String,
     dir: PrivateDir,
     /// Closed, it is another's.
     _lease: File,
 }
 
-impl ForeignDir {
+impl RemoteDir {
     /// What it is called.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -109,18 +109,5 @@ impl ForeignDir {
     /// Has the process remove it when it ends the recording: nobody takes any more.
     pub(crate) fn give_up(&self) {
         self.dir.remove_file(METADATA);
-    }
-}
-
-/// Whether somebody takes the packets of the rings in `dir`.
-pub(super) fn is_taken(dir: &PrivateDir) -> bool {
-    let Ok(lease) = dir.open_file(CONSUMER) else { return false };
-    match flock(&lease, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => {
-            // Not by closing it: a forked child may have it open, too. Fails only for a bad descriptor.
-            let _ = flock(&lease, FlockOperation::Unlock);
-            false
-        }
-        Err(errno) => errno == Errno::WOULDBLOCK,
     }
 }

@@ -1,9 +1,10 @@
 //! What a session did in this process, for whoever asks.
 
-use super::Applied;
+use super::ActiveSession;
 use crate::ack::{AckState, Counters, files};
+use crate::outputs::Output;
 use crate::private_dir::{DirError, PrivateDir};
-use crate::session::Session;
+use crate::session::Recording;
 use std::collections::BTreeMap;
 use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Chunk, Removed};
@@ -12,7 +13,7 @@ use tracepoint_sinks::account::{Chunk, Removed};
 const BLOCKED: &str =
     "nothing more is recorded; a sink is slow, or blocks, and has not taken all yet: it is complete when it goes on";
 
-impl Applied {
+impl ActiveSession {
     /// Writes down what was done, and what was recorded so far.
     pub(in crate::agent) fn acknowledge(
         &mut self,
@@ -37,14 +38,15 @@ impl Applied {
             }
         }
         self.ack.channels = channels.0;
-        self.ack.sinks = blocked.into_iter().chain(self.sinks.notices()).collect();
+        let outputs = self.recording.iter().flat_map(Recording::outputs);
+        self.ack.sinks = blocked.into_iter().chain(outputs.flat_map(Output::notices)).collect();
         if self.is_ending() && self.recording.is_some() {
             self.ack
                 .sinks
                 .push("a sink of an earlier recording is slow, or blocks, and has not taken all yet".to_owned());
         }
         self.ack.sinks.extend(self.removed());
-        self.ack.sinks.extend(self.recording.as_ref().and_then(Session::want_of_rings));
+        self.ack.sinks.extend(self.recording.as_ref().and_then(Recording::want_of_rings));
         let error = self.refusals.error().or(self.ended.as_ref()).map(String::as_str);
         let is_ending = self.is_ending() && self.recording.is_none();
         self.ack.error = error.or_else(|| is_ending.then_some(BLOCKED)).map(str::to_owned);

@@ -12,7 +12,7 @@ use tracepoint_sinks::{
 
 /// When a trace goes on in another chunk, and how many of them stay.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::agent) struct Chunks {
+pub(crate) struct Chunks {
     pub(super) size: Option<u64>,
     pub(super) every: Option<Duration>,
     pub(super) keep: Option<u32>,
@@ -35,7 +35,7 @@ impl Chunks {
 
 /// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has as many bytes of packets as are
 /// allowed, of chunks the newest, and leaves a twentieth of its file system free.
-pub(in crate::agent) fn ctf(
+pub(crate) fn ctf(
     parent: &Path,
     name: &str,
     allowance: Arc<Allowance>,
@@ -58,7 +58,7 @@ pub(in crate::agent) fn ctf(
 
 /// A sink that refuses what is beyond its bounds.
 #[derive(Debug)]
-pub(in crate::agent) struct Bounded {
+pub(crate) struct Bounded {
     sink: CtfSink,
     space: Space,
     /// Whether it is the newest chunks that stay: where they are too large together, the oldest goes.

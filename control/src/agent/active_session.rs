@@ -1,20 +1,20 @@
 //! A session as it is applied in this process.
 
+mod acknowledge;
 mod end;
-mod tell;
 
-use super::SINK_PATIENCE;
-use super::budget::Watch;
-use super::chosen::{Buckets, Chosen};
+use super::SINK_TIMEOUT;
 use super::context::Context;
 use super::refusals::Refusals;
-use super::sinks::Sinks;
 use super::stamp::{Stamp, read};
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, ChannelCounters, Counters, Rotated};
+use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck};
+use crate::budget::BudgetWatch;
+use crate::event::PlannedEvent;
 use crate::private_dir::PrivateDir;
-use crate::session::{Ending, PlannedEvent, Session, SessionError, Status};
-use crate::spec::{DrainedBy, SessionSpec, State};
+use crate::rule_match::{Matched, Matcher};
+use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
+use crate::spec::{DrainedBy, RuleError, SessionSpec, State};
 use crate::state::{self, Round};
 use std::collections::BTreeSet;
 use std::io;
@@ -26,11 +26,11 @@ const ENDINGS: usize = 3;
 
 /// A session in this process.
 #[derive(Debug)]
-pub(super) struct Applied {
+pub(super) struct ActiveSession {
     name: String,
     stamp: Option<Stamp>,
     spec: Option<SessionSpec>,
-    recording: Option<Session>,
+    recording: Option<Recording>,
     /// How that fared when it was looked at last.
     seen: Status,
     /// Earlier ones, for which a sink is slow, or blocks, each as it was seen last: what is left for the sink is not with it yet.
@@ -39,8 +39,8 @@ pub(super) struct Applied {
     abandoned: Vec<Ending>,
     /// Until when this look waits for what ends.
     deadline: Instant,
-    buckets: Buckets,
-    budget: Watch,
+    matcher: Matcher,
+    budget: BudgetWatch,
     /// Of recordings that ended.
     before: Counters,
     channels_before: ChannelCounters,
@@ -50,14 +50,12 @@ pub(super) struct Applied {
     refusals: Refusals,
     /// What sinks said when the recording ended.
     ended: Option<String>,
-    /// Those of the recording.
-    sinks: Sinks,
     /// How many rotations were asked for by now.
     rotations: u64,
     ack: Ack,
 }
 
-impl Applied {
+impl ActiveSession {
     /// The session called `name`, of which nothing is applied yet.
     pub(super) fn new(name: String, context: &Context) -> Self {
         let ack = Ack::new(context.key(), context.info.name.clone());
@@ -70,15 +68,14 @@ impl Applied {
             endings: Vec::new(),
             abandoned: Vec::new(),
             deadline: Instant::now(),
-            buckets: Buckets::default(),
-            budget: Watch::default(),
+            matcher: Matcher::default(),
+            budget: BudgetWatch::default(),
             before: Counters::default(),
             channels_before: ChannelCounters::default(),
             owner: None,
             owner_ended: false,
             refusals: Refusals::default(),
             ended: None,
-            sinks: Sinks::default(),
             rotations: 0,
             ack,
         }
@@ -148,8 +145,8 @@ impl Applied {
             self.end();
             self.abandon();
             (self.before, self.channels_before) = (Counters::default(), ChannelCounters::default());
-            self.buckets = Buckets::default();
-            self.budget = Watch::default();
+            self.matcher = Matcher::default();
+            self.budget = BudgetWatch::default();
             self.ack.outputs.clear();
             (self.ack.over_budget, self.ack.times_over_budget) = (Vec::new(), 0);
             self.ack.state_dumps.clear();
@@ -166,8 +163,10 @@ impl Applied {
         }
         self.refusals.done();
         self.ended = None;
-        let Chosen { mut events, rules, notices } = self.buckets.choose(&spec, context);
-        (self.ack.rules, self.ack.notices) = (rules, notices);
+        let Matched { mut events, rules, notices } =
+            self.matcher.run(&spec, context.key(), &context.info.executable, &context.events);
+        self.ack.rules = rules.into_iter().map(|rule| rule.map(rule_ack)).collect();
+        self.ack.notices = notices.iter().map(ToString::to_string).collect();
         self.budget.follow(spec.budget.as_ref());
         events.retain(|event| !self.budget.bars(&event.name));
         if spec.state == State::Active {
@@ -194,15 +193,19 @@ impl Applied {
     /// Records these events, or keeps in mind why it does not.
     fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) {
         if let Some(recording) = &mut self.recording {
-            // Off they can be whatever the channels are.
-            if !events.is_empty() && !recording.has_channels(spec.all_channels().map(|channel| channel.name.as_str())) {
-                let text = "other channels than those that it records with count when it records anew; make another session for them";
+            // Its events can be switched off whatever the channels are.
+            if !events.is_empty() && recording.cannot_have(spec) {
+                let text = "a session that is drained from outside has the channels with which it began; others count when it records anew";
                 self.refusals.fail(text.to_owned(), false);
                 return;
             }
-            match recording.switch(events) {
-                Ok(more) => recording.dump_state(if more { Round::All } else { Round::New }),
-                Err(error) => self.refusals.fail(error.to_string(), false),
+            let Changed { more_events, errors } = recording.follow(spec, events);
+            recording.dump_state(if more_events { Round::All } else { Round::New });
+            self.tell_outputs();
+            if !errors.is_empty() {
+                let is_for_sinks = errors.iter().any(is_for_sinks);
+                let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+                self.refusals.fail(errors.join("; "), is_for_sinks);
             }
             return;
         }
@@ -228,39 +231,27 @@ impl Applied {
 
     /// Starts the recording; the error is why not, and whether it is the sinks'.
     fn start(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), (String, bool)> {
-        let builder = Session::builder(&self.name)
+        let builder = SessionBuilder::from_spec(&self.name, spec.clone())
             .dir(context.sessions.join(&self.name))
-            .channel(spec.channel.channel().at_first(context.rings_at_first()))
-            .patience(SINK_PATIENCE)
-            .memory_cap(spec.limits.memory_cap)
-            .keep_dead(spec.limits.keep_dead)
-            .keep_dead_bytes(spec.limits.keep_dead_bytes);
-        let further = spec.channels.iter();
-        let builder = further.fold(builder, |builder, further| builder.channel_named(&further.name, further.channel()));
-        let mut sinks = Sinks::default();
-        let builder = match spec.drain {
-            DrainedBy::Process => builder,
-            DrainedBy::Outside => builder.drained_from_outside(),
-        };
-        let builder = sinks.add_to(builder, &spec.sinks, context);
-        let started = builder.map_err(|error| (error, true)).and_then(|builder| {
-            let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());
-            started.map_err(|error| (error.to_string(), matches!(error, SessionError::Start(_))))
-        });
-        match started {
-            Ok(mut recording) => {
-                recording.dump_state(Round::All);
-                self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
-                self.ack.outputs.extend(sinks.outputs.iter().cloned());
-                self.ack.servers.clone_from(&sinks.servers);
-                (self.recording, self.sinks, self.seen) = (Some(recording), sinks, Status::default());
-                Ok(())
-            }
-            Err(error) => {
-                sinks.remove_unused();
-                Err(error)
-            }
-        }
+            .rings_at_first(context.rings_at_first())
+            .sink_timeout(SINK_TIMEOUT)
+            .trace_name(context.trace_name());
+        let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());
+        let mut recording = started.map_err(|error| (error.to_string(), is_for_sinks(&error)))?;
+        recording.dump_state(Round::All);
+        self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
+        (self.recording, self.seen) = (Some(recording), Status::default());
+        self.tell_outputs();
+        Ok(())
+    }
+
+    /// Acknowledges where the sinks' traces and servers are; traces of sinks that were removed stay listed.
+    fn tell_outputs(&mut self) {
+        let outputs = || self.recording.iter().flat_map(Recording::outputs);
+        let new: Vec<_> = outputs().filter_map(|output| output.path.clone()).collect();
+        self.ack.servers = outputs().filter_map(|output| output.server).collect();
+        let known = &mut self.ack.outputs;
+        known.extend(new.into_iter().filter(|path| !known.contains(path)).collect::<Vec<_>>());
     }
 
     /// Has the traces go on in other chunks, if that was asked for since the last time.
@@ -282,7 +273,7 @@ impl Applied {
     /// Looks at what it costs, and switches an event off if that is too much; what is to be told of it, and in which generation.
     pub(super) fn look_at_budget(&mut self, context: &Context) -> Option<(u64, String)> {
         let spec = self.spec.take()?;
-        let usage = self.recording.as_ref().and_then(Session::usage);
+        let usage = self.recording.as_ref().and_then(Recording::usage);
         let over = spec.budget.as_ref().zip(usage).and_then(|(budget, usage)| {
             let over = self.budget.look(budget, Instant::now(), usage)?;
             Some((spec.generation, format!("budget: {over}")))
@@ -299,4 +290,14 @@ impl Applied {
     pub(super) fn owner(&self) -> Option<BorrowedFd<'_>> {
         self.owner.as_ref().map(OwnedFd::as_fd)
     }
+}
+
+/// Whether it is the sinks' fault, who may need room.
+const fn is_for_sinks(error: &SessionError) -> bool {
+    matches!(error, SessionError::Start(_) | SessionError::Sink { .. })
+}
+
+/// What the acknowledgement says of a rule.
+fn rule_ack(rule: Result<usize, RuleError>) -> RuleAck {
+    rule.map_or_else(|error| RuleAck::Unsupported(error.problem.to_string()), RuleAck::Events)
 }

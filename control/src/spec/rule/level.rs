@@ -1,6 +1,5 @@
-//! The rule on levels: `<=info`, `==err`, `>=debug`.
+//! The condition of a rule on levels: `<=info`, `==err`, `>=debug`.
 
-use super::BadRule;
 use tracepoint_core::Level;
 
 /// Compares the numbers of levels: the smaller, the more important.
@@ -15,9 +14,8 @@ pub(crate) enum LevelRule {
 }
 
 impl LevelRule {
-    /// Reads a rule.
-    pub(crate) fn parse(text: &str) -> Result<Self, BadRule> {
-        let bad = |reason: String| BadRule { text: text.to_owned(), reason };
+    /// Parses a condition; the error says what was expected.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         let (rule, rest): (fn(Level) -> Self, _) = if let Some(rest) = trimmed.strip_prefix("<=") {
             (Self::AtMost, rest)
@@ -26,13 +24,11 @@ impl LevelRule {
         } else if let Some(rest) = trimmed.strip_prefix(">=") {
             (Self::AtLeast, rest)
         } else {
-            return Err(bad(
-                "it does not begin with `<=`, `==` or `>=`; expected for example `<=info` for events that are \
-                            at least as important, `==err`, or `>=debug`"
-                    .to_owned(),
-            ));
+            return Err("it does not begin with `<=`, `==` or `>=`; expected for example `<=info` for events that are at least as \
+                 important, `==err`, or `>=debug`"
+                .to_owned());
         };
-        rest.trim().parse().map(rule).map_err(|error| bad(format!("{error}")))
+        rest.trim().parse().map(rule).map_err(|error| format!("{error}"))
     }
 
     /// Whether events of `level` are wanted.
@@ -59,10 +55,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_told_so() {
+    fn errors_say_what_was_expected() {
         for (text, part) in [("", "does not begin"), ("info", "does not begin"), ("<=loud", "no level")] {
             let error = LevelRule::parse(text).expect_err(text);
-            assert!(error.reason.contains(part), "{text}: {}", error.reason);
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

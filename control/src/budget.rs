@@ -2,26 +2,44 @@
 //!
 //! What is looked at is what a second took, or what the time since the last event was switched off took, if that is less: the bytes
 //! that went into the rings, by their counters, and the processor time of the drain thread, as the kernel has it, together with what the
-//! events took at their sites. That is an estimate: how often they fired, times what one costs here ([`super::cost`]).
+//! events took at their sites. That is an estimate: how often they fired, times what one costs here ([`cost`]).
 //!
 //! A flood is told at the first look at which a whole second's budget is gone. After that there is no look for a second.
 
-use super::cost;
+mod cost;
+
 use crate::ack::OverBudget;
 use crate::catalog::OWN;
-use crate::session::{EventUsage, Usage};
 use crate::spec::{BudgetSpec, CpuPercent};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// The pause between two looks.
-pub(super) const TICK: Duration = Duration::from_millis(250);
+pub(crate) const TICK: Duration = Duration::from_millis(250);
 /// What a budget is for.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Who looks at a session's budget.
+/// What a recording has cost since it began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Bytes of packets, as they stand in the rings.
+    pub(crate) bytes: u64,
+    /// The processor time of the drain thread.
+    pub(crate) drain: Duration,
+    /// Of each event, by its name.
+    pub(crate) events: BTreeMap<String, EventUsage>,
+}
+
+/// How often an event came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EventUsage {
+    pub(crate) fired: u64,
+    pub(crate) recorded: u64,
+}
+
+/// Compares what a session costs with its budget.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(crate) struct BudgetWatch {
     round: u64,
     /// Of the last second, the oldest first, which is a second old or a little more; none of before an event was switched off.
     samples: VecDeque<(Instant, Usage)>,
@@ -31,9 +49,9 @@ pub(super) struct Watch {
     rests_until: Option<Instant>,
 }
 
-impl Watch {
+impl BudgetWatch {
     /// Takes up what the session's file says.
-    pub(super) fn follow(&mut self, budget: Option<&BudgetSpec>) {
+    pub(crate) fn follow(&mut self, budget: Option<&BudgetSpec>) {
         let round = budget.map(|budget| budget.round);
         if round != Some(self.round) {
             self.round = round.unwrap_or_default();
@@ -42,23 +60,23 @@ impl Watch {
     }
 
     /// All events may be on again.
-    pub(super) fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self) {
         self.samples.clear();
         self.off.clear();
     }
 
     /// Whether an event is switched off.
-    pub(super) fn bars(&self, event: &str) -> bool {
+    pub(crate) fn bars(&self, event: &str) -> bool {
         self.off.iter().any(|over| over.event == event)
     }
 
     /// What is off, and how often that was so.
-    pub(super) fn told(&self) -> (Vec<OverBudget>, u64) {
+    pub(crate) fn told(&self) -> (Vec<OverBudget>, u64) {
         (self.off.clone(), self.times)
     }
 
     /// Looks at what the session took; the event that is to be off from here on, if it was too much.
-    pub(super) fn look(&mut self, budget: &BudgetSpec, now: Instant, usage: Usage) -> Option<&OverBudget> {
+    pub(crate) fn look(&mut self, budget: &BudgetSpec, now: Instant, usage: Usage) -> Option<&OverBudget> {
         if self.rests_until.is_some_and(|end| now < end) {
             return None;
         }
@@ -140,7 +158,7 @@ mod tests {
 
     /// What is switched off at each of these looks.
     fn looks(budget: &BudgetSpec, looks: &[(u64, Usage)]) -> Vec<Option<String>> {
-        let (mut watch, began) = (Watch::default(), Instant::now());
+        let (mut watch, began) = (BudgetWatch::default(), Instant::now());
         let look = |(ms, usage): &(u64, Usage)| {
             let over = watch.look(budget, began + Duration::from_millis(*ms), usage.clone());
             over.map(|over| over.event.clone())
@@ -206,7 +224,7 @@ mod tests {
     #[test]
     fn another_round_begins_anew() {
         let mut budget = BudgetSpec::new(None, Some(10));
-        let (mut watch, now) = (Watch::default(), Instant::now());
+        let (mut watch, now) = (BudgetWatch::default(), Instant::now());
         watch.follow(Some(&budget));
         assert!(watch.look(&budget, now, usage(0, 0, 0, 0)).is_none());
         assert!(watch.look(&budget, now, usage(11, 0, 2, 1)).is_some());

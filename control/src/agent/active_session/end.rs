@@ -1,10 +1,10 @@
 //! The end of a recording.
 
-use super::{Applied, Sinks};
+use super::ActiveSession;
 use crate::session::{Ending, SessionError, Status, Summary};
 use std::time::Instant;
 
-impl Applied {
+impl ActiveSession {
     /// Ends the recording, if there is one: its outputs are complete then, if its sinks take no longer than this look waits for them.
     pub(super) fn end(&mut self) {
         if self.begin_to_end() {
@@ -21,7 +21,6 @@ impl Applied {
         self.ack.rings = None;
         self.ack.state_dumps = recording.state_dumps();
         self.ack.servers.clear();
-        self.sinks = Sinks::default();
         let before = std::mem::take(&mut self.seen);
         let seen = recording.status_at_once().unwrap_or(before);
         self.endings.push((recording.end(), seen));

@@ -1,9 +1,9 @@
-//! What is worth knowing, and no error.
+//! What is worth knowing about a session, and is no error.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Something that a session did other than one might expect.
+/// Something that a session does differently from what its description suggests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -16,12 +16,14 @@ pub enum Notice {
         /// Where it is declared: file and line.
         declared: String,
     },
-    /// A rule that leaves events out matches none.
+    /// The session has no rule that includes events: it records nothing until one is added.
+    NoRule,
+    /// A rule that excludes events matches none.
     UselessExclusion {
         /// The rule.
         rule: String,
     },
-    /// An event is left out: it lacks a field that the filter looks at, or has it with another type.
+    /// An event is not recorded: it lacks a field of the filter, or has it with another type.
     FilterDoesNotFit {
         /// The event.
         event: String,
@@ -31,6 +33,11 @@ pub enum Notice {
     /// The run directory cannot be used. Times of several processes may be microseconds apart when their traces are merged.
     NoSharedClock {
         /// Why.
+        reason: String,
+    },
+    /// The session has cost more than its budget, and its hottest event was switched off.
+    OverBudget {
+        /// The event, and what it cost.
         reason: String,
     },
     /// The path of a sink has a line feed in it, and is not listed beside the rings: should the process be killed, nobody knows
@@ -47,7 +54,9 @@ impl fmt::Display for Notice {
             Self::Renamed { name, recorded, declared } => {
                 write!(f, "{name} of {declared} is recorded as {recorded}: another event of that name has other fields")
             }
-            Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` leaves nothing out: no event matches it"),
+            Self::OverBudget { reason } => f.write_str(reason),
+            Self::NoRule => f.write_str("no rule includes events: nothing is recorded until one is added"),
+            Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` excludes nothing: no event matches it"),
             Self::FilterDoesNotFit { event, reason } => {
                 write!(f, "{event} is left out, because the filter does not fit it: {reason}")
             }

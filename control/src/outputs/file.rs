@@ -33,7 +33,7 @@ pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result
 
 /// The file at `path`, to be written on from its end, and no further than `most` bytes; if another process is writing it, the parent of
 /// this one for example, one beside it that has this process's name.
-pub(in crate::agent) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, String> {
+pub(crate) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, String> {
     for path in names(path, name, "txt") {
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
         // A pipe that nobody reads, or that is full, keeps nobody waiting.
@@ -51,7 +51,7 @@ pub(in crate::agent) fn shared_text(path: &Path, name: &str, most: u64) -> Resul
 
 /// A file that refuses what is beyond its bounds.
 #[derive(Debug)]
-pub(in crate::agent) struct BoundedFile {
+pub(crate) struct BoundedFile {
     file: File,
     written: u64,
     space: Space,

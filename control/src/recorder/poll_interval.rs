@@ -14,11 +14,11 @@ const SHARE: u32 = 5;
 
 /// The pauses.
 #[derive(Debug)]
-pub(super) struct RoundPace {
+pub(super) struct PollInterval {
     pause: Duration,
 }
 
-impl RoundPace {
+impl PollInterval {
     pub(super) const fn new() -> Self {
         Self { pause: SHORTEST }
     }
@@ -50,13 +50,13 @@ mod tests {
 
     #[test]
     fn it_hurries_where_rings_are_full_and_rests_where_they_are_not() {
-        let mut pace = RoundPace::new();
+        let mut interval = PollInterval::new();
         let long = Duration::from_millis(100);
-        let rounds = (0..1000).take_while(|_| pace.after(&Moved::default(), Duration::ZERO) < LONGEST).count();
+        let rounds = (0..1000).take_while(|_| interval.after(&Moved::default(), Duration::ZERO) < LONGEST).count();
         assert!((15..40).contains(&rounds), "{rounds}");
-        assert_eq!(pace.after(&Moved::default(), long), long * 4, "where looking takes long, it looks less often");
-        assert_eq!(pace.after(&Moved { packets: 3, fullness: 60 }, long), Duration::ZERO);
-        let pause = pace.after(&Moved { packets: 0, fullness: 100 }, long);
+        assert_eq!(interval.after(&Moved::default(), long), long * 4, "where looking takes long, it looks less often");
+        assert_eq!(interval.after(&Moved { packets: 3, fullness: 60 }, long), Duration::ZERO);
+        let pause = interval.after(&Moved { packets: 0, fullness: 100 }, long);
         assert!(pause >= SHORTEST && pause < LONGEST, "nothing could be moved: {pause:?}");
     }
 }

@@ -1,13 +1,13 @@
-//! No sink: the session keeps its events in the rings.
+//! Stands for the sinks of a session that has none: its events stay in the rings.
 
 use tracepoint_core::channel::Packet;
 use tracepoint_sinks::{Sink, SinkError, StreamInfo};
 
-/// Takes nothing along.
+/// Takes no packet; it exists so that the session has an account.
 #[derive(Debug)]
-pub(super) struct Nowhere;
+pub(crate) struct InRings;
 
-impl Sink for Nowhere {
+impl Sink for InRings {
     fn name(&self) -> String {
         "the rings".to_owned()
     }

@@ -18,11 +18,11 @@ fn address(dir: &PrivateDir) -> String {
 
 /// This process's bell.
 #[derive(Debug)]
-pub(super) struct Bell(UnixDatagram);
+pub(crate) struct Bell(UnixDatagram);
 
 impl Bell {
     /// Makes it in the process's directory, where none is yet.
-    pub(super) fn make(dir: &PrivateDir) -> io::Result<Self> {
+    pub(crate) fn make(dir: &PrivateDir) -> io::Result<Self> {
         let socket = UnixDatagram::bind(address(dir))?;
         socket.set_nonblocking(true)?;
         if let Some(group) = group() {
@@ -34,7 +34,7 @@ impl Bell {
     }
 
     /// Takes all that was said: the tokens.
-    pub(super) fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         let mut tokens = Vec::new();
         let mut bytes = [0; MAX_TOKEN];
         while let Ok(len) = self.0.recv(&mut bytes) {

@@ -19,13 +19,13 @@ const ROUNDS_OF_PATIENCE: u32 = 4;
 
 /// The pauses of one drain.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct PollInterval {
     pause: Duration,
     shortest: Duration,
     longest: Duration,
 }
 
-impl Pace {
+impl PollInterval {
     /// Of a drain for which events wait so long, if they do.
     pub(crate) fn new(patience: Option<Duration>) -> Self {
         let longest = patience
@@ -67,47 +67,47 @@ mod tests {
 
     #[test]
     fn full_rings_are_looked_at_sooner() {
-        let mut pace = Pace { pause: Duration::from_millis(80), ..Pace::new(None) };
-        assert_eq!(pace.after(&round(40, 9)), Duration::from_millis(50));
-        assert_eq!(pace.after(&round(100, 9)), Duration::ZERO);
-        assert_eq!(pace.pause(), Duration::from_millis(50) / 4);
+        let mut interval = PollInterval { pause: Duration::from_millis(80), ..PollInterval::new(None) };
+        assert_eq!(interval.after(&round(40, 9)), Duration::from_millis(50));
+        assert_eq!(interval.after(&round(100, 9)), Duration::ZERO);
+        assert_eq!(interval.pause(), Duration::from_millis(50) / 4);
         for _ in 0..10 {
-            pace.after(&round(100, 9));
+            interval.after(&round(100, 9));
         }
-        assert_eq!(pace.pause(), SHORTEST);
-        assert_eq!(pace.after(&round(100, 0)), SHORTEST, "nothing was there to be moved");
+        assert_eq!(interval.pause(), SHORTEST);
+        assert_eq!(interval.after(&round(100, 0)), SHORTEST, "nothing was there to be moved");
     }
 
     #[test]
     fn empty_ones_are_left_alone_for_longer() {
-        let mut pace = Pace::new(None);
-        let rounds = (0..1000).take_while(|_| pace.after(&round(0, 0)) < LONGEST).count();
+        let mut interval = PollInterval::new(None);
+        let rounds = (0..1000).take_while(|_| interval.after(&round(0, 0)) < LONGEST).count();
         assert!((20..40).contains(&rounds), "{rounds}");
-        assert_eq!(pace.after(&round(0, 0)), LONGEST);
-        assert_eq!(pace.after(&round(AIM, 2)), LONGEST, "as it should be: nothing changes");
+        assert_eq!(interval.after(&round(0, 0)), LONGEST);
+        assert_eq!(interval.after(&round(AIM, 2)), LONGEST, "as it should be: nothing changes");
     }
 
     /// Who waits is not kept waiting for all the time that he has.
     #[test]
     fn patience_bounds_the_pause() {
         for (patience, longest) in [(1, 1), (40, 10), (10_000, 200)] {
-            let mut pace = Pace::new(Some(Duration::from_millis(patience)));
-            (0..100).for_each(|_| pace.adapt(0));
-            assert_eq!(pace.pause(), Duration::from_millis(longest));
-            (0..100).for_each(|_| pace.adapt(100));
-            assert_eq!(pace.pause(), Duration::from_millis(longest.min(5)));
+            let mut interval = PollInterval::new(Some(Duration::from_millis(patience)));
+            (0..100).for_each(|_| interval.adapt(0));
+            assert_eq!(interval.pause(), Duration::from_millis(longest));
+            (0..100).for_each(|_| interval.adapt(100));
+            assert_eq!(interval.pause(), Duration::from_millis(longest.min(5)));
         }
     }
 
     /// A steady flow is met with a steady pause.
     #[test]
     fn a_steady_flow_settles() {
-        let mut pace = Pace::new(None);
+        let mut interval = PollInterval::new(None);
         // One percent a millisecond.
         let fullness = |pause: Duration| pause.as_millis() as u32;
         for _ in 0..100 {
-            pace.adapt(fullness(pace.pause()));
+            interval.adapt(fullness(interval.pause()));
         }
-        assert!((12..=28).contains(&fullness(pace.pause())), "{pace:?}");
+        assert!((12..=28).contains(&fullness(interval.pause())), "{interval:?}");
     }
 }

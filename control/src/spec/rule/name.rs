@@ -1,6 +1,5 @@
 //! Rules on names: globs such as `sched:*`, `net:recv_?` and `io:[a-m]*`. A rule that begins with `!` excludes what it matches.
 
-use super::BadRule;
 use crate::glob::Glob;
 
 /// A glob for `provider:name`, and whether it includes or excludes events.
@@ -13,21 +12,20 @@ pub(crate) struct NameRule {
 
 impl NameRule {
     /// Parses a rule.
-    pub(crate) fn parse(text: &str) -> Result<Self, BadRule> {
-        let bad = |reason: String| BadRule { text: text.to_owned(), reason };
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (excludes, glob) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         if glob.is_empty() {
-            return Err(bad(
+            return Err(
                 "it is empty; expected a name such as `provider:name`, or a pattern such as `provider:*`".to_owned()
-            ));
+            );
         }
         if !glob.contains([':', '*', '?', '[']) {
-            return Err(bad(format!(
+            return Err(format!(
                 "it names no provider; expected `provider:name`: `*:{glob}` for one event of any provider, `{glob}:*` for a \
                  provider"
-            )));
+            ));
         }
-        let glob = Glob::parse(glob).map_err(|error| bad(error.to_string()))?;
+        let glob = Glob::parse(glob).map_err(|error| error.to_string())?;
         Ok(Self { text: text.to_owned(), glob, excludes })
     }
 
@@ -77,7 +75,7 @@ mod tests {
     fn invalid_patterns_are_refused() {
         for (rule, part) in [("", "empty"), ("!", "empty"), ("sched", "`sched:*`"), ("a:[", "at byte 3")] {
             let error = NameRule::parse(rule).expect_err(rule);
-            assert!(error.reason.contains(part), "{rule}: {}", error.reason);
+            assert!(error.contains(part), "{rule}: {error}");
         }
     }
 }

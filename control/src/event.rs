@@ -1,0 +1,73 @@
+//! The events that a session can record: which markers are recorded under one name and id.
+
+use crate::event_filter::EventFilter;
+use crate::notice::Notice;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tracepoint_core::field::FieldType;
+use tracepoint_core::{Level, Marker};
+
+/// The markers that are recorded as one event.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedEvent {
+    /// The name in the trace.
+    pub(crate) name: String,
+    /// Its markers, in the order of their declarations. At least one.
+    pub(crate) markers: Vec<&'static Marker>,
+    /// What decides which firings are recorded; `None`: all are.
+    pub(crate) filter: Option<Arc<EventFilter>>,
+    /// The name of the channel that it goes into; empty while no rule has chosen it.
+    pub(crate) channel: String,
+}
+
+impl PlannedEvent {
+    /// `provider:name`, as it is declared.
+    pub(crate) fn declared(&self) -> String {
+        self.markers[0].full_name()
+    }
+
+    /// Its level, which all its markers share.
+    pub(crate) fn level(&self) -> Level {
+        self.markers[0].level()
+    }
+}
+
+/// What has to be equal for two markers to be one event.
+type Layout = (Level, Vec<(&'static str, FieldType)>);
+
+/// All events of these markers: one for all markers that share name and layout. Where markers share a name and differ in layout, all but
+/// the first event get a number; the order is that of the declarations, so that it is the same in every run.
+pub(crate) fn all_events(
+    markers: impl Iterator<Item = &'static Marker>,
+    notices: &mut Vec<Notice>,
+) -> Vec<PlannedEvent> {
+    let mut markers: Vec<_> = markers.map(|marker| (marker.full_name(), marker)).collect();
+    markers.sort_by_cached_key(|(name, marker)| {
+        let place = marker.location();
+        (name.clone(), place.file, place.line, place.module)
+    });
+    let mut by_name: BTreeMap<String, Vec<(Layout, PlannedEvent)>> = BTreeMap::new();
+    for (name, marker) in markers {
+        let events = by_name.entry(name.clone()).or_default();
+        let layout = layout(marker);
+        if let Some((_, event)) = events.iter_mut().find(|(other, _)| *other == layout) {
+            event.markers.push(marker);
+            continue;
+        }
+        let recorded = if events.is_empty() { name.clone() } else { format!("{name}#{}", events.len() + 1) };
+        if !events.is_empty() {
+            let place = marker.location();
+            let declared = format!("{}:{}", place.file, place.line);
+            notices.push(Notice::Renamed { name, recorded: recorded.clone(), declared });
+        }
+        events.push((
+            layout,
+            PlannedEvent { name: recorded, markers: vec![marker], filter: None, channel: String::new() },
+        ));
+    }
+    by_name.into_values().flatten().map(|(_, event)| event).collect()
+}
+
+fn layout(marker: &Marker) -> Layout {
+    (marker.level(), marker.fields().iter().map(|field| (field.name, field.ty)).collect())
+}

@@ -1,0 +1,102 @@
+//! The filter in front of an event's ring: the filters and limits of the rules that record the event.
+//!
+//! An event is recorded if one of its rules accepts it: the first, in their order, whose filter accepts it and whose limit has room. If none
+//! does, the event is counted as suppressed if only a limit stood against it, and as filtered otherwise.
+
+use crate::filter::{Expression, FilterError, Program};
+use crate::limit::Bucket;
+use std::sync::Arc;
+use tracepoint_core::field::FieldDescriptor;
+use tracepoint_core::marker::{Decision, FieldView, Filter};
+
+/// The conditions of one rule, to be compiled for the events that it matches.
+#[derive(Debug)]
+pub(crate) struct RuleConditions {
+    filter: Option<Expression>,
+    bucket: Option<Arc<Bucket>>,
+    /// Whether the filter fits an event, and why it does not fit another one.
+    fits: bool,
+    misfit: Option<FilterError>,
+}
+
+impl RuleConditions {
+    pub(crate) const fn new(filter: Option<Expression>, bucket: Option<Arc<Bucket>>) -> Self {
+        Self { filter, bucket, fits: false, misfit: None }
+    }
+
+    /// The rule's condition for an event with these fields, if the filter fits them.
+    pub(crate) fn compile(&mut self, fields: &'static [FieldDescriptor]) -> Result<Condition, FilterError> {
+        let program = self.filter.as_ref().map(|filter| filter.compile(fields)).transpose();
+        let program = program.inspect_err(|error| {
+            // An error that suggests a field's name says more than one that does not.
+            if self.misfit.as_ref().is_none_or(|known| error.suggests() && !known.suggests()) {
+                self.misfit = Some(error.clone());
+            }
+        })?;
+        self.fits = true;
+        Ok(Condition { program, bucket: self.bucket.clone() })
+    }
+
+    /// Why the filter fits none of the events that it was compiled for; `None` if it fits one.
+    pub(crate) fn misfit(self) -> Option<FilterError> {
+        self.misfit.filter(|_| !self.fits)
+    }
+}
+
+/// What one rule demands of an event.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    program: Option<Program>,
+    bucket: Option<Arc<Bucket>>,
+}
+
+impl Condition {
+    /// Adds it to those of an event. Beside a condition that accepts everything no other is kept, however many rules there are.
+    pub(crate) fn add_to(self, conditions: &mut Vec<Self>) {
+        if self.accepts_all() {
+            conditions.clear();
+        }
+        if !conditions.iter().any(Self::accepts_all) {
+            conditions.push(self);
+        }
+    }
+
+    fn accepts_all(&self) -> bool {
+        self.program.is_none() && self.bucket.is_none()
+    }
+
+    #[inline]
+    fn passes_filter(&self, event: FieldView<'_>) -> bool {
+        self.program.as_ref().is_none_or(|program| program.accept(event))
+    }
+}
+
+/// The conditions of all rules that record an event.
+#[derive(Debug)]
+pub(crate) struct EventFilter(Box<[Condition]>);
+
+impl EventFilter {
+    /// The filter with these conditions; `None` if it would accept everything.
+    pub(crate) fn new(conditions: Vec<Condition>) -> Option<Arc<Self>> {
+        let accepts_all = conditions.iter().any(Condition::accepts_all);
+        (!accepts_all).then(|| Arc::new(Self(conditions.into())))
+    }
+}
+
+impl Filter for EventFilter {
+    /// Without a time nothing is suppressed.
+    fn accept(&self, event: FieldView<'_>) -> bool {
+        self.0.iter().any(|condition| condition.passes_filter(event))
+    }
+
+    fn decide(&self, time: u64, event: FieldView<'_>) -> Decision {
+        let mut decision = Decision::Refuse;
+        for condition in self.0.iter().filter(|condition| condition.passes_filter(event)) {
+            if condition.bucket.as_ref().is_none_or(|bucket| bucket.take(time)) {
+                return Decision::Accept;
+            }
+            decision = Decision::Suppress;
+        }
+        decision
+    }
+}

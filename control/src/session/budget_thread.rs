@@ -1,0 +1,33 @@
+//! Looks at the budget of a session in code, as the agent does for those in files.
+
+use super::Active;
+use crate::budget;
+use crate::own_thread::leave_signals_to_the_program;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+
+/// The thread. Dropping it ends the thread.
+pub(super) struct BudgetThread(#[expect(dead_code, reason = "dropping it wakes the thread, and ends it")] Sender<()>);
+
+impl BudgetThread {
+    pub(super) fn start(active: &Arc<Mutex<Active>>) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        // The session ends when its owner drops it, whether the thread has ended by then or not.
+        let active = Arc::downgrade(active);
+        let body = move || {
+            tracepoint_core::private::never_trace_this_thread();
+            leave_signals_to_the_program();
+            while stopped.recv_timeout(budget::TICK) == Err(RecvTimeoutError::Timeout) {
+                let Some(active) = active.upgrade() else { break };
+                let _ = catch_unwind(AssertUnwindSafe(|| {
+                    active.lock().unwrap_or_else(PoisonError::into_inner).look_at_budget();
+                }));
+            }
+        };
+        Builder::new().name("tracepoint-budget".to_owned()).spawn(body)?;
+        Ok(Self(stop))
+    }
+}

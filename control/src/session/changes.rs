@@ -1,0 +1,227 @@
+//! Changes of a recording while it runs: channels and sinks come and go. Rules are changed by [`Running::switch`].
+
+use super::SessionError;
+use super::active_sink::ActiveSink;
+use super::output_list;
+use super::recording::{Recording, Running};
+use super::sink_source::SinkSource;
+use crate::drain_thread::shared::is_late;
+use crate::event::PlannedEvent;
+use crate::notice::Notice;
+use crate::outputs::{InRings, Output};
+use crate::spec::{SessionSpec, SinkSpec};
+use std::sync::{Arc, OnceLock};
+use tracepoint_core::channel::Channel;
+use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
+
+/// What became of a change.
+#[derive(Debug, Default)]
+pub(crate) struct Changed {
+    /// Whether events are on now that were not.
+    pub(crate) more_events: bool,
+    /// What could not be done; the rest was.
+    pub(crate) errors: Vec<SessionError>,
+}
+
+impl Recording {
+    /// Makes the recording one of this description, and these events: adds and removes what differs.
+    pub(crate) fn follow(&mut self, spec: &SessionSpec, events: &[PlannedEvent]) -> Changed {
+        let mut changed = Changed::default();
+        let Some(running) = self.running_mut() else { return changed };
+        if !running.drained_outside {
+            for channel in spec.all_channels() {
+                if running.channels.named(&channel.name).is_none() {
+                    changed.errors.extend(running.add_channel(channel.channel()).err());
+                }
+            }
+            for sink in running.missing_sinks(&spec.sinks) {
+                changed.errors.extend(running.add_sink(sink.into(), &mut Vec::new()).err());
+            }
+        }
+        let events: Vec<_> =
+            events.iter().filter(|event| running.channels.named(&event.channel).is_some()).cloned().collect();
+        match running.switch(&events) {
+            Ok(more) => changed.more_events = more,
+            Err(error) => changed.errors.push(error),
+        }
+        let wanted = spec.channel_names();
+        let gone = running.channels.names().into_iter().filter(|name| !wanted.contains(name));
+        for name in gone.map(str::to_owned).collect::<Vec<_>>() {
+            changed.errors.extend(running.remove_channel(&name).err());
+        }
+        if !running.drained_outside {
+            for sink in running.surplus_sinks(&spec.sinks) {
+                changed.errors.extend(running.remove_sink(&sink).err());
+            }
+        }
+        changed
+    }
+
+    /// Adds a sink, which gets the packets that are moved from here on.
+    pub(super) fn add_sink(&mut self, sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
+        let stopped = SessionError::Stopped { name: self.name().to_owned() };
+        let Some(running) = self.running_mut() else { return Err(stopped) };
+        running.add_sink(sink, notices)?.get().copied().ok_or(stopped)
+    }
+
+    /// Removes a sink: its report.
+    pub(super) fn remove_sink(&mut self, id: SinkId) -> Result<SinkReport, SessionError> {
+        let missing = SessionError::NoSuchSink { name: self.name().to_owned() };
+        let sink = self.running().and_then(|running| {
+            let mut ids = running.sinks.iter().filter(|sink| sink.spec.is_some()).map(|sink| &sink.id);
+            ids.find(|sink| sink.get() == Some(&id)).map(Arc::clone)
+        });
+        match (self.running_mut(), sink) {
+            (Some(running), Some(sink)) => running.remove_sink(&sink)?.ok_or(missing),
+            _ => Err(missing),
+        }
+    }
+
+    /// Its sinks, with their descriptions.
+    pub(super) fn sinks(&self) -> Vec<(SinkId, SinkSpec)> {
+        let sinks = self.running().into_iter().flat_map(|running| &running.sinks);
+        sinks.filter_map(|sink| Some((*sink.id.get()?, sink.spec.clone()?))).collect()
+    }
+
+    /// Adds a channel: rules may name it from here on.
+    pub(super) fn add_channel(&mut self, channel: Channel) -> Result<(), SessionError> {
+        let stopped = SessionError::Stopped { name: self.name().to_owned() };
+        self.running_mut().ok_or(stopped)?.add_channel(channel)
+    }
+
+    /// Whether what another process drains has to begin anew for these channels.
+    pub(crate) fn cannot_have(&self, spec: &SessionSpec) -> bool {
+        let has =
+            |running: &Running| spec.all_channels().map(|channel| channel.name.as_str()).eq(running.channels.names());
+        self.running().is_some_and(|running| running.drained_outside && !has(running))
+    }
+}
+
+impl Running {
+    fn add_channel(&mut self, config: Channel) -> Result<(), SessionError> {
+        let channel = self.channels.begin_to_add(config, self.rings.source())?;
+        // Before its first record: a process that is killed leaves all that its rings need to be read.
+        let described = self.live.describe_channel(&self.trace, &channel, self.rings.dir.as_deref());
+        if let Err(error) = described {
+            self.channels.give_up();
+            return Err(error);
+        }
+        match self.drain.act(move |drain| drain.add_channel(&channel)) {
+            Ok(_) => self.channels.add(),
+            // It may be added later, and is asked for again.
+            Err(error) if is_late(&error) => return Err(SessionError::Change(error)),
+            Err(error) => {
+                self.channels.give_up();
+                return Err(SessionError::Change(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Switches the channel's events off, and moves what is in its rings to the sinks.
+    fn remove_channel(&mut self, name: &str) -> Result<(), SessionError> {
+        self.live.remove_channel(name);
+        let Some(channel) = self.channels.remove(name) else {
+            return Err(SessionError::NoChannel { name: name.to_owned(), known: self.channels.names().join(", ") });
+        };
+        let class = channel.class();
+        let remove = move |drain: &mut Drain| {
+            drain.remove_channel(class);
+            channel.close();
+            Ok(())
+        };
+        self.drain.act(remove).map(drop).map_err(SessionError::Change)
+    }
+
+    pub(super) fn add_sink(
+        &mut self,
+        sink: SinkSource,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
+        let spec = sink.spec();
+        let (mut sink, output) = sink.make(&self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
+        let line = output_list::line(&mut *sink, notices);
+        let id = self.begin_sink(sink, Some(spec), output, line)?;
+        let stand_in = self.sinks.iter().find(|sink| sink.spec.is_none()).map(|sink| Arc::clone(&sink.id));
+        if let Some(stand_in) = stand_in {
+            self.remove_sink(&stand_in)?;
+        }
+        Ok(id)
+    }
+
+    fn begin_sink(
+        &mut self,
+        sink: Box<dyn Sink>,
+        spec: Option<SinkSpec>,
+        output: Output,
+        line: Vec<u8>,
+    ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
+        let id = Arc::<OnceLock<SinkId>>::default();
+        self.sinks.push(ActiveSink { id: Arc::clone(&id), spec, output, line });
+        // Listed before its first packet: recovery looks for packets there that are no longer in the rings.
+        let own = Arc::clone(&id);
+        let add = move |drain: &mut Drain| drain.add_sink(sink).map(|id| own.get_or_init(|| id).to_owned());
+        let added = self.list_outputs().and_then(|()| self.drain.act(add).map(|_| ()).map_err(SessionError::Start));
+        match added {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                // One that is late is added when the drain goes on: it stays listed.
+                let is_late = matches!(&error, SessionError::Start(error) if is_late(error));
+                if !is_late && let Some(sink) = self.sinks.pop() {
+                    sink.output.remove_unused();
+                    let _ = self.list_outputs();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Moves what is in the rings to the sink, and finishes it; `None` if it is not there.
+    fn remove_sink(&mut self, id: &Arc<OnceLock<SinkId>>) -> Result<Option<SinkReport>, SessionError> {
+        let Some(index) = self.sinks.iter().position(|sink| Arc::ptr_eq(&sink.id, id)) else { return Ok(None) };
+        if self.sinks.len() == 1 {
+            // Its channels keep the newest events in their rings: the description says so.
+            self.begin_sink(Box::new(InRings), None, Output::default(), Vec::new())?;
+        }
+        let own = Arc::clone(id);
+        let remove = move |drain: &mut Drain| Ok(own.get().and_then(|id| drain.remove_sink(*id)));
+        let removed = self.drain.act(remove);
+        if !matches!(&removed, Err(error) if !is_late(error)) {
+            self.sinks.remove(index);
+            self.list_outputs()?;
+        }
+        Ok(removed.map_err(SessionError::Change)?.flatten())
+    }
+
+    fn list_outputs(&mut self) -> Result<(), SessionError> {
+        let lines = self.sinks.iter().map(|sink| &sink.line[..]).collect::<Vec<_>>().concat();
+        self.live.list_outputs(lines, self.rings.dir.as_deref())
+    }
+
+    /// The descriptions for which there is no sink. Two equal ones are two sinks.
+    fn missing_sinks(&self, wanted: &[SinkSpec]) -> Vec<SinkSpec> {
+        let mut there: Vec<_> = self.sinks.iter().filter_map(|sink| sink.spec.as_ref()).collect();
+        let mut missing = Vec::new();
+        for sink in wanted {
+            match there.iter().position(|known| *known == sink) {
+                Some(index) => drop(there.swap_remove(index)),
+                None => missing.push(sink.clone()),
+            }
+        }
+        missing
+    }
+
+    /// The sinks that are not described.
+    fn surplus_sinks(&self, wanted: &[SinkSpec]) -> Vec<Arc<OnceLock<SinkId>>> {
+        let mut wanted: Vec<_> = wanted.iter().collect();
+        let mut surplus = Vec::new();
+        for sink in &self.sinks {
+            let Some(spec) = &sink.spec else { continue };
+            match wanted.iter().position(|wanted| *wanted == spec) {
+                Some(index) => drop(wanted.swap_remove(index)),
+                None => surplus.push(Arc::clone(&sink.id)),
+            }
+        }
+        surplus
+    }
+}

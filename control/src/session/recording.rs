@@ -1,0 +1,340 @@
+//! A recording of this process: channels, sinks and the thread between them. Sessions in code and those in files both have one while they
+//! record.
+
+use super::active_sink::ActiveSink;
+use super::channels::Channels;
+use super::live::LiveEvents;
+use super::rings::{RingPlace, Rings};
+use super::sink_source::SinkSource;
+use super::start_guard::StartGuard;
+use super::{SessionError, Status, Summary, output_list};
+use crate::budget::{EventUsage, Usage};
+use crate::clock;
+use crate::drain_thread::DrainThread;
+use crate::drain_thread::shared::SharedDrain;
+use crate::event::PlannedEvent;
+use crate::notice::Notice;
+use crate::outputs::{InRings, Output};
+use crate::process::{ProcessKey, this_process, trace_name};
+use crate::rundir::RunDir;
+use crate::spec::{ChannelSpec, DrainedBy, SessionSpec, SinkSpec};
+use crate::state::{Round, Runs, StateDumpStatus};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+use tracepoint_core::clock::{Clock, select, selected};
+use tracepoint_sinks::{ClockInfo, Drain, Sink, SinkError, SinkReport, TraceInfo};
+use uuid::Uuid;
+
+/// What a recording begins with.
+#[derive(Debug)]
+pub(super) struct Plan<'e> {
+    pub(super) name: String,
+    pub(super) spec: SessionSpec,
+    pub(super) sinks: Vec<SinkSource>,
+    pub(super) place: RingPlace,
+    pub(super) clock: Option<Clock>,
+    pub(super) sink_timeout: Option<Duration>,
+    pub(super) rings_at_first: Option<usize>,
+    pub(super) trace_name: Option<String>,
+    pub(super) events: &'e [PlannedEvent],
+    /// How many different events are ever recorded in each channel.
+    pub(super) most: usize,
+}
+
+/// A recording. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    name: String,
+    /// The process that started it.
+    process: u32,
+    pub(super) notices: Vec<Notice>,
+    /// `None` once it has stopped.
+    running: Option<Running>,
+}
+
+/// What a recording holds while it runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) live: LiveEvents,
+    thread: DrainThread,
+    pub(super) drain: Arc<SharedDrain>,
+    pub(super) channels: Channels,
+    pub(super) rings: Rings,
+    pub(super) sinks: Vec<ActiveSink>,
+    pub(super) trace: TraceInfo,
+    /// What the process's traces are called, in a directory of many.
+    pub(super) trace_name: String,
+    /// Whether another process takes the packets out of the rings.
+    pub(super) drained_outside: bool,
+    /// The state dumps that ran for it.
+    dumps: Runs,
+}
+
+impl Recording {
+    /// Starts recording.
+    pub(super) fn start(plan: Plan<'_>, mut notices: Vec<Notice>) -> Result<Self, SessionError> {
+        let Plan { name, spec, events, most, .. } = plan;
+        let drained_outside = spec.drain == DrainedBy::Outside;
+        clock::choose(plan.clock)?;
+        let info = this_process();
+        let trace_name =
+            plan.trace_name.unwrap_or_else(|| trace_name(&info.name, &ProcessKey::of_this_process().to_string()));
+
+        let uuid = Uuid::new_v4().into_bytes();
+        let mut guard = StartGuard::default();
+        let mut sinks: Vec<(Box<dyn Sink>, Option<SinkSpec>)> = Vec::new();
+        for source in plan.sinks {
+            let description = source.spec();
+            let (sink, output) = source.make(&trace_name).map_err(|reason| SessionError::Sink { reason })?;
+            guard.outputs.push(output);
+            sinks.push((sink, Some(description)));
+        }
+        if sinks.is_empty() {
+            sinks.push((Box::new(InRings), None));
+            guard.outputs.push(Output::default());
+        }
+        let rings = Rings::make(plan.place, &spec.limits, &name)?;
+        guard.dir.clone_from(&rings.dir);
+        if let Some(dir) = rings.dir.as_ref().filter(|_| drained_outside) {
+            dir.admit_consumer()?;
+        }
+        let mut default = spec.channel.channel();
+        if let Some(at_first) = plan.rings_at_first.filter(|_| spec.channel.at_first.is_none()) {
+            default = default.at_first(at_first);
+        }
+        let further = spec.channels.iter().map(ChannelSpec::channel).collect();
+        guard.channels = Channels::open(default, further, uuid, most, || rings.source())?;
+        let channels = &guard.channels;
+        // Open channels keep the process's clock; before they were open another thread may have changed it.
+        plan.clock.map_or(Ok(()), select)?;
+        let trace = TraceInfo { uuid, name: name.clone(), clock: clock_info(&mut notices), process: info };
+        let lines: Vec<_> = sinks.iter_mut().map(|(sink, _)| output_list::line(&mut **sink, &mut notices)).collect();
+        let outputs = (!drained_outside).then(|| lines.concat());
+        let mut live = LiveEvents::new(&trace, channels, outputs);
+        let mut drain = Drain::new(trace.clone(), channels.all().to_vec());
+        if drained_outside {
+            drain = drain.leave_packets();
+        }
+        let mut added = Vec::new();
+        for (sink, description) in sinks {
+            added.push((drain.add_sink(sink).map_err(SessionError::Start)?, description));
+        }
+        let drain = Arc::new(SharedDrain::new(drain));
+        live.describe(events, channels, &drain, rings.dir.as_deref())?;
+        if let Some(timeout) = plan.sink_timeout {
+            drain.wait_no_longer_than(timeout);
+        }
+        let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
+        live.switch_all_on(channels)?;
+        let (channels, outputs) = guard.finish();
+        let sinks = added.into_iter().zip(outputs).zip(lines);
+        let sinks =
+            sinks.map(|(((id, spec), output), line)| ActiveSink { id: Arc::new(id.into()), spec, output, line });
+        let (sinks, dumps) = (sinks.collect(), Runs::default());
+        let running =
+            Running { live, thread, drain, channels, rings, sinks, trace, trace_name, drained_outside, dumps };
+        Ok(Self { name, process: process::id(), notices, running: Some(running) })
+    }
+
+    /// The session's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The process that started it.
+    pub(super) const fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Whether this process started it, and it runs: what it holds then. In a forked child nothing of it may be touched.
+    pub(super) fn running(&self) -> Option<&Running> {
+        self.running.as_ref().filter(|_| self.is_ours())
+    }
+
+    pub(super) fn running_mut(&mut self) -> Option<&mut Running> {
+        if self.is_ours() { self.running.as_mut() } else { None }
+    }
+
+    /// The drain that it shares with its thread.
+    pub(super) fn drain(&self) -> Option<Arc<SharedDrain>> {
+        self.running().map(|running| Arc::clone(&running.drain))
+    }
+
+    /// How it fares; an error if a sink has blocked for longer than the caller waits.
+    pub(crate) fn status_in_time(&self) -> Result<Status, SinkError> {
+        match self.running() {
+            Some(running) => Ok(running.drain.look(|drain| Status::new(drain.report()))?.unwrap_or_default()),
+            None => Ok(Status::default()),
+        }
+    }
+
+    /// The same, if it is known at once.
+    pub(crate) fn status_at_once(&self) -> Option<Status> {
+        self.running()?.drain.glance(|drain| Status::new(drain.report()))
+    }
+
+    /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
+    pub(crate) fn state_dumps(&self) -> Vec<StateDumpStatus> {
+        self.running().map(|running| running.dumps.status()).unwrap_or_default()
+    }
+
+    /// Has the sinks that can rotate go on in another chunk.
+    pub(crate) fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
+        let cannot = || SessionError::CannotRotate { name: self.name.clone() };
+        let running = self.running().ok_or_else(cannot)?;
+        let rotate = |drain: &mut Drain| drain.can_rotate().then(|| drain.rotate()).transpose();
+        let rotated = running.drain.act(rotate).map_err(SessionError::Rotate)?;
+        rotated.flatten().ok_or_else(cannot)
+    }
+
+    /// Ends the recording, and waits for its sinks.
+    pub(super) fn stop(mut self) -> Result<Summary, SessionError> {
+        let cut_off = self.running.as_ref().and_then(|running| running.rings.cut_off.clone());
+        let reports = self.running.take().map(Running::stop).unwrap_or_default();
+        let cut_off_pages = cut_off.map_or(0, |pages| pages.load(Ordering::Relaxed));
+        Summary::new(self.name.clone(), reports, cut_off_pages)
+    }
+
+    /// Takes what it holds out of it, if it belongs to this process.
+    pub(super) fn take(&mut self) -> Option<Running> {
+        self.is_ours().then(|| self.running.take()).flatten()
+    }
+
+    /// Has the program tell its state to this recording. What cannot be done is no reason not to record.
+    pub(crate) fn dump_state(&mut self, round: Round) {
+        let due = self.running.as_ref().map(|running| running.dumps.due(round)).unwrap_or_default();
+        if let Some(running) = self.running.as_mut().filter(|_| !due.is_empty()) {
+            // Without the events around it, state could be taken for news.
+            if running.live.switch_state_on(&running.channels, &running.drain, running.rings.dir.as_deref()).is_ok() {
+                running.dumps.run(&due, &self.name, running.channels.first());
+            } else {
+                running.dumps.pass_over(&due);
+            }
+        }
+    }
+
+    /// What it has cost so far; `None` once it has stopped. Waits for no sink.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let running = self.running.as_ref()?;
+        let channels = running.channels.all().iter();
+        let accounts: BTreeMap<_, _> = channels.map(|channel| (channel.name(), channel.account())).collect();
+        let mut events: BTreeMap<String, EventUsage> = BTreeMap::new();
+        for (channel, name, id) in running.live.names() {
+            if let Some(event) = accounts.get(channel).and_then(|account| account.events.get(usize::from(id.get()))) {
+                // One that goes into several channels costs in each.
+                let sum = events.entry(name.to_owned()).or_default();
+                sum.fired += event.fired;
+                sum.recorded += event.recorded;
+            }
+        }
+        let bytes = accounts.values().flat_map(|account| &account.streams).map(|stream| stream.bytes).sum();
+        Some(Usage { bytes, drain: running.thread.taken(), events })
+    }
+
+    /// Why new threads get no ring, if it is so, and what can be done. Waits for no sink.
+    pub(crate) fn want_of_rings(&self) -> Option<String> {
+        let reason = self.running.as_ref()?.thread.unsupplied()?;
+        let mend = "make room there, raise `memory_cap`, or choose smaller rings";
+        Some(format!("threads that begin now have no ring, and their events are lost (no_ring): {reason}; {mend}"))
+    }
+
+    /// Where its rings are; `None` if they are in memory.
+    pub(crate) fn ring_dir(&self) -> Option<&Path> {
+        Some(self.running.as_ref()?.rings.dir.as_ref()?.path())
+    }
+
+    /// What the sinks that it made write to.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.running.iter().flat_map(|running| running.sinks.iter().map(|sink| &sink.output))
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process == process::id()
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        if self.is_ours() {
+            // A panic here could end the program.
+            let stop = move || drop(catch_unwind(AssertUnwindSafe(|| running.stop())));
+            if tracepoint_core::in_probe() {
+                // Inside a probe it cannot be waited for. If no thread can be started, the recording is dropped as it is: the trace lacks its
+                // end, and `verify` says so.
+                let _ = thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(stop);
+            } else {
+                stop();
+            }
+        } else {
+            // The thread, the rings and the files are the parent's, and a lock may be held by a thread that is not here.
+            std::mem::forget(running);
+        }
+    }
+}
+
+impl Running {
+    /// Records these events from here on, and no others: whether events are on now that were not. New ones are described to the sinks first.
+    ///
+    /// Where the new ones cannot be switched on, the recording goes on as it was.
+    pub(super) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
+        self.live.describe(events, &self.channels, &self.drain, self.rings.dir.as_deref())?;
+        self.live.switch_to(events, &self.channels)
+    }
+
+    fn stop(mut self) -> Vec<SinkReport> {
+        self.switch_off();
+        self.finish()
+    }
+
+    /// Switches its events off.
+    pub(super) fn switch_off(&mut self) {
+        // Tells dumps that still run that the recording is over.
+        self.dumps = Runs::default();
+        // Waits for a grace period: from here on nothing is written into the rings.
+        self.live.switch_all_off();
+    }
+
+    /// Moves what is left in the rings to the sinks, and finishes these. The events are off.
+    pub(super) fn finish(self) -> Vec<SinkReport> {
+        let Self { thread, drain, channels, rings, drained_outside, .. } = self;
+        thread.stop();
+        let reports = drain.take().map(Drain::finish).unwrap_or_default();
+        channels.close();
+        drop(channels);
+        // All that was in the rings has gone to the sinks, or is counted. What could not be taken out stays.
+        let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
+        match rings.dir {
+            Some(dir) if drained_outside => dir.leave(),
+            Some(dir) if drained => dir.remove(),
+            _ => {}
+        }
+        reports
+    }
+}
+
+fn clock_info(notices: &mut Vec<Notice>) -> ClockInfo {
+    if !selected().is_monotonic() {
+        return ClockInfo::default();
+    }
+    let mut not_shared = |reason: String| notices.push(Notice::NoSharedClock { reason });
+    match RunDir::find() {
+        Ok(run_dir) => {
+            let (info, shared) = clock::clock_info(&run_dir);
+            if let Err(error) = shared {
+                not_shared(format!("{} in {}", error, run_dir.path().display()));
+            }
+            info
+        }
+        Err(error) => {
+            not_shared(error.to_string());
+            clock::own_clock_info()
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Where a session's sinks come from: objects of the program, or descriptions.
+
+use crate::outputs::{self, Allowance, Output};
+use crate::spec::SinkSpec;
+use std::fmt;
+use tracepoint_sinks::Sink;
+
+/// A sink for a session: an object, such as a [`CtfSink`](tracepoint_sinks::CtfSink) or a sink of the program's own; or a [`SinkSpec`], from
+/// which the session makes one as it makes those of `session.toml`, with the same bounds.
+pub struct SinkSource(Source);
+
+enum Source {
+    /// With its description.
+    Object(Box<dyn Sink>, SinkSpec),
+    Described(SinkSpec),
+}
+
+impl<S: Sink + 'static> From<S> for SinkSource {
+    fn from(mut sink: S) -> Self {
+        let spec = SinkSpec::of_object(&mut sink);
+        Self(Source::Object(Box::new(sink), spec))
+    }
+}
+
+impl From<SinkSpec> for SinkSource {
+    fn from(spec: SinkSpec) -> Self {
+        Self(Source::Described(spec))
+    }
+}
+
+impl fmt::Debug for SinkSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.spec(), f)
+    }
+}
+
+impl SinkSource {
+    /// The sink's description.
+    pub(super) fn spec(&self) -> SinkSpec {
+        match &self.0 {
+            Source::Object(_, spec) | Source::Described(spec) => spec.clone(),
+        }
+    }
+
+    /// The sink, for the trace that is called `name`; the error says why it cannot be made.
+    pub(super) fn make(self, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
+        match self.0 {
+            Source::Object(sink, _) => Ok((sink, Output::default())),
+            Source::Described(spec) => outputs::make(&spec, name, Allowance::of(spec.max_size)),
+        }
+    }
+}

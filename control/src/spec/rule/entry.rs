@@ -1,0 +1,56 @@
+//! A rule as it stands in a session's description, whether it can be parsed or not.
+
+use super::{Compiled, Rule, RuleError, RuleProblem};
+use serde::Serialize;
+use toml::{Table, Value};
+
+/// A rule, and the table that it was read from: an agent that does not understand a rule must not lose it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RuleEntry {
+    /// The table as text: tables that contain a NaN are not equal to themselves.
+    pub(crate) table: String,
+    pub(crate) rule: Result<Rule, RuleError>,
+}
+
+impl RuleEntry {
+    /// The entry of a rule, whose error, if it has one, is kept.
+    pub(in crate::spec) fn new(rule: &Rule) -> Self {
+        // A rule consists of texts: it always fits into a table.
+        Self::read(Table::try_from(rule).unwrap_or_default())
+    }
+
+    /// The same, with an error if the session does not have the rule's channel; `names` are the session's channels.
+    pub(in crate::spec) fn in_channels(mut self, names: &[&str]) -> Self {
+        self.rule = self.rule.and_then(|rule| rule.check_channel(names).map(|()| rule));
+        self
+    }
+
+    /// Whether it is for the same events, programs, process and channel as `rule`.
+    pub(in crate::spec) fn is_for_same(&self, rule: &Rule) -> bool {
+        let target = |rule: &Rule| (rule.event.clone(), rule.exe.clone(), rule.process, rule.channel.clone());
+        self.rule.as_ref().is_ok_and(|own| target(own) == target(rule))
+    }
+
+    /// Whether it has the conditions that `rule` has.
+    pub(in crate::spec) fn has_conditions_of(&self, rule: &Rule) -> bool {
+        let has = |own: &Option<String>, wanted: &Option<String>| wanted.is_none() || own == wanted;
+        let has_all =
+            |own: &Rule| has(&own.level, &rule.level) && has(&own.filter, &rule.filter) && has(&own.limit, &rule.limit);
+        self.rule.as_ref().is_ok_and(has_all)
+    }
+
+    pub(in crate::spec) fn read(table: Table) -> Self {
+        let text = toml::to_string(&table).unwrap_or_default();
+        let event = table.get("event").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let malformed = |error: toml::de::Error| RuleProblem::Malformed(error.message().to_owned());
+        let rule = table.try_into().map_err(|error| RuleError { rule: event, problem: malformed(error) });
+        Self { table: text, rule: rule.and_then(|rule: Rule| Compiled::new(&rule).map(|_| rule)) }
+    }
+}
+
+impl Serialize for RuleEntry {
+    /// Writes the table that was read, so that nothing is lost of a rule that is not understood.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.table.parse::<Table>().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
