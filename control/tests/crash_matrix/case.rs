@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::time::Duration;
-use tracepoint::channel::failpoint::{Action, Point, arm};
 use tracepoint_control::Channel;
+use tracepoint_ring::channel::failpoint::{Action, Point, arm};
 
 /// A policy.
 #[derive(Debug)]

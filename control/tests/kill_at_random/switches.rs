@@ -5,7 +5,7 @@ use crate::common::oracle::Words;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tracepoint::channel::failpoint::{Point, watch};
+use tracepoint_ring::channel::failpoint::{Point, watch};
 
 /// How many streams are looked at: those of the first rings, which the threads have.
 const STREAMS: usize = 16;

@@ -39,7 +39,7 @@ impl Policy {
 /// for events of signal handlers that interrupt it while it writes.
 ///
 /// ```
-/// use tracepoint::channel::Channel;
+/// use tracepoint_ring::channel::Channel;
 ///
 /// let flight_recorder = Channel::overwrite(4 << 20);
 /// let drained = Channel::discard(1 << 20).name("net").spares(32);
@@ -91,7 +91,7 @@ impl Channel {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tracepoint::channel::{Channel, Policy};
+    /// use tracepoint_ring::channel::{Channel, Policy};
     ///
     /// assert_eq!(Channel::wait(1 << 20, Duration::from_millis(50)).policy(), Policy::Wait);
     /// ```
@@ -159,8 +159,8 @@ impl Channel {
     /// events off the short way: `docs/costs.md` has figures.
     ///
     /// ```
-    /// use tracepoint::channel::Channel;
-    /// use tracepoint::context::Context;
+    /// use tracepoint_ring::channel::Channel;
+    /// use tracepoint_ring::context::Context;
     ///
     /// let by_task = Channel::overwrite(1 << 20).context(Context::ThreadName).context(Context::User);
     /// ```

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 use tracepoint::marker::{Decision, FieldView, Filter, Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "channel";
@@ -199,7 +199,7 @@ fn a_channel_is_not_finished_under_its_subscribers() {
     let subscription = record("channel:numbered", &channel);
     trace_numbered(1);
     let refused = channel.finish(|_| panic!("nothing is drained")).expect_err("somebody is subscribed");
-    assert_eq!(refused, tracepoint::channel::FinishError::Subscribed);
+    assert_eq!(refused, tracepoint_ring::channel::FinishError::Subscribed);
     trace_numbered(2);
     drop(subscription);
     let mut records = 0;

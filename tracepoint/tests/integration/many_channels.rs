@@ -1,8 +1,8 @@
 //! A process has 32 channels at once, and any number one after another.
 
 use std::sync::Arc;
-use tracepoint::channel::{AnonymousMemory, Channel, ConfigError, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, ConfigError, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "many";
