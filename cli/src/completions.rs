@@ -1,7 +1,7 @@
-//! `tracectl completions`: what a shell needs to complete our command lines.
+//! `tracectl completions`: shell completions.
 
-use crate::failure::{self, Outcome};
-use crate::{Arguments, Ended, output};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::{Arguments, output};
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
 use std::io::Write;
@@ -11,8 +11,9 @@ use std::io::Write;
 #[command(after_help = format!("\
 Examples:
   tracectl completions bash > ~/.local/share/bash-completion/completions/tracectl
+  tracectl completions zsh > ~/.zfunc/_tracectl
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Completions {
     /// The shell
     #[arg(value_name = "SHELL")]
@@ -20,13 +21,13 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self) -> Ended {
-        // Into memory first: it does not stop for a pipe that is closed.
+    pub(crate) fn run(&self) -> VerbResult {
+        // Into memory first: `generate` panics when a pipe is closed.
         let mut text = Vec::new();
         generate(self.shell, &mut Arguments::command(), "tracectl", &mut text);
         let mut out = output::raw();
         out.write_all(&text)?;
         out.flush()?;
-        Ok(Outcome::Well)
+        Ok(Outcome::Success)
     }
 }

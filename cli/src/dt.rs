@@ -1,20 +1,20 @@
-//! `tracectl dt`: what is in the circular trace files of the Data-Trace library.
+//! `tracectl dt`: the circular trace files of the Data-Trace library.
 
 mod dump;
 mod hex;
 mod info;
 mod postamble;
 
-use crate::failure::{self, Outcome};
-use crate::{Ended, output};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::message;
 use clap::{Args, Subcommand};
 use datatrace::DtReader;
 use std::path::Path;
 
 /// Shows dt files: circular trace files with postambles
 ///
-/// Slots come out oldest first. One that was being overwritten when its writer was killed is left out; one that is damaged is told on
-/// the standard error, and the others come out all the same.
+/// Slots are shown oldest first. A slot that was being overwritten when its writer was killed is left out. A damaged slot is reported on the
+/// standard error, and the others are shown.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true, after_help = format!("\
 Examples:
@@ -22,7 +22,7 @@ Examples:
   tracectl dt dump --format 'src:u32/x len:u16 proto:u8' ip_trace.dt
   tracectl dt postamble --raw ip_trace.dt > counters
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Dt {
     #[command(subcommand)]
     verb: Verb,
@@ -36,7 +36,7 @@ enum Verb {
 }
 
 impl Dt {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         match &self.verb {
             Verb::Info(info) => info.run(),
             Verb::Dump(dump) => dump.run(),
@@ -45,17 +45,17 @@ impl Dt {
     }
 }
 
-/// Tells what is damaged, and goes on.
-fn complain(error: &datatrace::ReadError) -> Outcome {
-    failure::say_error(&error.to_string());
-    Outcome::Wanting
+/// Reports damage after which the rest of the file is still shown.
+fn report_damage(error: &datatrace::ReadError) -> Outcome {
+    message::error(&error.to_string());
+    Outcome::Incomplete
 }
 
-/// At the end: whether somebody was writing meanwhile.
-fn settle(file: &DtReader, path: &Path, outcome: Outcome) -> Ended {
+/// Ends a verb; notes whether the file was written to in the meantime.
+fn finish(file: &DtReader, path: &Path, outcome: Outcome) -> VerbResult {
     if file.has_changed()? {
-        let note = "was written to while it was read; what was shown may be of two ages";
-        output::note(&format!("{} {note}", path.display()));
+        let path = path.display();
+        message::note(&format!("{path} changed while it was read; older and newer parts may be mixed"));
     }
     Ok(outcome)
 }

@@ -1,8 +1,6 @@
-//! How a verb ends, and the exit code that says so.
+//! How a verb ends, and the exit code for it.
 
-use crate::output;
-use anstream::eprintln;
-use anstyle::{AnsiColor, Style};
+use crate::message;
 use std::io;
 use std::process::ExitCode;
 use thiserror::Error;
@@ -12,83 +10,79 @@ use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
 use tracepoint_sinks::SinkError;
 
-/// Told at the end of every `--help`.
+/// Printed at the end of `--help`.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  all is well
-  1  the trace is damaged, its books do not balance, or not all of it could be recovered or converted; a process does not
-     answer, or cannot do what a session asks for
-  2  the command line is wrong
-  3  there is no trace that could be read, or the output could not be written; there is no such process or session, or nothing
+  0  success
+  1  incomplete: the trace is damaged or its account does not balance, not everything could be recovered or converted, or
+     a process does not answer or cannot do what the session asks for
+  2  the command line is invalid
+  3  failure: the trace cannot be read, the output cannot be written, there is no such process or session, or nothing
      matches a rule";
 
-/// A verb did what it was asked to.
+/// The result of a verb.
+pub(crate) type VerbResult = Result<Outcome, Failure>;
+
+/// A verb has run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// There was nothing to complain about.
-    Well,
-    /// It found the trace wanting, and has said so.
-    Wanting,
-    /// Not all that was sent came, or that is not known; it has said so.
+    /// Everything was done.
+    Success,
+    /// Something is damaged or missing; the messages say what.
+    Incomplete,
+    /// `read`: events were lost on the way, or may have been; the messages say so.
     Lossy,
 }
 
-/// A verb could not do what it was asked to.
+/// A verb could not do its work.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// There is nothing to read.
+    /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The file is no dt file.
+    /// The file is not a dt file.
     #[error(transparent)]
     Dt(#[from] datatrace::ReadError),
-    /// There is nothing to recover, or no place for it.
+    /// There is nothing to recover, or the output cannot be written.
     #[error(transparent)]
     Recover(#[from] RecoverError),
-    /// There is nothing to convert, or no place for it.
+    /// There is nothing to convert, or the output cannot be written.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// A session or a process is not there, or not as it should be.
+    /// There is no such session or process, or it is damaged.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// What was asked for does not make sense just now.
+    /// The command cannot be carried out; the text says why, and what to do.
     #[error("{0}")]
-    Senseless(String),
-    /// It cannot be served.
+    Refused(String),
+    /// The trace cannot be served.
     #[error(transparent)]
     Serve(#[from] SinkError),
-    /// What is received cannot be written down.
+    /// The received trace cannot be written.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
-    /// There is no server that can be read from.
+    /// There is no server to read from.
     #[error("{0}")]
     NoServer(String),
-    /// The system does not let us know of signals.
+    /// Signal handlers cannot be installed.
     #[error("cannot wait for signals: {0}")]
     Signal(io::Error),
-    /// The output cannot be written.
+    /// The standard output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
 }
 
-const ERROR: Style = AnsiColor::Red.on_default().bold();
-
-/// The exit code, after the error message if there is one.
-pub(crate) fn exit_code(outcome: Result<Outcome, Failure>) -> ExitCode {
-    match outcome {
-        Ok(Outcome::Well) => ExitCode::SUCCESS,
-        Ok(Outcome::Wanting) => ExitCode::from(1),
+/// The exit code; prints the error, if there is one.
+pub(crate) fn exit_code(result: VerbResult) -> ExitCode {
+    match result {
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::Incomplete) => ExitCode::from(1),
         Ok(Outcome::Lossy) => ExitCode::from(4),
-        // Whoever read the output has seen enough, as `head` does.
+        // The reader of the output has closed it, as `head` does.
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            say_error(&failure.to_string());
+            message::error(&failure.to_string());
             ExitCode::from(if matches!(failure, Failure::NoServer(_)) { 5 } else { 3 })
         }
     }
-}
-
-/// Writes one message to the standard error.
-pub(crate) fn say_error(message: &str) {
-    eprintln!("{ERROR}error{ERROR:#}: {}", output::plain(message));
 }

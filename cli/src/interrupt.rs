@@ -1,4 +1,4 @@
-//! Ctrl-C, and being asked to end.
+//! Requests to end: Ctrl-C and the signals that mean the same.
 
 use crate::failure::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -6,32 +6,31 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody has asked this program to end.
+/// Whether the user has asked this program to end.
 #[derive(Debug)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From here on Ctrl-C and SIGTERM ask. The second time they end the program, as if it knew no signals.
+    /// Handles SIGINT and SIGTERM as a request. The second signal ends the program at once.
     pub(crate) fn once() -> Result<Self, Failure> {
-        let asked = Arc::new(AtomicBool::new(false));
+        let requested = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            flag::register_conditional_default(signal, Arc::clone(&asked)).map_err(Failure::Signal)?;
-            flag::register(signal, Arc::clone(&asked)).map_err(Failure::Signal)?;
+            flag::register_conditional_default(signal, Arc::clone(&requested)).map_err(Failure::Signal)?;
+            flag::register(signal, Arc::clone(&requested)).map_err(Failure::Signal)?;
         }
-        Ok(Self(asked))
+        Ok(Self(requested))
     }
 
-    /// From here on Ctrl-C, SIGTERM and the end of the terminal ask, and never more than that: there is something to be put in order.
+    /// Handles SIGINT, SIGTERM and SIGHUP as a request, however many come: the program has to clean up first.
     pub(crate) fn always() -> Result<Self, Failure> {
-        let asked = Arc::new(AtomicBool::new(false));
+        let requested = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register(signal, Arc::clone(&asked)).map_err(Failure::Signal)?;
+            flag::register(signal, Arc::clone(&requested)).map_err(Failure::Signal)?;
         }
-        Ok(Self(asked))
+        Ok(Self(requested))
     }
 
-    /// Whether it is to end.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -1,18 +1,19 @@
-//! `tracectl list`: which processes can be traced, and what in them.
+//! `tracectl list`: the processes that can be traced, and their tracepoints.
 
-use crate::failure::{self, Outcome};
-use crate::session::{Reach, controller, tell_silent};
-use crate::{Ended, output};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::session::acks::report_silent;
+use crate::session::{WaitArguments, controller};
+use crate::table::{Table, number, text};
+use crate::{message, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use tracepoint_control::{AppStatus, Application, TracepointInfo, TracepointKind};
 
-/// Shows the processes that can be traced, and their tracepoints: level, fields and types, on or off
+/// Shows the processes that can be traced, and their tracepoints: on or off, level, fields and types
 ///
-/// How often events fired is counted while a session records them, and is that of the session that saw most.
+/// Events are counted while a session records them. Where several sessions do, FIRED is the count of the session that saw most.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -20,16 +21,16 @@ Examples:
   tracectl list -p 4242
   tracectl list --json | jq -r '.processes[].tracepoints[] | select(.on).name'
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct List {
-    /// Only this process; its run directory is used, as it sees it
+    /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
     /// Write one JSON object: `run_dir` and `processes`
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reach: Reach,
+    wait: WaitArguments,
 }
 
 const HEADING: Style = Style::new().bold();
@@ -37,60 +38,55 @@ const ON: Style = AnsiColor::Green.on_default().bold();
 const FAINT: Style = Style::new().dimmed();
 
 impl List {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let controller = controller(self.pid)?;
         let processes = || match self.pid {
             Some(pid) => Ok(vec![controller.process(pid)?]),
             None => controller.processes(),
         };
-        let silent = controller.ask(processes()?, self.reach.timeout)?;
+        let silent = controller.ask(processes()?, self.wait.timeout)?;
         let processes = processes()?;
         if self.json {
-            let shown: Vec<_> = processes.iter().map(|process| as_json(process, &silent)).collect();
-            let object = json!({ "run_dir": controller.path().to_string_lossy(), "processes": shown });
-            output::json(&object)?;
+            let objects: Vec<_> = processes.iter().map(|process| as_json(process, &silent)).collect();
+            output::json(&json!({ "run_dir": controller.path().to_string_lossy(), "processes": objects }))?;
         } else {
-            let mut out = output::coloured();
-            for process in &processes {
-                write(&mut out, process)?;
-            }
+            let mut out = output::styled();
+            processes.iter().try_for_each(|process| write(&mut out, process))?;
             out.flush()?;
             if processes.is_empty() {
-                let place = controller.path().display();
-                output::note(&format!(
-                    "no process is traced in {place}; a program becomes traceable by \
-                     `let _agent = tracepoint_control::Agent::start();` in its `main`"
+                let run_dir = controller.path().display();
+                message::note(&format!(
+                    "no process can be traced in {run_dir}; a program becomes traceable with \
+                     `let _agent = tracepoint::Agent::start();` in its `main`"
                 ));
             }
-            tell_silent(&silent);
+            report_silent(&silent);
         }
-        Ok(if silent.is_empty() { Outcome::Well } else { Outcome::Wanting })
+        Ok(if silent.is_empty() { Outcome::Success } else { Outcome::Incomplete })
     }
 }
 
-fn write(out: &mut impl Write, process: &Application) -> std::io::Result<()> {
+fn write(out: &mut impl Write, process: &Application) -> io::Result<()> {
     let info = process.info();
-    // What has ended meanwhile has nothing to show.
-    let status = process.status().unwrap_or_default();
-    let tracepoints = process.tracepoints().unwrap_or_default();
+    // A process that has ended in the meantime has neither.
+    let (status, tracepoints) = (process.status().unwrap_or_default(), process.tracepoints().unwrap_or_default());
     writeln!(out, "{HEADING}{} {}{HEADING:#}  {}", info.pid, info.name, info.executable)?;
     writeln!(out, "{FAINT}  {}{FAINT:#}", status.platform)?;
-    let name_width = tracepoints.iter().map(|t| t.name.len()).max().unwrap_or(0);
-    let level_width = tracepoints.iter().map(|t| t.level.len()).max().unwrap_or(0);
-    for tracepoint in &tracepoints {
-        let TracepointInfo { name, level, .. } = tracepoint;
-        let (style, word) = if is_on(&status, name) { (ON, "on ") } else { (FAINT, "off") };
-        write!(out, "  {style}{word}{style:#}  {name:name_width$}  {level:level_width$}  {}", content(tracepoint))?;
-        match status.fired.get(name) {
-            Some(fired) => writeln!(out, "  ({fired} times)")?,
-            None => writeln!(out)?,
-        }
+    let mut table = Table::new("  ");
+    if !tracepoints.is_empty() {
+        table.heading(["", "TRACEPOINT", "LEVEL", "FIRED", "FIELDS"].map(text));
     }
-    Ok(())
+    for tracepoint in &tracepoints {
+        let (style, state) = if is_on(&status, &tracepoint.name) { (ON, "on") } else { (FAINT, "off") };
+        let fired = status.fired.get(&tracepoint.name).map(u64::to_string).unwrap_or_default();
+        let TracepointInfo { name, level, .. } = tracepoint;
+        table.row(style, [text(state), text(name), text(level), number(fired), text(fields(tracepoint))]);
+    }
+    table.write(out)
 }
 
-/// What is recorded of it; of a hook, what its probes see.
-fn content(tracepoint: &TracepointInfo) -> String {
+/// The fields that are recorded, or the arguments that probes see.
+fn fields(tracepoint: &TracepointInfo) -> String {
     if tracepoint.kind == TracepointKind::Hook {
         let arguments: Vec<_> = tracepoint.arguments.iter().map(|a| format!("{}: {}", a.name, a.ty)).collect();
         return format!("({}), for probes only", arguments.join(", "));
@@ -105,22 +101,17 @@ fn is_on(status: &AppStatus, name: &str) -> bool {
 
 fn as_json(process: &Application, silent: &[Application]) -> Value {
     let status = process.status().unwrap_or_default();
-    let mut object = json!(process.info());
     let tracepoint = |tracepoint: TracepointInfo| {
         let mut object = json!(tracepoint);
         object["on"] = is_on(&status, &tracepoint.name).into();
         object["fired"] = json!(status.fired.get(&tracepoint.name));
         object
     };
-    let tracepoints: Vec<_> = process.tracepoints().unwrap_or_default().into_iter().map(tracepoint).collect();
-    let more = BTreeMap::from([
-        ("process", json!(process.info().key())),
-        ("answered", json!(!silent.iter().any(|other| other.name() == process.name()))),
-        ("platform", json!(status.platform)),
-        ("tracepoints", json!(tracepoints)),
-    ]);
-    for (name, value) in more {
-        object[name] = value;
-    }
+    let tracepoints = process.tracepoints().unwrap_or_default().into_iter().map(tracepoint);
+    let mut object = json!(process.info());
+    object["process"] = json!(process.info().key());
+    object["answered"] = json!(!silent.iter().any(|other| other.name() == process.name()));
+    object["platform"] = json!(status.platform);
+    object["tracepoints"] = tracepoints.collect();
     object
 }

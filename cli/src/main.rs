@@ -1,7 +1,6 @@
-//! The command line of tracepoint: records running processes, looks at what was recorded, and checks that the books balance.
+//! The command line of tracepoint: controls and records running processes, and reads, verifies and converts traces.
 //!
-//! Each verb has its file. A verb writes data to the standard output and returns how it ended; what there is to say about it
-//! goes to the standard error.
+//! Each verb has a file. A verb writes its data to the standard output and its messages to the standard error, and returns how it ended.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +11,7 @@ mod failure;
 mod interrupt;
 mod list;
 mod man;
+mod message;
 mod output;
 mod progress;
 mod read;
@@ -19,31 +19,37 @@ mod record;
 mod recover;
 mod serve;
 mod session;
+mod table;
 mod units;
 mod user;
 mod verify;
 mod view;
 
 use clap::{Parser, Subcommand};
-use failure::{Failure, Outcome};
 use std::process::ExitCode;
 use tracepoint_control::Rights;
 
-/// Records running processes, looks at what was recorded, and checks that the books balance.
+/// Records running processes, and reads, verifies and converts their traces
 #[derive(Debug, Parser)]
 #[command(
     name = "tracectl",
     version,
-    after_help = failure::EXIT_CODES,
+    after_help = format!("\
+Examples:
+  tracectl list                                                     what can be traced
+  tracectl record -e 'net:*' -p 4242 --duration 10s -o /tmp/trace   record a running process
+  tracectl view /tmp/trace                                          read the trace
+  tracectl verify /tmp/trace                                        check that no event is missing
+
+{}", failure::EXIT_CODES),
     subcommand_required = true,
     arg_required_else_help = true
 )]
 struct Arguments {
-    /// Root only: be this user, by name or number, whose processes these are. What `record` writes, without a command to start, is written by
-    /// root, where root says; nothing else is done as root
+    /// Control the processes of USER, a name or number (root only); output of `record` stays owned by root
     #[arg(long, global = true, value_name = "USER")]
     user: Option<String>,
-    /// What `--user` becomes for a command that writes as root
+    /// What `--user` becomes for `record`, which writes as root
     #[arg(long = user::BESIDE, hide = true, value_name = "USER:GROUP", value_parser = user::beside)]
     beside_root: Option<(u32, u32)>,
     #[command(subcommand)]
@@ -112,6 +118,3 @@ fn main() -> ExitCode {
     };
     failure::exit_code(outcome)
 }
-
-/// How every verb ends.
-type Ended = Result<Outcome, Failure>;

@@ -1,7 +1,7 @@
-//! `tracectl man`: the manual pages.
+//! `tracectl man`: manual pages.
 
-use crate::failure::{self, Failure, Outcome};
-use crate::{Arguments, Ended};
+use crate::Arguments;
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use clap::{Args, CommandFactory};
 use std::fs;
 use std::path::PathBuf;
@@ -10,20 +10,23 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
-  tracectl man ~/.local/share/man/man1
+  tracectl man ~/.local/share/man/man1 && man tracectl-record
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Man {
-    /// The directory; it is made if it is not there
+    /// The directory; it is created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
 impl Man {
-    pub(crate) fn run(&self) -> Ended {
-        let failed = |error| Failure::Senseless(format!("cannot write to {}: {error}", self.directory.display()));
+    pub(crate) fn run(&self) -> VerbResult {
+        let failed = |error| {
+            let directory = self.directory.display();
+            Failure::Refused(format!("cannot write manual pages to {directory}: {error}; name another directory"))
+        };
         fs::create_dir_all(&self.directory).map_err(failed)?;
         clap_mangen::generate_to(Arguments::command(), &self.directory).map_err(failed)?;
-        Ok(Outcome::Well)
+        Ok(Outcome::Success)
     }
 }

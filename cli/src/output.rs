@@ -1,25 +1,38 @@
-//! The standard output, buffered.
+//! The standard output, buffered. Messages go to the [standard error](crate::message).
 
-use anstyle::{AnsiColor, Style};
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// Data goes here, as it is: bytes that are no text stay bytes.
+/// The standard output for data, which is written unchanged, bytes that are not text included.
 pub(crate) fn raw() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// Tables for people go here: with colours, unless the output is no terminal or `NO_COLOR` is set.
-pub(crate) fn coloured() -> impl Write {
-    Table(BufWriter::new(anstream::AutoStream::auto(io::stdout()).lock()))
+/// The standard output for text that people read: with colours on a terminal, unless `NO_COLOR` is set.
+pub(crate) fn styled() -> impl Write {
+    Escaped(BufWriter::new(anstream::AutoStream::auto(io::stdout()).lock()))
 }
 
-/// What processes say of themselves is no command to a terminal.
-struct Table<W>(W);
+/// Writes a JSON object to the standard output, in one line.
+pub(crate) fn json(object: &impl Serialize) -> io::Result<()> {
+    let mut out = raw();
+    json_line(&mut out, object)?;
+    out.flush()
+}
 
-impl<W: Write> Write for Table<W> {
+/// Writes one of many JSON objects, in one line.
+pub(crate) fn json_line(out: &mut impl Write, object: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, object)?;
+    writeln!(out)
+}
+
+/// Escapes control characters: text that traced processes wrote must not control the user's terminal.
+struct Escaped<W>(W);
+
+impl<W: Write> Write for Escaped<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_all(plain(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        self.0.write_all(escape(&String::from_utf8_lossy(bytes)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -28,48 +41,28 @@ impl<W: Write> Write for Table<W> {
     }
 }
 
-/// The text with its control characters shown as `\u{1b}`, but for ends of lines, tabs, and colours.
-pub(crate) fn plain(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+/// The text with control characters as `\u{1b}`, except for line feeds, tabs, and colours.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let len = if c == '\u{1b}' { colour(rest) } else { None };
-        let (taken, left) = rest.split_at(len.unwrap_or(c.len_utf8()));
-        if c.is_control() && len.is_none() && !matches!(c, '\n' | '\t') {
-            let _ = write!(shown, "{}", c.escape_unicode());
+        let colour = if c == '\u{1b}' { colour_sequence(rest) } else { None };
+        let (taken, left) = rest.split_at(colour.unwrap_or(c.len_utf8()));
+        if c.is_control() && colour.is_none() && !matches!(c, '\n' | '\t') {
+            let _ = write!(escaped, "{}", c.escape_unicode());
         } else {
-            shown.push_str(taken);
+            escaped.push_str(taken);
         }
         rest = left;
     }
-    shown
+    escaped
 }
 
-/// How long the sequence is with which the text begins, if it chooses a colour or the like, and does nothing else.
-fn colour(text: &str) -> Option<usize> {
+/// The length of the escape sequence at the start of the text, if it is one that only selects colours (SGR).
+fn colour_sequence(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     parameters[end..].starts_with('m').then_some(2 + end + 1)
-}
-
-/// Writes one JSON object to the standard output, in one line.
-pub(crate) fn json(object: &serde_json::Value) -> io::Result<()> {
-    let mut out = raw();
-    serde_json::to_writer(&mut out, object)?;
-    writeln!(out)?;
-    out.flush()
-}
-
-const NOTE: Style = AnsiColor::Yellow.on_default().bold();
-
-/// Says something on the standard error that is no error.
-pub(crate) fn note(message: &str) {
-    anstream::eprintln!("{NOTE}note{NOTE:#}: {}", plain(message));
-}
-
-/// A number and its noun.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -87,11 +80,11 @@ mod tests {
             ("\u{1b}", "\\u{1b}"),
             ("\u{9b}2J\r\u{7f}", "\\u{9b}2J\\u{d}\\u{7f}"),
         ] {
-            assert_eq!(plain(text), expected);
+            assert_eq!(escape(text), expected);
         }
-        let mut out = Table(Vec::new());
-        write!(out, "{NOTE}x{NOTE:#}\u{8}")?;
-        assert_eq!(out.0, format!("{NOTE}x{NOTE:#}\\u{{8}}").as_bytes());
+        let mut out = Escaped(Vec::new());
+        write!(out, "\u{1b}[1mx\u{1b}[0m\u{8}")?;
+        assert_eq!(out.0, b"\x1b[1mx\x1b[0m\\u{8}");
         Ok(())
     }
 }

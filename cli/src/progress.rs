@@ -1,33 +1,35 @@
-//! How far long work is: a bar on the standard error, if that is a terminal and the work takes its time.
+//! The progress of long work, on the standard error if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, stderr, stdout};
 use std::time::{Duration, Instant};
 
-/// What takes less time needs no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Shorter work shows no bar.
+const DELAY: Duration = Duration::from_secs(1);
 
-/// A bar that comes when it is needed, and goes by itself.
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// A bar for work of known size; it appears after a second, and is removed on drop.
 pub(crate) struct Bar {
     began: Instant,
-    wanted: bool,
-    shown: Option<ProgressBar>,
+    bar: Option<ProgressBar>,
 }
 
 impl Bar {
     pub(crate) fn new() -> Self {
-        Self { began: Instant::now(), wanted: stderr().is_terminal(), shown: None }
+        Self { began: Instant::now(), bar: None }
     }
 
-    /// So many of so many bytes are done.
+    /// Shows that `done` of `total` bytes are done.
     pub(crate) fn set(&mut self, what: &str, done: u64, total: u64) {
-        if !self.wanted || self.began.elapsed() < PATIENCE {
+        if !stderr().is_terminal() || self.began.elapsed() < DELAY {
             return;
         }
-        let bar = self.shown.get_or_insert_with(|| {
+        let bar = self.bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{msg} {bar:40} {bytes} of {total_bytes}, {eta}");
-            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            styled(bar, "{msg} {bar:40} {bytes} of {total_bytes}, {eta}")
         });
         if bar.message() != what {
             bar.set_message(what.to_owned());
@@ -39,8 +41,54 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = &self.shown {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// A line with counters of work without an end; removed on drop.
+pub(crate) struct LiveLine {
+    bar: ProgressBar,
+    /// When the counters were shown last, and how many events there were.
+    shown: Option<(Instant, u64)>,
+}
+
+impl LiveLine {
+    /// The line of a verb that writes its data at the end.
+    pub(crate) fn new() -> Self {
+        Self::shown_if(stderr().is_terminal())
+    }
+
+    /// The line of a verb that writes data all the time: hidden if those lines go to a terminal.
+    pub(crate) fn beside_data() -> Self {
+        Self::shown_if(stderr().is_terminal() && !stdout().is_terminal())
+    }
+
+    fn shown_if(shown: bool) -> Self {
+        let bar = if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        Self { bar: styled(bar, "{elapsed} {msg}"), shown: None }
+    }
+
+    /// Shows the number of events, their rate since the last time, and `more`; at most every 400 ms.
+    pub(crate) fn show(&mut self, events: u64, more: impl FnOnce() -> String) {
+        const INTERVAL: Duration = Duration::from_millis(400);
+        let now = Instant::now();
+        let rate = match self.shown {
+            Some((before, _)) if now - before < INTERVAL => return,
+            Some((before, earlier)) => {
+                u128::from(events.saturating_sub(earlier)) * 1_000_000 / (now - before).as_micros().max(1)
+            }
+            None => 0,
+        };
+        self.shown = Some((now, events));
+        self.bar.set_message(format!("{rate} events/s, {events} events, {}", more()));
+        self.bar.tick();
+    }
+}
+
+impl Drop for LiveLine {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -1,19 +1,18 @@
-//! `tracectl read`: reads from a UDP trace server.
+//! `tracectl read`: receives events from a UDP trace server.
 
 mod directory;
 mod dt_file;
-mod ending;
+mod json;
 mod lines;
-mod objects;
-mod status;
+mod summary;
 
-use crate::Ended;
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
+use crate::message;
+use crate::progress::LiveLine;
 use clap::Args;
 use clap::error::ErrorKind;
 use dt_file::DtFile;
-use status::Status;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroU64;
@@ -24,24 +23,24 @@ use tracepoint_reader::udp::wire::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
 use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
 use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, Ending, EventBatch, Options, Report};
 
-/// Told at the end of `--help`.
+/// Printed at the end of `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  the session has ended, and all that was sent has come
-  1  what the server sent cannot be decoded
-  2  the command line is wrong
-  3  the output could not be written
-  4  something was lost, or the session has not ended in order, and what was lost at its end is not known
-  5  there is no server that can be read from: none at all, one of another protocol, or no port of ours";
+  0  the session has ended, and everything that was sent has arrived
+  1  data from the server cannot be decoded
+  2  the command line is invalid
+  3  the output cannot be written
+  4  something was lost, or the session has not ended in order, so that losses at its end are unknown
+  5  there is no server to read from: none at all, one of another protocol, or the client's port cannot be used";
 
-/// How often signals and the status line are looked after.
-const ROUND: Duration = Duration::from_millis(100);
+/// How long one step waits for datagrams before signals and the status line are handled.
+const STEP: Duration = Duration::from_millis(100);
 
-/// Reads events from a UDP trace server, and tells which were lost on the way
+/// Receives events from a UDP trace server, and reports which were lost on the way
 ///
-/// Prints one line for each event as it comes, and for each loss where it happened. Takes many events in a message, with checksums and
-/// exact losses, if the server offers that; else one in a message, where a loss is told in messages. The first Ctrl-C asks the server to
-/// stop, and reads what is on its way; the second one ends.
+/// Prints one line for each event as it arrives, and one for each loss where it happened. If the server offers batches, messages have many
+/// events and checksums, and losses are exact; otherwise each message has one event, and losses are counted in messages. The first Ctrl-C
+/// asks the server to stop, and receives what is still on its way; the second ends at once.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -53,110 +52,113 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Read {
-    /// The server's name or address
+    /// The name or address of the server
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     server_address: String,
-    /// The server's port
+    /// The port of the server
     #[arg(long, value_name = "PORT", env = SERVER_PORT_VARIABLE, default_value_t = SERVER_PORT,
         value_parser = clap::value_parser!(u16).range(1..))]
     server_port: u16,
-    /// The port to read from; 0: any
+    /// The local port; 0: any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     client_port: u16,
-    /// Stop after so many events; those on their way then are read too
+    /// Stop after N events; events that are on their way by then are received, too
     #[arg(long, value_name = "N", value_parser = events_limit)]
     events_limit: Option<NonZeroU64>,
-    /// Take one event in a message, whatever the server offers
-    #[arg(long, conflicts_with = "output")]
-    stock: bool,
-    /// How many bytes a message with several events may have, headers of IP and UDP not counted
+    /// Use the legacy layout, one event in a message, even if the server offers batches
+    #[arg(long, alias = "stock", conflicts_with = "output")]
+    legacy: bool,
+    /// Largest message with several events, in bytes, without the headers of IP and UDP
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MTU,
         value_parser = clap::value_parser!(u16).range(i64::from(LEAST_MTU)..=i64::from(LARGEST)))]
     mtu: u16,
-    /// One event in a message: stop after so many seconds in which nothing came
+    /// Legacy layout: stop when nothing has arrived for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     idle: u64,
-    /// Write one JSON object per line: events, losses, marks, and at last `end`; told apart by `type`
+    /// Write one JSON object per line: events, losses, marks, and finally `end`; told apart by `type`
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Make a CTF trace in this directory instead, losses included; it is empty, or does not exist. Where it is called *.dt, make a
-    /// dt file, when the session is over; until then what comes is in a directory next to it
+    /// Write a CTF trace with its losses into this directory, which is empty or does not exist. A path that ends in `.dt` becomes a dt file
+    /// when the session is over; until then the trace is in a directory beside it
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// How many slots the dt file has: it keeps the newest N packets [default: as many as there are packets]
+    /// Number of slots of the dt file, which keeps the newest N packets [default: the number of packets]
     #[arg(long, value_name = "N", requires = "output", value_parser = clap::value_parser!(u32).range(1..=0x7fff_ffff))]
     dt_slots: Option<u32>,
 }
 
 fn events_limit(text: &str) -> Result<NonZeroU64, String> {
     match text.parse::<u64>() {
-        Ok(number) => NonZeroU64::new(number).ok_or_else(|| "without a limit, leave the option out".to_owned()),
-        Err(_) => Err("it is no number of events: 1 or more, in digits".to_owned()),
+        Ok(number) => NonZeroU64::new(number).ok_or_else(|| "for no limit, leave the option out".to_owned()),
+        Err(_) => Err("expected a number of events, 1 or more".to_owned()),
     }
 }
 
-/// Where reports go.
-trait Out {
-    /// Takes a report. `false`: the server sent what cannot be decoded, which was said.
-    fn take(&mut self, report: Report) -> Result<bool, Failure>;
+/// The output of a session.
+trait Output {
+    /// Writes a report. `false`: it could not be decoded, and that was reported.
+    fn write(&mut self, report: Report) -> Result<bool, Failure>;
 
-    /// What was taken so far can be seen.
+    /// Makes everything that was written visible.
     fn flush(&mut self) -> Result<(), Failure>;
 
-    /// The session is over. `false`: not all that came is in the output, which was said.
+    /// Completes the output after the session. `false`: something that arrived is missing in it, and that was reported.
     fn finish(self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure>;
 }
 
 impl Read {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let server = self.server()?;
         let options = Options {
-            legacy: self.stock,
+            legacy: self.legacy,
             events_limit: self.events_limit,
             mtu: self.mtu,
             window: 0,
             idle: Duration::from_secs(self.idle),
             ..Options::default()
         };
-        let mut out = self.out()?;
+        let mut output = self.output()?;
         let unreachable = |error: io::Error| Failure::NoServer(format!("cannot read from {server}: {error}"));
         let mut connection =
             Connection::open(server, self.client_port, options).map_err(|error| match error.kind() {
                 io::ErrorKind::AddrInUse => Failure::NoServer(format!(
-                    "port {} is in use; name another one with --client-port, or leave the choice to the system",
+                    "port {} is in use; choose another with --client-port, or leave the option out for a free one",
                     self.client_port
                 )),
                 _ => unreachable(error),
             })?;
         let stop = Interrupt::once()?;
-        let mut status = Status::new();
+        let mut line = LiveLine::beside_data();
         let mut decoded = true;
         let ending = loop {
-            connection.step(ROUND).map_err(unreachable)?;
-            let taken = take_all(&mut connection, out.as_mut());
-            if taken.is_err() {
-                // Nobody needs the rest, and the server shall know.
+            connection.step(STEP).map_err(unreachable)?;
+            let written = write_all(&mut connection, output.as_mut());
+            if written.is_err() {
+                // The rest cannot be written: tell the server to stop.
                 connection.client().stop();
                 connection.step(Duration::ZERO).map_err(unreachable)?;
             }
-            decoded &= taken?;
+            decoded &= written?;
             let client = connection.client();
             if let Some(ending) = client.ending() {
                 break ending;
             }
-            status.show(&client.counts());
-            if stop.is_asked() {
+            let counts = client.counts();
+            line.show(counts.events, || {
+                format!("{} lost, {} late", counts.lost_events + counts.lost_messages, counts.late_messages)
+            });
+            if stop.is_requested() {
                 client.stop();
             }
         };
-        drop(status);
+        drop(line);
         let counts = connection.client().counts();
-        if let Some(failure) = ending::no_server(ending, server, &counts) {
+        if let Some(failure) = summary::no_server(ending, server, &counts) {
             return Err(failure);
         }
-        decoded &= out.finish(ending, &counts)?;
-        let outcome = ending::tell(ending, &counts);
-        Ok(if decoded { outcome } else { Outcome::Wanting })
+        decoded &= output.finish(ending, &counts)?;
+        let outcome = summary::print(ending, &counts);
+        Ok(if decoded { outcome } else { Outcome::Incomplete })
     }
 
     fn server(&self) -> Result<SocketAddr, Failure> {
@@ -166,35 +168,35 @@ impl Read {
         found.map_err(|reason| Failure::NoServer(format!("cannot find the server `{name}`: {reason}")))
     }
 
-    fn out(&self) -> Result<Box<dyn Out>, Failure> {
+    fn output(&self) -> Result<Box<dyn Output>, Failure> {
         Ok(match &self.output {
-            Some(path) if DtFile::is_one(path) => Box::new(DtFile::create(path, self.dt_slots)?),
+            Some(path) if dt_file::is_dt_file(path) => Box::new(DtFile::create(path, self.dt_slots)?),
             Some(_) if self.dt_slots.is_some() => {
-                let reason = "--dt-slots is for dt files; name one: --output FILE.dt\n";
+                let reason = "--dt-slots needs a dt file: --output FILE.dt\n";
                 clap::Error::raw(ErrorKind::ArgumentConflict, reason).exit()
             }
             Some(path) => Box::new(directory::Directory::create(path)?),
-            None if self.json => Box::new(objects::Objects::new()),
+            None if self.json => Box::new(json::Json::new()),
             None => Box::new(lines::Lines::new(self.events_limit)?),
         })
     }
 }
 
-/// Hands on what happened; whether it could be decoded.
-fn take_all(connection: &mut Connection, out: &mut dyn Out) -> Result<bool, Failure> {
+/// Writes the reports that have arrived; whether they could be decoded.
+fn write_all(connection: &mut Connection, output: &mut dyn Output) -> Result<bool, Failure> {
     let mut decoded = true;
     let mut any = false;
     while let Some(report) = connection.client().report() {
-        decoded &= out.take(report)?;
+        decoded &= output.write(report)?;
         any = true;
     }
     if any {
-        out.flush()?;
+        output.flush()?;
     }
     Ok(decoded)
 }
 
-/// Has `write` write the events of a batch, up to the first that it cannot. Whether all of them could be decoded.
+/// Calls `write` for each event of a batch until it fails. Whether all of them could be decoded.
 fn each_event(
     decoder: &mut BatchDecoder,
     batch: &EventBatch,
@@ -208,14 +210,14 @@ fn each_event(
         }
     };
     let count = decoder.events(batch, event, |damage| {
-        complain(&damage.reason);
+        report_damage(&damage.reason);
         whole = false;
     })?;
     written?;
     Ok(whole && count == u64::from(batch.events))
 }
 
-/// Says that a part of what the server sent cannot be decoded.
-fn complain(reason: &str) {
-    failure::say_error(&format!("the server sent what cannot be decoded: {reason}"));
+/// Reports data that cannot be decoded.
+fn report_damage(reason: &str) {
+    message::error(&format!("data from the server cannot be decoded: {reason}"));
 }

@@ -1,46 +1,47 @@
-//! `tracectl record`: records running processes, or a command, until it is enough.
+//! `tracectl record`: records running processes, or a command.
 
-mod end;
-mod live;
+mod recorded;
 mod report;
 mod servers;
-mod taken;
+mod stop;
 
-use crate::failure::{self, Failure};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::progress::LiveLine;
+use crate::session::WaitArguments;
+use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::budget::BudgetArguments;
-use crate::session::outputs::Outputs;
-use crate::session::{Reach, RuleArguments, add, complaints, insist, tell_notices, tell_silent};
-use crate::{Ended, output, units};
+use crate::session::outputs::OutputArguments;
+use crate::session::rules::{RuleArguments, add, require_matches};
+use crate::{message, units};
 use clap::Args;
-use end::End;
-use live::LiveLine;
+use recorded::RecordedProcesses;
 use report::Report;
 use servers::Servers;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use taken::Taken;
+use stop::StopCondition;
 use tracepoint_control::{
     Ack, AckState, Acknowledged, ControlError, Controller, Counters, DrainedBy, NamedSession, Recorder, Rights,
     SessionSpec, SinkSpec, State,
 };
 
-/// How often the processes are asked how far they are.
-const LOOK: Duration = Duration::from_millis(500);
-/// How often it is looked whether it is enough.
+/// How often the processes are asked for their counters.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// How often the stop condition is checked.
 const TICK: Duration = Duration::from_millis(20);
-/// Of how many processes that die between two looks what they recorded is kept until it is recovered.
+/// The rings of how many dead processes are kept until the recorder has read them.
 const KEEP_DEAD: usize = 64;
-/// How long the processes are waited for at the end, at least: until they have ended what they record.
-const END: Duration = Duration::from_secs(5);
+/// The shortest time to wait at the end until the processes have ended their recordings.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Records running processes, or a command
 ///
-/// Until Ctrl-C, or until the time is over, the size is reached, or the process or command has ended; then all is switched off again. Of each
-/// process there is a trace of its own: in CTF in the output directory, unless `--dt`, `--text` or `--udp` say otherwise; with `-o` too, both.
-/// This program writes it, out of the rings of the processes, which need no rights there; of one that is killed meanwhile, or stopped, all
-/// that it has committed.
+/// Recording ends with Ctrl-C, after `--duration`, at `--max-size`, or when the process or command has ended; then all events are switched off
+/// again. Each process has a trace of its own: CTF in the output directory, or what `--dt`, `--text` and `--udp` say, or with `-o` both. This
+/// program reads the rings of the processes and writes the traces, so that the processes need no rights in the output directory, and a process
+/// that is killed or stopped loses no event that it has committed.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -52,53 +53,53 @@ Examples:
   tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Record {
     #[command(flatten)]
     rules: RuleArguments,
-    /// Where CTF traces go: a directory that is empty, or does not exist [default: tracepoint-PID, in the current one]
+    /// Write CTF traces into DIR, which is empty or does not exist [default: tracepoint-PID in the current directory]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    outputs: Outputs,
-    /// For how long [default: until Ctrl-C]
+    outputs: OutputArguments,
+    /// Stop after this time [default: at Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
-    /// How much is written, of all processes together. With `--keep`, how much of it is there at a time
+    /// Stop when the traces of all processes together have this size; with `--keep`, the size that they keep
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
-    /// The size of a thread's ring
+    /// Size of the ring of each thread
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
     ring_size: u64,
     #[command(flatten)]
     budget: BudgetArguments,
-    /// Rules may match nothing that is there now
+    /// Accept rules that match no event of the running processes
     #[arg(long)]
     wait: bool,
-    /// Write one JSON object about what was recorded
+    /// Write one JSON object with the counts and outputs
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    reach: Reach,
-    /// Record this command, and what it starts
+    wait_arguments: WaitArguments,
+    /// Record this command and the processes that it starts
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "wait"])]
     command: Vec<String>,
 }
 
 impl Record {
-    /// Whether it starts a command.
+    /// Whether this verb starts a command.
     pub(crate) fn starts_a_command(&self) -> bool {
         !self.command.is_empty()
     }
 
-    /// Records. What it writes it writes with its own rights; of the processes it sees what `rights` let it.
-    pub(crate) fn run(&self, rights: &Rights) -> Ended {
+    /// Records. Output is written with the rights of this process; the traced processes are accessed with `rights`.
+    pub(crate) fn run(&self, rights: &Rights) -> VerbResult {
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.rules.rules(&controller, &["*"])?;
         let name = format!("record-{}", std::process::id());
         let out = self.output()?;
-        rights.as_self(|| self.outputs.insist_on_new_files())?;
+        rights.as_self(|| self.outputs.require_new_files())?;
         let mut spec = self.spec();
         let sinks = self.outputs.sinks(out.as_deref(), self.max_size)?;
         spec.check_sinks(&sinks).map_err(|error| ControlError::Spec { session: name.clone(), error })?;
@@ -106,38 +107,37 @@ impl Record {
         spec.check().map_err(failed)?;
         add(&mut spec, &name, &rules)?;
         if !self.wait && self.command.is_empty() {
-            insist(&controller, &spec, &rules)?;
+            require_matches(&controller, &spec, &rules)?;
         }
-        // Before anything is switched on, so that Ctrl-C never leaves anything on.
-        let mut end = End::new(self.duration, process)?;
+        // Before any event is switched on, so that Ctrl-C never leaves one on.
+        let mut stop = StopCondition::new(self.duration, process)?;
         rights.as_self(|| out.as_deref().map_or(Ok(()), make_output))?;
         let session = controller.create(&name, &spec)?;
-        let recorded = self.record(&controller, &session, &spec, (sinks, rights), &mut end);
+        let recorded = self.record(&controller, &session, &spec, (sinks, rights), &mut stop);
         let report = recorded.and_then(|(recorder, child)| {
-            let report = report::finish(&session, recorder, self.reach.timeout.max(END))?;
+            let report = report::finish(&session, recorder, self.wait_arguments.timeout.max(END_TIMEOUT))?;
             Ok((report, child))
         });
-        // Whatever happened, nothing stays on; and what is empty need not stay.
+        // On every path, all events are switched off, and an empty output directory is removed.
         let (report, child) = report.inspect_err(|_| {
-            let _ = session.destroy(self.reach.timeout, false);
+            let _ = session.destroy(self.wait_arguments.timeout, false);
             let _ = rights.as_self(|| out.as_ref().map(fs::remove_dir));
         })?;
-        rights.as_self(|| self.tell(&report, out.as_deref()))?;
+        rights.as_self(|| self.write_report(&report, out.as_deref()))?;
         if let Some(mut child) = child {
             if report.processes() == 0 {
-                output::note(
-                    "no process took part: a program becomes traceable by `let _agent = tracepoint_control::Agent::start();` in \
-                     its `main`",
+                message::note(
+                    "no process took part; a program becomes traceable with `let _agent = tracepoint::Agent::start();` in its `main`",
                 );
             }
             if child.try_wait()?.is_none() {
-                output::note(&format!("the command goes on, as process {}", child.id()));
+                message::note(&format!("the command is still running, as process {}", child.id()));
             }
         }
         Ok(report.outcome())
     }
 
-    /// The directory for CTF, as a path that means the same to the processes; `None` if they write something else.
+    /// The absolute path of the directory for CTF; `None` if there are other outputs only.
     fn output(&self) -> Result<Option<PathBuf>, Failure> {
         match &self.output {
             Some(output) => Ok(Some(std::path::absolute(output)?)),
@@ -155,67 +155,66 @@ impl Record {
         spec.budget = self.budget.spec();
         spec.drain = DrainedBy::Outside;
         if !self.command.is_empty() {
-            // Inherited by what it starts, and by nothing else.
+            // Inherited by the command and the processes that it starts.
             spec.tag = Some(spec.id.clone());
         }
         spec
     }
 
-    /// Records until it is enough; the command that was started, which has ended or is about to.
+    /// Records until the stop condition is reached. Returns the recorder, and the command if there is one.
     fn record(
         &self,
         controller: &Controller,
         session: &NamedSession<'_>,
         spec: &SessionSpec,
         (sinks, rights): (Vec<SinkSpec>, &Rights),
-        end: &mut End,
+        stop: &mut StopCondition,
     ) -> Result<(Recorder, Option<Child>), Failure> {
-        let is_bounded = sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.keeps();
-        let waited = session.wait(spec.generation, self.reach.timeout)?;
+        let is_bounded =
+            sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.removes_old_chunks();
+        let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
         let recorder = Recorder::start(session, sinks, self.max_size, rights.clone())?;
-        self.insist_on_one(&waited, &recorder)?;
+        self.require_one_process(&waited, &recorder)?;
         let mut child = self.start(controller, spec)?;
         let mut line = LiveLine::new();
-        let mut looked: Option<Instant> = None;
+        let mut refreshed: Option<Instant> = None;
         let mut servers = Servers::default();
-        while !end.is_reached(child.as_mut(), TICK)? {
-            if looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
-                looked = Some(Instant::now());
-                session.refresh(self.reach.timeout)?;
+        while !stop.is_reached(child.as_mut(), TICK)? {
+            if refreshed.is_none_or(|refreshed| refreshed.elapsed() >= REFRESH_INTERVAL) {
+                refreshed = Some(Instant::now());
+                session.refresh(self.wait_arguments.timeout)?;
                 let mut acks = session.acks()?;
-                Taken::of(&recorder.recorded()).add_to(&mut acks);
-                servers.tell(&acks);
-                let counters = sum(&acks);
-                line.show(&counters, acks.iter().map(|ack| ack.over_budget.len()).sum());
+                RecordedProcesses::new(&recorder.recorded()).add_to(&mut acks);
+                servers.print_new(&acks);
+                show(&mut line, &acks);
             }
             if is_bounded && recorder.is_full() {
                 break;
             }
         }
-        line.clear();
         Ok((recorder, child))
     }
 
-    /// Fails if none of the processes can do what is wanted. What some cannot is told at the end.
-    fn insist_on_one(&self, waited: &Acknowledged, recorder: &Recorder) -> Result<(), Failure> {
-        tell_silent(&waited.silent);
-        waited.acks.iter().for_each(tell_notices);
-        let mut told: Vec<_> = waited.acks.iter().flat_map(complaints).collect();
+    /// Fails if none of the processes can record. What only some cannot do is in the report at the end.
+    fn require_one_process(&self, waited: &Acknowledged, recorder: &Recorder) -> Result<(), Failure> {
+        report_silent(&waited.silent);
+        waited.acks.iter().for_each(report_notices);
+        let mut reasons: Vec<_> = waited.acks.iter().flat_map(unsupported_rules).collect();
         let refused = waited.acks.iter().filter(|ack| ack.state == AckState::Refused);
         let mut refused: Vec<_> = refused.filter_map(refusal).collect();
         let without = recorder.refused();
         refused.extend(without.iter().map(|(process, reason)| format!("process {}: {reason}", process.pid)));
-        told.extend(refused.iter().cloned());
+        reasons.extend(refused.iter().cloned());
         let has_no_sinks = |ack: &Ack| without.iter().any(|(process, _)| *process == ack.process);
         let does_nothing = |ack: &Ack| ack.events == 0 || ack.state == AckState::Refused || has_no_sinks(ack);
         let is_hopeless = waited.silent.is_empty() && waited.acks.iter().all(does_nothing);
-        if told.is_empty() || !is_hopeless || self.wait || !self.command.is_empty() {
+        if reasons.is_empty() || !is_hopeless || self.wait || !self.command.is_empty() {
             for text in &refused {
-                output::note(text);
+                message::note(text);
             }
             return Ok(());
         }
-        Err(Failure::Senseless(told.join("\n")))
+        Err(Failure::Refused(reasons.join("\n")))
     }
 
     fn start(&self, controller: &Controller, spec: &SessionSpec) -> Result<Option<Child>, Failure> {
@@ -223,43 +222,48 @@ impl Record {
         let mut command = Command::new(program);
         command.args(arguments).env("TRACEPOINT_RUN_DIR", std::path::absolute(controller.path())?);
         command.envs(spec.tag.as_ref().map(|tag| ("TRACEPOINT_TAG", tag)));
-        let failed = |error| Failure::Senseless(format!("cannot start {program}: {error}"));
+        let failed = |error| Failure::Refused(format!("cannot start {program}: {error}"));
         Ok(Some(command.spawn().map_err(failed)?))
     }
 
-    fn tell(&self, report: &Report, out: Option<&Path>) -> std::io::Result<()> {
+    fn write_report(&self, report: &Report, out: Option<&Path>) -> std::io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
 }
 
 fn make_output(out: &Path) -> Result<(), Failure> {
-    let failed =
-        |error| Failure::Senseless(format!("cannot make {}: {error}; name another one by `-o`", out.display()));
+    let failed = |error| {
+        Failure::Refused(format!("cannot create {}: {error}; choose another directory with `-o`", out.display()))
+    };
     fs::create_dir_all(out).map_err(failed)?;
     if fs::read_dir(out).map_err(failed)?.next().is_some() {
         let out = out.display();
-        return Err(Failure::Senseless(format!(
-            "{out} is not empty; name a new directory by `-o`, or remove what is in it"
+        return Err(Failure::Refused(format!(
+            "{out} is not empty; choose a new directory with `-o`, or remove its contents"
         )));
     }
     Ok(())
 }
 
-/// What a process says is wrong.
+/// Why a process does not record, if it does not.
 fn refusal(ack: &Ack) -> Option<String> {
-    Some(format!("process {} ({}): {}", ack.process.pid, ack.name, ack.error.as_ref()?))
+    Some(of_process(ack, ack.error.as_ref()?))
 }
 
-/// What all processes recorded so far.
-fn sum(acks: &[Ack]) -> Counters {
+/// Shows the counts of all processes together.
+fn show(line: &mut LiveLine, acks: &[Ack]) {
     let mut sum = Counters::default();
     for ack in acks {
         sum.add(&ack.counters);
     }
-    sum
+    let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
+    line.show(sum.recorded, || {
+        let off = if off > 0 { format!(", {off} switched off by the budget") } else { String::new() };
+        format!("{}, lost {}{off}; Ctrl-C stops", units::bytes(sum.bytes), sum.total_lost())
+    });
 }
 
-/// Where traces go unless it is said.
+/// The default directory for traces.
 fn default_output() -> std::io::Result<PathBuf> {
     std::path::absolute(format!("tracepoint-{}", std::process::id()))
 }

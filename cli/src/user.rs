@@ -1,4 +1,4 @@
-//! Being another user: root controls the processes of others as these users. What it records of them it writes as itself.
+//! `--user`: root controls the processes of another user with the rights of that user; the output of `record` is written by root.
 
 use crate::failure::Failure;
 use nix::unistd::{Uid, User};
@@ -10,21 +10,23 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The option, as `Arguments` has it.
+/// The option of `Arguments`.
 const OPTION: &str = "--user";
 
-/// The hidden option of a command that is root's, and this user where the user's files are: user and group, by number.
+/// The hidden option with which a command that stays root acts as this user on the user's files: user and group, by number.
 pub(crate) const BESIDE: &str = "beside-root";
 
-/// The command once more, without the option, with the rights of this user and of its own group, and no others: what it makes is the
-/// user's, and what only root may read is not read. If it `stays_root`, it is that user only where it deals with the user's processes.
-/// Comes back if that cannot be.
+/// Executes this command again without `--user`, with the rights of the user and the user's group only: its files belong to the user, and
+/// it cannot read what only root may read. If it `stays_root`, it acts as the user only where it deals with the user's processes. Returns
+/// only on failure.
 pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Failure> {
     if !Uid::effective().is_root() {
-        return Err(Failure::Senseless(format!("only root can be another user: leave {OPTION} out, or use `sudo`")));
+        return Err(Failure::Refused(format!(
+            "only root can use {OPTION}: leave it out, or run the command with `sudo`"
+        )));
     }
     let (uid, gid) = find(name)?;
-    // Not by its path, which the user may not be allowed to follow.
+    // The user may lack the right to search the directories of the program's path.
     let mut command = Command::new("/proc/self/exe");
     command.arg0(env::args_os().next().unwrap_or_default());
     if stays_root {
@@ -33,7 +35,7 @@ pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Fa
         command.uid(uid).gid(gid);
     }
     command.args(without_option(env::args_os().skip(1))).env_remove("RUNTIME_DIRECTORY");
-    // That of root is not the user's.
+    // Root's runtime directory is not the user's.
     let runtime = PathBuf::from(format!("/run/user/{uid}"));
     if runtime.is_dir() {
         command.env("XDG_RUNTIME_DIR", &runtime);
@@ -41,29 +43,31 @@ pub(crate) fn become_user(name: &str, stays_root: bool) -> Result<Infallible, Fa
         command.env_remove("XDG_RUNTIME_DIR");
     }
     let error = command.exec();
-    Err(Failure::Senseless(format!("cannot become user {name}: {error}")))
+    Err(Failure::Refused(format!("cannot become user {name}: {error}")))
 }
 
-/// Reads the value of the hidden option.
+/// Parses the value of the hidden option.
 pub(crate) fn beside(text: &str) -> Result<(u32, u32), String> {
     let numbers = text.split_once(':').and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
-    numbers.ok_or_else(|| "expected USER:GROUP, by number".to_owned())
+    numbers.ok_or_else(|| "expected USER:GROUP, as numbers".to_owned())
 }
 
-/// The numbers of a user and its group.
+/// The numbers of a user and of the user's group.
 fn find(name: &str) -> Result<(u32, u32), Failure> {
-    let failed = |errno| Failure::Senseless(format!("cannot look for user {name}: {errno}"));
+    let failed = |errno| Failure::Refused(format!("cannot look up the user {name}: {errno}"));
     let number = name.parse().ok();
     let user = match User::from_name(name).map_err(failed)? {
         None => number.map(Uid::from_raw).map(User::from_uid).transpose().map_err(failed)?.flatten(),
         user => user,
     };
-    // A container's users are often numbers alone.
+    // In a container, users often have no entry.
     let numbers = user.map(|user| (user.uid.as_raw(), user.gid.as_raw())).or(number.zip(number));
-    numbers.ok_or_else(|| Failure::Senseless(format!("there is no user {name}: name one of this system, or a number")))
+    numbers.ok_or_else(|| {
+        Failure::Refused(format!("there is no user {name}: give a name that this system has, or a number"))
+    })
 }
 
-/// The arguments without the option and its value. What stands behind `--` is a command's.
+/// The arguments without the option and its value. Arguments after `--` belong to the command of `record`.
 fn without_option(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut arguments = arguments;
@@ -88,7 +92,7 @@ mod tests {
     use std::ffi::OsStr;
 
     #[test]
-    fn the_option_goes_and_all_else_stays() {
+    fn only_the_option_is_removed() {
         let kept = |text: &str| without_option(text.split(' ').map(OsString::from)).join(OsStr::new(" "));
         assert_eq!(kept("--user nobody list --json"), "list --json");
         assert_eq!(kept("list --user=65534 -p 1"), "list -p 1");

@@ -1,18 +1,20 @@
-//! `tracectl verify`: whether the books of a trace balance.
+//! `tracectl verify`: checks the account of a trace.
 
-use crate::failure::{self, Outcome};
-use crate::{Ended, output};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::table::{self, Table};
+use crate::{message, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tracepoint_reader::verify::Check;
 use tracepoint_reader::{Report, verify};
 
-/// Checks that nothing is missing that the trace's own account does not tell
+/// Checks that a trace accounts for every event
 ///
-/// Compares, hop by hop, what the tracer counted (fired, recorded, lost by reason) with what its rings counted and with what
-/// can be decoded. Each line is one comparison: the rule's letter, what it was applied to, the two sides.
+/// Compares, for each step on the way of an event, what the tracer counted (fired, recorded, lost by reason) with what its rings counted and
+/// with what can be decoded. Each line is one comparison: its rule (docs/format-account.md), its subject, and both sides.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -20,7 +22,7 @@ Examples:
   tracectl verify --failures /tmp/trace
   tracectl verify --json /tmp/trace | jq '.checks[] | select(.pass | not)'
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Verify {
     /// A directory with a CTF trace, or with several below it; or a dt file
     #[arg(value_name = "PATH")]
@@ -37,44 +39,37 @@ const PASS: Style = AnsiColor::Green.on_default();
 const FAIL: Style = AnsiColor::Red.on_default().bold();
 
 impl Verify {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let mut report = verify(&self.path)?;
-        let (all, failed) = (report.checks.len(), report.failures().count());
-        let passed = report.passed();
+        let (all, failed, passed) = (report.checks.len(), report.failures().count(), report.passed());
         if self.failures {
             report.checks.retain(|check| !check.pass);
         }
         if self.json {
-            Self::write_json(&report, passed)?;
+            output::json(&json!({ "path": report.path.to_string_lossy(), "passed": passed, "checks": report.checks }))?;
         } else {
-            Self::write_text(&report)?;
+            write_text(&report)?;
         }
-        if passed {
-            if !self.json {
-                anstream::eprintln!("the books balance: {all} checks");
-            }
-            return Ok(Outcome::Well);
+        if !passed {
+            let path = self.path.display();
+            message::error(&format!("{path}: the account does not balance: {failed} of {all} checks failed"));
+            return Ok(Outcome::Incomplete);
         }
-        let path = self.path.display();
-        failure::say_error(&format!("{path}: the books do not balance: {failed} of {all} checks failed"));
-        Ok(Outcome::Wanting)
+        if !self.json {
+            message::summary(&format!("the account balances: {all} checks"));
+        }
+        Ok(Outcome::Success)
     }
+}
 
-    fn write_text(report: &Report) -> io::Result<()> {
-        let mut out = output::coloured();
-        for Check { rule, subject, compares, left, right, pass, .. } in &report.checks {
-            let (style, word) = if *pass { (PASS, "ok    ") } else { (FAIL, "FAILED") };
-            writeln!(out, "{style}{word}{style:#}  {rule}  {subject}: {compares}: {left}, {right}")?;
-        }
-        out.flush()
+fn write_text(report: &Report) -> io::Result<()> {
+    let mut table = Table::new("");
+    for Check { rule, subject, compares, left, right, pass, .. } in &report.checks {
+        let (style, result) = if *pass { (PASS, "ok    ") } else { (FAIL, "FAILED") };
+        let comparison = format!("{subject}: {compares}: {left}, {right}");
+        table.row(style, [table::text(result), table::text(rule), table::text(comparison)]);
     }
-
-    fn write_json(report: &Report, passed: bool) -> io::Result<()> {
-        let mut out = output::raw();
-        let object =
-            serde_json::json!({ "path": report.path.to_string_lossy(), "passed": passed, "checks": report.checks });
-        serde_json::to_writer(&mut out, &object)?;
-        writeln!(out)?;
-        out.flush()
-    }
+    let mut out = output::styled();
+    table.write(&mut out)?;
+    out.flush()
 }

@@ -1,20 +1,19 @@
-//! `tracectl view`: what was recorded, as text.
+//! `tracectl view`: the events of a trace as text.
 
-use crate::failure::{self, Failure, Outcome};
-use crate::output::counted;
-use crate::{Ended, output};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::message::{self, counted};
+use crate::output;
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::{DtSummary, DtTrace, Item, Trace, json};
 
-/// Shows the events of a trace, merged by time, one per line, and its losses where they happened
+/// Shows the events of a trace, merged by time, one per line, and losses where they happened
 ///
-/// Reads CTF 1.8 directories, those of other tracers too, and dt files of sessions. Several traces below PATH come out as one, and chunks
-/// of a trace as the whole. Lines of
-/// events are those of `babeltrace2`. Damage is told on the standard error, and what a dt file does not hold any more; what is readable
-/// comes out all the same.
+/// Reads CTF 1.8 directories, also those of other tracers, and dt files of sessions. Several traces below PATH are merged into one, and the
+/// chunks of a trace into the whole. Events are printed as `babeltrace2` prints them. Damage, and what a dt file no longer holds, is reported
+/// on the standard error; everything that can be read is shown.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -24,9 +23,9 @@ Examples:
   tracectl view --utc --date /tmp/trace | less
   tracectl view --json /tmp/trace | jq 'select(.name == \"treehash:error\").fields'
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct View {
-    /// A directory with a CTF trace, or with several below it; or a dt file. Several of them are shown as one
+    /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Write one JSON object per line: events, losses and damage, told apart by `type`
@@ -41,17 +40,17 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let trace = Trace::open_all(&self.paths)?;
         let mut out = output::raw();
         let mut text = TextWriter::new(self.options());
-        let mut outcome = Outcome::Well;
+        let mut outcome = Outcome::Success;
         for item in trace.items() {
             if let Item::Damage(damage) = &item {
-                // What was read before the damage is shown before it.
+                // Events before the damage appear before its message.
                 out.flush()?;
-                failure::say_error(&format!("{damage}; what follows in this stream is not shown"));
-                outcome = Outcome::Wanting;
+                message::error(&format!("{damage}; what follows in this stream is not shown"));
+                outcome = Outcome::Incomplete;
             }
             match (self.json, &item) {
                 (true, _) => json::write_item(&mut out, &item)?,
@@ -60,7 +59,7 @@ impl View {
             }
         }
         out.flush()?;
-        trace.dt_files().try_for_each(tell)?;
+        trace.dt_files().try_for_each(note_contents)?;
         Ok(outcome)
     }
 
@@ -72,8 +71,8 @@ impl View {
     }
 }
 
-/// What a dt file holds of its trace, and what it lacks.
-fn tell(file: &DtTrace) -> Result<(), Failure> {
+/// Prints which part of its trace a dt file holds.
+fn note_contents(file: &DtTrace) -> Result<(), Failure> {
     let summary = file.summary()?;
     let DtSummary { slots, packets, streams, gone_packets, gone_events, .. } = summary;
     let path = file.path().display();
@@ -88,11 +87,11 @@ fn tell(file: &DtTrace) -> Result<(), Failure> {
         parts.push(format!("events lost before that: {}", lost.join(", ")));
     }
     if !summary.complete {
-        parts.push("the session runs still, or was killed: its account is not complete".to_owned());
+        parts.push("the session is still running, or was killed, so that its account is incomplete".to_owned());
     }
-    output::note(&parts.join("; "));
+    message::note(&parts.join("; "));
     if file.has_changed()? {
-        output::note(&format!("{path} was written to while it was read: what was overwritten meanwhile is not shown"));
+        message::note(&format!("{path} changed while it was read; packets that were overwritten then are not shown"));
     }
     Ok(())
 }

@@ -35,13 +35,14 @@ mod literal;
 mod number;
 mod parser;
 mod program;
+mod step;
 
 pub use error::FilterError;
 pub use program::Program;
 
-use parser::Step;
 use std::fmt;
 use std::str::FromStr;
+use step::Step;
 use tracepoint_core::field::FieldDescriptor;
 
 /// A filter that follows the grammar, not yet compiled for an event.

@@ -11,9 +11,11 @@
 //! finds them empty if it came too early or too late: so turning a key needs no ordering of its own. Lists are published before a
 //! key goes on, and taken away after it went off.
 
-use crate::site::{self, SwitchError};
+mod batch;
+
+pub(crate) use batch::KeyBatch;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use tracepoint_ring::update::Locked;
 
 /// A reference-counted switch.
 #[derive(Debug)]
@@ -41,54 +43,5 @@ impl Key {
         let users = self.users.load(Ordering::Relaxed);
         self.users.store(if on { users + 1 } else { users - 1 }, Ordering::Relaxed);
         users == u32::from(!on)
-    }
-}
-
-/// Changes of keys, made together: their sites are switched in one batch.
-#[derive(Debug)]
-pub(crate) struct Turn<'l> {
-    /// Users are counted, and sites written, by one thread at a time.
-    locked: &'l Locked<'l>,
-    on: bool,
-    keys: Vec<&'static Key>,
-}
-
-impl<'l> Turn<'l> {
-    /// One more user for each key that will be added.
-    pub(crate) const fn on(locked: &'l Locked<'l>) -> Self {
-        Self { locked, on: true, keys: Vec::new() }
-    }
-
-    /// One user less for each.
-    pub(crate) const fn off(locked: &'l Locked<'l>) -> Self {
-        Self { locked, on: false, keys: Vec::new() }
-    }
-
-    pub(crate) fn add(&mut self, key: &'static Key) {
-        self.keys.push(key);
-    }
-
-    /// Counts the users and switches the sites of the keys that turn.
-    ///
-    /// # Errors
-    ///
-    /// If sites cannot be switched on: no key has a user more then, and those that would have turned are off. Switching off does not
-    /// fail.
-    pub(crate) fn apply(self) -> Result<(), SwitchError> {
-        let Self { locked, on, keys } = self;
-        let turning: Vec<_> = keys.iter().copied().filter(|key| key.count(on)).map(|key| (key, on)).collect();
-        for (key, on) in &turning {
-            key.on.store(*on, Ordering::Relaxed);
-        }
-        let switched = site::switch(&turning, locked);
-        if switched.is_err() {
-            for key in keys {
-                key.count(!on);
-            }
-            for (key, on) in turning {
-                key.on.store(!on, Ordering::Relaxed);
-            }
-        }
-        switched
     }
 }

@@ -114,12 +114,14 @@
 //! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
 //!   program; registering a probe gives a handle to nothing.
 
+mod after_fork;
 mod error;
 mod key;
 mod level;
 mod location;
 mod macros;
 pub mod marker;
+mod nearest;
 mod platform;
 #[doc(hidden)]
 pub mod private;
@@ -129,7 +131,7 @@ mod site;
 mod tracepoint;
 mod values;
 
-pub use error::{NotFound, RegisterError, nearest_names};
+pub use error::{NotFound, RegisterError};
 pub use key::Key;
 pub use level::{Level, ParseLevelError};
 pub use location::Location;

@@ -16,10 +16,17 @@
 //! For `trace_mark!` the expressions are the caller's own code and are evaluated first, outside the section, so that `?` and
 //! `return` work in them and their panics are the caller's.
 
+mod declared;
 mod descriptor;
+mod field_view;
 mod stage;
 mod subscriber;
+mod subscription;
 
-pub use descriptor::{FieldView, Marker, MarkerDescriptor, MarkerParts, MarkerType};
+pub use declared::{Marker, MarkerType};
+pub use descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
+pub use field_view::FieldView;
 pub use stage::{Emitted, Served, Stage, derived, mark};
-pub use subscriber::{Aggregate, Decision, Filter, Subscriber, Subscription};
+pub(crate) use subscriber::Entry;
+pub use subscriber::{Aggregate, Decision, Filter, Subscriber};
+pub use subscription::Subscription;

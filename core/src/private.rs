@@ -3,12 +3,15 @@
 pub use crate::key::Key;
 pub use crate::level::Level;
 pub use crate::location::{Location, crate_name};
-pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Served, Stage, derived, mark};
-pub use crate::probe::{DEFAULT_PRIORITY, Probe, inert};
+pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Served, Stage, ValuesType, derived, mark};
+pub use crate::nearest::nearest_names;
+pub use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Probe, ProbeSet, inert};
 pub use crate::registry::{Kept, MARKERS, TRACEPOINTS, changes, kept};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
-pub use crate::tracepoint::{Argument, Tracepoint, TracepointParts, TracepointType, fire_fast, fire_full, register};
+pub use crate::tracepoint::{
+    Argument, Tracepoint, TracepointParts, TracepointType, fire_fast, fire_full, probes_changed, register,
+};
 pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};

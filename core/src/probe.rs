@@ -30,10 +30,10 @@
 //! is left as it is until the probe is unregistered, and the sites stay on until then.
 
 mod handle;
-mod list;
+mod set;
 
 pub use handle::{Dynamic, Probe, inert};
-pub(crate) use list::ProbeList;
+pub use set::{ArgumentsType, ProbeSet};
 
 /// How deep user probes nest: a probe that fires a tracepoint runs its probes, those may fire in turn, and so on. What would
 /// be deeper is not run, and counted (see [`crate::Tracepoint::probes_skipped`]).

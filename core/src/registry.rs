@@ -7,9 +7,10 @@
 //! linkme's slice is that of one linked object. A program of several (Rust `dylib`s that share the core) has one table in each;
 //! where sites are patched, each object makes its own known (see [`crate::site`]). A `cdylib` links a core of its own.
 
-use crate::error::{NotFound, nearest_names};
+use crate::error::NotFound;
 use crate::marker::Marker;
-use crate::site::{self, Object, objects};
+use crate::nearest::nearest_names;
+use crate::site::{self, Table, objects};
 use crate::tracepoint::Tracepoint;
 use linkme::distributed_slice;
 use tracepoint_ring::update::{self, Locked};
@@ -26,7 +27,7 @@ pub static MARKERS: [&'static Marker];
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
-    gathered(&TRACEPOINTS, Object::tracepoints, &update::lock_alone()).into_iter()
+    all_tracepoints(&update::lock_alone()).into_iter()
 }
 
 /// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
@@ -56,24 +57,37 @@ pub fn changes() -> u64 {
 pub fn kept() -> Kept {
     site::keep_loaded(|locked| Kept {
         changes: site::changes(locked),
-        tracepoints: gathered(&TRACEPOINTS, Object::tracepoints, locked),
+        tracepoints: all_tracepoints(locked),
         markers: all_markers(locked),
     })
 }
 
+/// All tracepoints, while objects stay loaded.
+fn all_tracepoints(locked: &Locked<'_>) -> Vec<&'static Tracepoint> {
+    // SAFETY: the section has the entries of `define_trace!`, and of nothing else.
+    unsafe { gathered(&TRACEPOINTS, Table::Tracepoints, locked) }
+}
+
 /// All markers, while objects stay loaded.
 pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
-    gathered(&MARKERS, Object::markers, locked)
+    // SAFETY: the section has the entries of `define_trace!` and `trace_mark!`, and of nothing else.
+    unsafe { gathered(&MARKERS, Table::Markers, locked) }
 }
 
 /// The slice of this linked object, and those of the other objects of the process that share this copy of the core.
-fn gathered<T>(
-    own: &'static [&'static T],
-    table: fn(&Object) -> &[&'static T],
-    locked: &Locked<'_>,
-) -> Vec<&'static T> {
-    let others = objects(locked).map(table).filter(|other| !std::ptr::eq(other.as_ptr(), own.as_ptr()));
-    own.iter().chain(others.flatten()).copied().collect()
+///
+/// # Safety
+///
+/// The objects' tables of this kind hold references to `T`s, statics of their objects.
+unsafe fn gathered<T: 'static>(own: &'static [&'static T], table: Table, locked: &Locked<'_>) -> Vec<&'static T> {
+    let mut all = own.to_vec();
+    for other in objects(locked).map(|object| object.table(table)) {
+        if !std::ptr::eq(other.as_ptr().cast(), own.as_ptr()) {
+            // SAFETY: the caller's promise; objects stay loaded while the update lock is held.
+            all.extend(other.iter().map(|entry| unsafe { &*entry.cast::<T>() }));
+        }
+    }
+    all
 }
 
 /// The tracepoint called `name`, written `provider:name`. If several declarations share the name, the first of them. It is gone
@@ -89,7 +103,7 @@ pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
     };
     // While objects stay loaded: names are theirs.
     let locked = update::lock_alone();
-    let tracepoints = gathered(&TRACEPOINTS, Object::tracepoints, &locked);
+    let tracepoints = all_tracepoints(&locked);
     if let Some(found) = tracepoints.iter().copied().find(is_it) {
         return Ok(found);
     }

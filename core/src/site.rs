@@ -17,13 +17,23 @@ mod flag;
 mod patch;
 
 #[cfg(not(patched_sites))]
-pub(crate) use flag::{Object, changes, keep_loaded, objects, report, switch};
+pub(crate) use flag::{changes, keep_loaded, objects, report, switch};
 #[cfg(patched_sites)]
-pub(crate) use patch::{Object, changes, keep_loaded, objects, report, switch};
+pub(crate) use patch::{changes, keep_loaded, objects, report, switch};
 #[cfg(patched_sites)]
 pub use patch::{register_object, unregister_object};
 
 use std::fmt;
+
+/// What a linked object lists beside its sites.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(patched_sites), expect(dead_code, reason = "objects are not known"))]
+pub(crate) enum Table {
+    /// References to its tracepoints.
+    Tracepoints,
+    /// References to its markers.
+    Markers,
+}
 
 /// Why the sites of a key could not be switched: the operating system lets nobody write to the program's code.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,18 +6,17 @@
 //! them.
 
 use crate::error::RegisterError;
-use crate::key::Key;
 use crate::level::Level;
 use crate::location::Location;
 use crate::marker::{Marker, Served};
-use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe, ProbeList};
+use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Dynamic, Probe, ProbeSet};
 use crate::site::SwitchError;
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::hint::{align_function, unlikely};
-use tracepoint_ring::published::Published;
 use tracepoint_ring::thread::{self, ThreadSlot};
+use tracepoint_ring::update::Locked;
 
 /// An argument of a tracepoint, as it was declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,19 +66,24 @@ pub struct TracepointParts {
 }
 
 /// A typed hook. One static per declaration.
-#[derive(Debug)]
 pub struct Tracepoint {
     descriptor: TracepointDescriptor,
-    pub(crate) key: &'static Key,
-    pub(crate) probes: Published<ProbeList>,
-    pub(crate) panics: AtomicU64,
-    pub(crate) skipped: AtomicU64,
+    probes: &'static ProbeSet,
+}
+
+impl fmt::Debug for Tracepoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracepoint")
+            .field("name", &self.full_name())
+            .field("is_on", &self.is_on())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Tracepoint {
     /// Built by the macros only.
     #[doc(hidden)]
-    pub const fn new<T: TracepointType>(parts: TracepointParts, key: &'static Key) -> Self {
+    pub const fn new<T: TracepointType>(parts: TracepointParts, probes: &'static ProbeSet) -> Self {
         Self {
             descriptor: TracepointDescriptor {
                 size: size_of::<TracepointDescriptor>() as u32,
@@ -88,17 +92,14 @@ impl Tracepoint {
                 register: register_any::<T>,
                 signature: std::any::type_name::<T::Signature>,
             },
-            key,
-            probes: Published::none(),
-            panics: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
+            probes,
         }
     }
 
     /// Whether a site does more than ask: a probe is connected, or somebody subscribed to the marker.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
-        self.key.is_on()
+        self.probes.key().is_on()
     }
 
     /// The description.
@@ -148,12 +149,17 @@ impl Tracepoint {
 
     /// How many calls of probes ended in a panic. Each disconnected its probe.
     pub fn probe_panics(&self) -> u64 {
-        self.panics.load(Ordering::Relaxed)
+        self.probes.panics()
     }
 
     /// How many calls of probes were left out because probes were nested [`MAX_PROBE_DEPTH`](crate::MAX_PROBE_DEPTH) deep.
     pub fn probes_skipped(&self) -> u64 {
-        self.skipped.load(Ordering::Relaxed)
+        self.probes.skipped()
+    }
+
+    /// How many probes are connected; those that a panic has disconnected do not count.
+    pub fn probe_count(&self) -> usize {
+        self.probes.count()
     }
 
     /// Registers a probe whose type is known at run time only; `S` is a function pointer with the tracepoint's signature.
@@ -183,7 +189,7 @@ impl Tracepoint {
     /// As `register`.
     pub fn register_prio<S: Any>(&'static self, priority: i32, probe: S) -> Result<Probe<Dynamic>, RegisterError> {
         match (self.descriptor.register)(&probe, priority) {
-            Some(ticket) => Ok(Probe::new(self, ticket?)),
+            Some(ticket) => Ok(Probe::new(self.probes, ticket?)),
             None => Err(RegisterError::Signature {
                 tracepoint: self.full_name(),
                 expected: written(self.descriptor.signature),
@@ -199,10 +205,7 @@ fn written(type_name: fn() -> &'static str) -> String {
 }
 
 /// A tracepoint as a type: what its arguments are. Implemented by the macros.
-pub trait TracepointType: Sized + 'static {
-    /// The arguments of one call.
-    #[doc(hidden)]
-    type Args<'a>;
+pub trait TracepointType: ArgumentsType + Sized {
     /// The function pointer type of a probe.
     #[doc(hidden)]
     type Signature: Copy + Send + Sync + 'static;
@@ -228,7 +231,7 @@ pub trait TracepointType: Sized + 'static {
 
 fn register_any<T: TracepointType>(probe: &dyn Any, priority: i32) -> Option<Result<u64, SwitchError>> {
     let probe = *probe.downcast_ref::<T::Signature>()?;
-    Some(T::tracepoint().connect::<T, _>(priority, move |args: &T::Args<'_>| T::call(probe, args)))
+    Some(T::tracepoint().probes.connect::<T, _>(priority, move |args: &T::Args<'_>| T::call(probe, args)))
 }
 
 /// Registers a closure: what the generated `register_trace_x` calls.
@@ -238,8 +241,8 @@ where
     T: TracepointType,
     F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
 {
-    let tracepoint = T::tracepoint();
-    Ok(Probe::new(tracepoint, tracepoint.connect::<T, F>(priority, probe)?))
+    let probes = T::tracepoint().probes;
+    Ok(Probe::new(probes, probes.connect::<T, F>(priority, probe)?))
 }
 
 /// The fast path of an event: one that fires outside any other, has no condition and no probe, and one subscriber, a channel without
@@ -275,12 +278,20 @@ pub fn fire_full<T: TracepointType>(args: &T::Args<'_>) {
             Ok(true) => {}
             Ok(false) => return,
             Err(panic) => {
-                T::tracepoint().panics.fetch_add(1, Ordering::Relaxed);
+                T::tracepoint().probes.count_panic();
                 return tracepoint_ring::panic::swallow(panic);
             }
         }
         T::mark::<false>(slot, args);
         // SAFETY: `args` are live arguments of T, whose tracepoint this is.
-        unsafe { T::tracepoint().run_probes(slot, std::ptr::from_ref(args).cast()) };
+        unsafe { T::tracepoint().probes.run(slot, std::ptr::from_ref(args).cast()) };
     });
+}
+
+/// Has the events of a tracepoint take the path that its subscribers and probes allow: called after each change of the probes.
+#[doc(hidden)]
+pub fn probes_changed<T: TracepointType>(locked: &Locked<'_>) {
+    if let Some(marker) = T::tracepoint().marker() {
+        marker.choose_path(locked);
+    }
 }

@@ -1,9 +1,9 @@
-//! The buffer of a trace object, the original's `buffer`, `current` and `last`: one slot as it will be in the file.
+//! The buffer of a trace object (the original's `buffer`, `current` and `last`): one slot as it will be in the file.
 
-/// Copies into the page cache are about twice as fast when source and destination are equally far from a multiple of this.
+/// Copies into the page cache are about twice as fast if source and destination have the same distance from a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// A slot's bytes in memory, as far from an aligned address as they will be in the file. It is never full between calls.
+/// A slot's bytes in memory, with the alignment that they will have in the file. It is never full between calls.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     memory: Box<[u8]>,
@@ -33,7 +33,7 @@ impl Buffer {
         self.end = self.start + self.logsize;
     }
 
-    /// The bytes of the next entry, which are in the buffer now; `None`, and nothing is, if they would fill it or do not fit.
+    /// Reserves the bytes of the next entry; `None` if they would fill the buffer, or do not fit.
     #[inline(always)]
     pub(crate) fn take(&mut self, length: usize) -> Option<&mut [u8]> {
         let from = self.next;
@@ -44,33 +44,33 @@ impl Buffer {
         Some(&mut self.memory[from..from + length])
     }
 
-    /// Takes the bytes that fill it, [`Self::room`] of them.
+    /// Appends the bytes that fill it, [`Self::remaining`] of them.
     pub(crate) fn fill(&mut self, bytes: &[u8]) {
         self.memory[self.next..self.end].copy_from_slice(bytes);
         self.next = self.end;
     }
 
-    /// Forgets the entries' bytes behind the first `length`.
+    /// Removes the bytes of entries behind the first `length`.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.next = self.start + self.frame + length;
     }
 
-    /// Bytes that a slot has for entries.
+    /// Bytes of a slot for entries.
     pub(crate) fn capacity(&self) -> usize {
         self.logsize - self.frame
     }
 
     /// Bytes that are left for entries.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.end - self.next
     }
 
-    /// Entries' bytes that are in it.
+    /// Bytes of entries in it.
     pub(crate) fn len(&self) -> usize {
         self.next - self.start - self.frame
     }
 
-    /// The whole slot, with the room for its frame, and how many bytes of it are used.
+    /// The whole slot, with space for its frame, and the number of used bytes.
     pub(crate) fn slot_mut(&mut self) -> (&mut [u8], usize) {
         (&mut self.memory[self.start..self.end], self.next - self.start)
     }

@@ -1,6 +1,6 @@
-//! What an entry is made of: scalars, packed one after the other, little-endian.
+//! Entries: scalars, packed one after the other, little-endian.
 
-/// A number of fixed size, as it stands in an entry: little-endian, without alignment. `bool` is one byte, 0 or 1.
+/// A number of fixed size in an entry: little-endian, unaligned. `bool` is one byte, 0 or 1.
 pub trait Scalar: Copy + sealed::Sealed {
     /// Bytes that it takes.
     const SIZE: usize;

@@ -1,32 +1,33 @@
-//! What a call of the writing side answers when it cannot do what it was asked to.
+//! Errors of the writing side.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A trace object could not be made, or could not take what it was given.
+/// A trace object could not be created or written.
 ///
-/// A call that fails has changed nothing: an entry was taken whole or not at all, and what is in the file stays there.
+/// A failed call changes nothing: an entry is taken whole or not at all, and the contents of the file remain.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A size or a number is 0, or absurd. Nothing was allocated or written.
+    /// A size or a number is out of range. Nothing was allocated or written.
     #[error("{what} is {value}; it must be from {least} to {most}")]
     Limit {
-        /// What it is the size or number of.
+        /// The name of the value.
         what: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
-        /// The least that is accepted.
+        /// The lowest valid value.
         least: u64,
-        /// The most that is accepted.
+        /// The highest valid value.
         most: u64,
     },
-    /// The buffer of a framed file is not made of whole words, so that its frames could be torn in a word.
+    /// The size of the buffer of a framed file is not a multiple of 4, so that a frame could be torn within a word.
     #[error("logsize is {logsize}; in a framed file it must be a multiple of 4")]
-    Words {
-        /// What was asked for, in bytes.
+    Unaligned {
+        /// The requested size, in bytes.
         logsize: u32,
     },
     /// The call needs framed slots: a byte stream moves on only when a slot is full.
@@ -35,7 +36,7 @@ pub enum Error {
         /// The call or the option.
         call: &'static str,
     },
-    /// The call needs a file that was made at its full size: in one that grows, postambles move.
+    /// The call needs a file that was created at its full size: in one that grows, postambles move.
     #[error("{call} needs a file that was made at its full size (`Layout::full_size`); this one grows")]
     FullSizeOnly {
         /// The call.
@@ -46,7 +47,7 @@ pub enum Error {
     Name {
         /// The name, or the name of the instance.
         name: String,
-        /// What is wrong with it, and the mend.
+        /// What is wrong with it, and how to mend it.
         reason: &'static str,
     },
     /// An open trace object of this process has that name and instance already.
@@ -61,7 +62,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// There is a file of this name already, which is not to be replaced. Nobody is writing it.
+    /// A file of this name exists, and must not be replaced. No process is writing it.
     #[error("{}: this file exists already; choose another name, or remove it", path.display())]
     Exists {
         /// The file.
@@ -83,14 +84,14 @@ pub enum Error {
         /// Its file.
         path: PathBuf,
     },
-    /// The operating system refused.
+    /// A system call failed.
     #[error("{}: cannot {action}: {source}{}", path.display(), mend(source))]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -101,7 +102,7 @@ impl Error {
     }
 }
 
-/// What whoever reads the message can do about it; empty where nothing general can be said.
+/// How to mend the error, where that is known.
 fn mend(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room, or name another directory",
@@ -110,10 +111,25 @@ fn mend(error: &io::Error) -> &'static str {
     }
 }
 
-/// Some of the trace objects could not be closed in order; all of them are closed.
-#[derive(Debug, Error)]
-#[error("{}", .failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+/// Some trace objects could not be written in full. All of them are closed.
+#[derive(Debug)]
 pub struct CloseAllError {
-    /// What went wrong, in the order of the list.
+    /// The errors, in the order of creation.
     pub failures: Vec<Error>,
+}
+
+impl fmt::Display for CloseAllError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failures
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, failure)| write!(f, "{}{failure}", if index == 0 { "" } else { "; " }))
+    }
+}
+
+impl std::error::Error for CloseAllError {
+    /// The first failure.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.failures.first().map(|failure| failure as _)
+    }
 }

@@ -1,8 +1,8 @@
-//! What the bytes of an entry mean: a text that names fields and types.
+//! The format of an entry: a text that names fields and types.
 //!
-//! `src:u32/x len:u16 u8 f64 digest:[20]`: fields in their order, separated by spaces or commas, each a type, with a name in front and
-//! `/x` behind if it is to be shown in hexadecimal. Types are `u8` to `u128`, `i8` to `i128`, `f32`, `f64`, `bool`, and `[N]` for N
-//! bytes as they are.
+//! `src:u32/x len:u16 u8 f64 digest:[20]`: fields in order, separated by spaces or commas. Each is a type, with an optional name in front,
+//! and `/x` behind for hexadecimal display. Types are `u8` to `u128`, `i8` to `i128`, `f32`, `f64`, `bool`, and `[N]` for N
+//! raw bytes.
 
 use crate::read::{DtReader, ReadError};
 use crate::tagged::tagged;
@@ -24,7 +24,7 @@ pub struct Format {
 /// One field of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name; `argN`, from 1, if the format gives none.
+    /// Its name; `argN`, from 1, if the format has none.
     pub name: String,
     kind: Kind,
     hex: bool,
@@ -57,11 +57,11 @@ pub enum FieldValue {
     Bytes(Vec<u8>),
 }
 
-/// A text is no format.
+/// A text is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("column {column}: {reason}")]
 pub struct FormatError {
-    /// Where in the text, in characters from 1.
+    /// The column, in characters from 1.
     pub column: usize,
     /// What is wrong, and what was expected.
     pub reason: String,
@@ -81,7 +81,7 @@ impl Kind {
         let number = || bytes.iter().rev().fold(0, |all: u128, byte| all << 8 | u128::from(*byte));
         match self {
             Self::Unsigned(_) => FieldValue::Unsigned(number(), hex),
-            // What is hexadecimal shows the bits.
+            // Hexadecimal display shows the bits.
             Self::Signed(_) if hex => FieldValue::Unsigned(number(), true),
             Self::Signed(size) => {
                 let unused = 128 - 8 * size as u32;
@@ -115,19 +115,18 @@ impl Format {
         })
     }
 
-    /// A tagged postamble that says that the entries of its file have this format. To be found it is inserted in front of postambles
-    /// without a tag.
+    /// A tagged postamble with this format. It must be inserted in front of postambles without a tag.
     pub fn to_postamble(&self) -> Vec<u8> {
         tagged(FORMAT_TAG, self.to_string().as_bytes())
     }
 }
 
 impl DtReader {
-    /// The format that the file's postambles tell, if one does; of several the last.
+    /// The format in the postambles of the file, if there is one; of several the last.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`]; [`ReadError::Postamble`] if it is no format.
+    /// [`ReadError::Io`]; [`ReadError::Postamble`] if it is malformed.
     pub fn format(&self) -> Result<Option<Format>, ReadError> {
         let mut last = None;
         for tagged in self.tagged_postambles() {
@@ -197,7 +196,7 @@ fn parse_field(text: &str, number: usize) -> Result<Field, String> {
         other => match other.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')?.parse().ok()) {
             Some(size @ 1..=MAX_SIZE) => Kind::Bytes(size),
             _ => {
-                return Err(format!("`{other}` is no type; expected u8 to u128, i8 to i128, f32, f64, bool or [N]"));
+                return Err(format!("`{other}` is not a type; expected u8 to u128, i8 to i128, f32, f64, bool or [N]"));
             }
         },
     };

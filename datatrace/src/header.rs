@@ -1,18 +1,18 @@
-//! The header of a dt file, the original's `dthdr`: twenty bytes from which everything else is found.
+//! The header of a dt file (the original's `dthdr`): twenty bytes that describe the rest of the file.
 
 use thiserror::Error;
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const HEADER_SIZE: usize = 20;
 /// Bytes in front of the entries of a slot, in a framed file.
 pub const FRAME_SIZE: usize = 8;
 
-/// How entries lie in slots.
+/// The layout of entries in slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// 1, the original's way: the slots are one stream of bytes, and an entry may begin in one and end in the next.
+    /// 1, as in the original: the slots are one stream of bytes, and an entry may span two slots.
     ByteStream,
-    /// 2: no entry crosses, and each slot begins with its used length and a checksum.
+    /// 2: no entry spans two slots, and each slot begins with its used length and a checksum.
     Framed,
 }
 
@@ -39,11 +39,11 @@ impl Version {
 pub struct LastBuffer {
     /// Its number, from 0.
     pub index: u32,
-    /// How many of its bytes are used, its frame included; 0 while it is being overwritten.
+    /// Its used bytes, frame included; 0 while it is being overwritten.
     pub size: u32,
 }
 
-/// The header of a dt file, the original's `dthdr`. One that exists agrees with itself.
+/// The header of a dt file (the original's `dthdr`). It is always consistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub(crate) version: Version,
@@ -56,14 +56,14 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("byte {offset}: {reason}")]
 pub struct HeaderError {
-    /// Where the field begins that is wrong.
+    /// Offset of the invalid field.
     pub offset: u64,
     /// What is wrong with it.
     pub reason: String,
 }
 
 impl Header {
-    /// How entries lie in slots (`version`).
+    /// The layout of entries in slots (`version`).
     pub fn version(&self) -> Version {
         self.version
     }
@@ -73,32 +73,32 @@ impl Header {
         self.buffer_size
     }
 
-    /// Slots that are in the file (`numberBuffers`).
+    /// The number of slots in the file (`numberBuffers`).
     pub fn number_buffers(&self) -> u32 {
         self.number_buffers
     }
 
-    /// The slot that was written last (`lastBufferIdx`, `lastBufferSize`); `None` while none has been.
+    /// The slot that was written last (`lastBufferIdx`, `lastBufferSize`); `None` before the first.
     pub fn last(&self) -> Option<LastBuffer> {
         self.last
     }
 
-    /// The slot that is being overwritten, if one is: its bytes are not to be trusted.
+    /// The slot that is being overwritten, if any: its bytes are not valid.
     pub fn in_progress(&self) -> Option<u32> {
         self.last.filter(|last| last.size == 0).map(|last| last.index)
     }
 
-    /// Where slot `index` begins, in bytes from the start of the file.
+    /// Offset of slot `index` in the file.
     pub fn slot_offset(&self, index: u32) -> u64 {
         HEADER_SIZE as u64 + u64::from(index) * u64::from(self.buffer_size)
     }
 
-    /// Where the postambles begin, in bytes from the start of the file. The original's `dtPostAmbleLocation`.
+    /// Offset of the postambles in the file. The original's `dtPostAmbleLocation`.
     pub fn postamble_location(&self) -> u64 {
         self.slot_offset(self.number_buffers)
     }
 
-    /// The slot that holds the oldest entries, of a file that has slots.
+    /// The slot with the oldest entries; `None` if there are no slots.
     pub fn oldest(&self) -> Option<u32> {
         if self.number_buffers == 0 {
             return None;
@@ -119,11 +119,11 @@ impl Header {
         bytes
     }
 
-    /// Reads the header, and checks that it agrees with itself.
+    /// Reads the header, and checks its consistency.
     ///
     /// # Errors
     ///
-    /// Names the first field that cannot be right.
+    /// The first invalid field.
     pub fn from_bytes(bytes: &[u8; HEADER_SIZE]) -> Result<Self, HeaderError> {
         let [version, buffer_size, number_buffers, index, size] = fields(bytes);
         let version = match version {

@@ -1,9 +1,8 @@
 //! The Data-Trace library: circular trace files with postambles.
 //!
-//! A program writes typed entries into a [`TraceObject`]. It has a buffer, and a file of a bounded number of buffers; both are
-//! circular, so that the file always holds the newest entries and never outgrows its size. Postambles, whatever the program wants
-//! kept with its trace, stand at the end of the file. What has been flushed survives `kill -9`, at whatever instant. The crate knows
-//! nothing of tracepoints and can be used alone.
+//! A program writes typed entries into a [`TraceObject`], which has a buffer, and a file of a bounded number of buffers. Both are circular:
+//! the file holds the newest entries and never outgrows its size. Postambles, which are any bytes that belong to the trace, are at the end of
+//! the file. Flushed entries survive `kill -9` at any instant. The crate does not depend on tracepoints and can be used alone.
 //!
 //! ```no_run
 //! use datatrace::{DtReader, TraceObject, close_all};
@@ -38,7 +37,7 @@
 //! | `dtLoadXObjRomOpts` | [`load_options`] |
 //! | `dt`, `dthdr`, `dtpost` | [`TraceObject`], [`Header`], bytes |
 //!
-//! The bytes of a file, and the order in which they are written, are in `docs/format-dt.md`.
+//! `docs/format-dt.md` specifies the bytes of a file, and the order of writes.
 #![deny(unsafe_code)]
 
 mod buffer;

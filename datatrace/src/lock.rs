@@ -1,8 +1,8 @@
 //! A lock that costs its holder one atomic operation: it is released by a store.
 //!
-//! A lock whose waiters sleep in the kernel has to find out on release whether there are any, by a second atomic operation, which costs as much as
-//! the entry that is traced. Here whoever waits looks again by itself: one waiter at a time, ever less often, up to a thousand
-//! times a second; the others sleep behind it. So a waiter learns up to a millisecond late that a lock was released which was held for long.
+//! If waiters slept in the kernel, the release would have to check for them by a second atomic operation, which costs as much as the entry that
+//! is traced. Here one waiter at a time polls the lock, at intervals that grow to a millisecond, and the others sleep behind it. After a long
+//! hold a waiter therefore goes on up to a millisecond late.
 
 use parking_lot::Mutex;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
@@ -10,27 +10,27 @@ use std::hint::spin_loop;
 use std::thread;
 use std::time::Duration;
 
-/// Guards a value.
+/// A lock around a value.
 #[derive(Debug)]
 pub(crate) struct Lock<T> {
     value: SpinMutex<T>,
-    /// Held by the one that looks again and again.
-    turn: Mutex<()>,
+    /// Held by the waiter that polls.
+    poller: Mutex<()>,
 }
 
-/// What a holder has. Dropping it releases the lock.
+/// Holds the lock until it is dropped.
 pub(crate) type Guard<'a, T> = SpinMutexGuard<'a, T>;
 
-/// How often a waiter looks before it lets others run: for as long as an entry or a few are copied.
+/// How often a waiter polls before it sleeps: as long as a few entries are copied.
 const SPINS: u32 = 64;
-/// The first pause of a waiter, for as long as a small buffer is written; it doubles.
+/// The first pause of a waiter: as long as a small buffer is written. Each pause is twice the previous one.
 const SHORTEST: Duration = Duration::from_micros(10);
-/// The longest.
+/// The longest pause.
 const LONGEST: Duration = Duration::from_millis(1);
 
 impl<T> Lock<T> {
     pub(crate) const fn new(value: T) -> Self {
-        Self { value: SpinMutex::new(value), turn: Mutex::new(()) }
+        Self { value: SpinMutex::new(value), poller: Mutex::new(()) }
     }
 
     #[inline(always)]
@@ -41,15 +41,15 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Does not wait.
+    /// Takes the lock if it is free.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         self.value.try_lock()
     }
 
-    /// Sleeps in between, whatever the priorities of threads are, so that the holder comes to its end.
+    /// Sleeps between polls, so that the holder can finish whatever the thread priorities are.
     #[cold]
     fn wait(&self) -> Guard<'_, T> {
-        let _turn = self.turn.lock();
+        let _poller = self.poller.lock();
         for _ in 0..SPINS {
             if let Some(guard) = self.value.try_lock() {
                 return guard;
@@ -72,14 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_and_each_comes_to_its_turn() {
+    fn one_holder_at_a_time_and_every_waiter_gets_the_lock() {
         let lock = Lock::new((0u32, false));
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for round in 0..2_000 {
                         let mut value = lock.lock();
-                        assert!(!std::mem::replace(&mut value.1, true), "somebody else holds it");
+                        assert!(!std::mem::replace(&mut value.1, true), "another thread holds it");
                         if round % 100 == 0 {
                             thread::yield_now();
                         }

@@ -1,10 +1,10 @@
-//! From the names of an object to the name of its file.
+//! The file name of an object, from its names.
 
 use crate::error::Error;
 
-/// No common file system takes longer names, in bytes.
+/// The longest file name of common file systems, in bytes.
 const MAX_FILE_NAME: usize = 255;
-/// What a file's name has around these names while the file is made: `.` in front, `.XXXXXX.new` behind.
+/// The longest name without what surrounds it while the file is created: `.` in front, `.XXXXXX.new` behind.
 const MAX_STEM: usize = MAX_FILE_NAME - 12;
 
 /// `NAME.dt`, or `NAME_INSTANCE.dt`.
@@ -28,7 +28,7 @@ fn check(name: &str) -> Result<(), Error> {
     } else if name.contains('/') {
         "it is a path; the directory is chosen by `TraceOptions::directory`"
     } else if name.contains('\0') {
-        "it has a NUL in it"
+        "it contains a NUL"
     } else if name.len() >= MAX_STEM {
         TOO_LONG
     } else {

@@ -1,4 +1,4 @@
-//! The trace object, the original's `dt`: a name, a file, a buffer, postambles, a close function; one of a list.
+//! The trace object (the original's `dt`): a name, a file, a buffer, postambles and a close function.
 
 use crate::entry::{Entry, numbered};
 use crate::error::Error;
@@ -21,26 +21,26 @@ pub(crate) static OBJECTS: Registry<TraceObject> = Registry::new();
 
 /// A trace object, the original's `dt`: entries go into its circular buffer, full buffers into its circular file.
 ///
-/// Threads may share it: each call holds its lock for as long as it copies, and [`lock`](Self::lock) holds it for many calls. A thread
-/// that waits while another one holds the lock for long, or writes a buffer, goes on up to 1 ms after it was released. It is
-/// closed by [`close`](Self::close), by [`close_all`](crate::close_all), or when its last `Arc` is dropped; an object that is to
-/// stay open without one is [kept](Self::keep) by the list.
+/// Threads may share it: each call holds its lock while it copies, and [`lock`](Self::lock) holds it for many calls. A thread that waits
+/// while another one holds the lock for long, or writes a buffer, goes on up to 1 ms after the release. The object is closed by
+/// [`close`](Self::close), by [`close_all`](crate::close_all), or when its last `Arc` is dropped. [`keep`](Self::keep) keeps it open
+/// without an `Arc`.
 ///
-/// A process that forks must trace from one side of the fork only. In the child, closing and dropping an object of the parent's writes
-/// nothing and calls no close function: what is in the buffer is the parent's. A signal handler must not use an object that its
-/// thread may be using or [holding](Self::lock): it would wait for the thread that it interrupts, for ever.
+/// A process that forks must trace from one side of the fork only. In the child, closing and dropping an object of the parent writes nothing
+/// and calls no close function: the buffer belongs to the parent. A signal handler must not use an object that its thread may be using or
+/// [holding](Self::lock): it would deadlock.
 pub struct TraceObject {
     id: u64,
     name: Option<String>,
     instance: Option<String>,
     path: PathBuf,
-    /// The process that made it.
+    /// The process that created it.
     process: u32,
     writer: Lock<Option<DtWriter<FileStorage>>>,
     closing: Mutex<Closing>,
 }
 
-/// What happens first when the object is closed, and whether it has happened.
+/// The close function, and whether closing has begun.
 #[derive(Default)]
 struct Closing {
     begun: bool,
@@ -65,8 +65,8 @@ impl TraceObject {
         &self.path
     }
 
-    /// Holds the object for many calls: what is traced through the guard costs no lock. Other threads wait, and a call on the
-    /// object itself by the thread that holds the guard waits for ever.
+    /// Locks the object for many calls: calls through the guard take no lock. Other threads wait. A call on the object itself by the thread
+    /// that holds the guard deadlocks.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl TraceObject {
         if writer.is_some() { Ok(Locked(writer)) } else { Err(self.closed()) }
     }
 
-    /// Traces the scalars that [`pack!`](crate::pack) made an entry of. The original's `dtTrace`*n*.
+    /// Traces an entry of scalars, made by [`pack!`](crate::pack). The original's `dtTrace`*n*.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl TraceObject {
 
     numbered!(self, [&self]);
 
-    /// Traces bytes that are in memory already as one entry; none of them is no entry. The original's `dtTraceBuf`.
+    /// Traces bytes as one entry; does nothing if there are none. The original's `dtTraceBuf`.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl TraceObject {
         Ok(())
     }
 
-    /// The header as it stands in the file now.
+    /// The header as it is in the file now.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl TraceObject {
         Ok(*self.lock()?.header())
     }
 
-    /// `function` is called with the object and `argument` when the object is closed, before anything else happens to it: it may
-    /// still trace, and add postambles. The original's `dtRegisterCloseFunc`. Takes the place of an earlier one.
+    /// Registers a `function` that is called with the object and `argument` first of all when the object is closed: it may still trace, and
+    /// add postambles. Replaces an earlier one. The original's `dtRegisterCloseFunc`.
     ///
     /// # Errors
     ///
@@ -163,24 +163,24 @@ impl TraceObject {
         Ok(())
     }
 
-    /// Leaves the object to the list: it stays open when its last `Arc` is dropped, until somebody closes it. A program that keeps
-    /// objects calls [`close_all`](crate::close_all) at its end.
+    /// Keeps the object open when its last `Arc` is dropped, until it is closed. A program that keeps objects calls
+    /// [`close_all`](crate::close_all) at its end.
     pub fn keep(self: &Arc<Self>) {
         OBJECTS.keep(self.id, self);
     }
 
-    /// Closes the object: calls its close function, takes it off the list, flushes buffer and postambles, frees both. The
-    /// original's `dtClose`. A close function that panics does so after all that.
+    /// Closes the object: calls its close function, removes it from the list of open objects, flushes and frees buffer and postambles. The
+    /// original's `dtClose`. A panic of the close function is resumed after all that.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] if it has been, or is being closed by another thread or by its own close function, or is one of a process
-    /// from which this one was forked: it is freed here, and the file left alone; [`Error::Io`] if not all could be written: it is
-    /// closed all the same, and what had been written before is in the file.
+    /// [`Error::Closed`] if it is closed already, is being closed by another thread or its own close function, or belongs to the parent of
+    /// this forked process: then it is freed here, and the file is left alone. [`Error::Io`] if not everything could be written: the object
+    /// is closed nevertheless, and earlier writes are in the file.
     pub fn close(&self) -> Result<(), Error> {
         if self.process != process::id() {
             OBJECTS.remove(self.id);
-            // Held by a thread that does not exist here: it stays.
+            // If a thread of the parent holds the lock, the memory stays allocated.
             if let Some(mut writer) = self.writer.try_lock() {
                 *writer = None;
             }
@@ -231,7 +231,7 @@ impl TraceObject {
 
 impl Drop for TraceObject {
     fn drop(&mut self) {
-        // There is nobody to tell but whoever flushes before.
+        // Errors are lost here; a program that needs them flushes before.
         let _ = self.close();
     }
 }
@@ -242,7 +242,7 @@ impl fmt::Debug for TraceObject {
     }
 }
 
-/// A trace object that is held by one thread.
+/// The lock on a trace object.
 #[derive(Debug)]
 pub struct Locked<'a>(Guard<'a, Option<DtWriter<FileStorage>>>);
 
@@ -264,4 +264,4 @@ impl DerefMut for Locked<'_> {
     }
 }
 
-const STAYS_OPEN: &str = "whoever closes the object waits for the guard";
+const STAYS_OPEN: &str = "closing the object waits for the guard";

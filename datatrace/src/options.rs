@@ -1,4 +1,4 @@
-//! How a trace object is made: its names, its place in the list, its file.
+//! The creation of a trace object: its names, its entry in the list of open objects, its file.
 
 use crate::error::Error;
 use crate::naming;
@@ -8,7 +8,7 @@ use crate::writer::{DtWriter, Layout};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How to make a trace object that is more than a name and two sizes.
+/// The options of a new trace object.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TraceOptions {
@@ -19,36 +19,36 @@ pub struct TraceOptions {
 }
 
 impl TraceOptions {
-    /// An object of this layout, whose file is in the current directory.
+    /// An object with this layout and its file in the current directory.
     pub fn new(layout: Layout) -> Self {
         Self { layout, instance: None, directory: PathBuf::from("."), positional: false }
     }
 
-    /// Several objects of one name are told apart by their instance: the file is `NAME_INSTANCE.dt`.
+    /// Sets the instance, which distinguishes objects of the same name: the file is `NAME_INSTANCE.dt`.
     pub fn instance(mut self, instance: impl Into<String>) -> Self {
         self.instance = Some(instance.into());
         self
     }
 
-    /// Where the file goes. The directory must exist.
+    /// Sets the directory of the file. It must exist.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = directory.into();
         self
     }
 
-    /// All writes are positional: the header is not stored through a [mapping](FileStorage::map_header), and no signal handler is installed
+    /// Makes all writes positional: the header is not stored through a [mapping](FileStorage::map_header), and no signal handler is installed
     /// for it. Files with small buffers are written at 0.6 to 0.8 of the rate.
     pub fn positional(mut self) -> Self {
         self.positional = true;
         self
     }
 
-    /// Makes the object `name`, and its file `NAME.dt` or `NAME_INSTANCE.dt`, at the end of the list. The original's
-    /// `dtCreateTraceObj`. An older file of the name is replaced.
+    /// Creates the object `name`, and its file `NAME.dt` or `NAME_INSTANCE.dt`. An older file of that name is replaced. The original's
+    /// `dtCreateTraceObj`.
     ///
     /// # Errors
     ///
-    /// [`Error::Name`], [`Error::Duplicate`], [`Error::InUse`] for names; those of [`DtWriter::create`].
+    /// [`Error::Name`], [`Error::Duplicate`] and [`Error::InUse`] for the names; those of [`DtWriter::create`].
     pub fn create(self, name: &str) -> Result<Arc<TraceObject>, Error> {
         let file = naming::file_name(name, self.instance.as_deref())?;
         let id = OBJECTS.reserve(Some((name, self.instance.as_deref())))?;
@@ -56,8 +56,8 @@ impl TraceOptions {
         self.make(id, Some(name.to_owned()), path, true)
     }
 
-    /// Makes an object without a name, which only the list finds. Its file is `unnamed-PID-N.dt` (`unnamed-PID-N_INSTANCE.dt`),
-    /// with the first N from 0 of which there is no file yet: nothing is replaced.
+    /// Creates an object without a name, which is found only by [`trace_objects`](crate::trace_objects). Its file is `unnamed-PID-N.dt`
+    /// (`unnamed-PID-N_INSTANCE.dt`), with the lowest N from 0 on for which there is no file: no file is replaced.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl TraceOptions {
         for number in 0u64.. {
             let file = naming::file_name(&format!("unnamed-{process}-{number}"), self.instance.as_deref())?;
             let path = self.directory.join(file);
-            // Somebody may make the file between this and the next step, which sees that too.
+            // Another process may create the file before the next step, which detects that.
             if path.symlink_metadata().is_ok() {
                 continue;
             }

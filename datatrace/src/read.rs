@@ -1,8 +1,8 @@
 //! Reads dt files: header, slots from the oldest on, entries, postambles.
 //!
-//! A file is hostile and may have been cut short: every length is checked before it is used, and what is wrong is told with the
-//! offset and the reason, while the other slots still come out. It is read piece by piece, so it may be larger than memory; it is
-//! never mapped. A file that is being written may change under the reader: [`DtReader::has_changed`] tells.
+//! A file is hostile and may have been cut short: every length is checked before it is used. Damage is reported with offset
+//! and reason, and the other slots remain readable. A file is read piece by piece, so that it may be larger than memory, and is not mapped. A
+//! file that is being written may change during the reading: see [`DtReader::has_changed`].
 //!
 //! ```no_run
 //! use datatrace::DtReader;
@@ -31,7 +31,7 @@ use source::Source;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How much of a file is in memory at a time.
+/// How many bytes of a file are in memory at a time.
 pub(crate) const CHUNK: usize = 64 << 10;
 
 /// An open dt file.
@@ -96,18 +96,18 @@ impl DtReader {
         Entries::new(self, size, skip)
     }
 
-    /// How many bytes of postambles there are.
+    /// Size of the postambles in bytes.
     pub fn postamble_size(&self) -> u64 {
         self.length.saturating_sub(self.header.postamble_location())
     }
 
-    /// The postambles, one after the other. What they contain is their writer's business.
+    /// The bytes of the postambles, one after the other.
     pub fn postambles(&self) -> impl Read + '_ {
         Span { reader: self, next: self.header.postamble_location(), end: self.length }
     }
 
-    /// Whether the header is another one than when the file was opened: somebody is writing, and slots that were read since may hold
-    /// entries of two ages. A framed file's checksums tell which.
+    /// Whether the header has changed since the file was opened: it is being written, and slots that were read since may mix entries of
+    /// two rounds. The checksums of a framed file detect that.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl DtReader {
         &self.path
     }
 
-    /// Fills `place` with the bytes at `offset`, or with fewer where the file ends; how many.
+    /// Fills `place` with the bytes at `offset`, or with fewer at the end of the file. Returns their number.
     pub(crate) fn read_at(&self, offset: u64, place: &mut [u8]) -> Result<usize, ReadError> {
         self.source.read_full(offset, place).map_err(|error| self.io(error))
     }

@@ -1,4 +1,4 @@
-//! The romfile: which protocols are traced, and through which sizes, without a word of code.
+//! The romfile: a text that chooses the traced protocols and their sizes.
 //!
 //! ```text
 //! # what is traced in this run
@@ -7,9 +7,9 @@
 //! eth   address 08:00:2b:0a:0b:0c
 //! ```
 //!
-//! A line is an entry: a protocol, a facility, and what the facility wants. Those of the facility `trace` are ours: options in any
-//! order, `name=` may be left out, and a `;` at the end. Lines of other facilities are skipped, whatever they look like; so are blank
-//! lines, and whatever stands behind a `#` that begins a word.
+//! A line is an entry: a protocol, a facility, and the facility's options. Entries of the facility `trace` are read: options in any order, of
+//! which `name=` is optional, and a `;` at the end. Lines of other facilities are skipped in any form, as are blank lines, and text behind a
+//! `#` at the beginning of a word.
 
 mod load;
 mod parse;
@@ -19,15 +19,15 @@ pub use parse::parse;
 
 use thiserror::Error;
 
-/// The most bytes that a romfile may have.
+/// The largest romfile, in bytes.
 pub const MAX_ROMFILE: usize = 1 << 20;
 
 /// A line of the facility `trace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RomEntry {
-    /// The protocol that it is for.
+    /// The protocol.
     pub protocol: String,
-    /// The name of the trace object, if it is to have one.
+    /// The name of the trace object, if it has one.
     pub name: Option<String>,
     /// Bytes of its buffer.
     pub logsize: u32,
@@ -37,11 +37,11 @@ pub struct RomEntry {
     pub line: usize,
 }
 
-/// A line of the facility `trace` that is wrong.
+/// A malformed line of the facility `trace`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct RomError {
-    /// The protocol that it is for.
+    /// The protocol.
     pub protocol: String,
     /// The line, from 1.
     pub line: usize,

@@ -1,5 +1,5 @@
-//! The slots of the file, and the order in which they are written. `docs/format-dt.md` argues why a kill between any two writes
-//! leaves no torn slot that passes for a whole one.
+//! The slots of the file, and the order of their writes. `docs/format-dt.md` argues why no kill between two writes makes a torn slot pass for
+//! a whole one.
 //!
 //! ```text
 //!             store: new bytes                   store: more bytes, same slot
@@ -17,29 +17,29 @@ use crate::postambles::Postambles;
 use crate::storage::Storage;
 use crc32fast::Hasher;
 
-/// How many bytes are written, as zeros, so that a slot that is added is in the file to its end; where there are more, the file gets its
-/// length by a call of its own, which costs more than these.
-const MOST_PADDING: usize = 4096;
+/// The most zeros that are written so that the file includes a new slot to its end. Beyond that a separate call sets the length, which
+/// costs more than these bytes.
+const MAX_PADDING: usize = 4096;
 
 /// The file of one writer, and the slot that its buffer belongs to.
 #[derive(Debug)]
 pub(crate) struct Slots<S> {
     storage: S,
-    /// As it stands in the file.
+    /// The header in the file.
     header: Header,
     filesize: u32,
     /// The slot that the buffer belongs to.
     slot: u32,
-    /// How many bytes of it the header says are there; 0: fresh.
+    /// Its used bytes according to the header in the file; 0: fresh.
     stored: usize,
-    /// The checksum of those, and the frame that says so.
+    /// The checksum of these bytes, and the frame with it.
     sum: Hasher,
     frame: [u8; FRAME_SIZE],
     postambles: Postambles,
 }
 
 impl<S: Storage> Slots<S> {
-    /// Writes the header of an empty file: with no slots, or with all of them, never written.
+    /// Writes the header of an empty file: without slots, or with all of them unwritten.
     pub(crate) fn create(storage: S, header: Header, filesize: u32) -> Result<Self, Error> {
         let mut slots = Self {
             storage,
@@ -75,7 +75,7 @@ impl<S: Storage> Slots<S> {
         &mut self.postambles
     }
 
-    /// Where the slot that the buffer belongs to begins in the file.
+    /// Offset in the file of the slot that the buffer belongs to.
     pub(crate) fn slot_offset(&self) -> u64 {
         self.header.slot_offset(self.slot)
     }
@@ -87,8 +87,8 @@ impl<S: Storage> Slots<S> {
         self.sum = Hasher::new();
     }
 
-    /// Brings the first `used` bytes of the slot to the file, as far as they are not there. `memory` is the whole slot, and begins with
-    /// the room for its frame, if it has one.
+    /// Writes the first `used` bytes of the slot to the file, as far as they are not there. `memory` is the whole slot, and begins with space
+    /// for its frame, if it has one.
     pub(crate) fn store(&mut self, memory: &mut [u8], used: usize) -> Result<(), Error> {
         if used == self.stored {
             return Ok(());
@@ -107,8 +107,8 @@ impl<S: Storage> Slots<S> {
             self.begin(memory, used)?;
         } else if let Err(error) = self.extend(bytes) {
             if self.header.version == Version::Framed {
-                // The header still tells the length that this frame tells. Where not even this can be written, a reader takes
-                // the frame that is there, as long as the bytes behind it stay as they are.
+                // The header in the file has the length of this frame. If not even the frame can be written, a reader takes the
+                // frame in the file, as long as the bytes behind it are unchanged.
                 let _ = self.storage.write_at(self.header.slot_offset(self.slot), &self.frame);
             }
             return Err(error);
@@ -128,7 +128,7 @@ impl<S: Storage> Slots<S> {
         self.postambles.put(&mut self.storage, self.header.postamble_location(), tag, contents)
     }
 
-    /// Makes room for one.
+    /// Reserves space for one.
     pub(crate) fn reserve_postamble(&mut self, tag: [u8; 4], most: usize) -> Result<(), Error> {
         self.full_size_for("reserve_postamble")?;
         self.postambles.reserve(&mut self.storage, self.header.postamble_location(), tag, most)
@@ -138,13 +138,13 @@ impl<S: Storage> Slots<S> {
         if self.header.number_buffers < self.filesize { Err(Error::FullSizeOnly { call }) } else { Ok(()) }
     }
 
-    /// A slot that is new, or held the oldest entries until now.
+    /// Writes a new slot, or one that held the oldest entries until now.
     fn begin(&mut self, memory: &mut [u8], used: usize) -> Result<(), Error> {
         if self.slot < self.header.number_buffers {
             return self.overwrite(self.header.number_buffers, &memory[..used], used);
         }
         let padding = &mut memory[used..];
-        let written = if padding.len() <= MOST_PADDING {
+        let written = if padding.len() <= MAX_PADDING {
             padding.fill(0);
             &*memory
         } else {
@@ -158,11 +158,11 @@ impl<S: Storage> Slots<S> {
         }
         let outcome = self.overwrite(self.slot + 1, written, used);
         if outcome.is_err() {
-            // As if nothing had been tried. Where this fails as well, the header says that the slot is in progress.
+            // Undo. If this fails as well, the header says that the slot is in progress.
             let _ = self.set_length(before.postamble_location()).and_then(|()| self.write_header(before));
         }
         if displaces {
-            // What fails here is in the list still, and is told by the next flush that asks for postambles.
+            // The next flush with postambles retries, and returns the error.
             let _ = self.write_postambles();
         }
         outcome
@@ -182,7 +182,7 @@ impl<S: Storage> Slots<S> {
         self.write_header(done) // D
     }
 
-    /// More of the slot that was written last: what is there stays valid until the header tells the new size.
+    /// Writes more of the last slot: its earlier bytes stay valid until the header has the new size.
     fn extend(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.write_slot(self.stored, &bytes[self.stored..])?; // E
         if self.header.version == Version::Framed {

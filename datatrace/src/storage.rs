@@ -1,4 +1,4 @@
-//! Where a dt file's bytes go.
+//! The storage of a dt file's bytes.
 
 mod file;
 mod header_page;
@@ -8,22 +8,21 @@ pub use file::FileStorage;
 use std::io;
 use std::path::Path;
 
-/// Bytes at offsets. The writer's order of writes is the order of calls of this trait; a failure between any two of them leaves a
-/// readable file.
+/// Bytes at offsets. The writer calls the methods in the order of its writes; a failure between any two calls leaves a readable file.
 ///
-/// A header (20 bytes at offset 0) has to be written as one; longer writes may be cut anywhere, on whole words of 4 bytes.
+/// A header (20 bytes at offset 0) has to be written atomically. Longer writes may be cut at any multiple of 4 bytes.
 pub trait Storage {
-    /// Writes all of `bytes` at `offset`, and makes the file longer if need be.
+    /// Writes all of `bytes` at `offset`, and extends the file if necessary.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes the file `length` bytes long: cut, or longer by zeros.
+    /// Sets the length of the file: truncates it, or extends it by zeros.
     fn set_length(&mut self, length: u64) -> io::Result<()>;
 
-    /// Makes the file `length` bytes long, by zeros, and keeps the room on the medium where that can be asked for.
+    /// Extends the file to `length` bytes by zeros, and reserves the space on the medium where the system can do that.
     fn allocate(&mut self, length: u64) -> io::Result<()> {
         self.set_length(length)
     }
 
-    /// What errors call it.
+    /// The path in messages.
     fn path(&self) -> &Path;
 }

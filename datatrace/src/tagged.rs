@@ -1,16 +1,16 @@
-//! Postambles that say what they are: a tag, a length and a checksum in front of the contents, so that a reader knows each, and
-//! one that was torn by a kill is not taken for a whole one.
+//! Tagged postambles: a tag, a length and a checksum in front of the contents. A reader recognizes each, and detects one that was torn by a
+//! kill.
 
 use crc32fast::Hasher;
 
-/// What each begins with.
+/// The first four bytes.
 pub const TAGGED_MAGIC: [u8; 4] = *b"dtpa";
 /// Bytes in front of the contents: magic, tag, length, checksum.
 pub const TAGGED_HEAD: usize = 16;
-/// The most contents that a reader takes, in bytes.
+/// The largest contents that a reader accepts, in bytes.
 pub const MAX_TAGGED: u32 = 64 << 20;
 
-/// A postamble with a tag in front.
+/// Encodes a tagged postamble.
 ///
 /// ```
 /// let postamble = datatrace::tagged(*b"note", b"all went well");
@@ -43,10 +43,10 @@ pub(crate) fn checksum(tag: [u8; 4], length: [u8; 4], contents: &[u8]) -> u32 {
 /// A postamble that was read with its tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tagged {
-    /// What it is.
+    /// Its tag.
     pub tag: [u8; 4],
-    /// Where it begins, in bytes from the start of the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// What it contains.
+    /// Its contents.
     pub contents: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! One dt file and its buffer, for one thread: what a trace object has inside.
+//! One dt file and its buffer, for one thread: the writer inside a trace object.
 
 use crate::buffer::Buffer;
 use crate::entry::{Entry, numbered};
@@ -8,12 +8,12 @@ use crate::slots::Slots;
 use crate::storage::{FileStorage, Storage};
 use std::process;
 
-/// The largest buffer, in bytes: it is in memory, and readers may want it there too.
+/// The largest buffer, in bytes: writers and readers keep it in memory.
 pub const MAX_LOGSIZE: u32 = 256 << 20;
-/// The largest file, in bytes, without its postambles: no common file system takes more.
+/// The largest file, in bytes, without its postambles: the limit of common file systems.
 pub const MAX_FILE: u64 = 16 << 40;
 
-/// The sizes of a dt file, and how entries lie in it.
+/// The sizes of a dt file, and the layout of its entries.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Layout {
@@ -29,14 +29,14 @@ impl Layout {
         Self { version: Version::ByteStream, logsize, filesize, full_size: false }
     }
 
-    /// Chooses how entries lie in slots.
+    /// Sets the layout of entries in slots.
     pub fn version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
 
-    /// Makes the file at its full size at once, all its slots empty: its room on the medium is kept, and postambles never move,
-    /// so that a kill cannot take those that were written. For framed files, whose empty slots can be told from written ones.
+    /// Creates the file at its full size, with empty slots: its space on the medium is reserved, and postambles never move, so that a kill
+    /// cannot destroy written ones. For framed files, whose empty slots differ from written ones.
     pub fn full_size(mut self) -> Self {
         self.full_size = true;
         self
@@ -52,7 +52,7 @@ impl Layout {
         let bytes = u64::from(self.logsize) * u64::from(self.filesize);
         within("logsize times filesize (bytes of the file)", bytes, 1, MAX_FILE)?;
         if self.version == Version::Framed && !self.logsize.is_multiple_of(4) {
-            return Err(Error::Words { logsize: self.logsize });
+            return Err(Error::Unaligned { logsize: self.logsize });
         }
         if self.full_size && self.version != Version::Framed {
             return Err(Error::FramedOnly { call: "full_size" });
@@ -63,25 +63,25 @@ impl Layout {
 
 /// Writes one dt file through one buffer; both are circular.
 ///
-/// This is a [`TraceObject`](crate::TraceObject) without its name, its lock and its place in the list: for a program that has both,
-/// or writes to a [`Storage`] of its own. Dropping it flushes, and says nothing of failures; [`flush`](Self::flush) tells them.
-/// In a forked child dropping it does not flush: the file is the parent's.
+/// It is a [`TraceObject`](crate::TraceObject) without name and lock, for programs with their own registry and locking, or their own
+/// [`Storage`]. Dropping it flushes and ignores errors, which [`flush`](Self::flush) returns. In a forked child dropping it does not flush:
+/// the file belongs to the parent.
 ///
-/// Every call that fails has changed nothing: an entry is taken whole, or not at all.
+/// A failed call changes nothing: an entry is taken whole, or not at all.
 #[derive(Debug)]
 pub struct DtWriter<S: Storage> {
     slots: Slots<S>,
     buffer: Buffer,
-    /// The process that made it. A forked child has a copy of its buffer, and the same file.
+    /// The process that created it. A forked child has a copy of the buffer, and the same file.
     process: u32,
 }
 
 impl<S: Storage> DtWriter<S> {
-    /// Makes an empty file: a header, and the slots too if they are asked for at once.
+    /// Creates an empty file: a header, and all slots if the layout has the [full size](Layout::full_size).
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`], [`Error::Words`], [`Error::FramedOnly`] for sizes that cannot be; [`Error::Io`].
+    /// [`Error::Limit`], [`Error::Unaligned`], [`Error::FramedOnly`] for invalid sizes; [`Error::Io`].
     pub fn create(storage: S, layout: Layout) -> Result<Self, Error> {
         layout.check()?;
         let Layout { version, logsize, filesize, full_size } = layout;
@@ -92,14 +92,14 @@ impl<S: Storage> DtWriter<S> {
         Ok(Self { slots, buffer, process: process::id() })
     }
 
-    /// Traces the scalars that [`pack!`](crate::pack) made an entry of. The original's `dtTrace`*n*.
+    /// Traces an entry of scalars, made by [`pack!`](crate::pack). The original's `dtTrace`*n*.
     ///
-    /// Costs the copy of its bytes; every time the buffer is full, the writes of a slot.
+    /// Copies its bytes. Each time the buffer is full, a slot is written.
     ///
     /// # Errors
     ///
     /// [`Error::EntryTooLarge`] if the entry does not fit into an empty buffer; [`Error::Io`] if the buffer was full and could not
-    /// be written. The entry was not taken then; what was in the buffer is there still.
+    /// be written. Then the entry was not taken, and the buffer is unchanged.
     #[inline]
     pub fn trace<E: Entry>(&mut self, entry: E) -> Result<(), Error> {
         match self.buffer.take(E::SIZE) {
@@ -113,7 +113,7 @@ impl<S: Storage> DtWriter<S> {
 
     numbered!(self, [&mut self]);
 
-    /// Traces bytes that are in memory already as one entry; none of them is no entry. The original's `dtTraceBuf`.
+    /// Traces bytes as one entry; does nothing if there are none. The original's `dtTraceBuf`.
     ///
     /// # Errors
     ///
@@ -129,14 +129,13 @@ impl<S: Storage> DtWriter<S> {
         }
     }
 
-    /// Flushes what is in the buffer to its slot, which later entries continue; and the postambles, if `postambles`. The original's
-    /// `dtFlushTraceObj`.
+    /// Flushes the buffer to its slot, which later entries continue, and the postambles if `postambles`. The original's `dtFlushTraceObj`.
     ///
-    /// Postambles that have been flushed stay at the end of the file: a slot that is added where they stand moves them.
+    /// Flushed postambles stay at the end of the file: a slot that is added there moves them.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; what could not be written is kept, and tried again by the next flush.
+    /// [`Error::Io`]; the next flush retries what could not be written.
     pub fn flush(&mut self, postambles: bool) -> Result<(), Error> {
         if self.buffer.len() > 0 {
             self.store()?;
@@ -144,7 +143,7 @@ impl<S: Storage> DtWriter<S> {
         if postambles { self.slots.write_postambles() } else { Ok(()) }
     }
 
-    /// Flushes the buffer, and begins the next slot with the next entry though this one is not full. Does nothing if it is empty.
+    /// Flushes the buffer, and begins the next slot with the next entry even if this one is not full. Does nothing if it is empty.
     ///
     /// # Errors
     ///
@@ -156,12 +155,12 @@ impl<S: Storage> DtWriter<S> {
         if self.buffer.len() > 0 { self.end_buffer() } else { Ok(()) }
     }
 
-    /// Writes `entry` as the only one of the next slot, behind what is in the buffer.
+    /// Writes `entry` as the only one of the next slot, behind the entries of the buffer.
     ///
     /// # Errors
     ///
     /// [`Error::FramedOnly`] for a byte stream, of which only the last slot can be part-full; [`Error::EntryTooLarge`];
-    /// [`Error::Io`]. The entry was not taken then, and the slot that it was to have holds nothing.
+    /// [`Error::Io`]. Then the entry was not taken, and the slot is empty.
     pub fn put_slot(&mut self, entry: &[u8]) -> Result<(), Error> {
         self.end_slot()?;
         let most = self.buffer.capacity();
@@ -175,24 +174,24 @@ impl<S: Storage> DtWriter<S> {
         self.end_slot().inspect_err(|_| self.buffer.truncate(0))
     }
 
-    /// Puts a [tagged](crate::tagged) postamble into the file at once, in the place of the one with this tag that was put there
-    /// before: there are two copies of it, of which the older one is overwritten. Whatever happens meanwhile, a reader finds a whole
-    /// one. Whoever puts the same contents twice has two equal copies.
+    /// Writes a [tagged](crate::tagged) postamble to the file at once, and replaces the previous one with this tag: the file has two copies,
+    /// and the older one is overwritten, so that a reader finds a whole one at any time. Writing the same contents twice makes both copies
+    /// equal.
     ///
-    /// It stands behind the postambles that were appended before the first with its tag, and has room to grow to twice its size;
-    /// beyond that it moves to the end of the file.
+    /// It is behind the postambles that were appended before the first with its tag, and may grow to twice its size; beyond that it moves to
+    /// the end of the file.
     ///
     /// # Errors
     ///
-    /// [`Error::FullSizeOnly`]; [`Error::Limit`] if it is longer than [`MAX_TAGGED`](crate::MAX_TAGGED) allows; [`Error::Io`]: the one
-    /// that was there is there still.
+    /// [`Error::FullSizeOnly`]; [`Error::Limit`] if it is longer than [`MAX_TAGGED`](crate::MAX_TAGGED) allows; [`Error::Io`]: the previous one
+    /// remains.
     pub fn put_postamble(&mut self, tag: [u8; 4], contents: &[u8]) -> Result<(), Error> {
         self.slots.put_postamble(tag, contents)
     }
 
-    /// Makes room in the file for a postamble with this tag of up to `most` bytes, so that [`put_postamble`](Self::put_postamble)
-    /// needs none of a disk that is full then. What was put before is there still. Where there was room that is too small, there is at
-    /// least twice as much then; the file keeps the smaller one, too.
+    /// Reserves space in the file for a postamble with this tag of up to `most` bytes, so that [`put_postamble`](Self::put_postamble) succeeds
+    /// on a full disk. The previous contents remain. If the space is too small, a new one of at least twice the size is added; the file
+    /// keeps the smaller one, too.
     ///
     /// # Errors
     ///
@@ -201,39 +200,39 @@ impl<S: Storage> DtWriter<S> {
         self.slots.reserve_postamble(tag, most)
     }
 
-    /// Adds `postamble` at the end of the list of postambles. The original's `dtAppendPostAmble`. It is in the file after the next
-    /// [`flush`](Self::flush) that asks for postambles, behind those that are there, which are not touched.
+    /// Adds `postamble` at the end of the list of postambles. The original's `dtAppendPostAmble`. The next [`flush`](Self::flush)
+    /// with postambles writes it behind the earlier ones, which are not touched.
     pub fn append_postamble(&mut self, postamble: impl Into<Vec<u8>>) {
         self.slots.postambles_mut().append(postamble.into());
     }
 
     /// Adds `postamble` at the beginning of the list of postambles. The original's `dtInsertPostAmble`. The next
-    /// [`flush`](Self::flush) that asks for postambles writes all of them again: a kill in that instant can tear them.
+    /// [`flush`](Self::flush) with postambles writes all of them again: a kill at that instant can tear them.
     pub fn insert_postamble(&mut self, postamble: impl Into<Vec<u8>>) {
         self.slots.postambles_mut().insert(postamble.into());
     }
 
-    /// The header as it stands in the file now.
+    /// The header as it is in the file now.
     pub fn header(&self) -> &Header {
         self.slots.header()
     }
 
-    /// Where the postambles begin, in bytes from the start of the file as it is now. The original's `dtPostAmbleLocation`.
+    /// Offset of the postambles in the file as it is now. The original's `dtPostAmbleLocation`.
     pub fn postamble_location(&self) -> u64 {
         self.slots.header().postamble_location()
     }
 
-    /// Entries' bytes that are in the buffer, those included that have been flushed.
+    /// Bytes of entries in the buffer, flushed ones included.
     pub fn buffered(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Where the bytes go.
+    /// The storage.
     pub fn storage(&self) -> &S {
         self.slots.storage()
     }
 
-    /// Takes an entry, or the part of one, that fills the buffer, and flushes it. If that fails, the bytes were not taken.
+    /// Takes bytes that fill the buffer, and flushes it. If that fails, the bytes were not taken.
     fn fill(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let before = self.buffer.len();
         self.buffer.fill(bytes);
@@ -244,7 +243,7 @@ impl<S: Storage> DtWriter<S> {
         outcome
     }
 
-    /// Brings the buffer to its slot.
+    /// Writes the buffer to its slot.
     fn store(&mut self) -> Result<(), Error> {
         let (memory, used) = self.buffer.slot_mut();
         self.slots.store(memory, used)
@@ -258,19 +257,19 @@ impl<S: Storage> DtWriter<S> {
         Ok(())
     }
 
-    /// An entry that fills the buffer, or does not fit into what is left of it.
+    /// Takes an entry that fills the buffer, or does not fit into the rest of it.
     #[cold]
     #[inline(never)]
     fn trace_buf_slowly(&mut self, entry: &[u8]) -> Result<(), Error> {
-        let (most, room) = (self.buffer.capacity(), self.buffer.room());
+        let (most, remaining) = (self.buffer.capacity(), self.buffer.remaining());
         if entry.len() > most {
             return Err(Error::EntryTooLarge { length: entry.len(), most });
         }
         let mut rest = entry;
-        if entry.len() > room {
+        if entry.len() > remaining {
             match self.slots.header().version() {
                 Version::ByteStream => {
-                    let (first, others) = entry.split_at(room);
+                    let (first, others) = entry.split_at(remaining);
                     self.fill(first)?;
                     rest = others;
                 }
@@ -294,12 +293,12 @@ impl<S: Storage> DtWriter<S> {
 }
 
 impl DtWriter<FileStorage> {
-    /// Gives a file that was [begun](FileStorage::begin) its name: until then nobody finds it, and it vanishes with its writer. A file of
-    /// that name that nobody is writing is replaced if `replace` says so.
+    /// Names a file that was [begun](FileStorage::begin): until then it has no name, and vanishes with its writer. An existing file of that
+    /// name is replaced if `replace` is set and no process is writing it.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] if somebody is writing the file that has the name, [`Error::Exists`] if it is not to be replaced;
+    /// [`Error::InUse`] if a process is writing the file of that name, [`Error::Exists`] if it must not be replaced;
     /// [`Error::Io`].
     pub fn publish(&mut self, replace: bool) -> Result<(), Error> {
         self.slots.storage_mut().publish(replace)

@@ -1,4 +1,4 @@
-//! Any bytes as an account: what is read is written and read again as the same.
+//! Any bytes as an account: an account that was read is equal after it was written and read again.
 
 #![no_main]
 

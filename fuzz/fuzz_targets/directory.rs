@@ -1,6 +1,6 @@
-//! A process's directory as one input.
+//! The directory of a process as one input.
 
-/// Its metadata, the text up to the first NUL; a first part, which is as long as two bytes behind that say; and what remains.
+/// The metadata (the text up to the first NUL), a first part (preceded by its length in two bytes), and the rest.
 pub fn parts(bytes: &[u8]) -> Option<[&[u8]; 3]> {
     let end = bytes.iter().position(|b| *b == 0)?;
     let (metadata, rest) = bytes.split_at(end);

@@ -1,4 +1,4 @@
-//! Any bytes as a dt file: what comes out lies in the file, in its order, and each slot once.
+//! Any bytes as a dt file: slots are within the file, in order, and each occurs once.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use std::io::Read;
 use datatrace::DtReader;
 use libfuzzer_sys::fuzz_target;
 
-/// Slots are found by their number: more of them would only make an input slow.
+/// Limits the slots of an input, because a large number would only make it slow.
 const MOST_SLOTS: usize = 4096;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,6 +1,6 @@
-//! A trace in a dt file. The text up to the first NUL is its metadata; then come, each with its length in two bytes in front, the packets
-//! without records, the account, and the slots; as it is in a file with its checksums, so that they are in nobody's way. Everything that
-//! is decoded is also written, as text and as JSON. Bytes that begin as a dt file does are taken for one.
+//! A trace in a dt file. The text up to the first NUL is its metadata; then the empty packets, the account and the slots follow, each with its
+//! length in two bytes in front. The file is built with valid checksums, so that they do not stop the input. All items are also written, as
+//! text and as JSON. Bytes that begin like a dt file are used as the file itself.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ use tracepoint_reader::dt::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::{DtTrace, Trace, json};
 
-/// An input is judged by what its first items do; more of them would only make it slow.
+/// Limits the items of an input, because more would only make it slow.
 const MOST_ITEMS: usize = 256;
 const SLOTS: u32 = 8;
 const SLOT: u32 = 2048;

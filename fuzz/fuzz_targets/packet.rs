@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::{Item, Metadata, PacketDecoder, json};
 
-/// An input is judged by what its first events do; more of them would only make it slow.
+/// Limits the events of an input, because more would only make it slow.
 const MOST_EVENTS: usize = 64;
 
 fuzz_target!(|bytes: &[u8]| {

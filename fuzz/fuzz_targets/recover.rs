@@ -1,4 +1,5 @@
-//! A process's directory: its first part is the file of the main stream in its output, the last a ring. What is called complete balances.
+//! The directory of a process: the first part is the file of the main stream in its output, the last one a ring. A recovery that is reported as
+//! complete balances.
 
 #![no_main]
 

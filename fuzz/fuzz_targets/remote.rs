@@ -1,5 +1,5 @@
-//! The directory of a process that is recorded from outside: its last part is a ring. What is handed on comes in order, and no more of
-//! it than was recorded.
+//! The directory of a process that is recorded from outside: the last part is a ring. Packets are handed on in order, with no more events than
+//! were recorded.
 
 #![no_main]
 
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     consumer.add("0-0.ring", Path::new("ring"), file(ring));
-    // The same streams once more: they are not taken twice.
+    // The same streams again: they are not taken twice.
     consumer.add("0-1.ring", Path::new("again"), file(ring));
     let mut streams: BTreeMap<(u32, u64), (u64, u64)> = BTreeMap::new();
     let mut take = |packet: TakenPacket<'_>| {
@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(end.account.complete || !end.notes.is_empty(), "incomplete, and nothing says why");
 });
 
-/// A file without a name.
+/// An unlinked file.
 fn file(bytes: &[u8]) -> File {
     let place = Path::new("/dev/shm").join(format!("remote-{}", std::process::id()));
     let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&place).unwrap();

@@ -1,4 +1,4 @@
-//! Any bytes as a ring file: its header, its counters, and every place of its packets.
+//! Any bytes as a ring file: its header, its counters, and all sub-buffers.
 
 #![no_main]
 
@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use tracepoint_reader::internal::Ring;
 use tracepoint_reader::internal::{Side, SubBuffer};
 
-/// An input is judged by what is in its first places; more of them would only make it slow.
-const MOST_PLACES: usize = 256;
+/// Limits the sub-buffers of an input, because more would only make it slow.
+const MAX_SUB_BUFFERS: usize = 256;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(Some(ring)) = Ring::from_bytes(bytes.to_vec()) else {
@@ -19,8 +19,8 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         };
         let mut last = None;
-        for place in ring.sub_buffers(side, &counters).take(MOST_PLACES) {
-            if let SubBuffer::Packet(packet) = place.unwrap() {
+        for found in ring.sub_buffers(side, &counters).take(MAX_SUB_BUFFERS) {
+            if let SubBuffer::Packet(packet) = found.unwrap() {
                 assert!(packet.bytes.len() >= 96 && packet.bytes.len() <= bytes.len());
                 assert!(last < Some(packet.number), "packets come in their order");
                 last = Some(packet.number);

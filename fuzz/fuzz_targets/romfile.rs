@@ -1,4 +1,4 @@
-//! Any text as a romfile: entries that can be written down and read again, or errors that point into the text.
+//! Any text as a romfile: entries that are equal after they were written and read again, or errors with a position in the text.
 
 #![no_main]
 

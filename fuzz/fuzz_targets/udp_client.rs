@@ -1,11 +1,11 @@
-//! Any bytes as a datagram that came from a UDP trace server.
+//! Any bytes as a datagram from a UDP trace server.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tracepoint_reader::udp::wire::{Batch, CtfPackets, FromServer, ToClient};
 
-/// What is in a batch is within it, packet by packet.
+/// The packets of a batch are within it.
 fn packets(packets: CtfPackets<'_>, size: usize) {
     let mut passed = 0;
     for packet in packets {
@@ -18,7 +18,7 @@ fn packets(packets: CtfPackets<'_>, size: usize) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // As the packets of a batch too: a checksum keeps most inputs from getting so far.
+    // Also as the packets of a batch, because most inputs fail at its checksum.
     packets(Batch { events_before: 0, events: 0, number: 0, packets: bytes }.packets(), bytes.len());
     match FromServer::decode(bytes).map(|from| from.message) {
         Ok(ToClient::Batch(batch)) => packets(batch.packets(), batch.packets.len()),

@@ -1,4 +1,4 @@
-//! Any bytes as a datagram that came to a UDP trace server.
+//! Any bytes as a datagram to a UDP trace server.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let ToServer::Accept(accept) = message {
         assert!(accept.mtu >= LEAST_MTU && accept.largest >= accept.mtu);
     }
-    // What was understood is what is sent, but for bytes that do not count.
+    // A decoded datagram is encoded to the same bytes, except padding.
     let mut out = Vec::new();
     message.encode(&mut out);
     assert_eq!(out.len(), bytes.len());

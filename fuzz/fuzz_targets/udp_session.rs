@@ -1,5 +1,5 @@
-//! A client of the UDP trace server, and any server: messages that are well formed and say anything, datagrams that are not, and time that
-//! passes in between. What the client tells is in order and adds up; it never spins, and what it gives out can be looked at.
+//! A client of the UDP trace server against any server: well-formed messages with any contents, malformed datagrams, and time in between. The
+//! client's reports are in order and add up; it never spins, and delivered batches can be decoded.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use tracepoint_reader::udp::wire::{
 };
 use tracepoint_reader::udp::{BatchDecoder, Client, Layout, Lost, Options, Report};
 
-/// What is left of the input.
+/// The rest of the input.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -26,7 +26,7 @@ impl<'a> Input<'a> {
         Some(u32::from_le_bytes(*first))
     }
 
-    /// A byte tells how many, in steps of 8.
+    /// Bytes whose number, in steps of 8, is in the first byte.
     fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.byte()?) * 8;
         let (first, rest) = self.0.split_at(length.min(self.0.len()));
@@ -35,7 +35,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The next datagram of the server's.
+/// The next datagram of the server.
 fn datagram(input: &mut Input<'_>, kind: u8, seq: u32) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     match kind {
@@ -87,18 +87,18 @@ fn datagram(input: &mut Input<'_>, kind: u8, seq: u32) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// What was told so far.
+/// The reports so far.
 #[derive(Default)]
-struct Told {
+struct Reported {
     decoder: BatchDecoder,
     metadata: usize,
-    /// Where in the session the next event is.
+    /// The place of the next event in the session.
     position: u64,
-    /// The number that the next message in the stock layout has at least. Marks are told without theirs.
+    /// The lowest number that the next message in the legacy layout can have. Marks are reported without their numbers.
     seq: Option<u32>,
 }
 
-impl Told {
+impl Reported {
     fn take(&mut self, report: Report) {
         match report {
             Report::SessionBegin(Layout::Batch(_)) => self.position = 0,
@@ -120,8 +120,8 @@ impl Told {
         }
     }
 
-    /// `count` messages have come or were lost, from `seq` on. What is lost in one go may be more than half of all numbers: only what it
-    /// leads to tells that from a step back.
+    /// `count` messages have come or were lost, from `seq` on. A loss may be larger than half of all numbers, so that only the following number
+    /// distinguishes it from a step back.
     fn pass(&mut self, seq: u32, count: u64) {
         let after = self.seq.is_none_or(|next| seq.wrapping_sub(next).cast_signed() >= 0);
         assert!(after, "messages come in their order");
@@ -138,7 +138,7 @@ fuzz_target!(|bytes: &[u8]| {
         max_held: 16,
         ..Options::default()
     };
-    let (mut client, mut now, mut told) = (Client::new(options, Duration::ZERO), Duration::ZERO, Told::default());
+    let (mut client, mut now, mut reported) = (Client::new(options, Duration::ZERO), Duration::ZERO, Reported::default());
     while let Some(kind) = input.byte() {
         match kind % 16 {
             kind @ 0..9 => {
@@ -160,7 +160,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(!datagram.is_empty() && datagram.len() <= 64);
         }
         while let Some(report) = client.report() {
-            told.take(report);
+            reported.take(report);
         }
     }
 });

@@ -1,10 +1,11 @@
-//! Survives a file that is cut off while it is mapped: whoever touches what is gone gets SIGBUS, whose action is to end the program.
+//! Survives the truncation of a mapped file. A thread that touches a page beyond the new end gets SIGBUS, whose default action ends the
+//! program.
 //!
-//! A handler puts an empty page of memory where the file's was, counts it, and lets the thread go on; the [guard](Guarded) then says
-//! that the mapping is not whole, and its owner gives it up. The handler touches nothing but a table of atomics, and makes system calls
-//! that signal handlers may make. Signals of other origin go to the handler that was there before. A program that sets a handler of its
-//! own afterwards has to hand on to this one, or goes without; so does a thread that blocks SIGBUS.
-#![expect(unsafe_code, reason = "signal handlers have no safe interface, and what they may do is for us to say")]
+//! A handler replaces the page by an empty one, counts it, and lets the thread go on. The [guard](Guarded) then reports that the mapping is
+//! not whole, and its owner gives it up. The handler uses a table of atomics and async-signal-safe system calls only. Other signals go to
+//! the previous handler. A handler that the program installs later has to call this one, or the protection ends; it also does not cover
+//! threads that block SIGBUS.
+#![expect(unsafe_code, reason = "signal handlers and fixed mappings have no safe interface")]
 
 use libc::{c_int, c_void, siginfo_t};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
@@ -18,18 +19,18 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-/// How many mappings can be guarded at a time.
+/// The most mappings that are guarded at a time.
 const MAX: usize = 4096;
 
-/// A mapping that is guarded.
+/// A guarded mapping.
 struct Entry {
-    /// Its first byte; 0: none, 1: none any more or not yet.
+    /// Address of its first byte, or `FREE`, or `TAKEN` while the entry is being filled.
     start: AtomicUsize,
-    /// Behind its last byte.
+    /// Address behind its last byte.
     end: AtomicUsize,
-    /// How many of its pages were replaced.
+    /// The number of replaced pages.
     replaced: AtomicU64,
-    /// The owner's sum of these. Kept by the entry's [`Guarded`].
+    /// The owner's sum of replaced pages. The entry's [`Guarded`] keeps it alive.
     sum: AtomicPtr<AtomicU64>,
 }
 
@@ -45,25 +46,25 @@ static TABLE: [Entry; MAX] = [const {
     }
 }; MAX];
 
-/// The process whose mappings these are: a forked child has none of them, and perhaps others at their addresses.
+/// The process of these mappings. A forked child does not have them, and may have others at their addresses.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// The size of a page. Set before the handler is: to ask for it may allocate.
+/// The size of a page. Set before the handler is installed, because the query may allocate.
 static PAGE_SIZE: AtomicUsize = AtomicUsize::new(0);
-/// What was to happen at SIGBUS before: null until our handler is about to be set. What it points to is never freed.
+/// The previous action of SIGBUS; null until the handler is about to be installed. Never freed.
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// Guards a mapping for as long as it lives.
+/// Guards a mapping until it is dropped.
 #[derive(Debug)]
 pub struct Guarded {
     index: usize,
-    /// The process whose table it is in.
+    /// The process that created it.
     process: u32,
-    /// Kept for the entry.
+    /// The entry points to it.
     _sum: Arc<AtomicU64>,
 }
 
 impl Guarded {
-    /// Guards `len` bytes from `start` on, whole pages. How many of them are replaced is added to `sum`. Installs the handler, once in a
+    /// Guards `len` bytes from `start` on, in whole pages. The number of replaced pages is added to `sum`. Installs the handler once per
     /// process.
     ///
     /// # Errors
@@ -72,14 +73,14 @@ impl Guarded {
     ///
     /// # Safety
     ///
-    /// A page of the range may be replaced by an empty one whenever the file has lost it and a thread touches it: the pages are those of
-    /// a mapping of the caller's that outlives the guard, and are used through raw pointers alone, by code to which any bytes are valid.
+    /// A page of the range may be replaced by an empty one when a thread touches it after the file was truncated. The pages belong to a mapping
+    /// of the caller that outlives the guard, and are accessed through raw pointers only, by code for which any bytes are valid.
     pub unsafe fn new(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::within(MAX, start, len, sum) }
     }
 
-    /// The same for a caller that can do without: three quarters of the places are for those.
+    /// The same for a mapping that is not essential: at most three quarters of the entries are used for these.
     ///
     /// # Errors
     ///
@@ -89,21 +90,21 @@ impl Guarded {
     ///
     /// As `new`.
     pub unsafe fn optional(start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::within(MAX / 4 * 3, start, len, sum) }
     }
 
-    /// In one of the first `places`.
+    /// Guards a mapping by one of the first `places` entries.
     ///
     /// # Safety
     ///
     /// As `new`.
     unsafe fn within(places: usize, start: usize, len: usize, sum: &Arc<AtomicU64>) -> io::Result<Self> {
         install()?;
-        // B2: Acquire pairs with the Release in `drop`: the entry is that of one mapping at a time.
+        // B2: Acquire pairs with the Release in `drop`: an entry belongs to one mapping at a time.
         let take =
             |entry: &Entry| entry.start.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // From behind for those who need it, so that the places of the others stay for them.
+        // Essential mappings are taken from the end, so that the entries for the others remain free.
         let index = if places == MAX { TABLE.iter().rposition(take) } else { TABLE[..places].iter().position(take) };
         let Some(index) = index else {
             return Err(io::Error::new(
@@ -112,7 +113,7 @@ impl Guarded {
             ));
         };
         let entry = &TABLE[index];
-        // B1: who sees this end, in `entry_of`, sees TAKEN, or what comes after it.
+        // B1: a load of this end in `entry_of` implies that the start is TAKEN or newer there.
         entry.end.store(start + len, Ordering::Release);
         entry.replaced.store(0, Ordering::Relaxed);
         entry.sum.store(Arc::as_ptr(sum).cast_mut(), Ordering::Relaxed);
@@ -129,7 +130,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // A forked child empties its copy of the table before it uses it: the entry may be another mapping's by now.
+        // A forked child clears its copy of the table before it uses it: the entry may belong to another mapping now.
         if process::id() == self.process {
             // B2.
             TABLE[self.index].start.store(FREE, Ordering::Release);
@@ -137,17 +138,17 @@ impl Drop for Guarded {
     }
 }
 
-/// The entry of the mapping that `address` is in.
+/// The entry of the mapping that contains `address`.
 fn entry_of(address: usize) -> Option<&'static Entry> {
     TABLE.iter().find(|entry| {
-        // B1. An entry that changes meanwhile is of a mapping that is made or goes: nobody touches that.
+        // B1. An entry that changes in between belongs to a mapping that is being created or removed, which no thread touches.
         let start = entry.start.load(Ordering::Acquire);
         let end = entry.end.load(Ordering::Acquire);
         start > TAKEN && (start..end).contains(&address) && entry.start.load(Ordering::Relaxed) == start
     })
 }
 
-/// Puts an empty page where the file's was, if there was one of ours at `address`.
+/// Replaces the page at `address` by an empty one, if it belongs to a guarded mapping.
 fn replace(address: usize) -> bool {
     if PROCESS.load(Ordering::Relaxed) != process::id() {
         return false;
@@ -155,46 +156,46 @@ fn replace(address: usize) -> bool {
     let Some(entry) = entry_of(address) else { return false };
     let size = PAGE_SIZE.load(Ordering::Relaxed);
     let page = without_provenance_mut::<c_void>(address & !(size - 1));
-    // SAFETY: the page is of a mapping that was given to us (`Guarded::new`) and is in use just now, since a thread of this process
-    // touched it: it is not unmapped before that thread goes on. What was in it is gone, with the file's end; nothing in it is the
-    // referent of a reference, by the same promise.
+    // SAFETY: the page belongs to a guarded mapping (`Guarded::new`) that is in use, because a thread of this process touched it: it is not
+    // unmapped before that thread goes on. Its contents are gone with the end of the file, and no reference points into it, as the caller
+    // of `Guarded::new` guarantees.
     let mapped =
         unsafe { mmap_anonymous(page, size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED) };
     if mapped.is_err() {
         return false;
     }
-    // SAFETY: the page that was just mapped. Like the mapping around it, it is not for forked children; should that fail, a child has
-    // a page of memory that nobody uses.
+    // SAFETY: the page that was just mapped. Like the mapping around it, forked children do not inherit it; if this fails, a child has an
+    // unused page.
     let _ = unsafe { madvise(page, size, Advice::LinuxDontFork) };
     entry.replaced.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the mapping is in use, and with it its `Guarded`, which keeps the sum.
+    // SAFETY: the mapping is in use, so that its `Guarded` exists, which keeps the sum alive.
     if let Some(sum) = unsafe { entry.sum.load(Ordering::Relaxed).as_ref() } {
         sum.fetch_add(1, Ordering::Relaxed);
     }
     true
 }
 
-/// The handler. Async-signal-safe: atomics, and calls of the kernel that leave `errno` alone, but for those of `hand_on`.
+/// The handler. Async-signal-safe: it uses atomics, and system calls that do not change `errno`, except those of `pass_on`.
 extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel gives a valid `siginfo_t` to a handler that was installed with SA_SIGINFO.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
-    // Of a page that is not in the file; others are sent by somebody, or tell of broken memory.
+    // BUS_ADRERR: a page beyond the end of the file. Other codes are signals from processes, or memory errors.
     if code == libc::BUS_ADRERR && replace(address) {
         return;
     }
-    hand_on(signal, code, info, context);
+    pass_on(signal, code, info, context);
 }
 
-/// Does what would have happened without us.
-fn hand_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // B3: Acquire pairs with the Release stores in `install`. SAFETY: null, or what is never freed nor changed.
+/// Runs the previous action.
+fn pass_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // B3: Acquire pairs with the Release stores in `install`. SAFETY: null, or never freed nor changed.
     let Some(previous) = (unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() }) else { return };
     let is_sent = code <= 0;
     match previous.sa_sigaction {
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: sets the default action and, where the signal does not come again by itself at the instruction that faulted,
-            // sends it to this thread, which gets it when the handler returns. All of these are async-signal-safe.
+            // SAFETY: sets the default action. A fault occurs again when the handler returns; a sent signal is sent again to this thread.
+            // All calls are async-signal-safe.
             unsafe {
                 let mut default = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
                 default.sa_sigaction = libc::SIG_DFL;
@@ -205,7 +206,7 @@ fn hand_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_voi
             }
         }
         handler if previous.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: whoever installed the handler said by SA_SIGINFO that it is one of this type; it gets what the kernel gave us.
+            // SAFETY: SA_SIGINFO says that the handler has this type; it gets the arguments of the kernel.
             unsafe {
                 transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(handler)(signal, info, context);
             };
@@ -217,7 +218,7 @@ fn hand_on(signal: c_int, code: c_int, info: *mut siginfo_t, context: *mut c_voi
     }
 }
 
-/// Installs the handler, once in a process; it stays.
+/// Installs the handler, once per process. It is never removed.
 fn install() -> io::Result<()> {
     static INSTALLING: Mutex<()> = Mutex::new(());
     let is_installed = || PROCESS.load(Ordering::Relaxed) == process::id();
@@ -229,12 +230,12 @@ fn install() -> io::Result<()> {
     if is_installed() {
         return Ok(());
     }
-    // A child that was forked has the handler already, and what was before it.
+    // A forked child has the handler and the previous action already.
     if PREVIOUS.load(Ordering::Relaxed).is_null() {
         pin_this_object();
         set_handler()?;
     }
-    // What stands in the table of a forked child is its parent's.
+    // The entries in the table of a forked child belong to its parent.
     for entry in &TABLE {
         entry.start.store(FREE, Ordering::Relaxed);
     }
@@ -242,7 +243,7 @@ fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// For a while: in a forked child it may be held by a thread that is not there.
+/// Tries for a while: in a forked child the lock may be held by a thread that does not exist there.
 fn lock(mutex: &Mutex<()>) -> io::Result<MutexGuard<'_, ()>> {
     for _ in 0..100 {
         match mutex.try_lock() {
@@ -264,25 +265,24 @@ fn set_handler() -> io::Result<()> {
     call(ptr::null(), &raw mut previous)?;
     let mut ours = previous;
     ours.sa_sigaction = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-    // On a stack of its own where there is one, as handlers of overflows want it. What the one before blocks is blocked for both.
+    // On the alternate stack where there is one, as handlers of stack overflows need it. The mask of the previous handler is kept.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-    // B3: Release pairs with the Acquire in `hand_on`. Before the handler is set, so that it never finds nothing.
+    // B3: Release pairs with the Acquire in `pass_on`. Before the handler is installed, so that it always finds a value.
     PREVIOUS.store(Box::into_raw(Box::new(previous)), Ordering::Release);
     let mut replaced = previous;
     call(&raw const ours, &raw mut replaced).inspect_err(|_| PREVIOUS.store(ptr::null_mut(), Ordering::Release))?;
     if replaced.sa_sigaction != previous.sa_sigaction {
-        // Another thread has set one in between. B3.
+        // Another thread has installed a handler in between. B3.
         PREVIOUS.store(Box::into_raw(Box::new(replaced)), Ordering::Release);
     }
     Ok(())
 }
 
-/// Keeps the object that the handler is in loaded for ever: signals come whatever was unloaded meanwhile.
+/// Keeps the shared object with the handler loaded for ever, because signals may arrive at any time.
 fn pin_this_object() {
     #[cfg(all(target_os = "linux", not(target_feature = "crt-static")))]
-    // SAFETY: `info` is a valid place; `dladdr` fills it with a name that lives as long as the object, which is loaded, as it runs.
-    // `dlopen` with NOLOAD only adds NODELETE to what is loaded; if it does not know the name (of the program itself, which is never
-    // unloaded), it does nothing.
+    // SAFETY: `info` is valid; `dladdr` fills it with a name that lives as long as the object, whose code is running. `dlopen` with NOLOAD
+    // only adds NODELETE to a loaded object; for the program itself, which is never unloaded, it does nothing.
     unsafe {
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed().assume_init();
         let handler = handle as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as *const c_void;
@@ -336,10 +336,10 @@ mod tests {
     }
 
     #[test]
-    fn who_can_do_without_leaves_places_for_who_cannot() -> io::Result<()> {
+    fn optional_guards_leave_entries_for_essential_ones() -> io::Result<()> {
         let (_file, map) = mapped()?;
         let sum = Arc::new(AtomicU64::new(0));
-        // SAFETY: the guards are dropped before the mapping, which nobody touches.
+        // SAFETY: the guards are dropped before the mapping, which is not accessed.
         let optional = || unsafe { Guarded::optional(map.as_ptr().addr(), map.len(), &sum) };
         let mut guards = Vec::new();
         let refused = loop {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn places_in_the_table_are_used_again() -> io::Result<()> {
+    fn entries_of_the_table_are_reused() -> io::Result<()> {
         let sum = Arc::new(AtomicU64::new(0));
         for _ in 0..=MAX {
             let (file, map) = mapped()?;

@@ -1,8 +1,8 @@
-//! How often: in all, and by the value of a field.
+//! Counts events, in total and by the value of a field.
 //!
-//! An event is counted once in the total and, where a field was named, once more: in its value's group, as `overflow` if
-//! there is no room for one more group, or as `ungrouped` if it has no value to group by. The two sums come from different
-//! counters; once nothing fires any more they are equal.
+//! Each event is counted once in the total and, if a field was given, once more: in the group of its value, as `overflow` if
+//! all groups are taken, or as `ungrouped` if it has no value to group by. The two sums come from different counters. They are
+//! equal once no thread fires events any more.
 
 mod groups;
 mod key;
@@ -20,11 +20,10 @@ use tracepoint_core::marker::{Aggregate, FieldView};
 
 /// Counts events.
 ///
-/// Each thread counts in one of several sets of counters (one per processor), so that counting in several threads does not
-/// make them wait for each other's cache lines. All memory is allocated here, when the count is made: about 100 bytes for each
-/// possible group, and 8 more for each processor.
+/// Each thread counts in one of several sets of counters (one per processor), so that threads do not contend for cache lines. All
+/// memory is allocated by the constructor: about 100 bytes per group, and 8 more per processor.
 ///
-/// One count may serve several markers; a field that it groups by then has the same type in all of them.
+/// One count may observe several markers. A field that it groups by must have the same type in all of them.
 #[derive(Debug)]
 pub struct Count {
     field: Option<String>,
@@ -64,13 +63,14 @@ impl Count {
         Self::with(None, Groups::none())
     }
 
-    /// A count of all events, and of those with each value of the field called `field`, for up to `max_groups` values (zero
-    /// and `false` come on top). Events of further values are counted together, as `overflow`.
+    /// A count of all events, and of those with each value of `field`, for up to `max_groups` values besides zero and `false`.
+    /// Events with further values are counted together, as `overflow`.
     ///
-    /// Groups are made in the order in which values are first seen, and stay. Numbers are told apart exactly; texts by a hash
-    /// of 64 bits under a secret key. Arrays and sequences have no groups.
+    /// A group is made when a value is first seen, and never removed. Numbers are compared exactly, texts by a 64-bit hash with a
+    /// random key. Arrays and sequences have no groups.
     ///
-    /// The closer the number of values comes to `max_groups`, the longer an event takes: up to a look at all of the groups.
+    /// The closer the number of values comes to `max_groups`, the longer an event takes: in the worst case all groups are
+    /// probed.
     pub fn by(field: impl Into<String>, max_groups: usize) -> Self {
         Self::with(Some(field.into()), Groups::new(max_groups))
     }
@@ -80,13 +80,13 @@ impl Count {
         Self { field, groups, tallies }
     }
 
-    /// The field whose values have groups.
+    /// The field whose values are grouped.
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }
 
-    /// What was counted so far. Exact for every event whose firing happened before (by a join, or by the end of the
-    /// subscription); for events that fire meanwhile, as good as a look at running counters can be.
+    /// The counters so far. All events that happened before (by a join, or by the end of the subscription) are counted; of events
+    /// that fire concurrently, some may be.
     pub fn snapshot(&self) -> Counts {
         let sum = |counter: &dyn Fn(&Tally) -> &AtomicU64| -> u64 {
             self.tallies.iter().map(|tally| counter(tally).load(Ordering::Relaxed)).sum()

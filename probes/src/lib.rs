@@ -1,11 +1,11 @@
-//! Ready aggregates for [`tracepoint`]: each makes something smaller out of events where they happen, so that a question can
-//! be answered without recording anything.
+//! Aggregates for tracepoints: each reduces events to a summary on the traced thread, so that a question is answered without
+//! recording the events.
 //!
 //! | aggregate | answers |
 //! |---|---|
 //! | [`Count`] | how often, in all and by the value of a field |
 //!
-//! An aggregate subscribes to a marker beside the channels that record it, with a filter of its own if need be:
+//! An aggregate subscribes to a marker as a channel does, and may have a filter of its own:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -15,7 +15,7 @@
 //! tracepoint::define_trace! {
 //!     provider = "shop";
 //!
-//!     /// A customer leaves with something.
+//!     /// A customer has bought something.
 //!     sold(article: &str, pieces: u32) { article: str = article, pieces: u32 = pieces }
 //! }
 //!
@@ -26,7 +26,7 @@
 //! tracepoint::trace!(sold("apple", 3));
 //! tracepoint::trace!(sold("pear", 1));
 //! tracepoint::trace!(sold("apple", 2));
-//! drop(subscription); // nothing is observed any more when this returns
+//! drop(subscription); // when this returns, no event is observed any more
 //!
 //! let counts = count.snapshot();
 //! assert_eq!(counts.total, 3);
@@ -36,8 +36,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `observe` runs on the traced thread, between the clock and the ring. What is here allocates nothing there, takes no lock,
-//! and may run in a signal handler.
+//! `observe` runs on the traced thread. The aggregates of this crate allocate nothing there, take no lock, and may run in a signal
+//! handler.
 
 #![forbid(unsafe_code)]
 

@@ -1,23 +1,23 @@
-//! Which of several copies of a counter a thread increments: threads that run side by side should not share a cache line.
+//! Chooses the copy of a counter that a thread increments, so that concurrent threads rarely share a cache line.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// More copies than this cost memory and save nothing.
+/// More copies than this would cost memory without an effect.
 const MAX_SHARDS: usize = 64;
 
-/// How many copies there shall be: one for each processor, rounded up to a power of two.
+/// The number of copies: that of the processors, rounded up to a power of two.
 pub(crate) fn count() -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     processors.next_power_of_two().min(MAX_SHARDS)
 }
 
-/// The calling thread's number. Threads are numbered by turns, so that any few that live together are spread evenly.
+/// The number of the calling thread. Numbers are assigned round-robin, so that threads are spread evenly over the copies.
 pub(crate) fn current() -> usize {
     const NONE: usize = usize::MAX;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        // Const-initialised and without a destructor: reached without allocation, also while the thread ends.
+        // Const-initialised and without a destructor, so that it is accessible without allocation, also while the thread ends.
         static OWN: Cell<usize> = const { Cell::new(NONE) };
     }
     OWN.with(|own| {

@@ -1,9 +1,8 @@
-//! The account: what the tracer itself counted, kept as `account/account.json` inside the trace directory (below it, so
-//! that viewers of CTF do not take it for a stream).
+//! The account: the tracer's own counters, kept as `account/account.json` in the trace directory (one level down, so that CTF viewers do
+//! not take it for a stream).
 //!
-//! The counters are taken where things happen, independently of what was written, so that the two can be balanced
-//! against each other: see [`verify()`](crate::verify()). These types are the one definition of the file's format; whoever
-//! writes an account fills them in.
+//! The counters are independent of what was written, so that [`verify()`](crate::verify()) can balance the two. These types are the
+//! definition of the file format, for readers and writers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::ReadError;
 use crate::source::read_bounded;
 
-/// Where the account is, from the trace directory.
+/// Path of the account in the trace directory.
 pub const ACCOUNT_PATH: &str = "account/account.json";
-/// Longest account that is read, in bytes.
+/// The longest account that is read, in bytes.
 pub const MAX_ACCOUNT: usize = 64 << 20;
-/// What [`Account::format`] says.
+/// The value of [`Account::format`].
 pub const FORMAT: &str = "tracepoint-account";
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
@@ -36,15 +35,15 @@ pub struct Account {
     pub session: String,
     /// The traced process.
     pub pid: u32,
-    /// Whether the session ended in order. While it runs, and where it was cut off, the counters are a snapshot.
+    /// Whether the session ended in order. Otherwise the counters are a snapshot.
     pub complete: bool,
     /// The channels.
     #[serde(default)]
     pub channels: Vec<ChannelAccount>,
-    /// Things that happened to events that were recorded.
+    /// What else happened to recorded events.
     #[serde(default)]
     pub notes: Notes,
-    /// Which part of its trace it is the account of; `None` if that is the whole.
+    /// The part of the trace that the account covers; `None` for the whole trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunk: Option<Chunk>,
 }
@@ -94,12 +93,12 @@ impl Account {
         }
         if account.version != VERSION {
             let version = account.version;
-            return Err(error(format!("version {version} is not understood; use a reader that knows it")));
+            return Err(error(format!("version {version} is not supported; use a newer reader")));
         }
         Ok(account)
     }
 
-    /// How many events of a stream were discarded before the chunk of which this is the account; `None` if it is not known.
+    /// Events of a stream that were discarded before this chunk; `None` if that is not known.
     pub(crate) fn discarded_before(&self, class: u64, instance: u64) -> Option<u64> {
         let channel = self.channels.iter().find(|channel| channel.id == class)?;
         Some(channel.streams.iter().find(|stream| stream.instance == instance)?.before.discarded)
@@ -107,7 +106,7 @@ impl Account {
 
     /// The bytes of the account file.
     pub fn to_json(&self) -> Vec<u8> {
-        // These types have nothing that JSON cannot hold: all keys are strings, and no number is a fraction.
+        // Serialization cannot fail: all keys are strings, and all numbers are integers.
         let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
@@ -124,7 +123,7 @@ pub enum Policy {
     Discard,
     /// The oldest packet is overwritten.
     Overwrite,
-    /// New events wait for room, for a bounded time, before they are discarded.
+    /// New events wait for space, for a bounded time, before they are discarded.
     Wait,
 }
 
@@ -156,16 +155,16 @@ pub struct EventAccount {
     pub fired: u64,
     /// How often it was written to a ring.
     pub recorded: u64,
-    /// How often the filter said no.
+    /// How often the filter rejected it.
     pub filtered: u64,
-    /// How often it was left out on purpose: sampled, or above a rate.
+    /// How often sampling or a rate limit left it out.
     pub suppressed: u64,
-    /// How often it was lost before a ring, by reason. Any reason may stand here.
+    /// How often it was lost before a ring, by reason. The reasons are not a closed set.
     pub lost: BTreeMap<String, u64>,
 }
 
 impl EventAccount {
-    /// The sum of all losses; `None` if it is beyond 64 bits, which no true account is.
+    /// The sum of all losses; `None` if it exceeds 64 bits, which does not happen in a sound account.
     pub fn total_lost(&self) -> Option<u64> {
         self.lost.values().try_fold(0u64, |sum, n| sum.checked_add(*n))
     }
@@ -189,17 +188,17 @@ pub struct StreamAccount {
     pub overwritten: u64,
     /// Events that the sink could not write.
     pub sink: u64,
-    /// Those among them whose reason is known, by reason. Any reason may stand here.
+    /// Those among them whose reason is known, by reason. The reasons are not a closed set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sink_lost: BTreeMap<String, u64>,
     /// Events lost before the ring.
     pub discarded: u64,
-    /// Where the chunk began: of these counters, which run on from chunk to chunk, the part that is not its own.
+    /// The counters at the begin of the chunk: the counters above run on from chunk to chunk.
     #[serde(default, skip_serializing_if = "Before::is_nothing")]
     pub before: Before,
 }
 
-/// What a stream had come to in the chunks before.
+/// The counters of a stream at the end of the previous chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -210,7 +209,7 @@ pub struct Before {
     pub packets: u64,
     /// Events in these packets.
     pub written: u64,
-    /// Events lost before the ring, as their last packet says.
+    /// Events lost before the ring, according to their last packet.
     pub discarded: u64,
 }
 
@@ -220,10 +219,10 @@ impl Before {
     }
 }
 
-/// A part of a trace that was cut into several while it was recorded.
+/// A part of a trace that was split while it was recorded.
 ///
-/// The counters of streams run on from chunk to chunk. What a thread counts of its events cannot be told at the moment at which a
-/// chunk ends: these counters are 0 in all chunks but the last, whose account has them for the whole.
+/// The counters of streams run on from chunk to chunk. The counters of events are not known at the moment at which a chunk ends: they are
+/// 0 in all chunks but the last, whose account has them for the whole trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Chunk {
@@ -234,17 +233,17 @@ pub struct Chunk {
     /// Whether the recording went on without what wrote this: its sink was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detached: bool,
-    /// Chunks that were removed when it ended, or is as yet: the oldest.
+    /// Chunks that had been removed when it ended: the oldest ones.
     #[serde(default, skip_serializing_if = "Removed::is_nothing")]
     pub removed: Removed,
 }
 
-/// Chunks that were removed, because newer ones took their place.
+/// Chunks that were removed because newer ones replaced them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Removed {
-    /// How many.
+    /// The number of chunks.
     pub chunks: u64,
     /// The packets in them.
     pub packets: u64,
@@ -260,18 +259,18 @@ impl Removed {
     }
 }
 
-/// Things that happened to events that were recorded.
+/// What else happened to recorded events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Notes {
-    /// Times that were raised to the one before, for the clock had gone back.
+    /// Times that were raised to the previous one because the clock had gone back.
     pub clamped: u64,
     /// Texts in which a NUL was replaced.
     pub altered: u64,
-    /// How often an event waited for room in its ring.
+    /// How often an event waited for space in its ring.
     pub waited: u64,
-    /// For how long events waited, in nanoseconds.
+    /// The time that events waited, in nanoseconds.
     pub waited_ns: u64,
 }
 

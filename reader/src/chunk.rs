@@ -1,28 +1,27 @@
-//! Chunks: a trace that was cut into directories that follow one another, so that all but the last can be taken away while it is
-//! recorded.
+//! Chunks: a trace that is split into consecutive directories, so that all but the last can be removed while it is recorded.
 //!
 //! ```text
 //!   DIR/chunk-000001/   metadata, streams, account: a trace by itself
-//!   DIR/chunk-000002/   goes on where that ends: the same UUID, packet numbers and counters run on
+//!   DIR/chunk-000002/   continues it: the same UUID; packet numbers and counters run on
 //! ```
 
 use std::path::Path;
 
 const PREFIX: &str = "chunk-";
 
-/// What the directory of a chunk is called; the first has the number 1. In the order of their names up to a million.
+/// The name of the directory of a chunk. The first has the number 1. Names sort by number up to a million.
 pub fn chunk_name(number: u64) -> String {
     format!("{PREFIX}{number:06}")
 }
 
-/// The number of a chunk, by the name of its directory; `None` if it is called otherwise.
+/// The number of a chunk, from the name of its directory; `None` for other names.
 pub fn chunk_number(directory: &Path) -> Option<u64> {
     let digits = directory.file_name()?.to_str()?.strip_prefix(PREFIX)?;
     let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|number| is_number && *number > 0)
 }
 
-/// The directory whose traces this one belongs to: of a chunk the one above it, else itself.
+/// The directory of the whole trace: the parent of a chunk, or the directory itself.
 pub(crate) fn root(directory: &Path) -> &Path {
     chunk_number(directory).and_then(|_| directory.parent()).unwrap_or(directory)
 }

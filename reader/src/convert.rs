@@ -1,7 +1,7 @@
-//! From one form of a trace to another: a dt file to a CTF directory, and a CTF directory to a dt file.
+//! Converts a dt file to a CTF directory, and a CTF directory to a dt file.
 //!
-//! Packets are CTF in both, and go as they are. What is not in the source any more is told in the account of the target, as
-//! overwritten.
+//! Packets are CTF in both, and are copied unchanged. Events that are not in the source any more count as overwritten in the account of the
+//! target.
 
 mod error;
 mod to_ctf;
@@ -15,13 +15,13 @@ use crate::merge::Trace;
 
 pub use error::ConvertError;
 
-/// How to make a dt file. By default it takes all packets.
+/// The options of a new dt file. By default it takes all packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConvertOptions {
-    /// How many slots it has: the newest so many packets are kept. `None`: as many as there are packets with events.
+    /// The number of slots, which is the number of newest packets that are kept. `None`: one for each packet with events.
     pub slots: Option<u32>,
-    /// Bytes of a slot. `None`: what the largest packet needs.
+    /// Size of a slot in bytes. `None`: the size that the largest packet needs.
     pub slot_size: Option<u32>,
 }
 
@@ -35,26 +35,26 @@ pub struct Converted {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Packets of the source for which the dt file has no slot: the oldest ones.
+    /// The oldest packets of the source, for which the dt file has no slot.
     pub dropped: u64,
-    /// What could not be read of the source, and is not in the target.
+    /// Parts of the source that could not be read, and are not in the target.
     pub damage: Vec<String>,
-    /// Whether the source was written to meanwhile, so that packets of it may be missing.
+    /// Whether the source was written during the conversion, so that packets may be missing.
     pub changed: bool,
 }
 
-/// How far a conversion is, in bytes.
+/// The progress of a conversion, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Bytes that are done.
+    /// Bytes that were converted.
     pub done: u64,
-    /// All that are to be done.
+    /// Bytes in all.
     pub total: u64,
 }
 
-/// Makes a CTF directory `out` of the dt file `path`, or a dt file `out` of the CTF directory `path`. `report` is told again and again
-/// how far it is.
+/// Converts the dt file `path` to a CTF directory `out`, or the CTF directory `path` to a dt file `out`. Calls `report` repeatedly with the
+/// progress.
 ///
 /// ```no_run
 /// use tracepoint_reader::convert::{ConvertOptions, convert};
@@ -65,8 +65,8 @@ pub struct Progress {
 ///
 /// # Errors
 /// [`ConvertError::Read`] if there is no trace, [`ConvertError::Several`] if there is more than one; [`ConvertError::Output`] or
-/// [`ConvertError::Dt`] if `out` is there already, or cannot be written; [`ConvertError::SlotSize`] and others for a dt file that cannot
-/// be. What is damaged in a part is no error.
+/// [`ConvertError::Dt`] if `out` exists, or cannot be written; [`ConvertError::SlotSize`] and others for invalid options. Damage in a part
+/// of the trace is not an error.
 pub fn convert(
     path: &Path,
     out: &Path,

@@ -1,7 +1,7 @@
 //! Decodes values by their types: alignment, bit fields in both orders, arrays, variants, clocks.
 //!
-//! Offsets are in bits from the start of the packet. What one event may need is bounded twice: its values by a budget
-//! of memory, and those that take no bits (empty structures and arrays of them) by their number.
+//! Offsets are in bits from the start of the packet. An event is limited twice: the memory of its values, and the number of values that take
+//! no bits (empty structures and arrays of them).
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::metadata::types::{
 use crate::source::Source;
 use crate::value::{Int, StructValue, Value};
 
-/// Most memory that the values of one event may take, in bytes.
+/// The most memory for the values of one event, in bytes.
 const BUDGET: usize = 64 << 20;
-/// Most values of one event beyond one for each of its bits.
+/// The most values of one event beyond one for each of its bits.
 const EMPTY_VALUES: u64 = 1024;
-/// How many bytes of a string are looked at in one go.
+/// How many bytes of a string are read at once.
 const STRING_STEP: usize = 256;
 
-/// Why decoding stopped, and at which bit of the packet.
+/// The reason why decoding stopped, and the bit of the packet.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) bit: u64,
@@ -29,13 +29,13 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// The reason, where a packet's header was being read.
+    /// The reason, for a fault in a packet's header.
     pub(crate) fn in_header(self) -> String {
         if self.short { "the bytes end within a packet's header".to_owned() } else { self.reason }
     }
 }
 
-/// What a stream remembers between values: its clock, and the integers that decide later lengths and options.
+/// The state of a stream between values: its clock, and the integers that determine later lengths and options.
 #[derive(Debug)]
 pub(crate) struct State {
     /// The clock of the stream, in cycles.
@@ -130,7 +130,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         }
     }
 
-    /// Makes sure that `bits` more bits are there.
+    /// Checks that there are `bits` more bits.
     fn need(&self, bits: u64) -> Result<(), Fault> {
         if bits > self.end - self.at { Err(self.short()) } else { Ok(()) }
     }
@@ -189,7 +189,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         })
     }
 
-    /// Counts a value against what one event may need.
+    /// Counts a value against the limits of an event.
     fn admit(&mut self, bytes: usize) -> Result<(), Fault> {
         self.values += 1;
         if self.values > EMPTY_VALUES + (self.at - self.first) {
@@ -224,7 +224,7 @@ impl<'a, S: Source> Decoder<'a, S> {
 
     pub(crate) fn structure(&mut self, ty: &Arc<StructType>) -> Result<StructValue, Fault> {
         self.align(ty.align)?;
-        // Grown as values come: the type alone must not reserve memory.
+        // The type alone must not reserve much memory.
         let mut values = Vec::with_capacity(ty.fields.len().min(64));
         for field in &ty.fields {
             values.push(self.value(&field.ty)?);
@@ -294,7 +294,7 @@ impl<'a, S: Source> Decoder<'a, S> {
         Ok(Value::Array(values))
     }
 
-    /// `count` bytes from here, which is at a whole byte.
+    /// The next `count` bytes. The position is at a whole byte.
     fn run(&mut self, count: u64) -> Result<Vec<u8>, Fault> {
         self.need(count.saturating_mul(8))?;
         let size = usize::try_from(count).unwrap_or(usize::MAX);
@@ -309,8 +309,8 @@ impl<'a, S: Source> Decoder<'a, S> {
         Ok(bytes)
     }
 
-    /// Reads an event header for its effects alone: the clock, slots, and the event's id, which is the last integer
-    /// called `id`, whatever structure or option it is in.
+    /// Reads an event header for the clock, the slots and the event's id only. The id is the last integer called `id`, in any structure or
+    /// option.
     pub(crate) fn header(&mut self, ty: &StructType, id: &mut Option<u64>) -> Result<(), Fault> {
         self.align(ty.align)?;
         for field in &ty.fields {

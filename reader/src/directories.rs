@@ -1,29 +1,29 @@
-//! Looks through directories, and those below them.
+//! Searches directory trees.
 
 use crate::error::ReadError;
 use std::fs::{self, DirEntry, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many directories are looked at.
+/// The most directories that are searched.
 const MAX_DIRECTORIES: usize = 100_000;
 
-/// What a directory is to the one who looks.
+/// The verdict of a search about a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visited {
-    /// What is looked for; there may be more below it.
+    /// It matches; directories below it may match too.
     Found,
-    /// What is looked for; what is below it is part of it.
+    /// It matches, and includes everything below it.
     FoundWhole,
-    /// Not what is looked for.
+    /// It does not match.
     Other,
 }
 
-/// The directories at and below `root`, at most `depth` levels, that `visit` finds by their entries; in the order of their names.
+/// The directories at and below `root`, up to `depth` levels deep, that `visit` selects by their entries, sorted by name.
 ///
 /// # Errors
 ///
-/// What `wrong` makes of the reason if `root` is no directory or there are too many; what the operating system or `visit` says.
+/// The result of `wrong` if `root` is not a directory or there are too many; errors of the system and of `visit`.
 pub(crate) fn find<E: From<ReadError>>(
     root: &Path,
     depth: usize,
@@ -53,7 +53,7 @@ pub(crate) fn find<E: From<ReadError>>(
         }
         let visited = visit(&directory, &entries)?;
         if visited != Visited::FoundWhole && level < depth {
-            // Links to directories are not followed: they may lead back.
+            // Links to directories are not followed: they may be cyclic.
             let inner = entries.iter().filter(|(_, kind)| kind.is_dir());
             open.extend(inner.map(|(entry, _)| (entry.path(), level + 1)));
         }

@@ -1,13 +1,13 @@
-//! Traces in dt files: a session's newest packets in a circular file that explains itself.
+//! Traces in dt files: the newest packets of a session in a circular, self-describing file.
 //!
 //! ```text
-//!   slots         one packet each, as the ring had it, in the order in which they were written
-//!   postambles    `ctfm`  the metadata, CTF 1.8 as text; it has the clock too
-//!                 `ctfe`  for each stream the packets without records with which it begins and ends
+//!   slots         one packet each, as in the ring, in the order of their writing
+//!   postambles    `ctfm`  the metadata, CTF 1.8 as text
+//!                 `ctfe`  the empty packets with which each stream begins and ends
 //!                 `ctfa`  the account
 //! ```
 //!
-//! `docs/format-dt.md` has the bytes. This is the one definition of them: whoever writes such a file does so by [`DtTraceWriter`].
+//! `docs/format-dt.md` specifies the bytes. All such files are written by [`DtTraceWriter`].
 
 mod index;
 mod packet;

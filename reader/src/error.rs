@@ -1,4 +1,4 @@
-//! What can stop a reader before it has decoded anything.
+//! The error of opening a trace.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use thiserror::Error;
 
 /// A trace, its metadata or its account could not be read at all.
 ///
-/// Damage that is found later, inside one stream, is no error: it is an [`Item::Damage`](crate::Item::Damage) among the
-/// events, so that the other streams still come out.
+/// Damage inside one stream is not an error: it is an [`Item::Damage`](crate::Item::Damage) among the events, so that the other streams
+/// remain readable.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The operating system refused to read a file or a directory.
+    /// A file or a directory could not be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
     /// The path holds no trace.
@@ -31,7 +31,7 @@ pub enum ReadError {
         /// What was found instead.
         reason: String,
     },
-    /// The metadata does not describe a trace that this reader understands.
+    /// The metadata is not valid.
     #[error("{}: line {line}, byte {offset}: {reason}", path.display())]
     Metadata {
         /// The metadata file, or `metadata` for bytes in memory.
@@ -40,10 +40,10 @@ pub enum ReadError {
         line: u64,
         /// Byte offset: in the text, or in the file when `line` is 0.
         offset: u64,
-        /// What is wrong and, where there is one, the mend.
+        /// What is wrong and, where possible, how to mend it.
         reason: String,
     },
-    /// The account file is not one that this reader understands.
+    /// The account file is not valid.
     #[error("{}: {reason}", path.display())]
     Account {
         /// The account file.
@@ -51,20 +51,20 @@ pub enum ReadError {
         /// What is wrong, with line and column where the text is malformed.
         reason: String,
     },
-    /// The file is not a ring that this reader understands.
+    /// The file is not a valid ring.
     #[error("{}: byte {offset}: {reason}", path.display())]
     Ring {
         /// The ring file, or `ring` for bytes in memory.
         path: PathBuf,
         /// Byte offset in it.
         offset: u64,
-        /// What is wrong and, where there is one, the mend.
+        /// What is wrong and, where possible, how to mend it.
         reason: String,
     },
-    /// The file is no dt file, or what it says of itself is damaged.
+    /// The file is not a valid dt file.
     #[error(transparent)]
     Dt(#[from] datatrace::ReadError),
-    /// The dt file does not say what is in it.
+    /// The dt file holds no trace: it has no metadata.
     #[error(
         "{}: this dt file does not say what is in it, so it cannot be shown as a trace; `tracectl dt dump {}` shows its bytes",
         path.display(), path.display()
@@ -73,7 +73,7 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
-    /// The directory holds rings, which are not a trace yet.
+    /// The directory holds rings, which `recover` makes a trace of.
     #[error(
         "{}: these are the rings of a process, not a trace yet; `tracectl recover {} -o OUT` makes one of them",
         path.display(), path.display()

@@ -8,7 +8,7 @@
 //!
 //! Values: integers are numbers of up to 64 bits. Floating-point numbers that JSON cannot hold are the strings `"NaN"`,
 //! `"-NaN"`, `"Infinity"` and `"-Infinity"`. Text is a string; text that is not UTF-8 is `{"$bytes":"68ff"}`, its bytes in
-//! base 16 (no field can be called so, for `$` stands in no name). Arrays, of bytes too, are arrays, structures are
+//! base 16 (names of fields contain no `$`). Arrays, of bytes too, are arrays, structures are
 //! objects, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone.
 
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ use crate::value::{Int, StructValue, Value};
 /// Writes one item and a line feed.
 ///
 /// # Errors
-/// What `out` returns.
+/// Those of `out`.
 pub fn write_item(out: &mut impl Write, item: &Item) -> io::Result<()> {
     serde_json::to_writer(&mut *out, item)?;
     out.write_all(b"\n")
@@ -140,7 +140,7 @@ impl Serialize for Int {
     }
 }
 
-/// The members of a structure, but those with these names.
+/// The members of a structure, except those with these names.
 struct Members<'a>(&'a StructValue, &'a [&'a str]);
 
 impl Serialize for Members<'_> {

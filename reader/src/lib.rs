@@ -1,16 +1,14 @@
 //! Reads the traces that `tracepoint` programs record, and any other CTF 1.8 trace.
 //!
-//! In the order in which bytes meet them: [`Metadata`] says how the bytes of a trace are laid out; [`StreamReader`] reads
-//! the packets of one stream file, and [`PacketDecoder`] one packet in memory; both yield [`Event`]s with [`Value`]s.
-//! [`Trace`] opens a directory and merges the events of all its streams by time, together with each [`Loss`] that the
-//! tracer counted and each [`Damage`] that the reader met. [`text`] and [`json`] write these [`Item`]s down. [`account`]
-//! is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`Ring`] reads
-//! the memory that a traced process left behind, and [`recover()`] makes a trace of it. [`DtTrace`] is a trace in a circular dt file,
-//! which [`Trace`] opens too; [`convert`] makes a directory of one, and one of a directory. [`udp`] has the
-//! datagrams of the UDP trace server.
+//! [`Metadata`] describes the layout of a trace. [`StreamReader`] reads the packets of one stream file, and [`PacketDecoder`] one packet
+//! in memory; both yield [`Event`]s with [`Value`]s. [`Trace`] opens a directory and merges the events of all its streams by time, with
+//! each [`Loss`] that the tracer counted and each [`Damage`] that the reader found. [`text`] and [`json`] write these [`Item`]s.
+//! [`account`] is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`recover()`]
+//! makes a trace of the rings that a process left behind. [`DtTrace`] is a trace in a circular dt file, which [`Trace`] opens too;
+//! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server.
 //!
-//! Bytes are read as hostile: lengths, depths and memory are bounded, nothing panics, and what is wrong in one stream
-//! leaves the others readable. A trace is read through windows of bounded size, so it may be larger than memory.
+//! Input is treated as hostile: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
+//! others readable. A trace is read through windows of bounded size, so it may be larger than memory.
 //!
 //! ```no_run
 //! use std::io::{self, Write};

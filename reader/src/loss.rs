@@ -1,4 +1,4 @@
-//! What a trace lacks: losses that the tracer counted, and damage that the reader found.
+//! Losses that the tracer counted, and damage that the reader found.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,32 +10,31 @@ use crate::event::Stream;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Loss {
-    /// The stream that lacks them.
+    /// The stream.
     pub stream: Arc<Stream>,
-    /// What is lacking.
+    /// What is missing.
     pub kind: LossKind,
-    /// The end of the packet before (the begin of this one, for a stream's first): nanoseconds since the epoch.
+    /// The end of the previous packet (the begin of this one, for the first of a stream), in nanoseconds since the epoch.
     pub from_ns: i64,
-    /// The begin of the packet that tells, for packets; its end, for events: nanoseconds since the epoch.
+    /// For packets the begin, for events the end of the packet that shows the loss, in nanoseconds since the epoch.
     pub to_ns: i64,
 }
 
-/// What is lacking.
+/// What is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
-    /// Events were discarded. `None`: there may be such events, for the counter was not zero when the stream began, or
-    /// went back.
+    /// Events were discarded. `None`: their number is not known, because the counter was not zero when the stream began, or went back.
     Events(Option<u64>),
     /// Whole packets are missing.
     Packets {
-        /// How many, by the gap in their numbers; `None` where packets have no numbers.
+        /// The number of packets, by the gap in their numbers; `None` if packets have no numbers.
         packets: Option<u64>,
-        /// How many events were in them, where packets tell how many came before.
+        /// The number of events in them, if packets have `events_before`.
         events: Option<u64>,
     },
 }
 
-/// A place where a stream could not be read on. Other streams are not concerned.
+/// A place where reading of a stream ended. Other streams are not affected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The stream file.

@@ -22,7 +22,7 @@ use cursor::StreamCursor;
 
 pub use directory::stream_files;
 
-/// What a merged trace consists of.
+/// An item of a merged trace.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
@@ -30,7 +30,7 @@ pub enum Item {
     Event(Event),
     /// Events or packets are missing here.
     Loss(Loss),
-    /// A stream could not be read on from here.
+    /// Reading of a stream ended here.
     Damage(Damage),
 }
 
@@ -64,7 +64,7 @@ struct Directory {
 
 /// A stream file, by its first packet.
 struct First {
-    /// Which of the directories it is in.
+    /// The index of its directory.
     part: usize,
     file: PathBuf,
     packet: Packet,
@@ -80,7 +80,7 @@ impl Directory {
 }
 
 impl Trace {
-    /// All traces at these paths as one: see [`Trace::open`]. What several paths lead to is there once.
+    /// Opens all traces at these paths as one: see [`Trace::open`]. A trace that several paths lead to is opened once.
     ///
     /// # Errors
     /// As [`Trace::open`].
@@ -97,7 +97,7 @@ impl Trace {
         Ok(Self { parts })
     }
 
-    /// Opens the trace in a directory, or all traces in the tree below it, or that in a dt file, and reads their metadata.
+    /// Opens the trace in a directory, all traces in the tree below it, or the trace in a dt file, and reads the metadata.
     ///
     /// # Errors
     /// [`ReadError::NotATrace`] if there is no metadata, [`ReadError::Io`] and [`ReadError::Metadata`] if it cannot be
@@ -107,7 +107,7 @@ impl Trace {
             return match DtTrace::open(path) {
                 Err(ReadError::Dt(datatrace::ReadError::Header { reason, .. })) => Err(ReadError::NotATrace {
                     path: path.to_owned(),
-                    reason: format!("this is not a directory, and no dt file ({reason})"),
+                    reason: format!("this is neither a directory nor a dt file ({reason})"),
                 }),
                 opened => Ok(opened?.into()),
             };
@@ -141,10 +141,10 @@ impl Trace {
         })
     }
 
-    /// The dt file that was opened; if it was a directory, the trace as it is.
+    /// The dt file that was opened.
     ///
     /// # Errors
-    /// The trace, if it was a directory.
+    /// Returns the trace if it was a directory.
     pub fn into_dt(mut self) -> Result<DtTrace, Self> {
         match self.parts.pop() {
             Some(Part::Dt(trace)) => Ok(trace),
@@ -156,7 +156,7 @@ impl Trace {
     }
 
     /// Everything in the traces, merged by time. At equal times, streams keep the order of their trace, class and
-    /// instance, and each stream its own order. Files that cannot be read at all are told first.
+    /// instance, and each stream its own order. Files that cannot be read at all come first.
     pub fn items(&self) -> Items {
         let mut items = Items { cursors: Vec::new(), heap: BinaryHeap::new(), damage: VecDeque::new() };
         let mut traces: Vec<Vec<&Directory>> = Vec::new();
@@ -187,7 +187,7 @@ impl From<DtTrace> for Trace {
 #[derive(Debug)]
 pub struct Items {
     cursors: Vec<StreamCursor>,
-    /// The time at which each cursor goes on, and its index; equal times come out by index.
+    /// The time of the next item of each cursor, and its index: equal times are ordered by index.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
     damage: VecDeque<Damage>,
 }
@@ -203,7 +203,7 @@ impl Items {
 
     /// Adds directories that are one trace: a whole one, or chunks of it.
     fn add(&mut self, parts: &[&Directory]) {
-        // Files of the same class and instance continue each other, from chunk to chunk, and in the order of their first packets.
+        // Files of the same class and instance are one stream: ordered by chunk, then by their first packets.
         let mut streams: BTreeMap<_, Vec<First>> = BTreeMap::new();
         for (index, part) in parts.iter().enumerate() {
             let files = match stream_files(&part.path) {
@@ -217,7 +217,7 @@ impl Items {
             for file in files {
                 match first_packet(&part.metadata, &file) {
                     Ok(Some(packet)) => {
-                        // A file that names no instance is a stream of its own.
+                        // A file without an instance is a stream of its own.
                         let alone = if packet.instance.is_none() { Some(file.clone()) } else { None };
                         let key = (packet.class.id, packet.instance, alone);
                         streams.entry(key).or_default().push(First { part: index, file, packet });
@@ -227,14 +227,14 @@ impl Items {
                 }
             }
         }
-        // Where something was recorded before a part, and is not here, its account tells how much.
+        // The account of a part tells how much was recorded before it and is not here.
         let goes_on = |part: &&Directory| chunk_number(&part.path).is_none_or(|number| number > 1);
         let account = |part: &&Directory| goes_on(part).then(|| Account::open(&part.path).ok()).flatten();
         let account = |part: &&Directory| account(part).filter(|account| account.chunk.is_some());
         let accounts: Vec<_> = parts.iter().map(account).collect();
         for mut files in streams.into_values() {
             files.sort_by(|a, b| (a.part, a.packet.begin, &a.file).cmp(&(b.part, b.packet.begin, &b.file)));
-            // What is known grows from chunk to chunk.
+            // The metadata grows from chunk to chunk.
             let metadata = files.last().map_or(&parts[0].metadata, |last| &parts[last.part].metadata);
             let First { file, packet, .. } = &files[0];
             let stream = crate::event::Stream {
@@ -268,7 +268,7 @@ impl Iterator for Items {
         loop {
             let Reverse((_, index)) = self.heap.pop()?;
             let cursor = &mut self.cursors[index];
-            // A cursor that has not begun has nothing yet, and is only put back at its first item's time.
+            // A cursor that has not begun is put back at the time of its first item.
             let item = cursor.take();
             if let Some(time) = cursor.advance() {
                 self.heap.push(Reverse((time, index)));
@@ -280,8 +280,8 @@ impl Iterator for Items {
     }
 }
 
-/// Reads the first packet's header; `None` for an empty file. The file is closed again: a trace may have more streams
-/// than a process may have open files, and most of them may not be needed at the same time.
+/// Reads the first packet's header; `None` for an empty file. The file is closed again, because a trace may have more streams than a
+/// process may have open files.
 fn first_packet(metadata: &Metadata, file: &Path) -> Result<Option<Packet>, Damage> {
     let damage = |offset, reason| Damage { file: file.to_owned(), offset, reason };
     let mut window = FileWindow::open(file).map_err(|error| damage(0, format!("cannot be opened: {error}")))?;

@@ -1,4 +1,4 @@
-//! The metadata of a trace: what is in it, and how its bytes are laid out.
+//! The metadata of a trace: its streams and events, and the layout of its bytes.
 
 mod block;
 mod build;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::error::ReadError;
 use types::{ByteOrder, StructType};
 
-/// Longest metadata that is read, in bytes.
+/// The longest metadata that is read, in bytes.
 pub const MAX_METADATA: usize = 64 << 20;
 
 /// A clock.
@@ -26,9 +26,9 @@ pub const MAX_METADATA: usize = 64 << 20;
 pub struct Clock {
     /// Its name.
     pub name: String,
-    /// What identifies it across traces: for `CLOCK_MONOTONIC`, the boot.
+    /// Identifies it across traces; the boot id for `CLOCK_MONOTONIC`.
     pub uuid: Option<[u8; 16]>,
-    /// A sentence about it.
+    /// Its description.
     pub description: String,
     /// Cycles per second, never 0.
     pub frequency: u64,
@@ -41,7 +41,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Nanoseconds since the epoch, rounded down; clamped to what 64 bits hold.
+    /// Nanoseconds since the epoch, rounded down and clamped to 64 bits.
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
         let cycles = i128::from(cycles) + self.offset_cycles;
         let frequency = i128::from(self.frequency);
@@ -122,7 +122,7 @@ impl Metadata {
     /// Reads metadata, plain or wrapped in packets.
     ///
     /// # Errors
-    /// [`ReadError::Metadata`] if it is longer than [`MAX_METADATA`], not well formed, or refers to what is not there.
+    /// [`ReadError::Metadata`] if it is longer than [`MAX_METADATA`], not well formed, or refers to an undeclared name.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
         let error = |line, offset: usize, reason| ReadError::Metadata {
             path: PathBuf::from("metadata"),
@@ -166,7 +166,7 @@ impl Metadata {
         self.body.uuid
     }
 
-    /// The byte order of what does not name its own.
+    /// The byte order of types without an own byte order.
     pub fn byte_order(&self) -> ByteOrder {
         self.body.order
     }

@@ -13,7 +13,7 @@ use crate::value::{StructValue, Value};
 
 const MAGIC: u64 = 0xC1FC_1FC1;
 
-/// What the header and the context of a packet say. Times are in cycles of the stream's clock.
+/// The header and the context of a packet. Times are in cycles of the stream's clock.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Packet {
@@ -27,7 +27,7 @@ pub struct Packet {
     pub instance: Option<u64>,
     /// Time of its beginning.
     pub begin: Option<u64>,
-    /// Time of its end, as it was written: 0 in a packet that was never closed.
+    /// Time of its end as in the packet: 0 if it was never closed.
     pub end: Option<u64>,
     /// Bits from its start to the end of its last event.
     pub content_bits: u64,
@@ -98,7 +98,7 @@ impl Packet {
             )));
         }
 
-        // Reading the context has moved the clock to whatever came last in it.
+        // Reading the context has moved the clock to the last time in it.
         let (begin, end) = (number("timestamp_begin"), number("timestamp_end"));
         let width = |name: &str| class.packet_context.as_ref().map_or(64, |ty| width_of(ty, name));
         state.clock = before;
@@ -147,7 +147,7 @@ fn width_of(ty: &StructType, name: &str) -> u8 {
 pub(crate) struct Body {
     at: u64,
     end: u64,
-    /// Bits that the source lacks of the packet's content.
+    /// Bits of the packet's content that are missing from the source.
     missing: u64,
 }
 
@@ -158,7 +158,7 @@ impl Body {
         Self { at: packet.header_bits.min(end), end, missing: packet.content_bits - end }
     }
 
-    /// The next event; `None` at the end of what is there.
+    /// The next event; `None` at the end.
     pub(crate) fn event<S: Source>(
         &mut self,
         source: &mut S,
@@ -205,10 +205,10 @@ impl Body {
         }))
     }
 
-    /// Turns a fault into damage of `file`. A fault because the file ends is told as that.
+    /// Converts a fault into damage of `file`.
     pub(crate) fn damage(&self, fault: Fault, packet: &Packet, file: &Path) -> Damage {
         let missing = self.missing.div_ceil(8);
-        // What is cut is the whole event, whichever of its values the bytes end in.
+        // The whole event is cut off, whichever of its values the bytes end in.
         let bit = if fault.short { self.at } else { fault.bit };
         let reason = match (fault.short, missing) {
             (true, 0) => "the packet's content ends within an event".to_owned(),
@@ -228,7 +228,7 @@ fn class_of(stream: &StreamClass, id: Option<u64>) -> Option<&Arc<EventClass>> {
 
 /// Decodes one packet that is in memory.
 ///
-/// Iterating yields the events; a malformed one ends the packet with the reason.
+/// Iterating yields the events. A malformed one is the last item, with the reason.
 #[derive(Debug)]
 pub struct PacketDecoder<'a> {
     bytes: &'a [u8],
@@ -240,7 +240,7 @@ pub struct PacketDecoder<'a> {
 }
 
 impl<'a> PacketDecoder<'a> {
-    /// Reads the header of the packet at the start of `bytes`. What follows the packet is ignored.
+    /// Reads the header of the packet at the start of `bytes`. Bytes behind the packet are ignored.
     ///
     /// # Errors
     /// [`Damage`] if there is no packet of this trace.
@@ -263,7 +263,7 @@ impl<'a> PacketDecoder<'a> {
         Ok(Self { bytes, state, packet, stream: Arc::new(stream), body, done: false })
     }
 
-    /// What the packet's header and context say.
+    /// Header and context of the packet.
     pub fn packet(&self) -> &Packet {
         &self.packet
     }

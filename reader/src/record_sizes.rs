@@ -5,6 +5,7 @@ use crate::metadata::types::{ByteOrder, Field, Length, StructType, Type};
 use crate::metadata::{Metadata, StreamClass};
 use crate::packet_head;
 use std::collections::HashMap;
+use thiserror::Error;
 
 /// The size of a record's header word: 16 bits of id, 48 bits of time.
 const WORD: usize = 8;
@@ -92,7 +93,8 @@ pub struct Record {
 }
 
 /// The next bytes of the packet are not a record that the metadata describes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the packet has bytes that are not a record of the metadata")]
 pub struct Unreadable;
 
 impl Iterator for Records<'_> {

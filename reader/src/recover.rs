@@ -1,16 +1,15 @@
-//! Completes the session of a process that died: makes a CTF trace, with its account, of the rings that it left behind and
-//! of what its sinks had kept.
+//! Completes the session of a process that died: makes a CTF trace, with its account, of its rings and of what its sinks had kept.
 //!
 //! ```text
 //!   metadata ───────────────────────────────▶ metadata
 //!   outputs ──▶ packets that a sink had kept ─┐
 //!                                             ├─▶ each once, by stream and number ─▶ CHANNEL_INSTANCE
 //!   *.ring ───▶ packets that are there still ─┘   (open ones mended)
-//!        └────▶ counters ───────────────────────▶ settled with what is committed ──▶ account/account.json
+//!        └────▶ counters ───────────────────────▶ reconciled with the packets ────▶ account/account.json
 //! ```
 //!
-//! The account is written last, so that what was begun and not ended is never taken for whole. A process that lives can be
-//! looked at in the same way; the account says that it is not complete then.
+//! The account is written last, so that an interrupted recovery is never taken for a complete one. A running process can be recovered in
+//! the same way; its account is not complete.
 
 mod chunks;
 mod error;
@@ -33,8 +32,8 @@ pub(crate) use target::Target;
 pub use error::RecoverError;
 pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};
 
-/// Makes a trace in `out` of the process whose rings are in `dir`. Of several processes below `dir` each gets a directory in
-/// `out`, called as its own.
+/// Writes a trace to `out` from the rings of a process in `dir`. If there are several processes below `dir`, each gets a directory in
+/// `out` with the name of its own.
 ///
 /// ```no_run
 /// let recovered = tracepoint_reader::recover("/run/user/1000/tracepoint/sessions/shop".as_ref(), "/tmp/shop".as_ref())?;
@@ -45,21 +44,20 @@ pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};
 /// ```
 ///
 /// # Errors
-/// [`RecoverError::NoRings`] if there is nothing to recover, [`RecoverError::NotEmpty`] if there is something in `out`,
-/// [`RecoverError::Write`] if it cannot be written, [`RecoverError::Read`] if nothing of what is there can be read. What is
-/// damaged in a part is no error.
+/// [`RecoverError::NoRings`] if there is nothing to recover, [`RecoverError::NotEmpty`] if `out` is not empty,
+/// [`RecoverError::Write`] if it cannot be written, [`RecoverError::Read`] if nothing can be read. Damage in a part is not an error.
 pub fn recover(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
     recover_with(dir, out, |_| {})
 }
 
-/// The same, and `report` is told again and again how far it is.
+/// The same, and calls `report` repeatedly with the progress.
 ///
 /// # Errors
 /// As [`recover`].
 pub fn recover_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
     let processes = find::processes(dir)?;
     let targets = find::targets(&processes, out);
-    // Whatever becomes of the processes, a directory with something in it is left alone.
+    // Before anything else: a directory that is not empty is left alone.
     Target::create(out)?;
     let mut recovered = Recovered::default();
     let mut first_error = None;

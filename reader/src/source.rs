@@ -1,6 +1,6 @@
-//! Where bytes come from: a file, read through a window of bounded size, or memory.
+//! Sources of bytes: a file, read through a window of bounded size, or memory.
 //!
-//! A file is never mapped: another process may cut it short at any time, which must be an error and not a signal.
+//! A file is not mapped: another process may cut it short at any time, which must cause an error and no signal.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,23 +9,23 @@ use std::path::Path;
 
 use crate::error::ReadError;
 
-/// How much of a file is kept in memory, unless one value alone needs more.
+/// How much of a file is kept in memory, unless a single value needs more.
 const WINDOW: usize = 64 << 10;
 
 /// Bytes at offsets.
 pub(crate) trait Source {
-    /// How many bytes there are.
+    /// The number of bytes.
     fn length(&self) -> u64;
 
-    /// The bytes from `offset` on: at least `least` of them, or fewer only where the source ends.
+    /// The bytes from `offset` on: at least `least`, or fewer at the end of the source.
     fn bytes(&mut self, offset: u64, least: usize) -> io::Result<&[u8]>;
 
-    /// Where its first packet begins.
+    /// Offset of the first packet.
     fn first(&mut self) -> u64 {
         0
     }
 
-    /// Where the packet begins that follows the one at `offset` with `size` bytes; its length, or more, if none does.
+    /// Offset of the packet behind the one at `offset` with `size` bytes; the length of the source, or more, if there is none.
     fn following(&mut self, offset: u64, size: u64) -> u64 {
         offset.saturating_add(size)
     }
@@ -42,7 +42,7 @@ impl Source for &[u8] {
     }
 }
 
-/// A file, of which a moving part is in memory. Its length is taken once, at the start.
+/// A file with a moving window in memory. Its length is read once, at the start.
 #[derive(Debug)]
 pub(crate) struct FileWindow {
     file: File,
@@ -76,7 +76,7 @@ impl Source for FileWindow {
             let mut filled = 0;
             while filled < wanted {
                 match self.file.read_at(&mut self.held[filled..], offset + filled as u64) {
-                    // Cut short since its length was taken.
+                    // The file was cut short since its length was read.
                     Ok(0) => break,
                     Ok(count) => filled += count,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -93,7 +93,7 @@ impl Source for FileWindow {
     }
 }
 
-/// Opens a regular file: anything else may never end, or wait for ever.
+/// Opens a regular file. Other files may be endless, or block.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -101,7 +101,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// A whole small file. One that is longer than `most` bytes is read to `most + 1`, for the caller to refuse.
+/// Reads a whole file, up to `most + 1` bytes, so that the caller can refuse a longer one.
 pub(crate) fn read_bounded(path: &Path, most: usize) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     open(path)

@@ -1,4 +1,4 @@
-//! Reads a stream's files packet by packet.
+//! Reads the files of a stream packet by packet.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::packet::{Body, Packet};
 use crate::source::{FileWindow, Source};
 use crate::window::Window;
 
-/// What is met while reading a stream, in order.
+/// A step in the reading of a stream.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step {
@@ -24,24 +24,23 @@ pub enum Step {
     Event(Event),
     /// The packet has no more events.
     End(PacketEnd),
-    /// The stream cannot be read on; nothing comes after this.
+    /// The stream cannot be read on. This is the last step.
     Damage(Damage),
 }
 
-/// What is known once all events of a packet have been read.
+/// The end of a packet.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PacketEnd {
-    /// How many events there were.
+    /// The number of its events.
     pub events: u64,
-    /// Time of its end, in cycles. One that was written as 0, or lies before the last event, is mended to the time of
-    /// the last event: such a packet was never closed.
+    /// Time of its end, in cycles. If the packet was never closed (its end is 0, or before the last event), the time of the last event.
     pub end: u64,
 }
 
-/// The packets of one stream file by their headers alone: an index, made while it is read.
+/// Iterates over the packet headers of one stream file.
 ///
-/// Iterating yields each packet, and at most one damage, at the end.
+/// Damage, if any, is the last item.
 #[derive(Debug)]
 pub struct Packets {
     metadata: Metadata,
@@ -90,7 +89,7 @@ impl Iterator for Packets {
     }
 }
 
-/// Why a file ends before a packet does.
+/// The reason of damage if the file ends before a packet does.
 fn cut(missing: u64) -> String {
     format!("the file ends {missing} bytes before its last packet does")
 }
@@ -104,20 +103,20 @@ pub struct StreamReader {
     inputs: VecDeque<Input>,
     state: State,
     stream: Option<Arc<Stream>>,
-    place: Place,
+    phase: Phase,
 }
 
-/// What is to be read.
+/// A part of a stream.
 #[derive(Debug)]
 enum Input {
-    /// A file, which is opened when it is its turn.
+    /// A file, which is opened when it is reached.
     File(PathBuf),
-    /// Slots of a dt file, and what they are called.
+    /// Slots of a dt file, and a name for messages.
     Slots(PathBuf, SlotsWindow),
 }
 
 #[derive(Debug)]
-enum Place {
+enum Phase {
     /// Before the next file.
     File,
     /// Before the packet at this offset.
@@ -134,12 +133,12 @@ impl StreamReader {
         Self::of_files(metadata, VecDeque::from([file.to_owned()]))
     }
 
-    /// Reads files that continue each other.
+    /// Reads consecutive files of one stream.
     pub(crate) fn of_files(metadata: &Metadata, files: VecDeque<PathBuf>) -> Self {
         Self::of_inputs(metadata, files.into_iter().map(Input::File).collect())
     }
 
-    /// Reads the slots of a stream of a dt file; errors call them `name`.
+    /// Reads a stream of a dt file, which messages call `name`.
     pub(crate) fn of_slots(metadata: &Metadata, name: PathBuf, slots: SlotsWindow) -> Self {
         Self::of_inputs(metadata, VecDeque::from([Input::Slots(name, slots)]))
     }
@@ -150,23 +149,23 @@ impl StreamReader {
             inputs,
             state: State::new(metadata.slots()),
             stream: None,
-            place: Place::File,
+            phase: Phase::File,
         }
     }
 
-    /// The stream, known from its first packet on.
+    /// The stream; `None` before its first packet.
     pub fn stream(&self) -> Option<&Arc<Stream>> {
         self.stream.as_ref()
     }
 
     fn damage(&mut self, file: PathBuf, offset: u64, reason: String) -> Step {
-        self.place = Place::Done;
+        self.phase = Phase::Done;
         Step::Damage(Damage { file, offset, reason })
     }
 
     fn packet(&mut self, file: PathBuf, mut window: Window, offset: u64) -> Option<Step> {
         if offset >= window.length() {
-            self.place = Place::File;
+            self.phase = Phase::File;
             return None;
         }
         let packet = match Packet::open(&mut window, &self.metadata, &mut self.state, offset) {
@@ -189,7 +188,7 @@ impl StreamReader {
             return Some(self.damage(file, offset, reason));
         }
         let body = Body::new(&packet, &window);
-        self.place = Place::Events(file, window, Arc::clone(&packet), body, 0);
+        self.phase = Phase::Events(file, window, Arc::clone(&packet), body, 0);
         Some(Step::Begin(packet))
     }
 
@@ -201,11 +200,11 @@ impl StreamReader {
         mut body: Body,
         events: u64,
     ) -> Option<Step> {
-        // A packet has been begun, so the stream is known.
+        // A packet was begun, so that the stream is known.
         let stream = self.stream.as_ref()?;
         match body.event(&mut window, &mut self.state, &packet, stream) {
             Ok(Some(event)) => {
-                self.place = Place::Events(file, window, packet, body, events + 1);
+                self.phase = Phase::Events(file, window, packet, body, events + 1);
                 Some(Step::Event(event))
             }
             Ok(None) => {
@@ -213,12 +212,12 @@ impl StreamReader {
                 let end = packet.end.map_or(last, |end| end.max(last));
                 self.state.clock = end;
                 let next = window.following(packet.offset, packet.size());
-                // Past the end of the file where that lacks a part of the packet: told as damage by the next step.
-                self.place = Place::Packet(file, window, next);
+                // Beyond the end of the file if a part of the packet is missing: the next step reports that as damage.
+                self.phase = Phase::Packet(file, window, next);
                 Some(Step::End(PacketEnd { events, end }))
             }
             Err(fault) => {
-                self.place = Place::Done;
+                self.phase = Phase::Done;
                 Some(Step::Damage(body.damage(fault, &packet, &file)))
             }
         }
@@ -230,9 +229,9 @@ impl Iterator for StreamReader {
 
     fn next(&mut self) -> Option<Step> {
         loop {
-            let step = match std::mem::replace(&mut self.place, Place::Done) {
-                Place::Done => return None,
-                Place::File => {
+            let step = match std::mem::replace(&mut self.phase, Phase::Done) {
+                Phase::Done => return None,
+                Phase::File => {
                     let opened = match self.inputs.pop_front()? {
                         Input::File(file) => {
                             FileWindow::open(&file).map(Window::File).map_err(|e| (file.clone(), e)).map(|w| (file, w))
@@ -242,18 +241,18 @@ impl Iterator for StreamReader {
                     match opened {
                         Ok((file, mut window)) => {
                             let first = window.first();
-                            self.place = Place::Packet(file, window, first);
+                            self.phase = Phase::Packet(file, window, first);
                             None
                         }
                         Err((file, error)) => Some(self.damage(file, 0, format!("cannot be opened: {error}"))),
                     }
                 }
-                Place::Packet(file, window, offset) if offset > window.length() => {
+                Phase::Packet(file, window, offset) if offset > window.length() => {
                     let length = window.length();
                     Some(self.damage(file, length, cut(offset - length)))
                 }
-                Place::Packet(file, window, offset) => self.packet(file, window, offset),
-                Place::Events(file, window, packet, body, events) => self.event(file, window, packet, body, events),
+                Phase::Packet(file, window, offset) => self.packet(file, window, offset),
+                Phase::Events(file, window, packet, body, events) => self.event(file, window, packet, body, events),
             };
             if step.is_some() {
                 return step;

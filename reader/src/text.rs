@@ -13,7 +13,7 @@ use crate::metadata::EnvValue;
 use crate::value::StructValue;
 use time::Clock;
 
-/// Members of a packet's context that describe the packet, not its events, and are not shown.
+/// Members of a packet's context that are not shown: they describe the packet and not its events.
 pub(crate) const PACKET_MEMBERS: [&str; 6] =
     ["timestamp_begin", "timestamp_end", "content_size", "packet_size", "packet_seq_num", "events_discarded"];
 
@@ -27,7 +27,7 @@ pub struct TextOptions {
     pub date: bool,
 }
 
-/// Writes items, one line each. It remembers the time of the last event, to show the distance of the next one.
+/// Writes items, one line each. It keeps the time of the last event to show the distance to the next one.
 #[derive(Debug)]
 pub struct TextWriter {
     clock: Clock,
@@ -44,7 +44,7 @@ impl TextWriter {
     /// Writes one item and a line feed, in one piece.
     ///
     /// # Errors
-    /// What `out` returns.
+    /// Those of `out`.
     pub fn write_item(&mut self, out: &mut impl Write, item: &Item) -> io::Result<()> {
         self.line.clear();
         match item {
@@ -101,7 +101,7 @@ impl TextWriter {
 
 /// Appends the text of an event alone: its name and its values, without time, origin and packet, and without a line feed.
 pub fn write_event(out: &mut Vec<u8>, event: &Event) {
-    // Memory takes whatever is written to it.
+    // Writing to memory cannot fail.
     let _ = values(out, event, None);
 }
 
@@ -134,7 +134,7 @@ fn counted(line: &mut Vec<u8>, count: u64, noun: &str) -> io::Result<()> {
     write!(line, "{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Where the trace comes from: `host:process:(pid) `, as far as its environment says.
+/// The origin of the trace, `host:process:(pid) `, as far as its environment has it.
 fn origin(line: &mut Vec<u8>, stream: &Stream) {
     let mut any = false;
     for name in ["hostname", "procname", "vpid"] {
@@ -154,8 +154,7 @@ fn origin(line: &mut Vec<u8>, stream: &Stream) {
     }
 }
 
-/// Text from the metadata that stands without quotes. Control characters, which no honest name has, are shown as `\u{1b}`: a
-/// hostile trace must not speak to the terminal.
+/// Text from the metadata without quotes. Control characters are shown as `\u{1b}`: a hostile trace must not control the terminal.
 fn plain(line: &mut Vec<u8>, text: &str) {
     for c in text.chars() {
         if c.is_control() {

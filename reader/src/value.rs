@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::metadata::types::{Base, EnumType, Field, StructType};
 
-/// An integer as it was read, with how it asks to be shown.
+/// An integer, and the format in which it is displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Int {
     /// The value; within the range of 64-bit numbers, signed or unsigned.
@@ -93,7 +93,7 @@ impl StructValue {
         self.iter().find(|(n, _)| *n == name).map(|(_, value)| value)
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.values.len()
     }

@@ -1,11 +1,11 @@
-//! Balances a trace against its account, hop by hop: from what was fired to what can be decoded.
+//! Balances a trace against its account, hop by hop: from the events that fired to those that can be decoded.
 //!
 //! The rules, by the letters that [`Check::rule`] cites:
 //!
 //! - **A** the account is there and complete.
 //! - **B** the UUID is the same in account, metadata and every packet.
-//! - **C** the process is the one that the metadata names (`vpid` in its environment), where it names one.
-//! - **D** account and metadata know the same channels and events.
+//! - **C** the process is that of the metadata (`vpid` in its environment), if it has one.
+//! - **D** account and metadata have the same channels and events.
 //! - **E** per event: fired = recorded + filtered + suppressed + the sum of lost.
 //! - **F** per channel: the events' recorded = the streams' recorded.
 //! - **G** per channel: the events' lost = the streams' discarded.
@@ -14,21 +14,21 @@
 //! - **J** per stream: packets in its file = packets.
 //! - **K** per stream: `events_discarded` of its last packet = discarded.
 //! - **L** per stream: `events_before` of its last packet + that packet's events = recorded.
-//! - **M** per stream: the sum of what `events_before` jumps by, before and between packets = overwritten + sink.
+//! - **M** per stream: the sum of the jumps of `events_before`, before and between packets = overwritten + sink.
 //! - **N** per stream: packet numbers rise.
-//! - **O** per event: decoded = recorded where the channel lost nothing after its rings; else decoded is not more, and
+//! - **O** per event: decoded = recorded if the channel lost nothing after its rings; otherwise decoded is not more, and
 //!   the differences of the channel's events add up to overwritten + sink.
-//! - **P** per stream: each packet agrees with itself and with the one before it: times are in order, counters do not
+//! - **P** per stream: each packet is consistent with itself and the previous one: times are in order, counters do not
 //!   go back.
-//! - **Q** the stream files are those that the account names, are of the stream that it names, and can be read to
+//! - **Q** the stream files are those that the account names, belong to the streams that it names, and can be read to
 //!   their ends.
-//! - **R** chunks of one trace follow one another: none is missing but those that the account tells as removed, each begins where
-//!   the one before ended, and all together they hold what was recorded.
+//! - **R** the chunks of a trace are consecutive: only chunks that the account lists as removed are missing, each begins where
+//!   the previous one ended, and all together hold what was recorded.
 //!
-//! Of chunks, E, F and G are applied to the last, whose account is that of the whole; I, J and M to what is each one's own; O to all
+//! For chunks, E, F and G apply to the last one, whose account is that of the whole trace; I, J and M to each chunk's own part; O to all
 //! together.
 //!
-//! Files are read once, packet by packet; what is kept are counters.
+//! Files are read once, packet by packet. Only counters are kept.
 
 mod balance;
 mod chunks;
@@ -55,7 +55,7 @@ pub struct Check {
     pub rule: char,
     /// What it was applied to.
     pub subject: String,
-    /// What is compared, in words.
+    /// A description of the comparison.
     pub compares: &'static str,
     /// The left side.
     pub left: String,
@@ -87,12 +87,12 @@ impl Report {
     }
 }
 
-/// Balances the trace in a directory, or all traces in the tree below it, or that in a dt file, against their accounts.
+/// Balances the trace in a directory, all traces in the tree below it, or the trace in a dt file, against their accounts.
 ///
-/// What does not balance, and damage of streams, is in the report; an error means that there was nothing to balance.
+/// The report has what does not balance, and damage of streams. An error means that there was nothing to balance.
 ///
 /// # Errors
-/// As [`Trace::open`]; and [`ReadError::Account`] or [`ReadError::Io`] for an account that is there and cannot be read.
+/// As [`Trace::open`]; [`ReadError::Account`] or [`ReadError::Io`] if there is an account and it cannot be read.
 pub fn verify(path: &Path) -> Result<Report, ReadError> {
     let trace = Trace::open(path)?;
     let mut report = Report { path: path.to_owned(), checks: Vec::new() };
@@ -128,8 +128,8 @@ fn verify_directory(directory: &Path, metadata: &Metadata, checks: &mut Vec<Chec
     Ok(Some(Part { directory: directory.to_owned(), account, found }))
 }
 
-/// A dt file has an account from the beginning: one that is not complete is of another moment than the slots, and only what packets say of
-/// themselves can be checked.
+/// A dt file has an account from the beginning. An incomplete one has another state than the slots, so that only the packets themselves
+/// can be checked.
 fn verify_dt(trace: &DtTrace, checks: &mut Vec<Check>) -> Result<(), ReadError> {
     let account = trace.account()?;
     checks.push(completeness(trace.path(), account.as_ref()));

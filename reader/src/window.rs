@@ -4,10 +4,10 @@ use crate::dt::SlotsWindow;
 use crate::source::{FileWindow, Source};
 use std::io;
 
-/// Where a stream's packets are.
+/// The packets of a stream.
 #[derive(Debug)]
 pub(crate) enum Window {
-    /// One after the other in a file of their own.
+    /// In a stream file, one after the other.
     File(FileWindow),
     /// In slots of a dt file.
     Slots(SlotsWindow),

@@ -1,6 +1,6 @@
-//! Entries of accounts: what channels count, and what sinks are told of channels and events.
+//! Makes the entries of accounts, from descriptions and from the counters of channels.
 
-use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
+use crate::account::{Account, ChannelAccount, Chunk, EventAccount, Policy, StreamAccount};
 use crate::description::{ChannelDescription, EventDescription};
 use tracepoint_core::channel::{self, Loss, OpenChannel};
 
@@ -13,7 +13,7 @@ pub(crate) fn add_channel(account: &mut Account, channel: &OpenChannel, events: 
         .filter(|event| u64::from(event.class) == entry.id)
         .filter_map(|event| counted.events.get(usize::from(event.id)).map(|counts| counted_event(event, counts)))
         .collect();
-    // The stream of events without a ring is always counted, and present only if there were any.
+    // The stream of events without a ring is listed only if there were any.
     for stream in counted.streams.iter().filter(|stream| stream.recorded > 0 || stream.discarded > 0) {
         account.notes.clamped += stream.clamped;
         account.notes.altered += stream.altered;
@@ -45,6 +45,23 @@ pub(crate) fn event_entry(id: u64, name: &str) -> EventAccount {
     entry.id = id;
     name.clone_into(&mut entry.name);
     entry
+}
+
+/// Makes the account of a sink that was added late one of the whole trace, for readers that know of no chunks here: `count` gets the
+/// records of each stream that came before the sink. A part that ends before the trace stays one.
+pub(crate) fn count_missed(account: &mut Account, count: impl Fn(&mut StreamAccount, u64)) {
+    for stream in account.channels.iter_mut().flat_map(|channel| &mut channel.streams) {
+        let missed = std::mem::take(&mut stream.before).written;
+        stream.written -= missed;
+        if missed > 0 {
+            count(stream, missed);
+        }
+    }
+    account.chunk = account.chunk.take().filter(|chunk| chunk.detached).map(|_| {
+        let mut chunk = Chunk::default();
+        (chunk.number, chunk.detached) = (1, true);
+        chunk
+    });
 }
 
 fn counted_event(event: &EventDescription, counts: &channel::EventAccount) -> EventAccount {

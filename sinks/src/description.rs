@@ -1,4 +1,4 @@
-//! What a sink is told about channels and events before their first packet.
+//! Descriptions of channels and events, for sinks.
 
 use crate::trace_info::TraceInfo;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use tracepoint_core::channel::{EventId, OpenChannel, Policy};
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::{Level, Marker};
 
-/// What a sink is told when the trace begins.
+/// The beginning of a trace.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TraceStart<'a> {

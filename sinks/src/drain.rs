@@ -1,8 +1,8 @@
 //! Moves packets from rings to sinks, and accounts for what arrived.
 //!
 //! The step before is a source of packets: the channels of this process, or the ring files of another one. It hands out whole packets
-//! and counts what was lost before they were complete. The step after are the sinks, each with an accounting of its own: one may fail
-//! while another goes on.
+//! and counts the events that were lost before they were in a packet. The step after are the sinks, each with its own accounting: one may
+//! fail while another works.
 
 mod attached;
 mod local;
@@ -27,7 +27,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The pause between two accounts that sinks keep while the trace goes on.
+/// The pause between two checkpoints of the account.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The rings of one trace, and the sinks that their packets go to.
@@ -97,7 +97,7 @@ impl<S: PacketSource> Drain<S> {
     }
 
     /// Removes a sink: it gets what is in the rings now, except of flight recorders, and finishes with the account of its part of the
-    /// trace. The other sinks go on. `None` if the drain has no such sink.
+    /// trace. The other sinks are not affected. `None` if the drain has no such sink.
     pub fn remove_sink(&mut self, id: SinkId) -> Option<SinkReport> {
         let index = self.sinks.iter().position(|sink| sink.id() == id)?;
         self.source.close_packets();
@@ -123,12 +123,12 @@ impl<S: PacketSource> Drain<S> {
         drained
     }
 
-    /// Lets all sinks that can, close what they have as a trace by itself, with all events recorded until now except those of flight
-    /// recorders, and go on in the next chunk: the paths of the closed ones.
+    /// Rotates all sinks that can: each closes its present chunk, with all events recorded until now except those of flight recorders, and
+    /// begins the next. Returns the paths of the closed chunks.
     ///
     /// # Errors
     ///
-    /// That of the first sink that could not. It goes on where it is, and the others are asked all the same.
+    /// That of the first sink that failed. It continues in its present chunk, and the others are rotated all the same.
     pub fn rotate(&mut self) -> Result<Vec<PathBuf>, SinkError> {
         self.source.close_packets();
         self.drain();
@@ -142,7 +142,7 @@ impl<S: PacketSource> Drain<S> {
         failed.map_or(Ok(closed), Err)
     }
 
-    /// Whether one of the sinks can go on in another chunk.
+    /// Whether one of the sinks can be rotated.
     pub fn can_rotate(&mut self) -> bool {
         self.sinks.iter_mut().any(AttachedSink::can_rotate)
     }
@@ -152,13 +152,13 @@ impl<S: PacketSource> Drain<S> {
         self.sinks.iter().map(AttachedSink::bytes).sum()
     }
 
-    /// How the sinks fare, with the account so far. Counters are read while they run.
+    /// The reports of the sinks, with the account so far. Counters are read while events are recorded.
     pub fn report(&mut self) -> Vec<SinkReport> {
         let account = self.source.account(&self.events);
         self.sinks.iter_mut().map(|sink| sink.report(&self.progress, account.clone())).collect()
     }
 
-    /// Gives the account so far to the sinks that keep it.
+    /// Gives the account so far to the sinks that want checkpoints.
     fn checkpoint(&mut self) {
         (self.checkpoint, self.has_moved) = (Instant::now(), false);
         let mut account: Option<Account> = None;
@@ -173,7 +173,9 @@ impl<S: PacketSource> Drain<S> {
 
 fn deliver(taken: &TakenPacket<'_>, progress: &mut Progress, sinks: &mut [AttachedSink]) {
     progress.pass(&taken.packet);
-    sinks.iter_mut().for_each(|sink| sink.take(taken));
+    for sink in sinks {
+        sink.take(taken);
+    }
 }
 
 fn finish(sinks: Vec<AttachedSink>, progress: &Progress, account: &Account) -> Vec<SinkReport> {

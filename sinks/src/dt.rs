@@ -1,15 +1,16 @@
-//! A circular trace file: the newest packets of a trace, and all that is needed to read them.
+//! A circular trace file: the newest packets of a trace, with the metadata and the account.
 //!
 //! ```text
-//!   packet ──▶ a slot; when all are used, that of the oldest packet
-//!   events ──▶ metadata  ┐ postambles, of which there are always two copies:
-//!   account, every 500 ms┘ one of them is whole at whatever instant the process is killed
+//!   packet ──▶ a slot; when all are used, the slot of the oldest packet
+//!   events ──▶ metadata  ┐ postambles, always in two copies: one of them is
+//!   account, every 500 ms┘ complete at whatever instant the process is killed
 //! ```
 //!
-//! The file never grows beyond its slots and its description. `tracectl view` and `verify` read it as they read a directory;
-//! `tracectl convert` makes a directory of it.
+//! The file never grows beyond its slots and its postambles. `tracectl view` and `verify` read it as they read a directory;
+//! `tracectl convert` writes a directory from it.
 
-use crate::account::{Account, Chunk};
+use crate::account::Account;
+use crate::accounting;
 use crate::description::{ChannelDescription, NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Output, Sink, SinkExtension, StreamInfo};
@@ -20,15 +21,15 @@ use std::path::{Path, PathBuf};
 use tracepoint_core::channel::{Packet, StreamId};
 use tracepoint_reader::dt::DtTraceWriter;
 
-/// How much room is kept for the account, in bytes: for a few dozen streams…
+/// The disk space that is reserved for the account, in bytes: for a few dozen streams…
 const ACCOUNT_SIZE: usize = 16 << 10;
 /// …and for each event, with a few reasons why it was lost.
 const ACCOUNT_EVENT_SIZE: usize = 384;
 
-/// Writes the newest packets of a trace into a circular file of a fixed size, one packet for each slot.
+/// Writes the newest packets of a trace into a circular file of fixed size, one packet per slot.
 ///
-/// The file is made at its full size when the session starts. What was written survives `kill -9` at any instant, with the
-/// description of all events.
+/// The file is created at its full size when the session starts. What was written survives `kill -9` at any instant, with the metadata
+/// of all events.
 ///
 /// ```no_run
 /// use tracepoint_sinks::DtSink;
@@ -45,27 +46,27 @@ pub struct DtSink {
     replace: bool,
     file: File,
     events: usize,
-    /// What the files of the streams would be called in a directory.
+    /// The names that the files of the streams would have in a directory.
     files: HashMap<StreamId, String>,
 }
 
 #[derive(Debug)]
 enum File {
-    /// It has no name and no slots yet.
+    /// The file has no name and no slots yet.
     New(FileStorage),
-    /// It is written to.
+    /// The file is being written.
     Open(Box<DtTraceWriter>),
-    /// It could not be begun.
+    /// The file could not be created.
     Gone,
 }
 
 impl DtSink {
-    /// A sink that writes into a new file at `path`, of `slots` packets. Packets are as large as the session's channel makes them:
-    /// its ring divided by the number of packets in it. The directory must exist. The file appears when the session starts.
+    /// A sink that writes into a new file at `path`, for `slots` packets. The size of a packet is that of the channel: the size of its
+    /// ring divided by the number of packets. The directory must exist. The file appears when the session starts.
     ///
     /// # Errors
     ///
-    /// If there are no slots or too many, if a file of that name exists, or if its directory does not take one.
+    /// If `slots` is 0 or too large, if the file exists, or if it cannot be created in its directory.
     pub fn create(path: impl AsRef<Path>, slots: u32) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
         let most = i32::MAX as u32;
@@ -79,27 +80,27 @@ impl DtSink {
         Ok(Self { path, absolute, slots, slot_size: None, replace: false, file, events: 0, files: HashMap::new() })
     }
 
-    /// Gives each slot so many bytes: 8 more than the largest packet, and a multiple of 4. Unless told otherwise, they are as large as the
-    /// session's packets need. A session whose packets can be larger does not start.
+    /// Sets the size of each slot: at least 8 bytes more than the largest packet, and a multiple of 4. By default slots are as large as the
+    /// packets of the session need. A session with larger packets does not start.
     #[must_use]
     pub fn slot_size(mut self, bytes: u32) -> Self {
         self.slot_size = Some(bytes);
         self
     }
 
-    /// Whether the file may take the place of an older one that nobody is writing: no, unless told otherwise.
+    /// Whether the file may replace an older one that no process is writing. The default is no.
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// The file, as it was named.
+    /// The file, as it was given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The size of a slot that takes these channels' packets.
+    /// The size of a slot for the packets of these channels.
     fn size_for(&self, channels: &[ChannelDescription]) -> Result<u32, SinkError> {
         let largest = channels.iter().map(|channel| channel.packet_size).max().unwrap_or(0);
         let needed = DtTraceWriter::slot_size(largest);
@@ -131,11 +132,11 @@ impl DtSink {
         }
     }
 
-    /// Does something with the file.
+    /// Calls `act` with the file.
     fn with(&mut self, act: impl FnOnce(&mut DtTraceWriter) -> Result<(), Error>) -> Result<(), SinkError> {
         match &mut self.file {
             File::Open(file) => act(file).map_err(|error| self.failed(error)),
-            File::New(_) | File::Gone => Err(self.refused("it was not begun".to_owned())),
+            File::New(_) | File::Gone => Err(self.refused("the trace has not begun".to_owned())),
         }
     }
 }
@@ -149,7 +150,7 @@ impl Sink for DtSink {
         let slot_size = self.size_for(start.channels)?;
         self.slot_size = Some(slot_size);
         let File::New(storage) = std::mem::replace(&mut self.file, File::Gone) else {
-            return Err(self.refused("it has been begun before".to_owned()));
+            return Err(self.refused("the trace has begun already".to_owned()));
         };
         let begun = DtTraceWriter::create(storage, self.slots, slot_size).and_then(|mut file| {
             file.describe(start.metadata.as_bytes())?;
@@ -179,8 +180,8 @@ impl Sink for DtSink {
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         let events = packet.events_after - packet.events_before;
-        // Readers of a circular file take what was recorded before its first packet as overwritten. That is also how they see what was
-        // recorded before the sink was added, so that the packet with which it joins the stream is left out.
+        // Readers of a circular file count records before its first packet as overwritten. This includes the records before the sink was
+        // added, so that the empty packet with which the sink joins the stream is not written.
         if self.files.insert(stream.id, stream.file_name()).is_none() && events == 0 && packet.events_before > 0 {
             return Ok(());
         }
@@ -202,24 +203,17 @@ impl SinkExtension for DtSink {
     }
 
     fn adjust_account(&self, account: &mut Account) {
+        accounting::count_missed(account, |stream, missed| stream.overwritten += missed);
         for channel in &mut account.channels {
             for stream in &mut channel.streams {
-                let missed = std::mem::take(&mut stream.before).written;
-                stream.written -= missed;
-                stream.overwritten += missed;
                 let id = StreamId { class: channel.id as u32, instance: stream.instance };
                 if let Some(file) = self.files.get(&id) {
                     stream.file.clone_from(file);
                 }
             }
         }
-        account.chunk = account.chunk.take().filter(|chunk| chunk.detached).map(|_| {
-            let mut chunk = Chunk::default();
-            (chunk.number, chunk.detached) = (1, true);
-            chunk
-        });
         if let File::Open(file) = &self.file {
-            file.settle(account);
+            file.adjust(account);
         }
     }
 

@@ -80,7 +80,7 @@ pub trait Sink: Send {
         Ok(())
     }
 
-    /// What the sink can do beyond this, for sinks of the tracepoint crates.
+    /// The extension for sinks of the tracepoint crates.
     #[doc(hidden)]
     fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
         None

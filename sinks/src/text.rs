@@ -1,4 +1,4 @@
-//! Text: a line for each event, in the shape of babeltrace2's.
+//! Text: one line per event, in the format of babeltrace2.
 
 mod lines;
 mod reorder;
@@ -21,24 +21,24 @@ use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
 use watermark::Watermark;
 
-/// How many bytes of events may wait for their turn, unless told otherwise.
+/// The default limit for events that wait to be written in order, in bytes.
 const PENDING: usize = 64 << 20;
-/// What a decoded event takes in memory, by estimate: the values in their vectors, names shared.
+/// The estimated memory of a decoded event: the values in their vectors; names are shared.
 const EVENT_COST: usize = 400;
-/// By how much the decoded bytes of a record are larger than the record.
+/// The estimated ratio of a decoded record to its bytes.
 const DECODED_FACTOR: usize = 4;
 
 /// Writes events as lines of text, ordered by time.
 ///
-/// The streams of a trace come packet by packet, one stream far ahead of another, so that events wait: for one to two seconds, until no stream
-/// has older ones; three of another process. Where there are flight recorders, which hand over nothing before the end, or another clock than
-/// the system's, that is until the trace ends. Where those that wait need more than 64 MiB (see [`TextSink::pending`]) the oldest are written
-/// before. An event that turns up behind a later one that is written already is written all the same: its line shows a negative distance from
-/// the line before, and a line at the end says how many such events there are. Losses are lines among the events.
+/// The packets of one stream may arrive long before those of another. So events wait until no stream can have older ones: one to two
+/// seconds, or three for events of another process. If a channel is a flight recorder, which hands over nothing before the end, or if the
+/// clock is not the system's, they wait until the trace ends. If the waiting events need more than 64 MiB (see [`TextSink::pending`]), the
+/// oldest are written earlier. An event that arrives after a later one was written is written late: its line shows a negative time
+/// difference, and the last line of the output counts such events. Losses are written as lines between the events.
 pub struct TextSink<W> {
     lines: Lines<W>,
     waiting: ReorderBuffer,
-    /// `None` where some streams come at the end alone.
+    /// `None` if some streams arrive only at the end.
     watermark: Option<Watermark>,
     pending: usize,
     metadata_text: String,
@@ -46,7 +46,7 @@ pub struct TextSink<W> {
     streams: HashMap<StreamId, Seen>,
 }
 
-/// What the last packet of a stream said.
+/// The state of a stream after its last packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     discarded: u64,
@@ -105,14 +105,14 @@ impl<W: Write + Send> TextSink<W> {
         }
     }
 
-    /// How the lines look: see [`TextOptions`]. Called before the sink is used.
+    /// Sets the format of the lines: see [`TextOptions`]. Called before the sink is used.
     #[must_use]
     pub fn options(mut self, options: TextOptions) -> Self {
         self.lines = self.lines.with(options);
         self
     }
 
-    /// How many bytes of memory, by estimate, events may take while they wait for earlier ones: 64 MiB unless told otherwise.
+    /// Limits the memory of events that wait for earlier ones, by estimate. The default is 64 MiB.
     #[must_use]
     pub const fn pending(mut self, bytes: usize) -> Self {
         self.pending = bytes;
@@ -127,7 +127,7 @@ impl<W: Write + Send> TextSink<W> {
         Ok(())
     }
 
-    /// Writes the oldest entries until those that wait take no more than `limit` bytes.
+    /// Writes the oldest entries until those that wait need at most `limit` bytes.
     fn shrink(&mut self, limit: usize) -> Result<(), SinkError> {
         while self.waiting.cost() > limit {
             let Some(entry) = self.waiting.pop() else { break };
@@ -143,10 +143,10 @@ impl<W: Write + Send> Sink for TextSink<W> {
     }
 
     fn begin(&mut self, start: &TraceStart<'_>) -> Result<(), SinkError> {
-        // Flight recorders hand over nothing before the end. By another clock the age of an open packet is unknown.
-        let comes_late = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
-        let comes_soon = start.trace.clock.uuid.is_some() && !start.channels.iter().any(comes_late);
-        self.watermark = comes_soon.then(|| Watermark::new(start.packet_delay));
+        // Flight recorders hand over nothing before the end, and by another clock than the system's the age of a packet is unknown.
+        let is_recorder = |channel: &ChannelDescription| channel.policy == Policy::Overwrite;
+        let has_watermark = start.trace.clock.uuid.is_some() && !start.channels.iter().any(is_recorder);
+        self.watermark = has_watermark.then(|| Watermark::new(start.packet_delay));
         self.add_metadata(start.metadata)
     }
 
@@ -155,7 +155,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
     }
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
-        // Room first: as long as the output takes nothing, no further packet is taken.
+        // Writes first: while the output takes nothing, no further packet is taken.
         if self.waiting.cost() > self.pending || !self.lines.is_empty() {
             self.shrink(self.pending)?;
         }
@@ -168,7 +168,7 @@ impl<W: Write + Send> Sink for TextSink<W> {
         let discarded = decoder.packet().discarded.unwrap_or(0);
         let events: Vec<Event> = decoder.collect::<Result<_, _>>().map_err(bad)?;
 
-        // What was recorded before the first packet of a stream is no loss: the sink was added later.
+        // Records before the first packet of a stream are no loss: the sink was added later.
         let first = Seen { discarded, records: packet.events_before, end };
         let seen = self.streams.entry(stream.id).or_insert(first);
         let name = format!("{}_{}", stream.channel, stream.id.instance);
@@ -220,7 +220,7 @@ impl<W: Write + Send> SinkExtension for TextSink<W> {
         while let (Ok(()), Some(entry)) = (&written, self.waiting.pop_until(until)) {
             written = self.lines.add(entry);
         }
-        // What the output does not take is tried again. Until it leaves, no packet is taken.
+        // Lines that the output does not take are written again in the next round; until then no packet is taken.
         let _ = written.and_then(|()| self.lines.finish());
     }
 }

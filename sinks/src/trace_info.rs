@@ -1,4 +1,4 @@
-//! What a sink is told about a trace before its first packet.
+//! Descriptions of a trace, its clock and its process.
 
 /// A trace: one recording of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]

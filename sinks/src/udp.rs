@@ -1,8 +1,8 @@
 //! The UDP trace server: serves events to one client at a time, in the layout that the client understands.
 //!
-//! In the order in which an event meets them: packets wait in a `Store`; a `Dispatcher` has commands, and a session with the client, in
-//! the stock layout or in batches; an `Outbox` sends many datagrams by one system call. All of it runs in a thread of its own, which
-//! is never recorded. The protocol is in `docs/format-udp.md`; its bytes are in [`tracepoint_reader::udp::wire`].
+//! In the order in which an event meets them: packets wait in a `PacketQueue`; a `Dispatcher` handles commands and has a session with
+//! the client, in the legacy layout or in batches; an `Outbox` sends many datagrams by one system call. The server has a thread of its
+//! own, whose events are never traced. The protocol is in `docs/format-udp.md`; its bytes are in [`tracepoint_reader::udp::wire`].
 
 mod address_validation;
 mod dispatcher;

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-/// Who meets whom: variants of one pass take turns.
+/// A pass: its variants take turns in each round.
 ///
 /// Off comes first, for some libraries keep for ever what they were given to be switched on; those that change the program
 /// itself come last.

@@ -64,7 +64,7 @@ pub fn all() -> impl Iterator<Item = &'static Variant> {
     VARIANTS.iter().copied().flatten()
 }
 
-/// Where files go: memory, if there is a place for them, for the cost of a disk is not what is asked here.
+/// The directory for files: in memory if there is one, because the cost of a disk is not measured here.
 fn memory_directory() -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared.to_path_buf() } else { env::temp_dir() }

@@ -1,4 +1,4 @@
-//! What a paired run found, as JSON holds it.
+//! The results of a paired run, as they are written to JSON.
 
 use crate::interval::Interval;
 use crate::machine::Machine;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Where and when.
+    /// The machine, and the time of the run.
     pub machine: Machine,
     /// The processor that the run was pinned to, if it could be.
     pub pinned: Option<usize>,
@@ -20,7 +20,7 @@ pub struct Report {
     pub two: Vec<Two>,
     /// A row for each variant that ran without a pause.
     pub sustained: Vec<Sustained>,
-    /// What each variant's check found.
+    /// The result of the check of each variant.
     pub checks: Vec<Checked>,
     /// The variants that could not be used here.
     pub unusable: Vec<Absent>,
@@ -31,38 +31,38 @@ pub struct Report {
 pub struct Row {
     /// The variant.
     pub variant: String,
-    /// What it does with an event.
+    /// What the variant does with an event.
     pub does: String,
-    /// What becomes of events.
+    /// Whether events are off, on or recorded.
     pub mode: Mode,
     /// The kernel.
     pub kernel: String,
-    /// Time over that without a site.
+    /// The time of the kernel, divided by its time without a site.
     pub ratio: Interval,
-    /// Nanoseconds for one event more than without a site.
+    /// The nanoseconds that one event adds to the kernel.
     pub added_ns: Interval,
     /// Nanoseconds for one event and its share of the loop: the fastest round.
     pub ns_min: f64,
-    /// The same: the median round.
+    /// Nanoseconds for one event and its share of the loop: the median round.
     pub ns_median: f64,
-    /// Of those that record: what an event adds over what it adds to the floor of the same workload, both in the same round.
+    /// For variants that record: what an event adds, divided by what it adds with the floor, both in the same round and workload.
     pub over_floor: Option<Interval>,
 }
 
-/// A variant on one processor and on two at once, in turn, in the tight kernel.
+/// A variant in the tight kernel, on one processor and on two at once, in turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Two {
     /// The variant.
     pub variant: String,
     /// Nanoseconds for one event and its share of the loop, of a thread that runs alone.
     pub alone_ns: Interval,
-    /// The same of a thread beside another one.
+    /// The same for a thread that runs beside another one.
     pub beside_ns: Interval,
     /// One over the other, in the same round.
     pub ratio: Interval,
 }
 
-/// A variant in the tight kernel for as long as it takes to fill whatever it fills.
+/// A variant in the tight kernel, for long enough to fill its buffers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sustained {
     /// The variant.
@@ -75,7 +75,7 @@ pub struct Sustained {
     pub lost: u64,
 }
 
-/// What a variant's check found.
+/// The result of the check of a variant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Checked {
     /// The variant.
@@ -85,18 +85,18 @@ pub struct Checked {
     pub proof: Proof,
     /// How many events were measured.
     pub events: u64,
-    /// How many of those did not arrive where they should have; nothing is known of a variant that does not tell.
+    /// How many of those did not arrive; `None` for a variant that does not report it.
     pub lost: Option<u64>,
 }
 
-/// What a check by itself prints.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Proof {
-    /// Whether the variant's figures may be believed.
+    /// Whether the figures of the variant are valid.
     pub holds: bool,
     /// What was found.
     pub found: String,
-    /// How many bytes an event took, where it was kept and that can be told.
+    /// The bytes of an event, where it was kept and they are known.
     pub bytes: Option<f64>,
 }
 
@@ -105,9 +105,9 @@ pub struct Proof {
 pub struct Absent {
     /// The variant.
     pub variant: String,
-    /// What it would do with an event.
+    /// What the variant would do with an event.
     pub does: String,
-    /// What becomes of events.
+    /// Whether events are off, on or recorded.
     pub mode: Mode,
     /// Why not.
     pub reason: String,

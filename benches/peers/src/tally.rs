@@ -25,7 +25,7 @@ impl Tally {
 }
 
 /// Notes one event. A load and a store, no locked instruction, which would cost more than most of what is measured: events
-/// come from one thread at a time, and whoever reports later from another thread is joined first.
+/// come from one thread at a time, and a thread that reports is joined before the next one does.
 #[inline(always)]
 pub fn add(a: i32, b: i32, c: i64) {
     COUNT.store(COUNT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

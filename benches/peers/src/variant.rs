@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Nobody wants them.
+    /// They are switched off.
     Off,
-    /// They are handed over, in the cheapest way that there is, and nothing is kept.
+    /// They are passed to the cheapest possible consumer, which keeps nothing.
     On,
     /// Their bytes are kept.
     Recorded,
@@ -43,7 +43,7 @@ pub struct Recording {
     pub warm: u64,
     /// What a thread does before its events, and at their end, in the state to be measured.
     pub thread: Arm,
-    /// Whether somebody takes away what it records, so that it can go on for as long as one likes and shows what it loses.
+    /// Whether a consumer drains the records, so that the run can be of any length and shows losses.
     pub sustained: bool,
 }
 

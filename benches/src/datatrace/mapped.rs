@@ -20,7 +20,7 @@ impl MappedFile {
     pub(crate) fn create(path: &Path, logsize: usize, filesize: usize) -> Self {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path).expect("a file");
         file.set_len((HEADER + logsize * filesize) as u64).expect("room");
-        // SAFETY: the file was made here, in a directory of this program's own, and nobody else opens or cuts it.
+        // SAFETY: the file was made here, in a directory of this program's own, and no other program opens or truncates it.
         let map = unsafe { MmapMut::map_mut(&file) }.expect("memory");
         let mut file = Self { map, logsize, filesize, slot: 0, used: 0 };
         file.header([1, logsize as u32, 0, u32::MAX, 0]);

@@ -64,10 +64,10 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 /// A full ring, drained; and the same bytes written from plain memory, before or afterwards.
 fn round_of(target: Target, directory: &Path, plain_first: bool) -> Outcome<(u32, [Duration; 2])> {
     let full = Full::new()?;
-    // What is left of a packet after its last record is not written; a piece of a whole packet's size would be aligned to pages.
+    // The rest of a packet after its last record is not written; a write of a whole packet would be aligned to pages.
     let records = (full.channel.config().packet_size() - HEADER_SIZE) / RECORD;
     let sizes = vec![HEADER_SIZE + records * RECORD; PACKETS as usize - 1];
-    // Whatever is in it: nobody looks. It is written to, so that its pages are there.
+    // The contents do not matter. The write makes the pages resident.
     let memory = vec![0x5a; sizes.iter().sum::<usize>()];
     let plain = || -> io::Result<Duration> {
         let mut file = open(target, directory, "plain")?;

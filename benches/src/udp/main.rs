@@ -1,5 +1,5 @@
 //! What the UDP trace server sends: `udp [ROUNDS]` prints events per second, next to a bare loop that sends as many datagrams of
-//! the same size, which are there already, by the same system call. Both go to a socket on this machine that nobody reads from.
+//! the same size, which are there already, by the same system call. Both go to a socket on this machine that no program reads.
 //! `of bare` compares the times, `processor` the time of the processor that was taken, which other programs disturb less.
 #![forbid(unsafe_code)]
 
@@ -77,7 +77,7 @@ fn run(rounds: usize) -> Outcome {
         );
     }
     println!(
-        "\n{} MiB at most waited while {} MiB came and nobody read",
+        "\n{} MiB at most waited while {} MiB arrived and no client read",
         served::waiting()? >> 20,
         served::TOTAL >> 20
     );

@@ -105,7 +105,7 @@ pub(crate) fn send(mtu: u16) -> Outcome<Sent> {
     Ok(Sent { events, datagrams, bytes: stats.bytes - before.bytes, spent })
 }
 
-/// The most that waited while far more was given to a server that nobody reads.
+/// The most bytes that waited while far more were given to a server without a client.
 pub(crate) fn waiting() -> Outcome<u64> {
     let server = server(LIMIT)?;
     let mut most = 0;

@@ -1,8 +1,8 @@
-//! `tracectl dt dump`: what was traced.
+//! `tracectl dt dump`: the entries of a dt file.
 
-use super::{complain, hex, settle};
-use crate::failure::{self, Outcome};
-use crate::{Ended, output};
+use super::{finish, hex, report_damage};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::{message, output};
 use clap::Args;
 use datatrace::{DtReader, EntryBytes, FieldValue, Format, Slot, Version};
 use serde_json::{Map, Value, json};
@@ -11,10 +11,10 @@ use std::path::PathBuf;
 
 /// Shows the entries of a dt file, oldest first
 ///
-/// By the format that is given, or that the file's postambles tell, one entry per line; without one, slot by slot in hexadecimal.
+/// With a format, given by `--format` or in the file's postambles, one entry per line; without one, slot by slot in hexadecimal.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
-Formats name the fields of an entry in order, NAME:TYPE or TYPE, with /x behind for hexadecimal. Types are u8 to u128, i8 to
+Formats name the fields of an entry in order, NAME:TYPE or TYPE, followed by /x for hexadecimal. Types are u8 to u128, i8 to
 i128, f32, f64, bool, and [N] for N bytes.
 
 Examples:
@@ -22,21 +22,21 @@ Examples:
   tracectl dt dump --format 'src:u32/x len:u16 proto:u8' ip_trace.dt
   tracectl dt dump --json --slot 2 ip_trace.dt | jq .fields
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Dump {
     /// A dt file
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// What the bytes of an entry mean; taken instead of what the file tells
+    /// The format of an entry; overrides the format in the file
     #[arg(short, long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Show bytes, whatever the file tells
+    /// Show hexadecimal bytes, even if the file has a format
     #[arg(long, conflicts_with = "format")]
     hex: bool,
-    /// Show this slot only: of entries, those that begin in it
+    /// Show only this slot, or the entries that begin in it
     #[arg(long, value_name = "N")]
     slot: Option<u32>,
-    /// Pass over the first bytes of the oldest slot, where it begins within an entry
+    /// Skip the first bytes of the oldest slot, if it begins within an entry
     #[arg(long, value_name = "BYTES", default_value_t = 0, conflicts_with = "hex")]
     skip: u64,
     /// Write one JSON object per line: an entry, or a slot
@@ -45,14 +45,14 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let file = DtReader::open(&self.path)?;
-        let mut outcome = Outcome::Well;
+        let mut outcome = Outcome::Success;
         let format = match &self.format {
             Some(format) => Some(format.clone()),
             None if self.hex => None,
             None => file.format().unwrap_or_else(|error| {
-                outcome = complain(&error);
+                outcome = report_damage(&error);
                 None
             }),
         };
@@ -60,19 +60,19 @@ impl Dump {
             Some(format) => self.show_entries(&file, &format)?,
             None => self.show_slots(&file)?,
         };
-        settle(&file, &self.path, if shown == Outcome::Well { outcome } else { shown })
+        finish(&file, &self.path, if shown == Outcome::Success { outcome } else { shown })
     }
 
-    fn show_entries(&self, file: &DtReader, format: &Format) -> Ended {
+    fn show_entries(&self, file: &DtReader, format: &Format) -> VerbResult {
         let mut out = output::raw();
-        let mut outcome = Outcome::Well;
+        let mut outcome = Outcome::Success;
         let size = format.size();
         let header = file.header();
         let slots = u64::from(header.number_buffers());
         let wrapped = header.last().is_some_and(|last| u64::from(last.index) + 1 < slots);
         let uneven = u64::from(header.buffer_size()) % size as u64 != 0;
         if header.version() == Version::ByteStream && wrapped && uneven && self.skip == 0 {
-            output::note("the file has wrapped, and its oldest slot may begin within an entry: see --skip");
+            message::note("the file has wrapped, and its oldest slot may begin within an entry: see --skip");
         }
         let mut entries = file.entries(size, self.skip);
         for entry in &mut entries {
@@ -83,13 +83,13 @@ impl Dump {
                 Ok(_) => {}
                 Err(error) => {
                     out.flush()?;
-                    outcome = complain(&error);
+                    outcome = report_damage(&error);
                 }
             }
         }
         out.flush()?;
         if entries.rest() > 0 {
-            output::note(&format!("the last {} bytes are no whole entry of {size} bytes", entries.rest()));
+            message::note(&format!("the last {} bytes are not a whole entry of {size} bytes", entries.rest()));
         }
         Ok(outcome)
     }
@@ -99,8 +99,7 @@ impl Dump {
             let fields: Map<String, Value> =
                 format.values(&entry.bytes).map(|(field, value)| (field.name.clone(), in_json(&value))).collect();
             let object = json!({ "slot": entry.slot, "offset": entry.offset, "fields": fields });
-            serde_json::to_writer(&mut *out, &object)?;
-            return writeln!(out);
+            return output::json_line(out, &object);
         }
         let mut separator = "";
         for (field, value) in format.values(&entry.bytes) {
@@ -110,16 +109,16 @@ impl Dump {
         writeln!(out)
     }
 
-    fn show_slots(&self, file: &DtReader) -> Ended {
+    fn show_slots(&self, file: &DtReader) -> VerbResult {
         let mut out = output::raw();
-        let mut outcome = Outcome::Well;
+        let mut outcome = Outcome::Success;
         for slot in file.slots() {
             match slot {
                 Ok(slot) if self.slot.is_none_or(|only| only == slot.index()) => self.write_slot(&mut out, &slot)?,
                 Ok(_) => {}
                 Err(error) => {
                     out.flush()?;
-                    outcome = complain(&error);
+                    outcome = report_damage(&error);
                 }
             }
         }
@@ -130,16 +129,15 @@ impl Dump {
     fn write_slot(&self, out: &mut impl Write, slot: &Slot) -> io::Result<()> {
         let (index, offset, length) = (slot.index(), slot.offset(), slot.len());
         if self.json {
-            write!(out, "{{\"slot\":{index},\"offset\":{offset},\"length\":{length},\"hex\":\"")?;
-            hex::write_digits(out, slot.reader())?;
-            return writeln!(out, "\"}}");
+            let members = [("slot", index.into()), ("offset", offset.into()), ("length", length.into())];
+            return hex::write_json(out, &members, slot.reader());
         }
         writeln!(out, "slot {index}: {length} bytes at byte {offset}")?;
         hex::write_lines(out, slot.reader(), offset)
     }
 }
 
-/// Numbers that JSON readers keep exact are numbers; the rest is text.
+/// Numbers that JSON readers keep exact become numbers, all others text.
 fn in_json(value: &FieldValue) -> Value {
     match value {
         FieldValue::Unsigned(number, false) => {

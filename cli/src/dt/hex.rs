@@ -1,12 +1,13 @@
-//! Bytes as lines of hexadecimal numbers.
+//! Bytes in hexadecimal.
 
+use serde_json::Value;
 use std::io::{self, Read, Write};
 
 /// Bytes in a line.
 const WIDTH: usize = 16;
 
-/// Writes one line for each 16 bytes: where they are, the bytes, and the characters that they may be.
-pub(crate) fn write_lines(out: &mut impl Write, mut bytes: impl Read, mut offset: u64) -> io::Result<()> {
+/// Writes one line for each 16 bytes: their offset, the bytes, and their ASCII characters.
+pub(super) fn write_lines(out: &mut impl Write, mut bytes: impl Read, mut offset: u64) -> io::Result<()> {
     let mut line = Vec::with_capacity(WIDTH);
     loop {
         line.clear();
@@ -14,9 +15,9 @@ pub(crate) fn write_lines(out: &mut impl Write, mut bytes: impl Read, mut offset
             return Ok(());
         }
         write!(out, "{offset:08x} ")?;
-        for place in 0..WIDTH {
-            let gap = if place % 8 == 0 { " " } else { "" };
-            match line.get(place) {
+        for column in 0..WIDTH {
+            let gap = if column % 8 == 0 { " " } else { "" };
+            match line.get(column) {
                 Some(byte) => write!(out, "{gap}{byte:02x} ")?,
                 None => write!(out, "{gap}   ")?,
             }
@@ -27,16 +28,19 @@ pub(crate) fn write_lines(out: &mut impl Write, mut bytes: impl Read, mut offset
     }
 }
 
-/// Writes the bytes as one run of hexadecimal digits.
-pub(crate) fn write_digits(out: &mut impl Write, mut bytes: impl Read) -> io::Result<()> {
+/// Writes a JSON object with these members and the bytes as `hex`, in one line. The bytes are streamed, because a slot may have gigabytes.
+pub(super) fn write_json(out: &mut impl Write, members: &[(&str, Value)], mut bytes: impl Read) -> io::Result<()> {
+    write!(out, "{{")?;
+    for (name, value) in members {
+        write!(out, "\"{name}\":{value},")?;
+    }
+    write!(out, "\"hex\":\"")?;
     let mut chunk = vec![0; 4096];
     loop {
-        let there = bytes.read(&mut chunk)?;
-        if there == 0 {
-            return Ok(());
+        let read = bytes.read(&mut chunk)?;
+        if read == 0 {
+            return writeln!(out, "\"}}");
         }
-        for byte in &chunk[..there] {
-            write!(out, "{byte:02x}")?;
-        }
+        chunk[..read].iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
     }
 }

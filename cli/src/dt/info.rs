@@ -1,8 +1,10 @@
-//! `tracectl dt info`: what a dt file says of itself.
+//! `tracectl dt info`: the header and a summary of a dt file.
 
-use super::{complain, settle};
-use crate::failure::{self, Outcome};
-use crate::{Ended, output};
+use super::{finish, report_damage};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::output;
+use crate::table::{Table, text};
+use anstyle::Style;
 use clap::Args;
 use datatrace::{DtReader, Tagged};
 use serde_json::json;
@@ -11,14 +13,14 @@ use std::path::PathBuf;
 
 /// Shows the header of a dt file, what its slots hold, and what its postambles are
 ///
-/// Reads the file once, and checks what can be checked: lengths, and checksums of framed slots and tagged postambles.
+/// Reads the file once, and checks the lengths, and the checksums of framed slots and tagged postambles.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl dt info ip_trace.dt
   tracectl dt info --json ip_trace.dt | jq .entries_bytes
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Info {
     /// A dt file
     #[arg(value_name = "FILE")]
@@ -28,9 +30,9 @@ pub(crate) struct Info {
     json: bool,
 }
 
-/// What was found beside the header.
+/// What the file has besides its header.
 #[derive(Default)]
-struct Found {
+struct Contents {
     slots: u64,
     bytes: u64,
     oldest: Option<u32>,
@@ -40,82 +42,45 @@ struct Found {
 }
 
 impl Info {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let file = DtReader::open(&self.path)?;
-        let mut found = Found::default();
-        let mut outcome = Outcome::Well;
+        let mut contents = Contents::default();
+        let mut outcome = Outcome::Success;
+        let mut damaged = |error: &datatrace::ReadError, damage: &mut Vec<String>| {
+            outcome = report_damage(error);
+            damage.push(error.to_string());
+        };
         for slot in file.slots() {
             match slot {
                 Ok(slot) => {
-                    found.slots += 1;
-                    found.bytes += u64::from(slot.len());
-                    found.oldest = found.oldest.or(Some(slot.index()));
+                    contents.slots += 1;
+                    contents.bytes += u64::from(slot.len());
+                    contents.oldest = contents.oldest.or(Some(slot.index()));
                 }
-                Err(error) => {
-                    outcome = complain(&error);
-                    found.damage.push(error.to_string());
-                }
+                Err(error) => damaged(&error, &mut contents.damage),
             }
         }
-        found.tagged = file.tagged_postambles().collect::<Result<_, _>>()?;
+        contents.tagged = file.tagged_postambles().collect::<Result<_, _>>()?;
         match file.format() {
-            Ok(format) => found.format = format.map(|format| format.to_string()),
-            Err(error) => {
-                outcome = complain(&error);
-                found.damage.push(error.to_string());
-            }
+            Ok(format) => contents.format = format.map(|format| format.to_string()),
+            Err(error) => damaged(&error, &mut contents.damage),
         }
-        let written = if self.json { self.write_json(&file, &found) } else { Self::write_text(&file, &found) };
-        written?;
-        settle(&file, &self.path, outcome)
+        if self.json {
+            self.write_json(&file, &contents)?;
+        } else {
+            write_text(&file, &contents)?;
+        }
+        finish(&file, &self.path, outcome)
     }
 
-    fn write_text(file: &DtReader, found: &Found) -> io::Result<()> {
-        let mut out = output::raw();
-        let header = file.header();
-        let [version, kind] = match header.version() {
-            datatrace::Version::ByteStream => ["1", "byte stream"],
-            datatrace::Version::Framed => ["2", "framed"],
-        };
-        writeln!(out, "version            {version}, {kind}")?;
-        writeln!(out, "bufferSize         {}", header.buffer_size())?;
-        writeln!(out, "numberBuffers      {}", header.number_buffers())?;
-        match header.last() {
-            None => writeln!(out, "lastBufferIdx      -1: nothing written")?,
-            Some(last) => {
-                let doing = if last.size == 0 { ": being overwritten" } else { "" };
-                writeln!(out, "lastBufferIdx      {}", last.index)?;
-                writeln!(out, "lastBufferSize     {}{doing}", last.size)?;
-            }
-        }
-        let oldest = found.oldest.map_or_else(String::new, |oldest| format!(", oldest first from slot {oldest}"));
-        writeln!(out, "entries            {} bytes in {} slots{oldest}", found.bytes, found.slots)?;
-        if let Some(format) = &found.format {
-            writeln!(out, "format             {format}")?;
-        }
-        writeln!(out, "damaged            {}", found.damage.len())?;
-        let (location, size) = (header.postamble_location(), file.postamble_size());
-        writeln!(out, "postambles         {size} bytes at byte {location}")?;
-        for tagged in &found.tagged {
-            let (tag, length) = (tagged.tag.escape_ascii(), tagged.contents.len());
-            writeln!(out, "  {tag}  {length} bytes at byte {}", tagged.offset)?;
-        }
-        out.flush()
-    }
-
-    fn write_json(&self, file: &DtReader, found: &Found) -> io::Result<()> {
-        let mut out = output::raw();
+    fn write_json(&self, file: &DtReader, contents: &Contents) -> io::Result<()> {
         let header = file.header();
         let last = header.last();
-        let tagged: Vec<_> = found
-            .tagged
-            .iter()
-            .map(|tagged| {
-                let tag = tagged.tag.escape_ascii().to_string();
-                json!({ "tag": tag, "offset": tagged.offset, "length": tagged.contents.len() })
-            })
-            .collect();
-        let object = json!({
+        let tagged = contents.tagged.iter().map(|tagged| {
+            let tag = tagged.tag.escape_ascii().to_string();
+            json!({ "tag": tag, "offset": tagged.offset, "length": tagged.contents.len() })
+        });
+        output::json(&json!({
             "path": self.path.to_string_lossy(),
             "file_size": file.file_size(),
             "version": header.version().number(),
@@ -124,17 +89,52 @@ impl Info {
             "last_buffer_idx": last.map_or(-1, |last| i64::from(last.index)),
             "last_buffer_size": last.map_or(0, |last| last.size),
             "in_progress": header.in_progress(),
-            "oldest": found.oldest,
-            "slots": found.slots,
-            "entries_bytes": found.bytes,
-            "format": found.format,
-            "damage": found.damage,
+            "oldest": contents.oldest,
+            "slots": contents.slots,
+            "entries_bytes": contents.bytes,
+            "format": contents.format,
+            "damage": contents.damage,
             "postamble_location": header.postamble_location(),
             "postamble_size": file.postamble_size(),
-            "tagged_postambles": tagged,
-        });
-        serde_json::to_writer(&mut out, &object)?;
-        writeln!(out)?;
-        out.flush()
+            "tagged_postambles": tagged.collect::<Vec<_>>(),
+        }))
     }
+}
+
+fn write_text(file: &DtReader, contents: &Contents) -> io::Result<()> {
+    let header = file.header();
+    let mut table = Table::new("");
+    let mut row = |name: &str, value: String| table.row(Style::new(), [text(name), text(value)]);
+    let version = match header.version() {
+        datatrace::Version::ByteStream => "1, byte stream",
+        datatrace::Version::Framed => "2, framed",
+    };
+    row("version", version.to_owned());
+    row("bufferSize", header.buffer_size().to_string());
+    row("numberBuffers", header.number_buffers().to_string());
+    match header.last() {
+        None => row("lastBufferIdx", "-1: nothing written".to_owned()),
+        Some(last) => {
+            let state = if last.size == 0 { ": being overwritten" } else { "" };
+            row("lastBufferIdx", last.index.to_string());
+            row("lastBufferSize", format!("{}{state}", last.size));
+        }
+    }
+    let oldest = contents.oldest.map_or_else(String::new, |oldest| format!(", oldest first from slot {oldest}"));
+    row("entries", format!("{} bytes in {} slots{oldest}", contents.bytes, contents.slots));
+    if let Some(format) = &contents.format {
+        row("format", format.clone());
+    }
+    row("damaged", contents.damage.len().to_string());
+    row("postambles", format!("{} bytes at byte {}", file.postamble_size(), header.postamble_location()));
+    let mut out = output::styled();
+    table.write(&mut out)?;
+    let mut tags = Table::new("  ");
+    for tagged in &contents.tagged {
+        let (length, offset) = (tagged.contents.len(), tagged.offset);
+        let place = format!("{length} bytes at byte {offset}");
+        tags.row(Style::new(), [text(tagged.tag.escape_ascii()), text(place)]);
+    }
+    tags.write(&mut out)?;
+    out.flush()
 }

@@ -1,8 +1,8 @@
-//! `tracectl dt postamble`: what stands behind the slots.
+//! `tracectl dt postamble`: the bytes after the slots.
 
-use super::{hex, settle};
-use crate::failure::{self, Outcome};
-use crate::{Ended, output};
+use super::{finish, hex};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::output;
 use clap::Args;
 use datatrace::DtReader;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Shows the postambles of a dt file
 ///
-/// What they contain is the business of whoever wrote them: they are shown in hexadecimal, or written as they are.
+/// The program that wrote the file defines their contents; they are shown in hexadecimal, or written unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -18,12 +18,12 @@ Examples:
   tracectl dt postamble --raw ip_trace.dt > counters
   tracectl dt postamble --json ip_trace.dt | jq -r .hex | xxd -r -p
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Postamble {
     /// A dt file
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// Write their bytes as they are
+    /// Write their bytes unchanged
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     /// Write one JSON object: `path`, `offset`, `length` and `hex`
@@ -32,22 +32,20 @@ pub(crate) struct Postamble {
 }
 
 impl Postamble {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let file = DtReader::open(&self.path)?;
         let mut out = output::raw();
         let offset = file.header().postamble_location();
         if self.json {
-            let path = serde_json::to_string(&self.path.to_string_lossy()).map_err(io::Error::from)?;
-            let length = file.postamble_size();
-            write!(out, "{{\"path\":{path},\"offset\":{offset},\"length\":{length},\"hex\":\"")?;
-            hex::write_digits(&mut out, file.postambles())?;
-            writeln!(out, "\"}}")?;
+            let (path, length) = (self.path.to_string_lossy(), file.postamble_size());
+            let members = [("path", path.into()), ("offset", offset.into()), ("length", length.into())];
+            hex::write_json(&mut out, &members, file.postambles())?;
         } else if self.raw {
             io::copy(&mut file.postambles(), &mut out)?;
         } else {
             hex::write_lines(&mut out, file.postambles(), offset)?;
         }
         out.flush()?;
-        settle(&file, &self.path, Outcome::Well)
+        finish(&file, &self.path, Outcome::Success)
     }
 }

@@ -1,8 +1,8 @@
-//! Reports as a CTF directory.
+//! Output as a CTF directory.
 
-use super::{Out, complain};
+use super::{Output, report_damage};
 use crate::failure::Failure;
-use crate::output;
+use crate::message;
 use std::path::Path;
 use tracepoint_reader::udp::{self, AbsentEvents, Counts, Ending, Layout, Lost, Report};
 
@@ -11,7 +11,7 @@ pub(super) struct Directory {
     account: Option<Vec<u8>>,
     described: bool,
     ended: bool,
-    /// Of the first session: what was sent in it in vain counts as lost on the way.
+    /// The number of events that the server had sent before the first session.
     earlier: Option<u64>,
     not_here: AbsentEvents,
 }
@@ -23,17 +23,17 @@ impl Directory {
         Ok(Self { trace, account: None, described: false, ended: false, earlier: None, not_here })
     }
 
-    /// Whether what came can be read.
+    /// Whether the metadata has arrived, without which the trace cannot be read.
     pub(super) fn is_trace(&self) -> bool {
         self.described
     }
 
-    /// Writes the last of it; says of `shown`, where users find it, what it does not tell.
+    /// Completes the directory; messages name it `shown`, the path that users know.
     pub(super) fn close(self, shown: &Path) -> Result<(), Failure> {
         if self.described && self.account.is_none() {
-            let why = if self.ended { "the trace has no account" } else { "the trace goes on" };
-            output::note(&format!(
-                "{why}: what was lost at the end of this session is told here, and not in {}",
+            let why = if self.ended { "the trace has no account" } else { "the trace continues" };
+            message::note(&format!(
+                "{why}: losses at the end of this session are reported here, but are not in {}",
                 shown.display()
             ));
         }
@@ -41,13 +41,13 @@ impl Directory {
     }
 }
 
-impl Out for Directory {
-    fn take(&mut self, report: Report) -> Result<bool, Failure> {
+impl Output for Directory {
+    fn write(&mut self, report: Report) -> Result<bool, Failure> {
         let mut whole = true;
         match report {
             Report::SessionBegin(Layout::Legacy) => {
                 return Err(Failure::NoServer(
-                    "the server sends events one by one, without what a CTF trace needs; read them without --output"
+                    "the server sends events one by one, without the metadata that a CTF trace needs; read them without --output"
                         .to_owned(),
                 ));
             }
@@ -63,7 +63,7 @@ impl Out for Directory {
             }
             Report::Batch(batch) => {
                 let count = self.trace.batch(&batch, |damage| {
-                    complain(&damage.reason);
+                    report_damage(&damage.reason);
                     whole = false;
                 })?;
                 whole &= count == u64::from(batch.events);
@@ -82,7 +82,7 @@ impl Out for Directory {
     fn finish(self: Box<Self>, _: Ending, _: &Counts) -> Result<bool, Failure> {
         let path = self.trace.path().to_owned();
         if !self.is_trace() {
-            output::note(&format!("nothing came that a trace could be made of; {} is empty", path.display()));
+            message::note(&format!("no trace has arrived; {} is empty", path.display()));
         }
         self.close(&path)?;
         Ok(true)

@@ -1,10 +1,10 @@
-//! Reports as a dt file. How large its slots have to be, and how many, is known when all has come: until then it is a directory
-//! next to it, which is converted.
+//! Output as a dt file. The size and number of its slots are known at the end of the session: until then the trace is in a directory beside
+//! the file, which is converted then.
 
-use super::Out;
+use super::Output;
 use super::directory::Directory;
-use crate::failure::{self, Failure};
-use crate::output::{self, counted};
+use crate::failure::Failure;
+use crate::message::{self, counted};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tracepoint_reader::convert::{ConvertError, ConvertOptions, Converted, convert};
@@ -14,16 +14,16 @@ pub(super) struct DtFile {
     path: PathBuf,
     options: ConvertOptions,
     directory: Directory,
-    /// Removed with all that is in it, unless it is the only place where it is.
-    beside: TempDir,
+    /// The directory; removed on drop, unless the conversion failed.
+    received: TempDir,
+}
+
+/// Whether the path has the name of a dt file.
+pub(super) fn is_dt_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "dt")
 }
 
 impl DtFile {
-    /// Whether this is what a dt file is called.
-    pub(super) fn is_one(path: &Path) -> bool {
-        path.extension().is_some_and(|extension| extension == "dt")
-    }
-
     pub(super) fn create(path: &Path, slots: Option<u32>) -> Result<Self, Failure> {
         if path.symlink_metadata().is_ok() {
             return Err(ConvertError::from(datatrace::Error::Exists { path: path.to_owned() }).into());
@@ -32,29 +32,32 @@ impl DtFile {
         options.slots = slots;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
-        let beside = tempfile::Builder::new().prefix(&name).tempdir_in(parent);
-        let beside = beside.map_err(|source| DirectoryError::Write { path: parent.to_owned(), source })?;
-        let directory = Directory::create(beside.path())?;
-        Ok(Self { path: path.to_owned(), options, directory, beside })
+        let received = tempfile::Builder::new().prefix(&name).tempdir_in(parent);
+        let received = received.map_err(|source| DirectoryError::Write { path: parent.to_owned(), source })?;
+        let directory = Directory::create(received.path())?;
+        Ok(Self { path: path.to_owned(), options, directory, received })
     }
 }
 
-/// Makes the dt file; whether all that came is in it, or has no slot.
+/// Writes the dt file; whether everything that arrived is in it, apart from packets that have no slot.
 fn make(directory: Directory, received: &Path, out: &Path, options: ConvertOptions) -> Result<bool, Failure> {
     directory.close(out)?;
     let Converted { dropped, damage, .. } = convert(received, out, options, |_| {})?;
     if dropped > 0 {
-        output::note(&format!("{} found no slot, the oldest", counted(dropped, "packet")));
+        message::note(&format!(
+            "the oldest {} were left out, because the file has too few slots",
+            counted(dropped, "packet")
+        ));
     }
     for damage in &damage {
-        failure::say_error(&format!("{damage}; not in {}", out.display()));
+        message::error(&format!("{damage}; not in {}", out.display()));
     }
     Ok(damage.is_empty())
 }
 
-impl Out for DtFile {
-    fn take(&mut self, report: Report) -> Result<bool, Failure> {
-        self.directory.take(report)
+impl Output for DtFile {
+    fn write(&mut self, report: Report) -> Result<bool, Failure> {
+        self.directory.write(report)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
@@ -62,14 +65,14 @@ impl Out for DtFile {
     }
 
     fn finish(self: Box<Self>, _: Ending, _: &Counts) -> Result<bool, Failure> {
-        let Self { path, options, directory, beside } = *self;
+        let Self { path, options, directory, received } = *self;
         if !directory.is_trace() {
-            output::note(&format!("nothing came that a trace could be made of; there is no {}", path.display()));
+            message::note(&format!("no trace has arrived; {} was not created", path.display()));
             return Ok(true);
         }
-        let made = make(directory, beside.path(), &path, options);
+        let made = make(directory, received.path(), &path, options);
         if made.is_err() {
-            output::note(&format!("what came is in {}, as a CTF trace", beside.keep().display()));
+            message::note(&format!("the CTF trace that was received is kept in {}", received.keep().display()));
         }
         made
     }

@@ -1,6 +1,6 @@
-//! Reports as lines, those of clients of old.
+//! Output as lines, in the format of the legacy client.
 
-use super::{Out, each_event};
+use super::{Output, each_event};
 use crate::failure::Failure;
 use crate::output;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -46,7 +46,7 @@ impl Lines {
                 let (limit, rate, large, failed) = (losses.limit, losses.rate, losses.too_large, losses.failed);
                 writeln!(
                     out,
-                    "[lost by the server: {limit} events for want of room, {rate} by its rate, {large} too large, {failed} failed]"
+                    "[lost by the server: {limit} events over its limit, {rate} over its rate, {large} too large, {failed} failed]"
                 )
             }
             _ => writeln!(out, "[lost: {lost:?}]"),
@@ -54,8 +54,8 @@ impl Lines {
     }
 }
 
-impl Out for Lines {
-    fn take(&mut self, report: Report) -> Result<bool, Failure> {
+impl Output for Lines {
+    fn write(&mut self, report: Report) -> Result<bool, Failure> {
         let out = &mut self.out;
         match report {
             Report::SessionBegin(_) => writeln!(out, "Receive session begins.")?,
@@ -65,7 +65,7 @@ impl Out for Lines {
             Report::Batch(batch) => return self.batch(&batch),
             Report::Lost(lost) => self.lost(lost)?,
             Report::Late(0) => {}
-            Report::Late(count) => writeln!(out, "[late: {count} events, told as lost above]")?,
+            Report::Late(count) => writeln!(out, "[late: {count} events, reported as lost above]")?,
             Report::StopSent => writeln!(out, "Send STOP command to the server.")?,
             Report::TraceEnd => writeln!(out, "Trace ends.")?,
             Report::SessionEnd => writeln!(out, "Receive session ends.")?,
@@ -84,7 +84,7 @@ impl Out for Lines {
     }
 }
 
-/// `(SECONDS.MICROSECONDS): size=N, content=…`. Bytes that would speak to a terminal, or are no text, are shown as `\x1b`.
+/// `(SECONDS.MICROSECONDS): size=N, content=…`. Control characters, and bytes that are not UTF-8, are escaped as in `\x1b`.
 fn event_line(out: &mut impl Write, time_ns: i128, content: &[u8]) -> io::Result<()> {
     let microseconds = time_ns.div_euclid(1000);
     let (seconds, fraction) = (microseconds.div_euclid(1_000_000), microseconds.rem_euclid(1_000_000));

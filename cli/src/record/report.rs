@@ -1,9 +1,11 @@
-//! The end of a recording, and what there is to tell of it.
+//! The end of a recording, and its report.
 
-use super::taken::Taken;
+use super::recorded::RecordedProcesses;
 use crate::failure::{Failure, Outcome};
-use crate::session::{complaints, tell_silent};
-use crate::{output, units};
+use crate::session::acks::{report_silent, unsupported_rules};
+use crate::table::{Table, number, text};
+use crate::{message, output, units};
+use anstyle::Style;
 use serde_json::json;
 use std::fs;
 use std::io::{self, Write};
@@ -14,17 +16,17 @@ use tracepoint_control::{
 };
 use tracepoint_reader::recover::RecoveredProcess;
 
-/// What was recorded.
+/// What was recorded, and what could not be.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     acks: Vec<Ack>,
     silent: Vec<Application>,
-    /// Processes that died, and what was taken of them.
+    /// Processes that died, and what was taken from their rings.
     recovered: Vec<RecoveredProcess>,
     failures: Vec<String>,
 }
 
-/// Switches all off, waits until the processes have ended the recording, takes the rest of their packets, and removes the session.
+/// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session.
 pub(super) fn finish(session: &NamedSession<'_>, recorder: Recorder, timeout: Duration) -> Result<Report, Failure> {
     let generation = session.change("stop", |spec| {
         spec.state = State::Stopped;
@@ -33,36 +35,36 @@ pub(super) fn finish(session: &NamedSession<'_>, recorder: Recorder, timeout: Du
     let waited = session.wait(generation, timeout)?;
     let keys: Vec<_> = waited.silent.iter().map(|process| process.info().key()).collect();
     let all = recorder.finish(&keys);
-    // What could not be taken stays.
+    // Rings that could not be read to the end are kept.
     let is_whole = all.iter().all(|recorded| recorded.complete || is_silent(&keys, recorded));
-    // Who did not answer then is not waited for again.
+    // Processes that have not answered once are not waited for again.
     session.destroy(if keys.is_empty() { timeout } else { Duration::ZERO }, is_whole)?;
     let mut failures: Vec<_> = waited.acks.iter().filter_map(super::refusal).collect();
-    failures.extend(waited.acks.iter().flat_map(complaints));
+    failures.extend(waited.acks.iter().flat_map(unsupported_rules));
     for recorded in &all {
         let notes = recorded.notes.iter().filter(|_| !is_silent(&keys, recorded));
         let pid = recorded.process.map_or(0, |process| process.pid);
         failures.extend(notes.chain(&recorded.errors).map(|text| format!("process {pid}: {text}")));
     }
-    let taken = Taken::of(&all);
+    let by_process = RecordedProcesses::new(&all);
     let Acknowledged { mut acks, silent, .. } = waited;
     let died: Vec<_> = acks.iter().filter(|ack| has_died(ack, &keys)).cloned().collect();
-    for ack in died.iter().filter(|ack| taken.get(ack.process).is_none()) {
+    for ack in died.iter().filter(|ack| by_process.get(ack.process).is_none()) {
         let (pid, name) = (ack.process.pid, &ack.name);
         failures.push(format!(
-            "process {pid} ({name}) died, and its rings were gone before anything was taken: what was in them is lost"
+            "process {pid} ({name}) died, and its rings were gone before anything was read: the events in them are lost"
         ));
     }
-    taken.add_to(&mut acks);
-    let recovered = died.iter().filter_map(|ack| Some(recovered(session, ack.process, taken.get(ack.process)?)));
+    by_process.add_to(&mut acks);
+    let recovered = died.iter().filter_map(|ack| Some(recovered(session, ack.process, by_process.get(ack.process)?)));
     let mut recovered: Vec<_> = recovered.collect();
-    // Those that did not live long enough to say anything of themselves.
-    let unheard = taken.all().filter(|(process, _)| !acks.iter().any(|ack| ack.process == *process));
-    recovered.extend(unheard.map(|(process, recorded)| self::recovered(session, process, recorded)));
+    // Processes that died before their first acknowledgement.
+    let unacknowledged = by_process.all().filter(|(process, _)| !acks.iter().any(|ack| ack.process == *process));
+    recovered.extend(unacknowledged.map(|(process, recorded)| self::recovered(session, process, recorded)));
     Ok(Report { acks, silent, recovered, failures })
 }
 
-/// Whether a process recorded still when it was heard of last, and is not there any more.
+/// Whether a process was recording at its last acknowledgement, and has died since.
 fn has_died(ack: &Ack, silent: &[ProcessKey]) -> bool {
     ack.state == AckState::Recording && !silent.contains(&ack.process)
 }
@@ -71,26 +73,26 @@ fn is_silent(silent: &[ProcessKey], recorded: &Recorded) -> bool {
     recorded.process.is_some_and(|process| silent.contains(&process))
 }
 
-/// What there is of a process that died.
+/// What was taken from a process that died.
 fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorded) -> RecoveredProcess {
-    let mut told = RecoveredProcess::default();
+    let mut taken = RecoveredProcess::default();
     let counters = recorded.counters.clone().unwrap_or_default();
-    session.name().clone_into(&mut told.session);
-    (told.pid, told.complete, told.records, told.lost) =
+    session.name().clone_into(&mut taken.session);
+    (taken.pid, taken.complete, taken.records, taken.lost) =
         (process.pid, recorded.complete, written(&counters), counters.lost);
-    told.output = recorded.outputs.first().cloned().unwrap_or_default();
-    told.notes.clone_from(&recorded.notes);
-    told
+    taken.output = recorded.outputs.first().cloned().unwrap_or_default();
+    taken.notes.clone_from(&recorded.notes);
+    taken
 }
 
-/// What came out of the rings, and was not lost behind them.
+/// How many records were read from the rings and not lost in a sink.
 fn written(counters: &Counters) -> u64 {
-    let behind = ["overwritten", "sink"].iter().filter_map(|reason| counters.lost.get(*reason));
-    counters.recorded.saturating_sub(behind.sum())
+    let lost_later = ["overwritten", "sink"].iter().filter_map(|reason| counters.lost.get(*reason));
+    counters.recorded.saturating_sub(lost_later.sum())
 }
 
 impl Report {
-    /// How many processes took part: others have answered that they have nothing to do.
+    /// How many processes took part: the others have acknowledged that they have nothing to do.
     pub(super) fn processes(&self) -> usize {
         let took_part = |ack: &&Ack| {
             ack.state != AckState::Waiting || !ack.outputs.is_empty() || ack.counters != Counters::default()
@@ -99,11 +101,11 @@ impl Report {
     }
 
     pub(super) fn outcome(&self) -> Outcome {
-        let well = self.failures.is_empty() && self.silent.is_empty();
-        if well { Outcome::Well } else { Outcome::Wanting }
+        let success = self.failures.is_empty() && self.silent.is_empty();
+        if success { Outcome::Success } else { Outcome::Incomplete }
     }
 
-    /// The sums.
+    /// The counts of all processes together.
     fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         self.acks.iter().for_each(|ack| sum.add(&ack.counters));
@@ -119,64 +121,66 @@ impl Report {
 
     pub(super) fn write_text(&self, out: Option<&Path>) -> io::Result<()> {
         let counters = self.counters();
-        let mut text = output::coloured();
-        let places = self.places(out);
+        let mut text_out = output::styled();
+        let outputs = self.outputs(out);
         let (events, processes) = (counters.recorded, self.processes());
         let plural = if processes == 1 { "process" } else { "processes" };
-        write!(text, "{events} events of {processes} {plural}")?;
-        match &places[..] {
-            [] => writeln!(text)?,
-            [place] => writeln!(text, ", {}, in {}", units::bytes(size(place)), place.display())?,
-            places => {
-                writeln!(text, ", in")?;
-                for place in places {
-                    writeln!(text, "  {}, {}", place.display(), units::bytes(size(place)))?;
+        write!(text_out, "{events} events of {processes} {plural}")?;
+        match &outputs[..] {
+            [] => writeln!(text_out)?,
+            [output] => writeln!(text_out, ", {}, in {}", units::bytes(size(output)), output.display())?,
+            outputs => {
+                writeln!(text_out, ", in")?;
+                let mut table = Table::new("  ");
+                for output in outputs {
+                    table.row(Style::new(), [text(output.display()), number(units::bytes(size(output)))]);
                 }
+                table.write(&mut text_out)?;
             }
         }
+        let mut lost = Table::new("  ");
         for (reason, count) in &counters.lost {
-            writeln!(text, "  lost {count}: {reason}")?;
+            lost.row(Style::new(), [text("lost"), number(count), text(reason)]);
         }
-        for ack in &self.acks {
-            for over in &ack.over_budget {
-                writeln!(text, "  process {}: {over}", ack.process.pid)?;
-            }
+        lost.write(&mut text_out)?;
+        for (ack, over) in self.acks.iter().flat_map(|ack| ack.over_budget.iter().map(move |over| (ack, over))) {
+            writeln!(text_out, "  process {}: {over}", ack.process.pid)?;
         }
         for process in &self.recovered {
-            writeln!(text, "  process {} died; {} events of it were taken", process.pid, process.records)?;
+            writeln!(text_out, "  process {} died; {} of its events were recovered", process.pid, process.records)?;
         }
-        let traces: Vec<_> =
-            places.iter().filter(|place| place.exists() && !is_text(place)).map(|p| p.display().to_string()).collect();
+        let traces: Vec<_> = outputs.iter().filter(|output| output.exists() && !is_text(output)).collect();
         if counters.recorded > 0 && !traces.is_empty() {
-            writeln!(text, "look at them by: tracectl view {}", traces.join(" "))?;
+            let paths: Vec<_> = traces.iter().map(|path| path.display().to_string()).collect();
+            writeln!(text_out, "view them with: tracectl view {}", paths.join(" "))?;
             if let Some(out) = out.filter(|out| out.exists()) {
-                writeln!(text, "             or: babeltrace2 {}", out.display())?;
+                writeln!(text_out, "            or: babeltrace2 {}", out.display())?;
             }
         }
-        text.flush()?;
-        tell_silent(&self.silent);
-        self.failures.iter().for_each(|failure| output::note(failure));
+        text_out.flush()?;
+        report_silent(&self.silent);
+        self.failures.iter().for_each(|failure| message::note(failure));
         Ok(())
     }
 
-    /// Where events are: in the directory, in files of the processes, and in what was recovered.
-    fn places(&self, out: Option<&Path>) -> Vec<PathBuf> {
-        let outputs = self.acks.iter().flat_map(|ack| &ack.outputs);
+    /// The outputs: the directory, files of the processes, and what was recovered.
+    fn outputs(&self, out: Option<&Path>) -> Vec<PathBuf> {
+        let own = self.acks.iter().flat_map(|ack| &ack.outputs);
         let recovered = self.recovered.iter().map(|process| &process.output);
-        let mut places: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
-        for place in outputs.chain(recovered) {
-            if !places.contains(place) && out.is_none_or(|out| !place.starts_with(out)) {
-                places.push(place.clone());
+        let mut outputs: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
+        for output in own.chain(recovered) {
+            if !outputs.contains(output) && out.is_none_or(|out| !output.starts_with(out)) {
+                outputs.push(output.clone());
             }
         }
-        places
+        outputs
     }
 
     pub(super) fn write_json(&self, out: Option<&Path>) -> io::Result<()> {
         let silent: Vec<_> = self.silent.iter().map(|process| process.info().pid).collect();
         output::json(&json!({
             "path": out.map(Path::to_string_lossy),
-            "outputs": self.places(out).iter().map(|place| place.to_string_lossy()).collect::<Vec<_>>(),
+            "outputs": self.outputs(out).iter().map(|output| output.to_string_lossy()).collect::<Vec<_>>(),
             "counters": self.counters(),
             "processes": self.acks,
             "recovered": self.recovered,
@@ -186,12 +190,12 @@ impl Report {
     }
 }
 
-/// Whether it is for eyes alone: a file that is no dt file.
-fn is_text(place: &Path) -> bool {
-    place.is_file() && tracepoint_reader::DtTrace::open(place).is_err()
+/// Whether an output is text: a file that is not a dt file.
+fn is_text(output: &Path) -> bool {
+    output.is_file() && tracepoint_reader::DtTrace::open(output).is_err()
 }
 
-/// How many bytes a file has, or those in a directory, and in directories in it.
+/// The bytes of a file, or of all files below a directory.
 fn size(dir: &Path) -> u64 {
     if dir.is_file() {
         return dir.metadata().map_or(0, |file| file.len());

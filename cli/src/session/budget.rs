@@ -1,22 +1,22 @@
-//! What a session may cost.
+//! The budget of a session.
 
 use crate::units;
 use clap::Args;
 use tracepoint_control::{BudgetSpec, CpuPercent};
 
-/// A budget for each process.
+/// What a session may cost each process.
 #[derive(Debug, Args)]
 pub(crate) struct BudgetArguments {
-    /// How much of one core a process spends on it, as far as can be told: `1%`; over it, the hottest event is switched off
+    /// Share of one core that each process may spend on the session, by estimate: `1%`. Over it, the most frequent event is switched off
     #[arg(long, value_name = "PERCENT")]
     budget_cpu: Option<CpuPercent>,
-    /// How many bytes a process records in a second: `10M/s`; over it, the hottest event is switched off
+    /// Bytes per second that each process may record: `10M/s`. Over it, the most frequent event is switched off
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     budget_bytes: Option<u64>,
 }
 
 impl BudgetArguments {
-    /// What stands in the session's file.
+    /// The budget, if there is one.
     pub(crate) fn spec(&self) -> Option<BudgetSpec> {
         let is_given = self.budget_cpu.is_some() || self.budget_bytes.is_some();
         is_given.then(|| BudgetSpec::new(self.budget_cpu, self.budget_bytes))

@@ -1,23 +1,24 @@
-//! `tracectl create`: makes a session that has a name.
+//! `tracectl create`: creates a named session.
 
 use super::budget::BudgetArguments;
-use super::channels::{ChannelArguments, Route};
-use super::outputs::Outputs;
-use super::{Reach, RuleArguments, add, insist, settle};
-use crate::failure::{self, Outcome};
-use crate::{Ended, output, units};
+use super::channels::ChannelArguments;
+use super::outputs::OutputArguments;
+use super::rules::{RouteArguments, RuleArguments, add, require_matches};
+use super::{WaitArguments, acks};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::{message, units};
 use clap::Args;
 use std::path::PathBuf;
 use tracepoint_control::{ControlError, SessionSpec, State};
 
-/// Makes a session, for processes that run and those to come
+/// Creates a session, for running and later processes
 ///
-/// With an output directory each process writes a CTF trace into it, with `--dt`, `--text` and `--udp` a circular file, lines, or to a
-/// client; without any of them the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped until
-/// `tracectl start`, unless `--start` is given.
+/// With `-o`, each process writes a CTF trace into the directory; with `--dt`, `--text` and `--udp`, a circular file, lines of text, or
+/// datagrams to a client. Without an output, the newest events stay in the rings of each thread, for `tracectl snapshot`. The session is stopped
+/// until `tracectl start`, unless `--start` is given.
 ///
-/// A session has one channel, `channel0`, and those that `--add-channel` adds: each with rings, a policy and contexts of its own, in one trace. The
-/// rules of a command go into the channel that `--channel` names; further rules are added by `tracectl enable`.
+/// A session has the channel `channel0`, and those of `--add-channel`. Each has rings, a policy and contexts of its own; all are in one trace.
+/// The rules of this command use the channel that `--channel` names; `tracectl enable` adds more rules.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -29,46 +30,46 @@ Examples:
   tracectl enable both -e 'sched:*' --channel flight && tracectl start both
   tracectl create live -e 'net:*' --udp 127.0.0.1 --start && tracectl status live
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Create {
-    /// Its name: up to 255 bytes, without `/`, not starting with a dot
+    /// The name of the session: up to 255 bytes, without `/`, not starting with a dot
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
-    route: Route,
-    /// Where the processes write their traces: a directory, in which each makes one of its own
+    route: RouteArguments,
+    /// Write CTF traces: each process creates a directory of its own in DIR
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    outputs: Outputs,
-    /// How much a process writes at most, and of chunks how much stays
+    outputs: OutputArguments,
+    /// Largest size of the output of each process; with `--keep`, of the chunks that are kept
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
     #[command(flatten)]
     channels: ChannelArguments,
     #[command(flatten)]
     budget: BudgetArguments,
-    /// Start it at once
+    /// Start the session at once
     #[arg(long)]
     start: bool,
-    /// Rules may match nothing that is there now
+    /// Accept rules that match no event of the running processes
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    reach: Reach,
+    wait_arguments: WaitArguments,
 }
 
 impl Create {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
         match controller.session(&self.name) {
             Err(ControlError::NoSession { .. }) => {}
             Ok(_) => return Err(ControlError::Exists { name: self.name.clone() }.into()),
             Err(error) => return Err(error.into()),
         }
-        let rules = self.route.of(self.rules.rules(&controller, &[])?);
+        let rules = self.route.apply(self.rules.rules(&controller, &[])?);
         let mut spec = SessionSpec::new();
         spec.state = if self.start { State::Active } else { State::Stopped };
         let output = self.output.as_ref().map(std::path::absolute).transpose()?;
@@ -77,15 +78,18 @@ impl Create {
         spec.budget = self.budget.spec();
         add(&mut spec, &self.name, &rules)?;
         if !self.wait {
-            insist(&controller, &spec, &rules)?;
+            require_matches(&controller, &spec, &rules)?;
         }
         let session = controller.create(&self.name, &spec)?;
         if rules.is_empty() {
-            output::note(&format!(
-                "{0} has no rule, and records nothing: give it some by `tracectl enable {0} -e RULE`",
+            message::note(&format!(
+                "the session {0} has no rules and records nothing; add some with `tracectl enable {0} -e RULE`",
                 self.name
             ));
         }
-        if self.start { settle(&session, spec.generation, self.reach.timeout) } else { Ok(Outcome::Well) }
+        if !self.start {
+            return Ok(Outcome::Success);
+        }
+        acks::wait(&session, spec.generation, self.wait_arguments.timeout)
     }
 }

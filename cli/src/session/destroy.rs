@@ -1,46 +1,49 @@
 //! `tracectl destroy`: ends a session and removes it.
 
-use super::{Reach, controller, tell_silent};
-use crate::failure::{self, Outcome};
-use crate::{Ended, output};
+use super::acks::{of_process, report_silent};
+use super::{SessionArguments, WaitArguments};
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::message;
 use clap::Args;
 use tracepoint_control::{Ack, AckState};
 
 /// Ends a session in all processes, and removes it
 ///
-/// Traces that were written stay. Rings of processes that died stay, too, unless `--purge` is given: `tracectl recover` makes traces of
+/// Traces are kept. The rings of processes that died are kept, too, so that `tracectl recover` can make traces from them; `--purge` removes
 /// them.
 #[derive(Debug, Args)]
-#[command(after_help = failure::EXIT_CODES)]
+#[command(after_help = format!("\
+Examples:
+  tracectl destroy flight
+  tracectl destroy --purge flight
+
+{EXIT_CODES}"))]
 pub(crate) struct Destroy {
-    /// The session
-    #[arg(value_name = "NAME")]
-    name: String,
+    #[command(flatten)]
+    session: SessionArguments,
     /// Remove the rings of processes that died
     #[arg(long)]
     purge: bool,
-    /// Use the run directory of this process, as it sees it
-    #[arg(short, long, value_name = "PID")]
-    pid: Option<u32>,
     #[command(flatten)]
-    reach: Reach,
+    wait: WaitArguments,
 }
 
 impl Destroy {
-    pub(crate) fn run(&self) -> Ended {
-        let controller = controller(self.pid)?;
-        let removed = controller.session(&self.name)?.destroy(self.reach.timeout, self.purge)?;
-        tell_silent(&removed.silent);
+    pub(crate) fn run(&self) -> VerbResult {
+        let controller = self.session.controller()?;
+        let removed = controller.session(&self.session.name)?.destroy(self.wait.timeout, self.purge)?;
+        report_silent(&removed.silent);
         let ending: Vec<&Ack> = removed.acks.iter().filter(|ack| ack.state == AckState::Ending).collect();
         for ack in &ending {
-            let error = ack.error.as_deref().unwrap_or_default();
-            output::note(&format!("process {} ({}): {error}", ack.process.pid, ack.name));
+            message::note(&of_process(ack, ack.error.as_deref().unwrap_or("it has not ended its recording yet")));
         }
         for dir in &removed.dead {
             let dir = dir.display();
-            output::note(&format!("the rings of a process that died are kept: `tracectl recover {dir} -o OUT`"));
+            message::note(&format!(
+                "the rings of a process that died are kept; recover them: `tracectl recover {dir} -o OUT`"
+            ));
         }
-        let all = removed.silent.is_empty() && ending.is_empty();
-        Ok(if all { Outcome::Well } else { Outcome::Wanting })
+        let complete = removed.silent.is_empty() && ending.is_empty();
+        Ok(if complete { Outcome::Success } else { Outcome::Incomplete })
     }
 }

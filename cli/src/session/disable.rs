@@ -1,10 +1,9 @@
 //! `tracectl disable`: removes rules, channels and outputs from a session.
 
-use super::channels::Route;
 use super::outputs::{is_standard_error, socket_address};
-use super::{Reach, RuleArguments, settle, some};
-use crate::Ended;
-use crate::failure::{self, Failure};
+use super::rules::{RouteArguments, RuleArguments, first_few};
+use super::{WaitArguments, acks};
+use crate::failure::{EXIT_CODES, Failure, VerbResult};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,9 +11,9 @@ use tracepoint_control::{Rule, SessionSpec, SinkSpec};
 
 /// Removes rules, channels and outputs from a session, also while it records
 ///
-/// Rules are named by their events, programs, process and channel; those with a `--level`, `--filter` or `--limit` that is given, only if they
-/// have it. An output is named as it was given, and complete when this returns. A channel goes with the rules that name it; what is in its
-/// rings goes to the outputs. To leave out a part of what a rule matches, enable one that begins with `!`.
+/// A rule is identified by its events, programs, process and channel; if `--level`, `--filter` or `--limit` is given, only by a rule that has
+/// it. An output is given as it was added, and is complete when the command returns. A channel is removed together with the rules that name
+/// it; the outputs get what its rings hold. To exclude a part of what a rule matches, enable a rule that begins with `!`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -22,7 +21,7 @@ Examples:
   tracectl disable flight -o /var/tmp/flight
   tracectl disable both --remove-channel flight
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Disable {
     /// The session
     #[arg(value_name = "NAME")]
@@ -30,29 +29,29 @@ pub(crate) struct Disable {
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
-    route: Route,
+    route: RouteArguments,
     /// Remove this channel, and the rules that name it. May be given several times
     #[arg(long = "remove-channel", value_name = "NAME")]
     channels: Vec<String>,
     #[command(flatten)]
     outputs: OutputNames,
     #[command(flatten)]
-    reach: Reach,
+    wait: WaitArguments,
 }
 
 /// Outputs, by what they were given as.
 #[derive(Debug, Args)]
 struct OutputNames {
-    /// Write no CTF traces into this directory any more
+    /// Remove the CTF output to this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Write this circular file no longer
+    /// Remove the output to this circular file
     #[arg(long, value_name = "FILE")]
     dt: Option<PathBuf>,
-    /// Write this file of text no longer; without FILE, and for `-`, no lines on the standard error
+    /// Remove the text output to this file; without FILE, or for `-`, to the standard error
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     text: Option<PathBuf>,
-    /// Serve no clients at this address any more
+    /// Remove the server at this address
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
     udp: Option<SocketAddr>,
 }
@@ -70,11 +69,11 @@ impl OutputNames {
 }
 
 impl Disable {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
         let sinks = self.outputs.sinks()?;
-        let usual: &[&str] = if sinks.is_empty() && self.channels.is_empty() { &["*"] } else { &[] };
-        let rules = self.route.of(self.rules.rules(&controller, usual)?);
+        let default: &[&str] = if sinks.is_empty() && self.channels.is_empty() { &["*"] } else { &[] };
+        let rules = self.route.apply(self.rules.rules(&controller, default)?);
         let session = controller.session(&self.name)?;
         let events = rules.iter().map(|rule| rule.event.as_str());
         let names: Vec<_> = events
@@ -91,8 +90,8 @@ impl Disable {
             Ok(())
         })?;
         match missing {
-            Some(missing) => Err(Failure::Senseless(missing)),
-            None => settle(&session, generation, self.reach.timeout),
+            Some(missing) => Err(Failure::Refused(missing)),
+            None => acks::wait(&session, generation, self.wait.timeout),
         }
     }
 
@@ -100,11 +99,11 @@ impl Disable {
     fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), String> {
         let no = |what: &str, known: Vec<String>| {
             let known = if known.is_empty() {
-                ": it has none at all".to_owned()
+                "; it has none".to_owned()
             } else {
-                format!("; it has {}", some(&known, ", "))
+                format!("; it has {}", first_few(&known, ", "))
             };
-            Err(format!("{} has no {what}{known}", self.name))
+            Err(format!("the session {} has no {what}{known}", self.name))
         };
         for rule in rules {
             if spec.disable(rule) == 0 {

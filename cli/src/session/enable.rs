@@ -1,20 +1,20 @@
 //! `tracectl enable`: adds rules, channels and outputs to a session.
 
-use super::channels::{AddedChannels, Route};
-use super::outputs::Outputs;
-use super::{Reach, RuleArguments, insist, settle};
-use crate::{Ended, failure, units};
+use super::channels::AddedChannels;
+use super::outputs::OutputArguments;
+use super::rules::{RouteArguments, RuleArguments, require_matches};
+use super::{WaitArguments, acks};
+use crate::failure::{EXIT_CODES, VerbResult};
+use crate::units;
 use clap::Args;
 use std::path::PathBuf;
 use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
 
 /// Adds rules, channels and outputs to a session, also while it records
 ///
-/// A rule for the same events, programs, process and channel as one that is there replaces it: so its level, filter and limit are changed. A
-/// rule that matches nothing that is there is an error, unless `--wait` is given. Events that the session's budget has switched off are
-/// on again, those of other rules as well.
-///
-/// An output that is added while the session records gets what is recorded from then on.
+/// A rule replaces the rule for the same events, programs, process and channel: this changes its level, filter and limit. A rule that
+/// matches no event of the running processes is an error, unless `--wait` is given. All events that the budget of the session has switched
+/// off are switched on again. An output that is added while the session records gets what is recorded from then on.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   tracectl enable both -e 'disk:*' --add-channel flight:policy=overwrite --channel flight
   tracectl enable flight -o /var/tmp/flight
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Enable {
     /// The session
     #[arg(value_name = "NAME")]
@@ -32,44 +32,44 @@ pub(crate) struct Enable {
     #[command(flatten)]
     rules: RuleArguments,
     #[command(flatten)]
-    route: Route,
-    /// Write CTF traces, too: a directory, in which each process makes one of its own
+    route: RouteArguments,
+    /// Also write CTF traces: a directory, in which each process creates one of its own
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    outputs: Outputs,
-    /// How much a process writes at most to each of the outputs that are added
+    outputs: OutputArguments,
+    /// How much each process writes to each of the added outputs at most
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
     #[command(flatten)]
     channels: AddedChannels,
-    /// Rules may match nothing that is there now
+    /// Accept rules that match no event of the running processes
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    reach: Reach,
+    wait_arguments: WaitArguments,
 }
 
 impl Enable {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
         let output = self.output.as_ref().map(std::path::absolute).transpose()?;
         let sinks = self.outputs.sinks(output.as_deref(), self.max_size)?;
         let adds_others = !sinks.is_empty() || self.channels.any();
         let usual: &[&str] = if adds_others { &[] } else { &["*"] };
-        let rules = self.route.of(self.rules.rules(&controller, usual)?);
+        let rules = self.route.apply(self.rules.rules(&controller, usual)?);
         let session = controller.session(&self.name)?;
         if !self.wait {
             let mut spec = session.spec()?;
             self.change(&mut spec, &rules, &sinks)?;
-            insist(&controller, &spec, &rules)?;
+            require_matches(&controller, &spec, &rules)?;
         }
         let channels = self.channels.any().then_some("channels");
         let sinks_named = sinks.iter().map(|sink| sink.kind.as_str());
         let names: Vec<_> = rules.iter().map(|rule| rule.event.as_str()).chain(channels).chain(sinks_named).collect();
         let what = format!("enable {}", names.join(" "));
         let generation = session.change(&what, |spec| self.change(spec, &rules, &sinks))?;
-        settle(&session, generation, self.reach.timeout)
+        acks::wait(&session, generation, self.wait_arguments.timeout)
     }
 
     fn change(&self, spec: &mut SessionSpec, rules: &[Rule], sinks: &[SinkSpec]) -> Result<(), ControlError> {

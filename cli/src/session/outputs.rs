@@ -1,4 +1,4 @@
-//! Where a session's events go, as the command line says it.
+//! The outputs of a session on the command line.
 
 use crate::failure::Failure;
 use crate::units;
@@ -11,57 +11,58 @@ use tracepoint_control::SinkSpec;
 /// Which events are dropped when too many wait for a client.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Drop {
-    /// Those that wait longest: a client sees the end.
+    /// Those that have waited longest
     Oldest,
-    /// Those that come: a client sees the beginning.
+    /// New ones
     Newest,
 }
 
-/// Where the events go: any of these, or several.
+/// The outputs besides CTF directories, and the chunks of those.
 #[derive(Debug, Args)]
-pub(crate) struct Outputs {
-    /// A circular file of the newest packets. Of several processes one has it, the others files beside it; in a directory each has one
+pub(crate) struct OutputArguments {
+    /// Write the newest packets into a circular dt file. One process gets FILE, others get files beside it; if FILE is a directory, each
+    /// process gets a file in it
     #[arg(long, value_name = "FILE")]
     dt: Option<PathBuf>,
-    /// How many packets such a file holds [default: 256]
+    /// Number of packets in a dt file [default: 256]
     #[arg(long, value_name = "N", requires = "dt", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     dt_slots: Option<u32>,
-    /// The events of each process are served over UDP, for `tracectl read`. Without a port, and with port 0, at one that is free, which is told
+    /// Serve the events of each process over UDP, for `tracectl read`. Without a port, or with port 0, each server prints its free port
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = socket_address)]
     udp: Option<SocketAddr>,
-    /// How much waits for a client in each process [default: 64M]
+    /// Largest size of the events that wait for a client in each process [default: 64M]
     #[arg(long, value_name = "SIZE", requires = "udp", value_parser = units::size)]
     udp_limit: Option<u64>,
-    /// What is dropped if there is more [default: oldest]
+    /// Which events are dropped when more wait [default: oldest]
     #[arg(long, value_name = "END", requires = "udp")]
     udp_drop: Option<Drop>,
-    /// Lines of text. Of several processes one has the file, the others files beside it; without FILE, and for `-`, on the standard error:
-    /// that of `record`, or, of a session that is made by `create`, of each process
+    /// Write lines of text. One process gets FILE, others get files beside it. Without FILE, or with `-`, lines go to the standard error: that of
+    /// `record`, or for a session of `create` that of each process
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     text: Option<PathBuf>,
-    /// The CTF trace of a process goes on in another chunk, `chunk-000001` and so on, when so much is in the present one
+    /// Start a new chunk of the CTF trace (`chunk-000001` and so on) when the current one has this size
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     rotate_size: Option<u64>,
-    /// And when the present one is so old
+    /// Start a new chunk when the current one is this old
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     rotate_every: Option<Duration>,
-    /// How many chunks stay in each process, the newest, as far as `--max-size` has room for them [default: all]
+    /// Keep the newest N chunks of each process, within `--max-size` [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     keep: Option<u32>,
 }
 
-impl Outputs {
-    /// Whether there is any but a CTF directory.
+impl OutputArguments {
+    /// Whether there is an output besides a CTF directory.
     pub(crate) const fn any(&self) -> bool {
         self.dt.is_some() || self.udp.is_some() || self.text.is_some()
     }
 
-    /// Whether what is written is bounded by what stays, and not by what was written.
-    pub(crate) const fn keeps(&self) -> bool {
+    /// Whether old chunks are removed, so that the size of the output does not end a recording.
+    pub(crate) const fn removes_old_chunks(&self) -> bool {
         self.keep.is_some()
     }
 
-    /// What is wanted of the sinks; CTF goes to the directory at the absolute path `ctf`.
+    /// The sinks, with CTF in the directory at the absolute path `ctf`.
     pub(crate) fn sinks(&self, ctf: Option<&Path>, max_size: u64) -> Result<Vec<SinkSpec>, Failure> {
         let mut sinks = Vec::new();
         if let Some(ctf) = ctf {
@@ -70,8 +71,8 @@ impl Outputs {
             sink.rotate_every_ms = self.rotate_every.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
             sinks.push(sink);
         } else if self.rotate_size.is_some() || self.rotate_every.is_some() || self.keep.is_some() {
-            let text = "only CTF traces are in chunks: `--rotate-size`, `--rotate-every` and `--keep` need `-o`";
-            return Err(Failure::Senseless(text.to_owned()));
+            let text = "only CTF traces have chunks: `--rotate-size`, `--rotate-every` and `--keep` need `-o DIR`";
+            return Err(Failure::Refused(text.to_owned()));
         }
         if let Some(dt) = &self.dt {
             let mut sink = SinkSpec::dt(std::path::absolute(dt)?);
@@ -100,8 +101,8 @@ impl Outputs {
         Ok(sinks)
     }
 
-    /// Fails if a file that is to be made is there already, or cannot be.
-    pub(crate) fn insist_on_new_files(&self) -> Result<(), Failure> {
+    /// Fails if an output file exists already, or its directory does not exist.
+    pub(crate) fn require_new_files(&self) -> Result<(), Failure> {
         let text = self.text.as_deref().filter(|text| !is_standard_error(text));
         let files = [("--dt", self.dt.as_deref()), ("--text", text)];
         for (option, file) in files.into_iter().filter_map(|(option, file)| Some((option, file?))) {
@@ -110,12 +111,14 @@ impl Outputs {
                 continue;
             }
             if file.symlink_metadata().is_ok() {
-                let text = format!("{shown} exists; name another file by `{option}`, or remove it");
-                return Err(Failure::Senseless(text));
+                let text = format!("{shown} exists already; remove it, or choose another file with `{option}`");
+                return Err(Failure::Refused(text));
             }
             if !std::path::absolute(file)?.parent().is_some_and(Path::is_dir) {
-                let text = format!("there is no directory for {shown}; make it, or name another file by `{option}`");
-                return Err(Failure::Senseless(text));
+                let text = format!(
+                    "the directory of {shown} does not exist; create it, or choose another file with `{option}`"
+                );
+                return Err(Failure::Refused(text));
             }
         }
         Ok(())
@@ -126,19 +129,19 @@ pub(super) fn is_standard_error(text: &Path) -> bool {
     text.as_os_str() == "-"
 }
 
-/// Reads `127.0.0.1`, `127.0.0.1:5556`, `[::1]:5556`, `:5556`.
+/// Parses `127.0.0.1`, `127.0.0.1:5556`, `[::1]:5556`, `:5556`.
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let with_port = text.parse().ok();
     let address = || text.trim_start_matches('[').trim_end_matches(']').parse().ok().map(|ip| SocketAddr::new(ip, 0));
-    let port = || text.strip_prefix(':')?.parse().ok().map(|port| SocketAddr::new(here, port));
+    let port = || text.strip_prefix(':')?.parse().ok().map(|port| SocketAddr::new(loopback, port));
     with_port.or_else(address).or_else(port).ok_or_else(|| {
-        "expected an address of this machine, and perhaps a port, for example `127.0.0.1`, `0.0.0.0:5556` or `[::1]:5556`"
+        "expected an address of this machine, optionally with a port, for example `127.0.0.1`, `0.0.0.0:5556` or `[::1]:5556`"
             .to_owned()
     })
 }
 
-/// What a sink is, in a line.
+/// Describes a sink in one line.
 pub(crate) fn describe(sink: &SinkSpec) -> String {
     let most = units::bytes(sink.max_size);
     let path = sink.path.display();
@@ -149,8 +152,10 @@ pub(crate) fn describe(sink: &SinkSpec) -> String {
         kind => {
             let size = sink.rotate_size.map(|size| format!(", chunks of {}", units::bytes(size))).unwrap_or_default();
             let every = sink.rotate_every_ms.map(Duration::from_millis);
-            let every = every.map(|every| format!(", a chunk every {every:?}")).unwrap_or_default();
-            let keep = sink.keep.map(|keep| format!(", {keep} chunks stay")).unwrap_or_default();
+            let every = every
+                .map(|every| format!(", a new chunk every {}", humantime::format_duration(every)))
+                .unwrap_or_default();
+            let keep = sink.keep.map(|keep| format!(", {keep} chunks are kept")).unwrap_or_default();
             format!("{kind} in {path}, {most} at most{size}{every}{keep}")
         }
     }
@@ -161,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn addresses_are_parsed() {
         for (text, expected) in [
             ("127.0.0.1", "127.0.0.1:0"),
             ("0.0.0.0:5556", "0.0.0.0:5556"),

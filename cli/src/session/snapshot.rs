@@ -1,40 +1,35 @@
-//! `tracectl snapshot`: what is in a session's rings just now.
+//! `tracectl snapshot`: writes the current contents of a session's rings.
 
-use super::controller;
+use super::SessionArguments;
+use crate::failure::{EXIT_CODES, VerbResult};
 use crate::recover::Recover;
-use crate::{Ended, failure};
 use clap::Args;
 use std::path::PathBuf;
 
-/// Takes what is in a session's rings now, of processes that run and of those that died
+/// Writes the current contents of a session's rings, of running processes and of those that died
 ///
-/// Needs no help of the processes, and leaves the rings as they are. Of a process that runs, the account of the trace is told as
-/// incomplete.
+/// Reads the rings from outside and leaves them as they are. The account of a running process is reported as incomplete.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl snapshot flight -o /tmp/flight && tracectl view /tmp/flight
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Snapshot {
-    /// The session
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// Where the traces go: a directory that is empty, or does not exist
+    #[command(flatten)]
+    session: SessionArguments,
+    /// The output: a directory that is empty, or does not exist
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Write one JSON object, as `tracectl recover` does
     #[arg(long)]
     json: bool,
-    /// Use the run directory of this process, as it sees it
-    #[arg(short, long, value_name = "PID")]
-    pid: Option<u32>,
 }
 
 impl Snapshot {
-    pub(crate) fn run(&self) -> Ended {
-        let controller = controller(self.pid)?;
-        let session = controller.session(&self.name)?;
+    pub(crate) fn run(&self) -> VerbResult {
+        let controller = self.session.controller()?;
+        let session = controller.session(&self.session.name)?;
         Recover::snapshot(session.path(), self.output.clone(), self.json).run()
     }
 }

@@ -1,60 +1,64 @@
 //! `tracectl start` and `tracectl stop`.
 
-use super::{Reach, controller, settle};
-use crate::{Ended, failure};
+use super::{SessionArguments, WaitArguments, acks};
+use crate::failure::{EXIT_CODES, VerbResult};
 use clap::Args;
 use tracepoint_control::State;
 
-/// Starts a session: its events are on in all processes, those to come included
+/// Starts a session: its events are switched on in all processes, later ones included
 #[derive(Debug, Args)]
-#[command(after_help = failure::EXIT_CODES)]
+#[command(after_help = format!("\
+Examples:
+  tracectl start flight
+
+{EXIT_CODES}"))]
 pub(crate) struct Start {
     #[command(flatten)]
-    which: Which,
+    change: Change,
 }
 
-/// Stops a session: its events are off, and its traces whole
+/// Stops a session: its events are switched off, and its traces are completed
 ///
-/// Without an output, what is in the rings stays there for `tracectl snapshot`.
+/// Without an output, the events stay in the rings for `tracectl snapshot`.
 #[derive(Debug, Args)]
-#[command(after_help = failure::EXIT_CODES)]
+#[command(after_help = format!("\
+Examples:
+  tracectl stop flight && tracectl snapshot flight -o /tmp/flight
+
+{EXIT_CODES}"))]
 pub(crate) struct Stop {
     #[command(flatten)]
-    which: Which,
+    change: Change,
 }
 
 #[derive(Debug, Args)]
-struct Which {
-    /// The session
-    #[arg(value_name = "NAME")]
-    name: String,
-    /// Use the run directory of this process, as it sees it
-    #[arg(short, long, value_name = "PID")]
-    pid: Option<u32>,
+struct Change {
     #[command(flatten)]
-    reach: Reach,
+    session: SessionArguments,
+    #[command(flatten)]
+    wait: WaitArguments,
 }
 
 impl Start {
-    pub(crate) fn run(&self) -> Ended {
-        self.which.change("start", State::Active)
+    pub(crate) fn run(&self) -> VerbResult {
+        self.change.to("start", State::Active)
     }
 }
 
 impl Stop {
-    pub(crate) fn run(&self) -> Ended {
-        self.which.change("stop", State::Stopped)
+    pub(crate) fn run(&self) -> VerbResult {
+        self.change.to("stop", State::Stopped)
     }
 }
 
-impl Which {
-    fn change(&self, what: &str, state: State) -> Ended {
-        let controller = controller(self.pid)?;
-        let session = controller.session(&self.name)?;
-        let generation = session.change(what, |spec| {
+impl Change {
+    fn to(&self, verb: &str, state: State) -> VerbResult {
+        let controller = self.session.controller()?;
+        let session = controller.session(&self.session.name)?;
+        let generation = session.change(verb, |spec| {
             spec.state = state;
             Ok(())
         })?;
-        settle(&session, generation, self.reach.timeout)
+        acks::wait(&session, generation, self.wait.timeout)
     }
 }

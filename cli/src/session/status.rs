@@ -1,24 +1,27 @@
-//! `tracectl status`: how sessions fare.
+//! `tracectl status`: the state and counters of sessions.
 
+use super::acks::report_silent;
 use super::outputs::describe;
-use super::{Reach, channels, controller};
-use crate::failure::{self, Outcome};
-use crate::{Ended, output, units};
+use super::{WaitArguments, channels, controller};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::table::{Table, number, text};
+use crate::{message, output, units};
 use anstyle::Style;
 use clap::Args;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 use tracepoint_control::{Ack, AckState, Application, ControlError, Controller, Counters, NamedSession, RuleAck};
 
-/// Shows sessions: their rules, what each process does for them, what was recorded and lost
+/// Shows sessions: their rules, and for each process its state and how many events it recorded and lost
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
   tracectl status
+  tracectl status --log flight
   tracectl status --json flight | jq '.sessions[].processes[].counters'
 
-{}", failure::EXIT_CODES))]
+{EXIT_CODES}"))]
 pub(crate) struct Status {
     /// The session [default: all]
     #[arg(value_name = "NAME")]
@@ -26,51 +29,51 @@ pub(crate) struct Status {
     /// Write one JSON object: `run_dir` and `sessions`
     #[arg(long)]
     json: bool,
-    /// Show who changed what, too
+    /// Also show who changed the session, and how
     #[arg(long)]
     log: bool,
-    /// Use the run directory of this process, as it sees it
+    /// Use the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
     #[command(flatten)]
-    reach: Reach,
+    wait: WaitArguments,
 }
 
 const HEADING: Style = Style::new().bold();
 
 impl Status {
-    pub(crate) fn run(&self) -> Ended {
+    pub(crate) fn run(&self) -> VerbResult {
         let controller = controller(self.pid)?;
         let (names, silent) = match &self.name {
-            Some(name) => (vec![name.clone()], asked(&controller, name, self.reach.timeout)?),
-            None => (controller.sessions()?, controller.refresh(self.reach.timeout)?),
+            Some(name) => (vec![name.clone()], refresh(&controller, name, self.wait.timeout)?),
+            None => (controller.sessions()?, controller.refresh(self.wait.timeout)?),
         };
-        let mut outcome = if silent.is_empty() { Outcome::Well } else { Outcome::Wanting };
-        super::tell_silent(&silent);
-        let mut shown = Vec::new();
-        let mut out = output::coloured();
+        let mut outcome = if silent.is_empty() { Outcome::Success } else { Outcome::Incomplete };
+        report_silent(&silent);
+        let mut objects = Vec::new();
+        let mut out = output::styled();
         for name in names {
-            let told = controller.session(&name).map_err(Into::into).and_then(|session| {
+            let shown = controller.session(&name).map_err(Into::into).and_then(|session| {
                 if self.json {
-                    shown.push(as_json(&session)?);
+                    objects.push(as_json(&session)?);
                     return Ok(());
                 }
                 self.write(&mut out, &session)
             });
-            if let Err(error) = told {
+            if let Err(error) = shown {
                 out.flush()?;
-                failure::say_error(&error.to_string());
-                outcome = Outcome::Wanting;
+                message::error(&error.to_string());
+                outcome = Outcome::Incomplete;
             }
         }
-        if self.json {
-            write_json(&controller, &shown)?;
-        }
         out.flush()?;
+        if self.json {
+            output::json(&json!({ "run_dir": controller.path().to_string_lossy(), "sessions": objects }))?;
+        }
         Ok(outcome)
     }
 
-    fn write(&self, out: &mut impl Write, session: &NamedSession<'_>) -> Result<(), failure::Failure> {
+    fn write(&self, out: &mut impl Write, session: &NamedSession<'_>) -> Result<(), Failure> {
         let spec = session.spec()?;
         let state = format!("{:?}", spec.state).to_lowercase();
         writeln!(out, "{HEADING}{}{HEADING:#}: {state}, generation {}", session.name(), spec.generation)?;
@@ -92,8 +95,12 @@ impl Status {
                 Err(error) => writeln!(out, "  {error}")?,
             }
         }
-        for ack in session.acks()? {
-            write_ack(out, &ack, spec.generation)?;
+        let acks = session.acks()?;
+        write_counters(out, &acks, spec.generation)?;
+        for ack in &acks {
+            details(ack, spec.generation)
+                .iter()
+                .try_for_each(|line| writeln!(out, "  process {}: {line}", ack.process.pid))?;
         }
         if self.log {
             write!(out, "{}", session.log()?)?;
@@ -102,94 +109,98 @@ impl Status {
     }
 }
 
-/// Has the processes that take part in a session say how it fares; of one that is damaged nobody knows which they are.
-fn asked(controller: &Controller, name: &str, timeout: Duration) -> Result<Vec<Application>, ControlError> {
+/// Asks the processes of a session for their counters; if its description is damaged, all processes.
+fn refresh(controller: &Controller, name: &str, timeout: Duration) -> Result<Vec<Application>, ControlError> {
     match controller.session(name)?.refresh(timeout) {
         Err(ControlError::Damaged { .. }) => controller.refresh(timeout),
-        asked => asked,
+        refreshed => refreshed,
     }
 }
 
-fn write_ack(out: &mut impl Write, ack: &Ack, generation: u64) -> std::io::Result<()> {
-    let state = match ack.state {
-        AckState::Recording => "records",
+/// A row for each process, and if it has several channels, one for each channel.
+fn write_counters(out: &mut impl Write, acks: &[Ack], generation: u64) -> io::Result<()> {
+    let mut table = Table::new("  ");
+    if !acks.is_empty() {
+        let [events, recorded, filtered, suppressed, lost, size] =
+            ["EVENTS ON", "RECORDED", "FILTERED", "SUPPRESSED", "LOST", "SIZE"].map(number);
+        table.heading([text("PROCESS"), text("STATE"), events, recorded, filtered, suppressed, lost, size]);
+    }
+    let counts = |counters: &Counters| {
+        [counters.recorded, counters.filtered, counters.suppressed, counters.total_lost()].map(number)
+    };
+    for ack in acks {
+        let process =
+            [text(format!("{} {}", ack.process.pid, ack.name)), text(state(ack, generation)), number(ack.events)];
+        let size = number(units::bytes(ack.counters.bytes));
+        table.row(Style::new(), process.into_iter().chain(counts(&ack.counters)).chain([size]));
+        for (channel, counters) in &ack.channels {
+            let channel = [text(format!("  channel {channel}")), text(""), text("")];
+            table.row(Style::new(), channel.into_iter().chain(counts(counters)));
+        }
+    }
+    table.write(out)
+}
+
+fn state(ack: &Ack, generation: u64) -> &'static str {
+    match ack.state {
+        AckState::Ended => "ended",
+        _ if ack.generation < generation => "outdated",
+        AckState::Recording => "recording",
         AckState::Refused => "refused",
         AckState::Ending => "ending",
-        AckState::Ended => "ended",
-        _ => "waits",
-    };
-    let counters = &ack.counters;
-    write!(out, "  {:>8} {}: {state}", ack.process.pid, ack.name)?;
-    if ack.generation < generation && ack.state != AckState::Ended {
-        write!(out, " generation {}, not acknowledged since", ack.generation)?;
+        _ => "waiting",
     }
-    write!(out, ", {} events on, ", ack.events)?;
-    write_counters(out, counters)?;
-    writeln!(out, ", {}", units::bytes(counters.bytes))?;
-    for (name, counters) in &ack.channels {
-        write!(out, "           channel {name}: ")?;
-        write_counters(out, counters)?;
-        writeln!(out)?;
+}
+
+/// Everything that a process acknowledges besides its counters.
+fn details(ack: &Ack, generation: u64) -> Vec<String> {
+    let mut lines = Vec::new();
+    if ack.generation < generation && ack.state != AckState::Ended {
+        lines.push(format!("it has acknowledged generation {}, and not the newer ones yet", ack.generation));
+    }
+    let lost: Vec<_> = ack.counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    if !lost.is_empty() {
+        lines.push(format!("lost: {}", lost.join(", ")));
     }
     for rule in ack.rules.iter().flatten() {
         if let RuleAck::Unsupported(reason) = rule {
-            writeln!(out, "           a rule is not supported there: {reason}")?;
+            lines.push(format!("a rule is not supported: {reason}"));
         }
     }
-    ack.notices.iter().try_for_each(|notice| writeln!(out, "           {notice}"))?;
-    ack.over_budget.iter().try_for_each(|over| writeln!(out, "           {over}"))?;
-    ack.state_dumps.iter().try_for_each(|dump| writeln!(out, "           {dump}"))?;
-    if let Some(error) = &ack.error {
-        writeln!(out, "           {error}")?;
-    }
-    ack.sinks.iter().try_for_each(|notice| writeln!(out, "           {notice}"))?;
+    lines.extend(ack.notices.iter().cloned());
+    lines.extend(ack.over_budget.iter().map(ToString::to_string));
+    lines.extend(ack.state_dumps.iter().map(ToString::to_string));
+    lines.extend(ack.error.clone());
+    lines.extend(ack.sinks.iter().map(ToString::to_string));
     if let Some(error) = ack.rotated.as_ref().and_then(|rotated| rotated.error.as_ref()) {
-        writeln!(out, "           the last rotation failed: {error}")?;
+        lines.push(format!("the last rotation failed: {error}"));
     }
-    ack.servers.iter().try_for_each(|server| writeln!(out, "           udp {server}"))?;
-    ack.outputs.iter().try_for_each(|output| writeln!(out, "           {}", output.display()))
+    lines.extend(ack.servers.iter().map(|server| format!("udp {server}")));
+    lines.extend(ack.outputs.iter().map(|output| format!("output {}", output.display())));
+    lines
 }
 
-fn write_counters(out: &mut impl Write, counters: &Counters) -> std::io::Result<()> {
-    write!(out, "{} recorded", counters.recorded)?;
-    for (count, what) in [(counters.filtered, "filtered"), (counters.suppressed, "suppressed")] {
-        if count > 0 {
-            write!(out, ", {count} {what}")?;
-        }
-    }
-    write!(out, ", {} lost", counters.total_lost())?;
-    let reasons: Vec<_> = counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-    if reasons.is_empty() { Ok(()) } else { write!(out, " ({})", reasons.join(", ")) }
-}
-
-fn as_json(session: &NamedSession<'_>) -> Result<Value, failure::Failure> {
+fn as_json(session: &NamedSession<'_>) -> Result<Value, Failure> {
     let spec = session.spec()?;
     let rules: Vec<_> = spec
         .rules()
         .map(|rule| rule.map_or_else(|error| json!({"error": error.to_string()}), |rule| json!(rule)))
         .collect();
-    let channels: Vec<_> = spec
-        .all_channels()
-        .map(|channel| {
-            let mut shown = json!(channel);
-            shown["name"] = json!(channel.name);
-            shown
-        })
-        .collect();
+    let channels = spec.all_channels().map(|channel| {
+        let mut object = json!(channel);
+        object["name"] = json!(channel.name);
+        object
+    });
     Ok(json!({
         "name": session.name(),
         "path": session.path().to_string_lossy(),
         "state": spec.state,
         "generation": spec.generation,
         "channel": spec.channel,
-        "channels": channels,
+        "channels": channels.collect::<Vec<_>>(),
         "sinks": spec.sinks,
         "budget": spec.budget,
         "rules": rules,
         "processes": session.acks()?,
     }))
-}
-
-fn write_json(controller: &Controller, sessions: &[Value]) -> std::io::Result<()> {
-    output::json(&json!({ "run_dir": controller.path().to_string_lossy(), "sessions": sessions }))
 }

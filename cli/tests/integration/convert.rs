@@ -1,4 +1,4 @@
-//! `tracectl` on dt files of sessions: viewed, verified, converted; and on those that are damaged, or something else.
+//! `tracectl view`, `verify` and `convert` on dt files of sessions, on damaged ones, and on other files.
 
 use datatrace::{Layout, TraceOptions};
 use serde_json::Value;
@@ -19,10 +19,10 @@ tracepoint::define_trace! {
     paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
 }
 
-/// Sessions see the whole process: one at a time.
+/// Serialises the tests: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
-/// A dt file of a session: 5000 events, of which so many packets are kept.
+/// A dt file of a session with 5000 events, of which it keeps this many packets.
 fn dt_file(slots: u32) -> (TempDir, PathBuf) {
     let _alone = RECORDING.lock().unwrap();
     let place = tempfile::tempdir().unwrap();
@@ -65,7 +65,7 @@ fn a_file_is_shown_like_a_directory() {
     assert!(out.lines().next().unwrap().contains(&format!("with {gone} events, in {}/channel0_0]", path.display())));
     let (code, _, err) = run("verify", &path);
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("the books balance"));
+    assert!(err.contains("the account balances"));
 
     let directory = place.path().join("trace");
     let (code, told, err) = convert(&path, &directory, &[]);
@@ -84,17 +84,17 @@ fn a_file_is_shown_like_a_directory() {
     let object: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&object["packets"], &object["dropped"], &object["streams"]), (&4.into(), &2.into(), &1.into()));
     assert_eq!(object["output"], smaller.to_str().unwrap());
-    assert!(err.contains("2 packets found no slot, the oldest"), "{err}");
+    assert!(err.contains("the oldest 2 packets were left out"), "{err}");
     let (_, newest, _) = run("view", &smaller);
     let (newest, all) = (events(&newest), events(&out));
     let kept = newest.len();
-    // The first line shows the distance to none.
+    // The first line has no time since the line before.
     assert_eq!(newest[1..], all[all.len() - kept + 1..]);
     assert_eq!(run("verify", &smaller).0, Some(0));
 }
 
 #[test]
-fn a_damaged_slot_is_told_and_the_others_come_out() {
+fn a_damaged_slot_is_reported_and_the_others_are_shown() {
     let (place, path) = dt_file(4);
     let (_, whole, _) = run("view", &path);
     let mut bytes = fs::read(&path).unwrap();
@@ -111,9 +111,9 @@ fn a_damaged_slot_is_told_and_the_others_come_out() {
     assert!(code == Some(1) && err.contains("; not converted"), "{err}");
 }
 
-/// With one copy of it damaged all is as before; with both it is told.
+/// The description has two copies: damage in one has no effect, damage in both is an error.
 #[test]
-fn a_damaged_description_is_mended_by_its_other_copy_or_told() {
+fn a_damaged_description_is_read_from_its_other_copy() {
     let (_place, path) = dt_file(2);
     let (_, whole, _) = run("view", &path);
     let bytes = fs::read(&path).unwrap();
@@ -146,7 +146,7 @@ fn a_damaged_description_is_mended_by_its_other_copy_or_told() {
 }
 
 #[test]
-fn what_holds_no_trace_is_told_with_the_mend() {
+fn other_files_are_refused_with_a_hint() {
     let (place, path) = dt_file(2);
     let layout = Layout::new(64, 2);
     let plain = TraceOptions::new(layout).directory(place.path()).create("plain").unwrap();
@@ -183,9 +183,9 @@ fn nothing_is_overwritten() {
     let (code, _, err) = convert(&directory, &path, &[]);
     assert!(code == Some(3) && err.contains("shop.dt: this file exists already; choose another name"), "{err}");
     let (code, _, err) = convert(&path, &place.path().join("new"), &["--dt-slots", "3"]);
-    assert!(code == Some(3) && err.contains("slots are chosen for dt files only"), "{err}");
+    assert!(code == Some(3) && err.contains("options for slots, which apply to new dt files"), "{err}");
     let (code, _, err) = convert(&directory, &place.path().join("new.dt"), &["--slot-size", "64"]);
-    assert!(code == Some(3) && err.contains("a slot of 64 bytes does not take packets of up to"), "{err}");
+    assert!(code == Some(3) && err.contains("a slot of 64 bytes cannot hold packets of up to"), "{err}");
     fs::create_dir(place.path().join("two")).unwrap();
     for name in ["two/one", "two/other"] {
         assert_eq!(convert(&path, &place.path().join(name), &[]).0, Some(0));

@@ -1,4 +1,4 @@
-//! `tracectl dt` as its users run it: on files of both versions, on damaged ones, and on what is no dt file.
+//! `tracectl dt` on files of both versions, on damaged ones, and on other files.
 
 use datatrace::{Format, Layout, TraceOptions, Version, tagged};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn objects(out: &str) -> Vec<Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Entries of 7 bytes through slots of 16, which have wrapped: a byte stream without a description.
+/// A byte stream without a description: entries of 7 bytes in slots of 16, which have wrapped.
 fn stream(place: &TempDir) -> PathBuf {
     let object = TraceOptions::new(Layout::new(16, 3)).directory(place.path()).create("stream").unwrap();
     (0u16..9).try_for_each(|n| object.trace3(n, b'*', 0x0A00_0000 + u32::from(n))).unwrap();
@@ -41,20 +41,20 @@ fn framed(place: &TempDir) -> PathBuf {
 }
 
 #[test]
-fn info_tells_header_slots_and_postambles() {
+fn info_shows_header_slots_and_postambles() {
     let place = tempfile::tempdir().unwrap();
     let (code, out, err) = text(&["info"], &framed(&place));
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let expected = "\
-version            2, framed
-bufferSize         24
-numberBuffers      3
-lastBufferIdx      1
-lastBufferSize     15
-entries            35 bytes in 3 slots, oldest first from slot 2
-format             n:u16 mark:u8/x addr:u32
-damaged            0
-postambles         61 bytes at byte 92
+version         2, framed
+bufferSize      24
+numberBuffers   3
+lastBufferIdx   1
+lastBufferSize  15
+entries         35 bytes in 3 slots, oldest first from slot 2
+format          n:u16 mark:u8/x addr:u32
+damaged         0
+postambles      61 bytes at byte 92
   form  24 bytes at byte 92
   note  5 bytes at byte 132
 ";
@@ -68,7 +68,7 @@ postambles         61 bytes at byte 92
 }
 
 #[test]
-fn dump_shows_entries_by_the_format_that_the_file_tells() {
+fn dump_uses_the_format_in_the_file() {
     let place = tempfile::tempdir().unwrap();
     let path = framed(&place);
     let (code, out, err) = text(&["dump"], &path);
@@ -88,7 +88,7 @@ fn dump_shows_a_byte_stream_that_has_wrapped() {
     let path = stream(&place);
     let (code, out, err) = text(&["dump"], &path);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    // 63 bytes were traced; the oldest that is left is byte 16, in the third entry.
+    // 63 bytes were written; the oldest that is left is byte 16, within the third entry.
     assert!(out.starts_with("slot 1: 16 bytes at byte 36\n00000024  2a 02 00 00 0a 03 00 2a"), "{out}");
     assert!(out.contains("  03 00 00 0a 04 00 2a 04  |*......*......*.|\n"), "{out}");
     let (code, out, err) = text(&["dump", "--format", "n:u16 mark:u8 addr:u32"], &path);
@@ -101,7 +101,7 @@ fn dump_shows_a_byte_stream_that_has_wrapped() {
 }
 
 #[test]
-fn postambles_are_shown_as_they_are() {
+fn postambles_are_shown_unchanged() {
     let place = tempfile::tempdir().unwrap();
     let path = stream(&place);
     assert_eq!(dt(&["postamble", "--raw"], &path), (Some(0), b"counters: 9".to_vec(), String::new()));
@@ -114,7 +114,7 @@ fn postambles_are_shown_as_they_are() {
 }
 
 #[test]
-fn a_damaged_slot_is_told_and_the_others_come_out() {
+fn a_damaged_slot_is_reported_and_the_others_are_shown() {
     let place = tempfile::tempdir().unwrap();
     let path = framed(&place);
     let mut bytes = fs::read(&path).unwrap();
@@ -128,7 +128,7 @@ fn a_damaged_slot_is_told_and_the_others_come_out() {
 }
 
 #[test]
-fn what_is_no_dt_file_ends_with_3() {
+fn other_files_end_with_exit_code_3() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("x");
     fs::write(&path, b"#!/bin/sh\necho this is no trace\n").unwrap();
@@ -145,7 +145,7 @@ fn what_is_no_dt_file_ends_with_3() {
     }
     let (code, _, err) = text(&["dump", "--format", "n:int"], &path);
     assert_eq!(code, Some(2));
-    assert!(err.contains("column 1: `int` is no type"), "{err}");
+    assert!(err.contains("column 1: `int` is not a type"), "{err}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `tracectl read` as its users run it: against servers good and bad, over networks good and bad.
+//! `tracectl read`, against correct and faulty servers, over good and bad networks.
 #![expect(unreachable_pub, dead_code, reason = "modules of a test are no crate, and are shared with others")]
 
 #[path = "../../../reader/tests/integration/udp/link.rs"]

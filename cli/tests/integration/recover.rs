@@ -1,4 +1,4 @@
-//! `tracectl recover` as its users run it, on what a killed process left behind.
+//! `tracectl recover` on the ring files of a process that was killed.
 
 use crate::ring_file::{Consumer, Remains, Shape, Tracer};
 use std::ffi::OsStr;
@@ -31,7 +31,7 @@ fn killed() -> Tracer {
 }
 
 #[test]
-fn what_was_kept_and_lost_is_told() {
+fn kept_and_lost_events_are_counted() {
     let tracer = killed();
     let remains = Remains::of(&tracer);
     let (code, out, err) = recover(&remains, &[]);
@@ -40,7 +40,7 @@ fn what_was_kept_and_lost_is_told() {
     let lines: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["process", "4242,", "session", "shop:", &path]);
     assert_eq!(lines[1], ["kept", &tracer.committed().to_string(), "events"]);
-    assert!(out.contains(" packets that a sink had kept\n") && out.contains(" of them not closed yet\n"), "{out}");
+    assert!(out.contains(" packets that a sink had written\n") && out.contains(" of them were still open\n"), "{out}");
     assert!(
         lines.contains(&vec!["lost", "1", "killed"]) && lines.iter().any(|l| l.last() == Some(&"ring_full")),
         "{out}"
@@ -54,7 +54,7 @@ fn what_was_kept_and_lost_is_told() {
 }
 
 #[test]
-fn the_same_in_json() {
+fn json_has_the_same_counts() {
     let tracer = killed();
     let remains = Remains::of(&tracer);
     let (code, out, err) = recover(&remains, &["--json"]);
@@ -67,7 +67,7 @@ fn the_same_in_json() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_files_are_reported() {
     let tracer = killed();
     let remains = Remains::of(&tracer);
     fs::write(remains.process.join("0-1.ring"), "no ring at all").unwrap();
@@ -82,7 +82,7 @@ fn what_cannot_be_read_is_told() {
 }
 
 #[test]
-fn rings_are_not_viewed_but_recovered() {
+fn view_of_rings_points_to_recover() {
     let remains = Remains::of(&killed());
     for verb in ["view", "verify"] {
         for path in [remains.session(), remains.process.clone()] {
@@ -94,7 +94,7 @@ fn rings_are_not_viewed_but_recovered() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_and_help_has_examples() {
+fn a_wrong_command_line_is_refused_and_help_has_examples() {
     for arguments in [&["recover"][..], &["recover", "x"], &["recover", "-o", "x"]] {
         let (code, out, err) = tracectl(arguments);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}");

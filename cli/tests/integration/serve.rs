@@ -1,4 +1,4 @@
-//! `tracectl serve` as its users run it.
+//! `tracectl serve`, read by a plain client.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
@@ -18,7 +18,7 @@ tracepoint::define_trace! {
     paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
 }
 
-/// A trace of 1000 events. One test at a time records: a session sees the whole process.
+/// A trace of 1000 events. One test records at a time: a session records all events of the process.
 fn trace() -> (TempDir, PathBuf) {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = ALONE.lock().unwrap();
@@ -81,7 +81,7 @@ fn client(server: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// The marks, and the events' texts, up to the end of the session.
+/// The marks and the texts of the events, up to the end of the session.
 fn read(socket: &UdpSocket, until: MarkKind) -> (Vec<MarkKind>, Vec<String>) {
     let (mut marks, mut events) = (Vec::new(), Vec::new());
     let mut buffer = [0; 2000];
@@ -97,9 +97,9 @@ fn read(socket: &UdpSocket, until: MarkKind) -> (Vec<MarkKind>, Vec<String>) {
 }
 
 #[test]
-fn a_trace_is_read_once_and_then_it_ends() {
+fn a_trace_is_read_once_and_then_the_server_ends() {
     let (_place, directory) = trace();
-    // Slow enough for a socket's buffer, whoever else has the processor.
+    // Slow enough for the buffer of the socket, also on a busy machine.
     let server = serve(&directory, &["--rate", "100K"]);
     let (marks, events) = read(&client(server.address), MarkKind::SessionEnd);
     let all = [MarkKind::SessionBegin, MarkKind::TraceBegin, MarkKind::TraceEnd, MarkKind::SessionEnd];
@@ -113,7 +113,7 @@ fn a_trace_is_read_once_and_then_it_ends() {
 }
 
 #[test]
-fn events_are_added_from_outside_until_it_is_interrupted() {
+fn events_from_a_socket_are_served_until_an_interrupt() {
     let (place, directory) = trace();
     let outside = place.path().join("events");
     let server = serve(&directory, &["--rate", "100K", "--events-from", outside.to_str().unwrap()]);
@@ -140,9 +140,9 @@ fn events_are_added_from_outside_until_it_is_interrupted() {
 }
 
 #[test]
-fn what_is_not_read_when_it_is_interrupted_is_counted() {
+fn events_not_read_before_an_interrupt_are_counted() {
     let (_place, directory) = trace();
-    // Room for one packet of several.
+    // Space for one of several packets.
     let server = serve(&directory, &["--limit", "1000"]);
     let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
     assert!(interrupt.success());
@@ -158,7 +158,7 @@ fn refused(output: &Output) -> String {
 }
 
 #[test]
-fn what_cannot_be_served_is_told_with_its_mend() {
+fn failures_are_reported_with_a_hint() {
     let (place, directory) = trace();
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

@@ -1,4 +1,4 @@
-//! `tracectl` as its users run it: on a whole trace, on damaged ones, and on what is no trace at all.
+//! `tracectl view` and `verify` on whole traces, on damaged ones, and on other files; help, completions and manual pages.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ tracepoint::define_trace! {
     paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
 }
 
-/// Sessions see the whole process: one at a time.
+/// Serialises the tests: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
 /// Records `count` events.
@@ -28,7 +28,7 @@ fn record(directory: &Path, channel: Channel, count: u64) {
     session.stop().unwrap();
 }
 
-/// A trace of `count` events, nothing lost.
+/// A trace of `count` events without losses.
 fn trace(count: u64) -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");
@@ -88,7 +88,7 @@ fn view_in_json_has_one_object_a_line() {
 }
 
 #[test]
-fn view_tells_losses_where_they_happened() {
+fn view_shows_losses_where_they_happened() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("trace");
     record(&directory, Channel::overwrite(8 << 10), 10_000);
@@ -99,11 +99,11 @@ fn view_tells_losses_where_they_happened() {
     let events = out.lines().filter(|line| line.contains(" shop:paid: ")).count() as u64;
     assert!(events > 0 && lost > 0);
     assert_eq!(events + lost, 10_000, "{out}");
-    assert_eq!(run("verify", &[], &directory).0, Some(0), "what is lost is in the books");
+    assert_eq!(run("verify", &[], &directory).0, Some(0), "losses are accounted for");
 }
 
 #[test]
-fn view_ends_quietly_when_nobody_reads_on() {
+fn view_ends_quietly_when_its_output_is_closed() {
     let (_place, directory) = trace(50_000);
     for options in [&[][..], &["--json"]] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tracectl"))
@@ -122,7 +122,7 @@ fn view_ends_quietly_when_nobody_reads_on() {
 }
 
 #[test]
-fn what_is_readable_of_a_damaged_trace_is_shown() {
+fn readable_events_of_a_damaged_trace_are_shown() {
     let (_place, directory) = trace(1000);
     truncate(&stream(&directory), 100);
     let (code, out, err) = run("view", &[], &directory);
@@ -137,17 +137,17 @@ fn what_is_readable_of_a_damaged_trace_is_shown() {
     let (code, out, err) = run("verify", &["--failures"], &directory);
     assert_eq!(code, Some(1));
     assert!(out.lines().count() > 0 && out.lines().all(|line| line.starts_with("FAILED  ")), "{out}");
-    assert!(err.contains("the books do not balance"), "{err}");
+    assert!(err.contains("the account does not balance"), "{err}");
 }
 
 #[test]
-fn verify_tells_every_comparison() {
+fn verify_shows_every_comparison() {
     let (_place, directory) = trace(10);
     let (code, out, err) = run("verify", &[], &directory);
     assert_eq!(code, Some(0));
     assert!(out.lines().all(|line| line.starts_with("ok      ")), "{out}");
     assert!(out.contains("  E  shop:paid in channel0: fired = recorded + filtered + suppressed + lost: 10, 10\n"));
-    assert_eq!(err, format!("the books balance: {} checks\n", out.lines().count()));
+    assert_eq!(err, format!("the account balances: {} checks\n", out.lines().count()));
 
     let (code, json, err) = run("verify", &["--json"], &directory);
     assert_eq!((code, err.as_str()), (Some(0), ""));
@@ -157,13 +157,13 @@ fn verify_tells_every_comparison() {
 }
 
 #[test]
-fn verify_finds_what_is_missing() {
+fn verify_finds_missing_files() {
     let (_place, directory) = trace(10);
     fs::remove_file(stream(&directory)).unwrap();
     let (code, json, err) = run("verify", &["--json"], &directory);
     assert_eq!(code, Some(1));
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["passed"], false);
-    assert!(err.contains("the books do not balance"), "{err}");
+    assert!(err.contains("the account does not balance"), "{err}");
 
     fs::remove_dir_all(directory.join("account")).unwrap();
     let (code, out, _) = run("verify", &[], &directory);
@@ -172,7 +172,7 @@ fn verify_finds_what_is_missing() {
 }
 
 #[test]
-fn what_is_no_trace_is_told_with_the_mend() {
+fn other_files_are_refused_with_a_hint() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("file");
     fs::write(&file, "hello").unwrap();
@@ -187,7 +187,7 @@ fn what_is_no_trace_is_told_with_the_mend() {
     for verb in ["view", "verify"] {
         for (path, message) in [
             (place.path().join("missing"), "there is no such directory; name a directory that holds"),
-            (file.clone(), "this is not a directory, and no dt file (the file ends in its header"),
+            (file.clone(), "this is neither a directory nor a dt file (the file ends in its header"),
             (empty.clone(), "there is no file called `metadata` in it; name a directory that holds"),
             (other.clone(), "there is no file called `metadata` in it; name a directory that holds"),
             (broken.clone(), "line 2"),
@@ -201,7 +201,7 @@ fn what_is_no_trace_is_told_with_the_mend() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told() {
+fn a_wrong_command_line_is_refused() {
     for arguments in [&[][..], &["look"], &["view"], &["verify"], &["view", "--json", "--utc", "x"]] {
         let (code, out, err) = told(&tracectl(arguments));
         assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}");
@@ -211,12 +211,17 @@ fn a_wrong_command_line_is_told() {
 
 #[test]
 fn help_has_examples_and_exit_codes() {
-    for verb in ["view", "verify"] {
+    let (_, help, _) = told(&tracectl(&["--help"]));
+    assert!(help.contains("\nExamples:\n  tracectl ") && help.contains("\nExit codes:\n  0 "), "{help}");
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs: Vec<_> = verbs.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    assert!(verbs.contains(&"record") && verbs.contains(&"read"), "{verbs:?}");
+    for verb in verbs.iter().filter(|verb| !["", "help"].contains(*verb)) {
         let (code, out, _) = told(&tracectl(&[verb, "--help"]));
         assert_eq!(code, Some(0));
-        assert!(out.contains(&format!("Examples:\n  tracectl {verb} ")) && out.contains("Exit codes:\n  0 "), "{out}");
+        let has_examples = out.contains(&format!("Examples:\n  tracectl {verb}"));
+        assert!(has_examples && out.contains("Exit codes:\n  0 "), "{out}");
     }
-    assert!(told(&tracectl(&["--help"])).1.contains("Exit codes:"));
 }
 
 #[test]

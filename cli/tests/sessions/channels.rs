@@ -1,14 +1,14 @@
-//! Sessions with several channels, as their users make them.
+//! Sessions with several channels.
 
-use super::{Outcome, Place, is_traced, viewed};
+use super::{Outcome, Place, counters, is_traced, viewed};
 
 #[test]
-fn rules_go_into_the_channels_that_they_name() -> Outcome {
+fn rules_use_the_channels_that_they_name() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = place.start("channels::rules_go_into_the_channels_that_they_name");
+    let _traced = place.start("channels::rules_use_the_channels_that_they_name");
     let flight = "flight:policy=overwrite,ring-size=64K,packets=4,contexts=thread+thread_name";
     place.well(&["create", "both", "-e", "shop:paid", "-o", "out", "--add-channel", flight, "--add-channel", "more"]);
     place.well(&["start", "both"]);
@@ -23,11 +23,11 @@ fn rules_go_into_the_channels_that_they_name() -> Outcome {
         "  `shop:paid`\n",
         "  `shop:looked` --channel 'flight'\n",
         "  `shop:paid` --filter 'cents & 1' --channel 'flight'\n",
-        "records, 2 events on",
-        "           channel flight: ",
+        "    channel flight  ",
     ] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
+    assert_eq!(counters(&shown)[..2], ["recording", "2"], "{shown}");
     let status: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json", "both"]))?;
     let session = &status["sessions"][0];
     let of = |key: &str| {
@@ -50,7 +50,7 @@ fn rules_go_into_the_channels_that_they_name() -> Outcome {
     place.well(&["destroy", "both"]);
     let out = std::fs::read_dir(place.path("out"))?.next().ok_or("a trace")??.path();
     assert_eq!(place.tracectl(&["verify", &out.display().to_string()]).0, Some(0));
-    // Twice where both rules take it in, once with the thread's name.
+    // Events that match both rules are in both channels, once with the name of the thread.
     assert!(viewed(&out, " shop:paid: ") > viewed(&out, "procname = "));
 
     place.well(&["load", "again", "saved.toml"]);
@@ -64,14 +64,13 @@ fn rules_go_into_the_channels_that_they_name() -> Outcome {
     Ok(())
 }
 
-/// Clients of a server get the events of all channels.
 #[test]
-fn a_server_has_all_channels() -> Outcome {
+fn a_server_serves_the_events_of_all_channels() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = place.start("channels::a_server_has_all_channels");
+    let _traced = place.start("channels::a_server_serves_the_events_of_all_channels");
     place.well(&["create", "live", "-e", "shop:paid", "--udp", "127.0.0.1", "--add-channel", "more:contexts=process"]);
     place.well(&["enable", "live", "-e", "shop:looked", "--channel", "more"]);
     place.well(&["start", "live"]);
@@ -113,8 +112,8 @@ fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
     let shown = place.well(&["status", "live"]);
     assert!(!shown.contains("text in") && shown.contains("1 events on"), "{shown}");
     for (more, part) in [
-        (&["-o", "first"][..], "live has no output `-o "),
-        (&["--remove-channel", "more"], "live has no channel `more` beside the default one: it has none at all"),
+        (&["-o", "first"][..], "the session live has no output `-o "),
+        (&["--remove-channel", "more"], "the session live has no channel `more` beside the default one; it has none"),
         (&["-o", "second"], "channel `channel0`: without a sink"),
     ] {
         let err = place.refused(&[&["disable", "live"], more].concat());
@@ -126,11 +125,11 @@ fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
 }
 
 #[test]
-fn channels_that_cannot_be_are_refused() {
+fn invalid_channels_are_refused() {
     let place = Place::new();
     let create = ["create", "bad", "-e", "*", "--wait"];
     for (more, part) in [
-        (&["-o", "o", "--add-channel", "a:size=1"][..], "a channel has no `size`; there are policy, ring-size"),
+        (&["-o", "o", "--add-channel", "a:size=1"][..], "a channel has no setting `size`; there are policy, ring-size"),
         (&["-o", "o", "--add-channel", "a/b"], "`a/b` is no channel name: use 1 to 64 letters"),
         (&["-o", "o", "--add-channel", ""], "`` is no channel name"),
         (&["-o", "o", "--add-channel", "channel0"], "two channels are called `channel0`; give each"),
@@ -145,7 +144,7 @@ fn channels_that_cannot_be_are_refused() {
         assert!(matches!(code, Some(2 | 3)) && out.is_empty(), "{more:?}: {code:?} {out}");
         assert!(err.contains(part), "{more:?}: {err}");
     }
-    // Without sinks all of them keep the newest.
+    // Without sinks, all channels overwrite.
     place.well(&[&create[..], &["--add-channel", "a"]].concat());
     assert!(place.well(&["status", "bad"]).contains("channel a: rings of 1.00 MiB, overwrite"));
     let err = place.refused(&["enable", "bad", "-e", "x:*", "--channel", "b", "--wait"]);

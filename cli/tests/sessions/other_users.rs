@@ -1,4 +1,4 @@
-//! Root and the processes of others. These tests play several users, and need to be root.
+//! `--user`: root controls the processes of another user. These tests need root.
 
 use super::{Outcome, TRACED, Traced, is_traced};
 use std::env;
@@ -10,19 +10,19 @@ use std::process::{Command, Output, Stdio};
 
 const USER: u32 = 65_532;
 
-/// `tracectl`, in this run directory.
+/// Runs `tracectl` with this run directory.
 fn tracectl(run_dir: &Path, arguments: &[&str]) -> std::io::Result<Output> {
     Command::new(env!("CARGO_BIN_EXE_tracectl")).args(arguments).env("TRACEPOINT_RUN_DIR", run_dir).output()
 }
 
-/// A directory of the user's.
+/// Creates a directory that belongs to the user.
 fn make(path: &Path) -> std::io::Result<()> {
     fs::create_dir(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o700))?;
     chown(path, Some(USER), Some(USER))
 }
 
-/// This program, traced as that user, from a copy that all can run.
+/// Starts a copy of this program that the user can execute, as a traced process of the user.
 fn start(temp: &Path, run_dir: &Path, test: &str) -> Result<Traced, Box<dyn std::error::Error>> {
     let program = temp.join("program");
     fs::copy(env::current_exe()?, &program)?;
@@ -38,7 +38,7 @@ fn start(temp: &Path, run_dir: &Path, test: &str) -> Result<Traced, Box<dyn std:
 }
 
 #[test]
-fn root_is_another_user_if_it_says_so() -> Outcome {
+fn root_controls_processes_of_another_user() -> Outcome {
     if is_traced() {
         return Ok(());
     }
@@ -49,10 +49,10 @@ fn root_is_another_user_if_it_says_so() -> Outcome {
     let (run_dir, own) = (temp.path().join("run"), temp.path().join("own"));
     make(&run_dir)?;
     make(&own)?;
-    let child = start(temp.path(), &run_dir, "other_users::root_is_another_user_if_it_says_so")?;
+    let child = start(temp.path(), &run_dir, "other_users::root_controls_processes_of_another_user")?;
     let pid = child.0.id().to_string();
 
-    // By itself it does not touch what is another user's.
+    // Without the option, root does not touch files of another user.
     let refused = tracectl(&run_dir, &["list"])?;
     let told = String::from_utf8(refused.stderr)?;
     assert!(refused.status.code() == Some(3) && told.contains("belongs to user 65532"), "{told}");
@@ -73,7 +73,7 @@ fn root_is_another_user_if_it_says_so() -> Outcome {
     let viewed = tracectl(&run_dir, &["view", &path])?;
     assert!(String::from_utf8(viewed.stdout)?.contains("shop:paid"));
 
-    // Where only root may write: the process has no part in it.
+    // Into a directory where only root may write.
     let elsewhere = temp.path().join("elsewhere");
     fs::create_dir(&elsewhere)?;
     fs::set_permissions(&elsewhere, Permissions::from_mode(0o700))?;
@@ -85,15 +85,15 @@ fn root_is_another_user_if_it_says_so() -> Outcome {
     for entry in fs::read_dir(&path)?.flatten() {
         assert_eq!(entry.metadata()?.uid(), 0);
     }
-    // What is in the run directory is the user's all the same, and nothing is left there.
+    // Files in the run directory belong to the user, and none is left.
     assert_eq!(fs::read_dir(run_dir.join("sessions"))?.count(), 0);
 
-    // A command that it starts, and what is written then, have no rights of root's left.
+    // A command, and the output of its recording, have the rights of the user only.
     let path = elsewhere.join("no").to_string_lossy().into_owned();
     let command = ["record", "--user", &user, "-o", &path, "--", "true"];
     let refused = tracectl(&run_dir, &command)?;
     let told = String::from_utf8(refused.stderr)?;
-    assert!(refused.status.code() == Some(3) && told.contains("cannot make"), "{told}");
+    assert!(refused.status.code() == Some(3) && told.contains("cannot create"), "{told}");
     let nobody = tracectl(&run_dir, &["--user", "no such user", "list"])?;
     assert!(String::from_utf8(nobody.stderr)?.contains("there is no user no such user"));
     Ok(())

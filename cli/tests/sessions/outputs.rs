@@ -1,4 +1,4 @@
-//! Where events go: files, servers, lines, and chunks that follow one another.
+//! Outputs of sessions: files, servers, lines of text, and chunks.
 
 use super::{Outcome, Place, is_traced, program};
 use std::fs;
@@ -22,25 +22,25 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_is_the_one_that_was_named() -> Outcome {
+fn files_have_the_names_that_were_given() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let traced = place.start("outputs::a_file_is_the_one_that_was_named");
+    let traced = place.start("outputs::files_have_the_names_that_were_given");
     let pid = traced.0.id().to_string();
     let shared = ["--duration", "300ms", "-e", "shop:*"];
     let record = |more: &[&str]| place.tracectl(&[&["record"], &shared[..], more].concat());
     let (code, out, err) = record(&["-p", &pid, "--dt", "one.dt", "--dt-slots", "16", "--text", "one.txt"]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
-    assert!(out.contains(&format!("{}, ", place.path("one.dt").display())), "{out}");
+    assert!(out.contains(&format!("  {}  ", place.path("one.dt").display())), "{out}");
     assert!(out.contains(&format!("tracectl view {}\n", place.path("one.dt").display())), "{out}");
     assert_eq!(place.tracectl(&["verify", "one.dt"]).0, Some(0));
     assert!(fs::read_to_string(place.path("one.txt"))?.contains(" shop:paid: "));
     assert_eq!(names(&place.path("")), ["one.dt", "one.txt", "run"]);
 
-    // Another process has a file beside it, which is told.
-    let _other = place.start("outputs::a_file_is_the_one_that_was_named");
+    // Another process gets a file beside it, which the report names.
+    let _other = place.start("outputs::files_have_the_names_that_were_given");
     let (code, out, err) = record(&["--dt", "two.dt", "--json"]);
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     let outputs: Vec<PathBuf> = serde_json::from_value(json(&out)?["outputs"].clone())?;
@@ -52,11 +52,11 @@ fn a_file_is_the_one_that_was_named() -> Outcome {
         assert_eq!(place.tracectl(&["verify", &output]).0, Some(0));
     }
     for (arguments, part) in [
-        (&["--dt", "one.dt"][..], "one.dt exists; name another file by `--dt`, or remove it"),
-        (&["--text", "one.txt"], "name another file by `--text`"),
-        (&["--dt", "nowhere/x.dt"], "there is no directory for nowhere/x.dt"),
+        (&["--dt", "one.dt"][..], "one.dt exists already; remove it, or choose another file with `--dt`"),
+        (&["--text", "one.txt"], "choose another file with `--text`"),
+        (&["--dt", "nowhere/x.dt"], "the directory of nowhere/x.dt does not exist"),
         (&["--dt", "x.dt", "--dt-slots", "100000"], "fewer slots"),
-        (&["--dt", "x.dt", "--keep", "3"], "need `-o`"),
+        (&["--dt", "x.dt", "--keep", "3"], "need `-o DIR`"),
         (&["-o", "x", "--ring-size", "9223372036854775808"], "`ring_size` is 9223372036854775808"),
         (&["-o", "x", "--max-size", "9223372036854775808"], "`max_size` is 9223372036854775808"),
     ] {
@@ -67,14 +67,14 @@ fn a_file_is_the_one_that_was_named() -> Outcome {
     Ok(())
 }
 
-/// The file holds what had come to it; with what was in the rings there is a whole trace beside it.
+/// The file has the packets that were written; beside it is a complete trace, with those from the rings.
 #[test]
-fn whoever_is_killed_while_it_writes_a_file_is_recovered() -> Outcome {
+fn a_process_killed_while_it_writes_a_file_is_recovered() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let mut traced = place.start("outputs::whoever_is_killed_while_it_writes_a_file_is_recovered");
+    let mut traced = place.start("outputs::a_process_killed_while_it_writes_a_file_is_recovered");
     let pid = traced.0.id().to_string();
     let arguments = ["record", "-e", "shop:paid", "-p", &pid, "--dt", "died.dt", "--json"];
     let record = place.command(&arguments).stdout(std::process::Stdio::piped()).spawn()?;
@@ -96,12 +96,12 @@ fn whoever_is_killed_while_it_writes_a_file_is_recovered() -> Outcome {
 }
 
 #[test]
-fn a_server_is_told_and_can_be_read() -> Outcome {
+fn the_address_of_a_server_is_printed_and_can_be_read() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = place.start("outputs::a_server_is_told_and_can_be_read");
+    let _traced = place.start("outputs::the_address_of_a_server_is_printed_and_can_be_read");
     place.well(&["create", "live", "-e", "shop:*", "--udp", "127.0.0.1", "--udp-limit", "1M", "--start"]);
     let status = json(&place.well(&["status", "--json"]))?;
     let server = status["sessions"][0]["processes"][0]["servers"][0].as_str().ok_or("no server")?;
@@ -111,11 +111,11 @@ fn a_server_is_told_and_can_be_read() -> Outcome {
     let (_, lines, err) = place.tracectl(&["read", "--server-port", port, "--events-limit", "10"]);
     assert!(lines.lines().filter(|line| line.contains("shop:")).count() >= 10, "{lines}{err}");
 
-    // The port is that process's: who asks for it is told.
+    // The port is in use by that process: another session is refused.
     let (code, _, err) = place.tracectl(&["create", "too", "-e", "shop:*", "--udp", &format!(":{port}"), "--start"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
-    // A recording in which nobody takes part does not begin.
+    // A recording in which no process can take part does not begin.
     let err = place.refused(&["record", "-e", "shop:*", "-o", "none", "--udp", &format!("127.0.0.1:{port}")]);
     assert!(err.contains("choose another port, or 0 for a free one"), "{err}");
     assert!(!place.path("none").exists());
@@ -133,12 +133,12 @@ fn a_server_is_told_and_can_be_read() -> Outcome {
 }
 
 #[test]
-fn a_session_goes_on_in_chunks() -> Outcome {
+fn a_session_continues_in_chunks() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = place.start("outputs::a_session_goes_on_in_chunks");
+    let _traced = place.start("outputs::a_session_continues_in_chunks");
     place.well(&["create", "cut", "-e", "shop:paid", "-o", "cut"]);
     assert!(place.refused(&["rotate", "cut"]).contains("start it with `tracectl start cut`"));
     place.well(&["start", "cut"]);
@@ -162,7 +162,7 @@ fn a_session_goes_on_in_chunks() -> Outcome {
     let all: usize = names(above).iter().map(|name| shown(&[&above.join(name).to_string_lossy()])).sum();
     assert_eq!(shown(&["cut"]), all);
 
-    // By size, with the newest to stay.
+    // Chunks by size, of which the newest are kept.
     let arguments =
         ["record", "-e", "shop:*", "-o", "newest", "--rotate-size", "4K", "--keep", "2", "--duration", "3s"];
     let (code, _, err) = place.tracectl(&arguments);
@@ -178,15 +178,15 @@ fn a_session_goes_on_in_chunks() -> Outcome {
     Ok(())
 }
 
-/// Nobody reads the process's standard error: who stops or destroys the session learns that not all of it has arrived.
+/// The standard error of the process is a pipe without a reader: `stop` and `destroy` report that output is missing.
 #[test]
-fn a_sink_that_blocks_is_told() -> Outcome {
+fn a_sink_that_blocks_is_reported() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
     let (_reader, writer) = pipe()?;
-    let mut command = program("outputs::a_sink_that_blocks_is_told", 0);
+    let mut command = program("outputs::a_sink_that_blocks_is_reported", 0);
     command.stderr(writer);
     let _traced = place.start_as(command);
     place.well(&["create", "live", "-e", "shop:*", "--text", "--start"]);

@@ -1,5 +1,5 @@
-//! Processes that are recorded from outside: whoever is killed or stopped, nothing that was committed is missing, and nothing is there
-//! twice.
+//! `tracectl record` reads the rings of other processes: whichever process is killed or stopped, no committed event is missing, and none is
+//! there twice.
 
 use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program};
 use std::env;
@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-/// How often `record` is killed, unless the environment says more.
+/// How often `record` is killed, unless the environment says otherwise.
 const KILLS: u32 = 5;
 const KILLS_VARIABLE: &str = "TRACEPOINT_TEST_KILLS";
 
@@ -26,7 +26,7 @@ fn record(place: &Place, traced: &Traced, out: &str) -> Result<Child, Box<dyn st
     Ok(place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
 }
 
-/// How many bytes are in the stream files below a directory.
+/// The size of the stream files below a directory.
 fn written(dir: &Path) -> u64 {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let size =
@@ -34,7 +34,7 @@ fn written(dir: &Path) -> u64 {
     entries.map(|entry| entry.path()).filter(|path| !path.ends_with("metadata")).map(size).sum()
 }
 
-/// How many events `tracectl view` shows. What threads lost that are faster than the machine is shown, too.
+/// The number of events that `tracectl view` shows. Its losses are those of threads that fire faster than the machine can write.
 fn viewed(place: &Place, trace: &str) -> u64 {
     let (code, out, err) = place.tracectl(&["view", trace]);
     assert_eq!(code, Some(0), "{err}");
@@ -47,19 +47,19 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the account of the trace balances, and nothing is missing in it.
+/// Checks that the account of the trace balances.
 fn verified(place: &Place, trace: &str) {
     let (code, out, err) = place.tracectl(&["verify", trace]);
     assert_eq!(code, Some(0), "{trace}: {out}{err}");
 }
 
 #[test]
-fn a_busy_process_that_is_killed_is_whole_up_to_its_last_event() -> Outcome {
+fn a_killed_process_loses_no_committed_event() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let traced = busy(&place, "outside::a_busy_process_that_is_killed_is_whole_up_to_its_last_event", 2);
+    let traced = busy(&place, "outside::a_killed_process_loses_no_committed_event", 2);
     let pid = traced.0.id();
     let record = record(&place, &traced, "out")?;
     until(|| written(&place.path("out")) > 1 << 20);
@@ -78,15 +78,15 @@ fn a_busy_process_that_is_killed_is_whole_up_to_its_last_event() -> Outcome {
     Ok(())
 }
 
-/// At whatever moment: with what it had written and what is in the rings there is a whole trace, each packet once.
+/// Kills the recorder at random moments: its output and the rings together have each packet once.
 #[test]
-fn a_recorder_that_is_killed_leaves_nothing_half_done() -> Outcome {
+fn a_killed_recorder_loses_and_repeats_nothing() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let kills = env::var(KILLS_VARIABLE).ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
     let place = Place::new();
-    let traced = busy(&place, "outside::a_recorder_that_is_killed_leaves_nothing_half_done", 2);
+    let traced = busy(&place, "outside::a_killed_recorder_loses_and_repeats_nothing", 2);
     for round in 0..kills {
         let (out, whole) = (format!("out{round}"), format!("whole{round}"));
         let mut record = record(&place, &traced, &out)?;
@@ -97,9 +97,9 @@ fn a_recorder_that_is_killed_leaves_nothing_half_done() -> Outcome {
         record.wait()?;
         until(|| place.on().is_empty());
         let left = place.path(&format!("run/sessions/record-{}", record.id()));
-        // Once, whatever the sinks had.
+        // Each packet once, whether or not a sink has written it.
         let (code, told, said) = place.tracectl(&["recover", left.to_str().ok_or("no text")?, "-o", &whole, "--json"]);
-        // In the middle of a write, too: what is in the file of such a packet is in the ring as well.
+        // Also in the middle of a write: a packet that is partly in the file is still in the ring.
         assert!(code == Some(0) && said.lines().all(|line| line.contains("are a part of a packet")), "{told} {said}");
         let told: serde_json::Value = serde_json::from_str(&told)?;
         let process = &told["processes"][0];
@@ -123,7 +123,7 @@ fn a_process_that_is_stopped_is_drained() -> Outcome {
     let record = record(&place, &traced, "out")?;
     until(|| written(&place.path("out")) > 1 << 16);
     kill(&traced.0, "STOP")?;
-    // It waits for the process, and then takes what there is.
+    // It waits for the process, and then reads what is in the rings.
     kill(&record, "INT")?;
     let output = record.wait_with_output()?;
     let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
@@ -135,10 +135,10 @@ fn a_process_that_is_stopped_is_drained() -> Outcome {
     assert_eq!(viewed(&place, "out"), recorded, "all that was committed");
     let (code, out, _) = place.tracectl(&["verify", "out"]);
     assert!(code != Some(0) && out.contains("complete"), "it runs: {out}");
-    // It ends the recording when it goes on, and nobody wants its rings any more.
+    // The process ends the recording when it continues, and then removes its rings, which no recorder needs.
     kill(&traced.0, "CONT")?;
     until(|| {
-        // Which removes the session's own directory, once nothing is in it.
+        // This removes the directory of the session as soon as it is empty.
         place.well(&["status"]);
         fs::read_dir(place.path("run/sessions")).is_ok_and(|dir| dir.count() == 0)
     });
@@ -169,20 +169,20 @@ fn two_recorders_have_rings_of_their_own() -> Outcome {
     Ok(())
 }
 
-/// However many processes write: together they are within the bound.
+/// The traces of all processes together stay within `--max-size`.
 #[test]
-fn the_bound_is_that_of_all_together() -> Outcome {
+fn the_largest_size_holds_for_all_processes_together() -> Outcome {
     const MOST: u64 = 4 << 20;
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = [(); 3].map(|()| busy(&place, "outside::the_bound_is_that_of_all_together", 1));
+    let _traced = [(); 3].map(|()| busy(&place, "outside::the_largest_size_holds_for_all_processes_together", 1));
     let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "-o", "out", "--max-size", "4M", "--json"]);
     let told: serde_json::Value = serde_json::from_str(&out)?;
     assert_eq!(code, Some(1), "something was refused: {err}");
     let bytes = told["counters"]["bytes"].as_u64().unwrap_or_default();
-    // Beside it are the packets with which streams begin and end.
+    // The first and last packets of streams come on top.
     assert!(bytes > MOST / 2 && bytes < MOST + (64 << 10), "{bytes}");
     assert!(told["counters"]["lost"]["sink"].as_u64() > Some(0), "{told}");
     verified(&place, "out");

@@ -268,7 +268,7 @@ impl Worker {
         let catalog = &self.context.catalog;
         let mut on: Vec<_> =
             catalog.tracepoints().filter(|t| t.is_on()).map(tracepoint_core::Tracepoint::full_name).collect();
-        let markers = catalog.markers().filter(|marker| marker.tracepoint().is_none() && marker.is_on());
+        let markers = catalog.markers().filter(|marker| !marker.is_of_tracepoint() && marker.is_on());
         on.extend(markers.map(tracepoint_core::Marker::full_name));
         on.sort();
         AppStatus {

@@ -154,7 +154,7 @@ pub struct AppStatus {
 /// All tracepoints and markers of this program.
 pub(crate) fn describe_tracepoints(catalog: &Catalog) -> Vec<TracepointInfo> {
     let mut all: Vec<_> = catalog.tracepoints().map(of_tracepoint).collect();
-    all.extend(catalog.markers().filter(|marker| marker.tracepoint().is_none()).map(of_marker));
+    all.extend(catalog.markers().filter(|marker| !marker.is_of_tracepoint()).map(of_marker));
     all.sort_by(|a, b| (&a.name, &a.declared).cmp(&(&b.name, &b.declared)));
     all
 }

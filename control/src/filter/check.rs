@@ -4,8 +4,8 @@ mod compare;
 
 use super::error::FilterError;
 use super::number::Number;
-use super::parser::{Logic, Node, Step};
 use super::program::{MAX_STACK, Op, Program};
+use super::step::{Logic, Node, Step};
 use crate::glob::Glob;
 use crate::nearest::nearest_names;
 use std::ops::Range;

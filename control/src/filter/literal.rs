@@ -1,7 +1,7 @@
 //! Numbers and texts in a filter.
 
 use super::number::Number;
-use super::parser::{Input, Parsed};
+use super::step::{Input, Parsed};
 use crate::glob::Glob;
 use crate::syntax::SyntaxError;
 use winnow::Parser;

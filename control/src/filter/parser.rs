@@ -1,17 +1,14 @@
 //! The grammar of filters, as `docs/filters.md` has it.
-//!
-//! The result is in the order of evaluation, operands before operators, and flat, so that neither its check nor its drop recurses into a
-//! tree that hostile input made deep.
 
 use super::error::FilterError;
 use super::literal;
-use super::number::{Bitwise, Comparison, Number};
-use crate::glob::Glob;
+use super::number::{Bitwise, Comparison};
+use super::step::{Input, Logic, Node, Parsed, State, Step};
 use crate::syntax::SyntaxError;
 use std::ops::Range;
 use winnow::Parser;
 use winnow::combinator::{alt, eof, not, opt, peek, terminated};
-use winnow::stream::{AsChar, LocatingSlice, Location, Stateful};
+use winnow::stream::{AsChar, LocatingSlice, Location};
 use winnow::token::{any, one_of, take_while};
 
 /// The longest filter, in bytes.
@@ -19,49 +16,6 @@ pub(super) const MAX_LENGTH: usize = 4096;
 
 /// How deep parentheses and signs may nest.
 const MAX_DEPTH: usize = 64;
-
-/// `&&` and `||`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logic {
-    And,
-    Or,
-}
-
-/// One step of the evaluation.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
-    Number(Number),
-    Truth(bool),
-    Text(Glob),
-    /// The field whose name stands at the place.
-    Field,
-    Negate,
-    Complement,
-    Not,
-    Bitwise(Bitwise),
-    Compare(Comparison),
-    /// Between the two sides: the second is skipped if the first decides.
-    Between(Logic),
-    /// Behind the second side.
-    Behind(Logic),
-}
-
-/// A step and its place in the text.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) node: Node,
-    pub(super) place: Range<usize>,
-}
-
-pub(super) type Input<'t> = Stateful<LocatingSlice<&'t str>, State>;
-pub(super) type Parsed<T> = Result<T, SyntaxError>;
-
-/// What was read so far. Nothing is added before the parser is committed to an alternative.
-#[derive(Clone, Debug, Default)]
-pub(super) struct State {
-    depth: usize,
-    steps: Vec<Step>,
-}
 
 /// Reads a filter.
 pub(super) fn parse(text: &str) -> Result<Vec<Step>, FilterError> {

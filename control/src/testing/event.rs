@@ -4,13 +4,13 @@ use crate::nearest::nearest_names;
 use std::fmt;
 use std::ops::Index;
 use std::thread::{self, ThreadId};
-use tracepoint_core::marker::FieldView;
-use tracepoint_core::{Marker, field};
+use tracepoint_core::field;
+use tracepoint_core::marker::{FieldView, MarkerDescriptor};
 
 /// An event of a [`TestSession`](super::TestSession). `event["field"]` is a field's value.
 #[derive(Clone, Debug)]
 pub struct Event {
-    marker: &'static Marker,
+    marker: &'static MarkerDescriptor,
     name: String,
     time: u64,
     thread: ThreadId,
@@ -19,7 +19,7 @@ pub struct Event {
 
 impl Event {
     pub(super) fn new(time: u64, event: FieldView<'_>) -> Self {
-        let marker = event.marker();
+        let marker = event.descriptor();
         let values = (0..).map_while(|index| event.get(index)).map(Value::of).collect();
         Self { marker, name: marker.full_name(), time, thread: thread::current().id(), values }
     }

@@ -145,7 +145,7 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
     let rotated = ack.rotated.ok_or("not asked")?;
     assert!(rotated.error.as_ref().is_some_and(|error| error.contains("the next chunk")), "{rotated:?}");
     let has = |ack: &Ack, part: &str| ack.sinks.iter().any(|notice| notice.contains(part));
-    assert!(has(&asked(&place.controller, &session)?[0], "the next chunk"), "it is told until one succeeds");
+    assert!(has(&asked(&place.controller, &session)?[0], "the next chunk"), "it is reported until one succeeds");
     fs::remove_file(&ballast)?;
     let before = ack.counters.bytes;
     until(&place, &session, |ack| !has(ack, "nothing is written") && ack.counters.bytes > before)?;

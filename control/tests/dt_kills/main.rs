@@ -59,6 +59,13 @@ fn main() {
     if arguments.get(1).is_some_and(|word| word == "victim") {
         victim::record_for_ever(arguments[2].as_ref(), Round::of(arguments[3].parse().expect("a number")));
     }
+    // The question of a test runner for the names of the tests.
+    if arguments.iter().any(|word| word == "--list") {
+        if !arguments.iter().any(|word| word == "--ignored") {
+            println!("kills: test");
+        }
+        return;
+    }
     let kills =
         std::env::var("DATATRACE_KILLS").map_or(60, |kills| kills.parse().expect("DATATRACE_KILLS is a number"));
     let mut seen = judge::Seen::default();

@@ -51,7 +51,7 @@ fn rules_that_match_nothing_name_what_comes_nearest() {
         (session("s").events("net:recieve"), ["`net:recieve`", "did you mean net:receive"]),
         (session("s").events("net:*").events("disk:*"), ["`disk:*`", "no event matches"]),
         (session("s").events("net"), ["`net`", "`net:*`"]),
-        (session("s").events("net:[a"), ["`net:[a`", "byte 5"]),
+        (session("s").events("net:[a"), ["`net:[a`", "at byte 5"]),
         (session("s").events("*").events("!*"), ["`!*`", "leave no event"]),
         (session("s").events(Rule::new("*").level("info")), ["`info`", "`<=info`"]),
         (session("s").events(Rule::new("*").level("<=loud")), ["`<=loud`", "levels are"]),

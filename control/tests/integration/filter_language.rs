@@ -1,4 +1,4 @@
-//! Filters, one by one: what they accept, and what is told of those that are none.
+//! The filter language: what filters accept, and the messages for invalid ones.
 
 use tracepoint::field::{
     Array, Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, FieldValue, IntegerType, PathBytes, Sequence, Text,
@@ -65,7 +65,7 @@ fn accepts(filter: &str) -> bool {
 }
 
 #[test]
-fn these_hold() {
+fn these_filters_accept_the_event() {
     for filter in [
         "true",
         "prev_pid == -5",
@@ -100,9 +100,9 @@ fn these_hold() {
     }
 }
 
-/// What a program cannot decide it refuses: the fields are not those that it was made for.
+/// A program refuses events whose fields differ from those that it was compiled for.
 #[test]
-fn other_fields_than_declared_are_refused() {
+fn events_with_other_fields_are_refused() {
     for filter in ["size == 1", "!(size == 1)", "prev_comm == \"*\"", "prev_comm != comm", "mode != \"Run\"", "!idle"] {
         let program = Expression::parse(filter).and_then(|filter| filter.compile(FIELDS)).expect(filter);
         assert!(!program.accepts(|_| None), "{filter} without fields");
@@ -115,7 +115,7 @@ fn other_fields_than_declared_are_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_shown() {
+fn messages_show_the_place() {
     let mut shown = String::new();
     for filter in [
         "",
@@ -160,11 +160,11 @@ fn what_is_wrong_is_shown() {
         shown.push('\n');
     }
     let expected = include_str!("filter_language/errors.txt");
-    assert_eq!(shown, expected, "what was shown:\n{shown}");
+    assert_eq!(shown, expected, "the messages are:\n{shown}");
 }
 
 #[test]
-fn what_is_too_large_is_refused() {
+fn filters_over_the_bounds_are_refused() {
     let nested = |n: usize| format!("{}size{}", "(".repeat(n), ")".repeat(n));
     assert!(accepts(&nested(64)));
     for filter in [
@@ -177,19 +177,19 @@ fn what_is_too_large_is_refused() {
     ] {
         assert!(Expression::parse(&filter).is_err(), "{filter}");
     }
-    // Operands that wait: each parenthesis keeps one.
+    // Each parenthesis keeps one operand waiting.
     let waiting = |n: usize| format!("{}1{}", "1 | (".repeat(n), ")".repeat(n));
     assert!(accepts(&waiting(31)));
     let error = Expression::parse(&waiting(32)).and_then(|filter| filter.compile(FIELDS)).expect_err("too deep");
     assert!(error.reason().contains("more than 32 operands"), "{error}");
-    // Long, and not deep.
+    // Long, but not deep.
     assert!(accepts(&format!("size{}", " && size".repeat(500))));
     assert!(accepts(&format!("size{}", " | size".repeat(500))));
     assert!(!accepts(&format!("!size{}", " && size".repeat(500))));
 }
 
 #[test]
-fn the_text_is_what_was_written() {
+fn the_text_is_kept_unchanged() {
     let text = "  prev_pid>100 ";
     let filter: Expression = text.parse().expect("a filter");
     assert_eq!((filter.text(), filter.to_string().as_str()), (text, text));

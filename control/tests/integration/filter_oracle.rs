@@ -1,4 +1,4 @@
-//! Filters against a plain evaluator: trees of any shape are written down as text, and must decide as the tree does when it is walked.
+//! Filters against an oracle: random expression trees are written as text, and the compiled filter must decide as a walk over the tree does.
 
 use crate::seed;
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ enum Condition {
     NotZero(Number),
 }
 
-/// Digits of a number, from which exact comparisons are made: sign, then magnitude.
+/// The exact value of a number.
 fn wide(value: &Number, event: &Event) -> i128 {
     match value {
         Number::Signed => event.i.into(),
@@ -114,7 +114,7 @@ fn bits(value: i128) -> u64 {
     u64::from_le_bytes(value.to_le_bytes()[..8].try_into().expect("eight bytes"))
 }
 
-/// Compares an integer with a float by the float's own digits: mantissa and exponent.
+/// Compares an integer with a float exactly, by mantissa and exponent.
 fn compare(integer: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
@@ -131,10 +131,10 @@ fn compare(integer: i128, float: f64) -> Option<Ordering> {
     let order = if power >= 0 {
         integer.cmp(&(mantissa << power))
     } else if power > -54 {
-        // The integer has 65 bits, so that there is room for these.
+        // The integer has 65 bits, so that the shift does not overflow.
         (integer << -power).cmp(&mantissa)
     } else {
-        // Smaller than one.
+        // The float is smaller than one.
         integer.cmp(&0).then(0.cmp(&mantissa))
     };
     Some(order)
@@ -183,7 +183,7 @@ fn glob(pattern: &[char], text: &[char]) -> bool {
     }
 }
 
-/// Every operand that is no single word in parentheses.
+/// Writes every operand that is not a single word in parentheses.
 fn write_number(number: &Number) -> String {
     match number {
         Number::Signed => "i".to_owned(),
@@ -205,7 +205,7 @@ fn write(condition: &Condition) -> String {
         Condition::Bool => "b".to_owned(),
         Condition::Constant(constant) => constant.to_string(),
         Condition::Not(operand) => format!("!({})", write(operand)),
-        // Without parentheses where the grammar needs none.
+        // Without the parentheses that the grammar does not need.
         Condition::And(left, right) => format!("({}) && {}", write(left), write_side(right)),
         Condition::Or(left, right) => format!("{} || {}", write(left), write_side(right)),
         Condition::Integers(operator, left, right) => {
@@ -235,7 +235,7 @@ fn interesting() -> impl Strategy<Value = u64> {
 }
 
 fn float() -> impl Strategy<Value = f64> {
-    #[allow(clippy::cast_precision_loss, reason = "the nearest float is as interesting")]
+    #[allow(clippy::cast_precision_loss, reason = "the nearest float is as useful")]
     let whole = || interesting().prop_map(|value| value as f64);
     prop_oneof![whole(), whole().prop_map(|value| -value), -4.0..4.0, any::<f64>(), Just(f64::NAN)]
 }
@@ -287,7 +287,7 @@ fn condition() -> impl Strategy<Value = Condition> {
     })
 }
 
-/// `FILTER_CASES` for more of them.
+/// The number of cases is `FILTER_CASES`, or 500.
 fn config() -> Config {
     let cases = std::env::var("FILTER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500);
     Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(seed::or(1)), ..Config::default() }
@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn decides_as_the_tree_does(condition in condition(), events in prop::collection::vec(event(), 8)) {
+    fn filters_decide_as_the_tree_does(condition in condition(), events in prop::collection::vec(event(), 8)) {
         let text = write(&condition);
         let program = Expression::parse(&text).and_then(|filter| filter.compile(&FIELDS)).map_err(|e| TestCaseError::fail(e.to_string()))?;
         for event in events {
@@ -305,9 +305,9 @@ proptest! {
         }
     }
 
-    /// Whatever is written, it is read or refused, and what was refused can be shown.
+    /// Any text is parsed or refused, and the error has a place in the text.
     #[test]
-    fn anything_is_read_or_refused(text in "([ius]|[0-9x.e]{1,4}|[&|!=<>~^()-]{1,2}|\"[*?a\\\\]{0,3}\"| ){0,12}", event in event()) {
+    fn any_text_is_parsed_or_refused(text in "([ius]|[0-9x.e]{1,4}|[&|!=<>~^()-]{1,2}|\"[*?a\\\\]{0,3}\"| ){0,12}", event in event()) {
         match Expression::parse(&text).and_then(|filter| filter.compile(&FIELDS)) {
             Ok(program) => { program.accepts(|index| event.get(index)); }
             Err(error) => prop_assert!(text.get(error.place()).is_some() && !error.to_string().is_empty()),

@@ -1,4 +1,4 @@
-//! Sessions whose rules have filters: what is recorded, what is counted, what is told. Each test has tracepoints of its own.
+//! Sessions whose rules have filters: records, counts, and notices.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use tracepoint_control::sinks::CtfSink;
@@ -23,7 +23,7 @@ fn fire() {
 }
 
 #[test]
-fn only_what_is_wanted_is_recorded() -> Outcome {
+fn only_accepted_events_are_recorded() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");
@@ -42,7 +42,7 @@ fn only_what_is_wanted_is_recorded() -> Outcome {
 }
 
 #[test]
-fn an_event_is_recorded_if_a_rule_wants_it() -> Outcome {
+fn an_event_is_recorded_if_one_rule_accepts_it() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");
@@ -65,11 +65,11 @@ fn session_counts(summary: &tracepoint_control::Summary) -> Vec<(String, u64, u6
 }
 
 #[test]
-fn events_that_a_filter_does_not_fit_are_left_out_and_told() -> Outcome {
+fn events_that_a_filter_does_not_fit_are_reported() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");
-    // `idle` has no `pid`, and its `code` is a text.
+    // `idle` has no field `pid`, and its field `code` is a text.
     let session = Session::builder("misfits")
         .events(Rule::new("tasks:*").filter("pid > 0 && pid < 3"))
         .sink(CtfSink::create(&dir)?)
@@ -93,7 +93,7 @@ fn events_that_a_filter_does_not_fit_are_left_out_and_told() -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_is_an_error_with_its_place() {
+fn invalid_filters_are_errors_with_a_place() {
     own_process!();
     let place = place();
     let start = |rule: &str, filter: &str| {

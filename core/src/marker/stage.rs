@@ -1,6 +1,7 @@
 //! The marker stage: one evaluation of an event for all its subscribers.
 
-use super::descriptor::{FieldView, Marker, MarkerType};
+use super::declared::{Marker, MarkerType};
+use super::field_view::FieldView;
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber};
 use std::any::Any;
 use std::cell::Cell;
@@ -76,20 +77,22 @@ extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const (
     // SAFETY: callers are inside a section, and this is done with the list before it ends.
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
     let time = clock::now();
+    // SAFETY: the marker's descriptor was made for M.
+    let view = || unsafe { FieldView::new::<M>(M::marker().descriptor(), values) };
     for entry in &list.entries {
         let Subscriber { consumer, filter } = &entry.subscriber;
         let judge = || match filter {
             None => Verdict::Accepted,
-            Some(filter) => judge(filter.as_ref(), time, FieldView::new::<M>(values)),
+            Some(filter) => judge(filter.as_ref(), time, view()),
         };
         match consumer {
             Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, judge),
             Consumer::RecordWithContexts { channel, id } => {
-                serve_with_contexts(channel, slot, *id, time, FieldView::new::<M>(values), filter.as_deref());
+                serve_with_contexts(channel, slot, *id, time, view(), filter.as_deref());
             }
             Consumer::Aggregate(aggregate) => {
                 if judge() == Verdict::Accepted {
-                    observe(aggregate.as_ref(), time, FieldView::new::<M>(values));
+                    observe(aggregate.as_ref(), time, view());
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The handle of a registered probe.
 
-use crate::tracepoint::Tracepoint;
+use super::set::ProbeSet;
 use std::marker::PhantomData;
 
 /// In place of a tracepoint's type: the probe was registered by name.
@@ -11,20 +11,19 @@ pub enum Dynamic {}
 #[must_use = "dropping the handle unregisters the probe; call `.forever()` to keep it"]
 pub struct Probe<T> {
     /// `None` where tracing is compiled out.
-    registration: Option<(&'static Tracepoint, u64)>,
+    registration: Option<(&'static ProbeSet, u64)>,
     tracepoint: PhantomData<fn() -> T>,
 }
 
 impl<T> std::fmt::Debug for Probe<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = self.registration.map(|(tracepoint, _)| tracepoint.full_name());
-        f.debug_struct("Probe").field("tracepoint", &name).finish()
+        f.debug_struct("Probe").field("tracepoint", &std::any::type_name::<T>()).finish_non_exhaustive()
     }
 }
 
 impl<T> Probe<T> {
-    pub(crate) const fn new(tracepoint: &'static Tracepoint, ticket: u64) -> Self {
-        Self { registration: Some((tracepoint, ticket)), tracepoint: PhantomData }
+    pub(crate) const fn new(set: &'static ProbeSet, ticket: u64) -> Self {
+        Self { registration: Some((set, ticket)), tracepoint: PhantomData }
     }
 
     /// Unregisters the probe. When it returns, outside any probe, the probe is not running and never will again, and what it
@@ -48,8 +47,8 @@ pub const fn inert<T>() -> Probe<T> {
 
 impl<T> Drop for Probe<T> {
     fn drop(&mut self) {
-        if let Some((tracepoint, ticket)) = self.registration.take() {
-            tracepoint.disconnect(ticket);
+        if let Some((set, ticket)) = self.registration.take() {
+            set.disconnect(ticket);
         }
     }
 }

@@ -1,9 +1,7 @@
 //! The flag form: a site loads the key's flag.
 
-use super::{SiteReport, SwitchError};
+use super::{SiteReport, SwitchError, Table};
 use crate::key::Key;
-use crate::marker::Marker;
-use crate::tracepoint::Tracepoint;
 use tracepoint_ring::update::Locked;
 
 /// Whether the key is on, as a site asks it.
@@ -33,11 +31,7 @@ pub(crate) fn switch(_: &[(&'static Key, bool)], _: &Locked<'_>) -> Result<(), S
 pub(crate) enum Object {}
 
 impl Object {
-    pub(crate) const fn tracepoints(&self) -> &[&'static Tracepoint] {
-        match *self {}
-    }
-
-    pub(crate) const fn markers(&self) -> &[&'static Marker] {
+    pub(crate) const fn table(&self, _: Table) -> &[*const ()] {
         match *self {}
     }
 }

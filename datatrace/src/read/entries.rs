@@ -9,14 +9,13 @@ use std::io::{self, BufReader, Read};
 pub struct EntryBytes {
     /// The slot in which it begins.
     pub slot: u32,
-    /// Where it begins, in bytes from the start of the file.
+    /// Its offset in the file.
     pub offset: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// The entries of a dt file, and errors in the places of slots that are damaged. Entries of which a part is in a damaged slot are
-/// left out.
+/// Iterates over the entries of a dt file. A damaged slot is an error in its place; entries with a part in it are left out.
 #[derive(Debug)]
 pub struct Entries<'a> {
     reader: &'a DtReader,
@@ -24,7 +23,7 @@ pub struct Entries<'a> {
     size: usize,
     skip: u64,
     open: Option<Open<'a>>,
-    /// The first bytes of an entry, and where in the stream of all slots the next ones must be.
+    /// The first bytes of an entry, and the place of the next ones in the stream of all slots.
     part: Option<(EntryBytes, u64)>,
 }
 
@@ -33,10 +32,10 @@ pub struct Entries<'a> {
 struct Open<'a> {
     index: u32,
     bytes: BufReader<Span<'a>>,
-    /// Of the next byte, in the file.
+    /// Offset of the next byte in the file.
     offset: u64,
     left: u64,
-    /// Where the slot ends in the stream of all slots.
+    /// The end of the slot in the stream of all slots.
     end: u64,
 }
 
@@ -45,7 +44,7 @@ impl<'a> Entries<'a> {
         Self { reader, slots: reader.slots(), size, skip, open: None, part: None }
     }
 
-    /// How many bytes were left at the end that are no whole entry: those of one that was cut off, or of entries of another size.
+    /// The number of bytes at the end that are not a whole entry: the entry was cut off, or entries have another size.
     pub fn rest(&self) -> usize {
         self.part.as_ref().map_or(0, |(part, _)| part.bytes.len())
     }
@@ -74,7 +73,7 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// Where a slot begins in the stream of all slots, from the oldest on.
+    /// The begin of a slot in the stream of all slots, from the oldest on.
     fn place(&self, index: u32) -> u64 {
         let header = self.reader.header();
         let number = u64::from(header.number_buffers());
@@ -98,7 +97,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// How many bytes there are from `begin` to the next place where an entry begins: `skip`, and every `size` bytes from there on.
+/// The number of bytes from `begin` to the next entry. Entries begin at `skip`, and every `size` bytes from there on.
 fn to_next_entry(begin: u64, skip: u64, size: u64) -> u64 {
     match skip.checked_sub(begin) {
         Some(before) => before,
@@ -132,7 +131,7 @@ impl Iterator for Entries<'_> {
                 return Some(Ok(entry));
             }
             if self.reader.header().version() == Version::Framed {
-                let reason = format!("its last {} bytes are no entry of {} bytes", entry.bytes.len(), self.size);
+                let reason = format!("its last {} bytes are not an entry of {} bytes", entry.bytes.len(), self.size);
                 return Some(Err(self.reader.damaged(entry.slot, entry.offset, reason)));
             }
             self.part = Some((entry, open.end));

@@ -1,4 +1,4 @@
-//! What a dt file has wrong with it.
+//! The error of reading a dt file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ pub enum ReadError {
     /// There is no file of this name, or it is something else.
     #[error("{}: {reason}; name a dt file", path.display())]
     NotAFile {
-        /// What was named.
+        /// The path.
         path: PathBuf,
         /// What was found instead.
         reason: &'static str,
     },
-    /// The operating system refused.
+    /// A system call failed.
     #[error("{}: {source}{}", path.display(), mend(source))]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file is not a dt file, or its header is damaged.
@@ -30,7 +30,7 @@ pub enum ReadError {
     Header {
         /// The file, or `dt file` for bytes in memory.
         path: PathBuf,
-        /// Where in it.
+        /// Offset in the file.
         offset: u64,
         /// What is wrong.
         reason: String,
@@ -42,17 +42,17 @@ pub enum ReadError {
         path: PathBuf,
         /// The slot, or the first of several.
         slot: u32,
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
         /// What is wrong.
         reason: String,
     },
-    /// A tagged postamble does not contain what its tag promises.
+    /// The contents of a tagged postamble do not match its tag.
     #[error("{}: postamble at byte {offset}: {reason}", path.display())]
     Postamble {
         /// The file, or `dt file` for bytes in memory.
         path: PathBuf,
-        /// Where it begins.
+        /// Offset of the postamble.
         offset: u64,
         /// What is wrong.
         reason: String,
@@ -74,7 +74,7 @@ impl ReadError {
     }
 }
 
-/// What whoever reads the message can do about it.
+/// How to mend the error.
 fn mend(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => "; name a file that this user may read",

@@ -4,18 +4,18 @@ use super::{DtReader, ReadError};
 use crate::replaceable::{COPY_HEAD, NUMBER, ROOM_TAG};
 use crate::tagged::{MAX_TAGGED, TAGGED_HEAD, TAGGED_MAGIC, Tagged, checksum};
 
-/// What stands where a tagged postamble may be.
+/// What was found in the place of a tagged postamble.
 enum Found {
-    /// A postamble, and where it ends.
+    /// A postamble, and the offset of its end.
     Whole(Tagged, u64),
-    /// Room for one with this tag, of which there is no whole copy; where the room ends, and whether there was one: a kill cannot tear
-    /// both copies.
+    /// A replaceable postamble with this tag that has no whole copy; the offset of its end; and whether both copies were written: a kill
+    /// cannot tear both.
     Empty([u8; 4], u64, bool),
 }
 
 impl DtReader {
-    /// The tagged postambles at the beginning of the postambles: up to the first that has no tag, or is not whole. Of those that can be
-    /// [replaced](crate::DtWriter::put_postamble), the newest whole copy.
+    /// The tagged postambles at the beginning of the postambles, up to the first that has no tag, or is not whole. Of a
+    /// [replaceable](crate::DtWriter::put_postamble) one, the newest whole copy.
     ///
     /// # Errors
     ///
@@ -32,18 +32,18 @@ impl DtReader {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Postamble`] if there was one, and no copy of it is whole; [`ReadError::Io`].
+    /// [`ReadError::Postamble`] if no copy of it is whole; [`ReadError::Io`].
     pub fn tagged_postamble(&self, tag: [u8; 4]) -> Result<Option<Tagged>, ReadError> {
         let mut last = None;
-        let mut room = None;
+        let mut torn = None;
         for found in self.found() {
             match found? {
                 (_, Found::Whole(tagged, _)) if tagged.tag == tag => last = Some(tagged),
-                (offset, Found::Empty(of, _, true)) if of == tag => room = Some(offset),
+                (offset, Found::Empty(of, _, true)) if of == tag => torn = Some(offset),
                 _ => {}
             }
         }
-        match room {
+        match torn {
             Some(offset) if last.is_none() => {
                 let reason = format!("neither copy of `{}` has its checksum", tag.escape_ascii());
                 Err(ReadError::Postamble { path: self.path().to_owned(), offset, reason })
@@ -76,7 +76,7 @@ impl DtReader {
         }
     }
 
-    /// The newest whole copy of the two that begin at `first`; `None` if the file ends before they do.
+    /// The newest whole one of the two copies that begin at `first`; `None` if the file ends before they do.
     fn newest_copy(&self, tag: [u8; 4], first: u64, most: u32) -> Result<Option<Found>, ReadError> {
         let size = COPY_HEAD as u64 + u64::from(most);
         let end = first + 2 * size;
@@ -103,7 +103,7 @@ impl DtReader {
         Ok(Some(newest.map_or(Found::Empty(tag, end, begun), |(_, tagged)| Found::Whole(tagged, end))))
     }
 
-    /// The tagged postamble at `offset`, and where it ends; `None` if there is no whole one that ends before `limit`.
+    /// The tagged postamble at `offset`, and the offset of its end; `None` if no whole one ends before `limit`.
     fn whole_at(&self, offset: u64, limit: u64) -> Result<Option<(Tagged, u64)>, ReadError> {
         let mut head = [0; TAGGED_HEAD];
         if self.read_at(offset, &mut head)? < TAGGED_HEAD || head[..4] != TAGGED_MAGIC {

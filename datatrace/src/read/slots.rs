@@ -15,7 +15,7 @@ pub struct Slot<'a> {
     checksum: Option<u32>,
 }
 
-/// Where a slot's entries were when the slots were listed: to come back to them later, with [`DtReader::bytes_at`].
+/// The place of a slot's entries when the slots were listed, for a later [`DtReader::bytes_at`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotPlace {
     index: u32,
@@ -30,13 +30,13 @@ impl SlotPlace {
         self.index
     }
 
-    /// Where its entries begin, in bytes from the start of the file.
+    /// Offset of its entries in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many bytes its entries have. Not 0.
-    #[allow(clippy::len_without_is_empty)] // There are no empty ones.
+    /// Size of its entries in bytes. Not 0.
+    #[allow(clippy::len_without_is_empty)] // No slot is empty.
     pub fn len(&self) -> u32 {
         self.length
     }
@@ -48,18 +48,18 @@ impl<'a> Slot<'a> {
         self.index
     }
 
-    /// Where its entries begin, in bytes from the start of the file.
+    /// Offset of its entries in the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many bytes its entries have. Not 0.
-    #[allow(clippy::len_without_is_empty)] // There are no empty ones.
+    /// Size of its entries in bytes. Not 0.
+    #[allow(clippy::len_without_is_empty)] // No slot is empty.
     pub fn len(&self) -> u32 {
         self.length
     }
 
-    /// Where it is, without the reader.
+    /// Its place, without the reader.
     pub fn place(&self) -> SlotPlace {
         SlotPlace { index: self.index, offset: self.offset, length: self.length, checksum: self.checksum }
     }
@@ -73,7 +73,7 @@ impl<'a> Slot<'a> {
         Span { reader: self.reader, next: self.offset, end: self.offset + u64::from(self.length) }
     }
 
-    /// Its entries' bytes. They take memory; [`Self::reader`] does not.
+    /// Its entries' bytes in memory. [`Self::reader`] reads them as a stream.
     ///
     /// # Errors
     ///
@@ -88,11 +88,11 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// The slots of a dt file that hold entries, from the oldest on, and errors in the places of those that are damaged.
+/// Iterates over the slots of a dt file that hold entries, from the oldest on. A damaged slot is an error in its place.
 #[derive(Debug)]
 pub struct Slots<'a> {
     reader: &'a DtReader,
-    /// How many of the slots, from the oldest on, are done.
+    /// The number of slots that were visited.
     done: u64,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Iterator for Slots<'a> {
                 continue;
             }
             if header.slot_offset(index) >= self.reader.length {
-                // It, and all that would stand behind it.
+                // This slot and all behind it.
                 let end = if u64::from(index) >= oldest { number } else { oldest };
                 self.done += end - 1 - u64::from(index);
                 return Some(Err(self.reader.missing(index, end)));
@@ -130,14 +130,14 @@ impl<'a> Iterator for Slots<'a> {
 }
 
 impl DtReader {
-    /// The entries' bytes of a slot that was listed before; `None` if they are not the same any more, as the checksum of a framed file
-    /// tells, or are not there.
+    /// The entries' bytes of a slot that was listed before; `None` if they are missing, or have changed according to the checksum of a
+    /// framed file.
     ///
     /// # Errors
     ///
     /// [`ReadError::Io`].
     pub fn bytes_at(&self, place: &SlotPlace) -> Result<Option<Vec<u8>>, ReadError> {
-        // What the file does not have is not asked memory for.
+        // No memory is allocated for bytes beyond the end of the file.
         if place.offset + u64::from(place.length) > self.length {
             return Ok(None);
         }
@@ -180,7 +180,7 @@ impl DtReader {
         if last.is_none() && (length, checksum) == (0, 0) {
             return Ok(None);
         }
-        // While a slot is continued, its frame is written before the header: the checksum goes with one of the two lengths.
+        // While a slot is continued, its frame is written before the header: the checksum belongs to one of the two lengths.
         let lengths = [last.unwrap_or(length), length];
         let offset = start + FRAME_SIZE as u64;
         for length in lengths.into_iter().take(if last.is_none_or(|last| last == length) { 1 } else { 2 }) {
@@ -199,7 +199,7 @@ impl DtReader {
         Err(self.damaged(index, start, reason))
     }
 
-    /// Whether there are `length` bytes at `offset` that have this checksum.
+    /// Whether the `length` bytes at `offset` have this checksum.
     fn agrees(&self, offset: u64, length: u32, checksum: u32) -> Result<bool, ReadError> {
         let most = self.header.buffer_size() - FRAME_SIZE as u32;
         if length == 0 || length > most || offset + u64::from(length) > self.length {

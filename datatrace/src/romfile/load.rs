@@ -1,4 +1,4 @@
-//! From the entries of a romfile to trace objects.
+//! Creates trace objects from the entries of a romfile.
 
 use super::{MAX_ROMFILE, RomEntry, RomError, parse};
 use crate::error::Error;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Where the romfile is if nobody says otherwise.
+/// The default romfile.
 const ROMFILE: &str = "./rom";
 
-/// The objects of a protocol could not be made from a romfile. None was.
+/// The objects of a protocol could not be created from a romfile. None was created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -23,7 +23,7 @@ pub enum LoadError {
     Io {
         /// The romfile.
         path: PathBuf,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
     /// A line of the protocol is wrong.
@@ -31,27 +31,29 @@ pub enum LoadError {
     Line {
         /// The romfile.
         path: PathBuf,
-        /// Which one, where, and what was expected.
+        /// The line, the column, and what was expected.
+        #[source]
         error: RomError,
     },
-    /// The object of a line could not be made.
+    /// The object of a line could not be created.
     #[error("{}: line {line}: {error}", path.display())]
     Object {
         /// The romfile.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why.
+        /// The reason.
+        #[source]
         error: Error,
     },
 }
 
-/// Makes the trace objects that the romfile `./rom` has for `protocol`, and leaves them to the list, where the protocol finds them
-/// by name: a program that calls this calls [`close_all`](crate::close_all) at its end. The original's `dtLoadXObjRomOpts`.
+/// Creates the trace objects that the romfile `./rom` has for `protocol`, and [keeps](TraceObject::keep) them open, so that the protocol
+/// finds them by name. A program that calls this calls [`close_all`](crate::close_all) at its end. The original's `dtLoadXObjRomOpts`.
 ///
 /// # Errors
 ///
-/// See [`LoadError`]. Lines of other protocols are not looked at.
+/// See [`LoadError`]. Lines of other protocols are ignored.
 pub fn load_options(protocol: &str) -> Result<Vec<Arc<TraceObject>>, LoadError> {
     load_options_from(Path::new(ROMFILE), protocol, Path::new("."))
 }
@@ -78,12 +80,12 @@ pub fn load_options_from(romfile: &Path, protocol: &str, directory: &Path) -> Re
         let made = name.map_or_else(|| options.clone().create_unnamed(), |name| options.clone().create(&name));
         objects.push(made.map_err(|error| LoadError::Object { path: path(), line, error })?);
     }
-    // Only now, so that those made before one that failed are closed.
+    // Only after all succeeded: otherwise the earlier ones are closed by their drop.
     objects.iter().for_each(TraceObject::keep);
     Ok(objects)
 }
 
-/// What whoever reads the message can do about it.
+/// How to mend the error.
 fn mend(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "; name a romfile, or make this one",

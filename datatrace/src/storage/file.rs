@@ -1,8 +1,8 @@
-//! A dt file on disk: it appears whole under its name, and belongs to one writer.
+//! A dt file on disk. It appears under its name as a whole, and belongs to one writer.
 //!
-//! It is made beside its name, gets its header, and only then its name: there is no instant at which somebody finds a file without
-//! a header. A lock of the kernel's (`flock`), which ends with the process, tells others that it is being written; an older file
-//! of the name is replaced only while nobody holds that lock.
+//! It is created under a temporary name, gets its header, and then its name, so that no process finds a file without a header. A lock
+//! (`flock`), which ends with the process, shows that it is being written. An older file of the same name is replaced only if no process
+//! holds its lock.
 
 use super::Storage;
 use super::header_page::HeaderPage;
@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::process;
 use tempfile::TempPath;
 
-/// How often room is asked for that signals interrupt, before the file gets its length without room.
+/// How often an allocation is retried that signals interrupt, before the file gets its length without reserved space.
 const ATTEMPTS: u32 = 16;
 
-/// A dt file on disk, written at positions.
+/// A dt file on disk, written by positional writes.
 #[derive(Debug)]
 pub struct FileStorage {
     file: File,
@@ -30,13 +30,13 @@ pub struct FileStorage {
     unnamed: Option<TempPath>,
     /// The process that made it.
     process: u32,
-    header: HeaderWay,
+    header: HeaderWrites,
 }
 
-/// How the header goes to the file.
+/// How the header is written.
 #[derive(Debug)]
-enum HeaderWay {
-    /// As all else does.
+enum HeaderWrites {
+    /// By positional writes.
     Positional,
     /// Through a mapping, once the file has a header.
     ToBeMapped,
@@ -44,11 +44,11 @@ enum HeaderWay {
 }
 
 impl FileStorage {
-    /// A new file that is to be called `path`; it has no name until [`DtWriter::publish`](crate::DtWriter::publish).
+    /// Creates a file for the name `path`. It has no name until [`DtWriter::publish`](crate::DtWriter::publish).
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if its directory does not take a file.
+    /// [`Error::Io`] if it cannot be created in its directory.
     pub fn begin(path: &Path) -> Result<Self, Error> {
         let directory = directory_of(path);
         let mut prefix = OsString::from(".");
@@ -56,29 +56,29 @@ impl FileStorage {
         let made = tempfile::Builder::new()
             .prefix(&prefix)
             .suffix(".new")
-            // What the umask leaves of it, as with any file that a program makes.
+            // The umask applies, as to any new file.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory);
         let (file, unnamed) = made.map_err(|error| not_created(directory, error))?.into_parts();
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| Error::io(path, "lock the trace file", error.into()))?;
         let (path, process) = (path.to_owned(), process::id());
-        Ok(Self { file, path, unnamed: Some(unnamed), process, header: HeaderWay::Positional })
+        Ok(Self { file, path, unnamed: Some(unnamed), process, header: HeaderWrites::Positional })
     }
 
-    /// The header is stored through a mapping of the file's first page, which saves two system calls for each buffer. Where that cannot be
-    /// done (a machine other than x86-64, a file system whose mappings are not what its reads see), it is written as all else is.
+    /// Stores the header through a mapping of the file's first page, which saves two system calls per buffer. Where that is not possible
+    /// (other machines than x86-64, file systems whose reads do not see mappings), it is written by positional writes.
     ///
-    /// A file that somebody cuts off is survived by a handler of SIGBUS, which is installed for the process and hands on what is not its
-    /// own; in a thread that blocks SIGBUS, in a forked child, or behind a handler of the program's that does not hand on, the program
-    /// ends.
+    /// If another process truncates the file, a handler of SIGBUS keeps the program alive. The handler is installed for the process, and
+    /// passes other signals on. The program ends in a thread that blocks SIGBUS, in a forked child, or if the program has a handler that
+    /// does not pass signals on.
     #[must_use]
     pub fn map_header(mut self) -> Self {
-        self.header = HeaderWay::ToBeMapped;
+        self.header = HeaderWrites::ToBeMapped;
         self
     }
 
-    /// Gives the file its name. A file of that name that nobody is writing is replaced if `replace` says so; otherwise it is
+    /// Names the file. An existing file of that name that no process is writing is replaced if `replace` is set; otherwise it is an
     /// [`Error::Exists`].
     pub(crate) fn publish(&mut self, replace: bool) -> Result<(), Error> {
         while let Some(unnamed) = self.unnamed.take() {
@@ -98,7 +98,7 @@ impl FileStorage {
         Ok(())
     }
 
-    /// The file that has the name, locked: of two that want to replace it, one does. `None` if it has gone meanwhile.
+    /// The existing file of that name, locked, so that only one process replaces it. `None` if it was removed in the meantime.
     fn older(&self) -> Result<Option<File>, Error> {
         match self.path.symlink_metadata() {
             Ok(older) if older.is_file() => {}
@@ -120,7 +120,7 @@ impl FileStorage {
         }
     }
 
-    /// Takes the place of the file that was locked. Where another one has the name now, nothing is done, and the caller tries again.
+    /// Replaces the locked file. If another file has the name now, does nothing, and the caller tries again.
     fn replace(&mut self, older: &File) -> Result<(), Error> {
         let now = self.path.symlink_metadata();
         let same =
@@ -137,16 +137,16 @@ impl FileStorage {
     }
 
     fn write_header(&mut self, header: &[u8; HEADER_SIZE]) -> io::Result<()> {
-        if let HeaderWay::Mapped(page) = &mut self.header {
+        if let HeaderWrites::Mapped(page) = &mut self.header {
             if page.store(header) {
                 return Ok(());
             }
-            // Whether it can be in the file all the same, a write tells.
-            self.header = HeaderWay::Positional;
+            // A positional write finds out whether the header can be written at all.
+            self.header = HeaderWrites::Positional;
         }
         self.file.write_all_at(header, 0)?;
-        if matches!(self.header, HeaderWay::ToBeMapped) {
-            self.header = HeaderPage::of(&self.file).map_or(HeaderWay::Positional, HeaderWay::Mapped);
+        if matches!(self.header, HeaderWrites::ToBeMapped) {
+            self.header = HeaderPage::of(&self.file).map_or(HeaderWrites::Positional, HeaderWrites::Mapped);
         }
         Ok(())
     }
@@ -166,13 +166,14 @@ fn directory_of(path: &Path) -> &Path {
 impl Drop for FileStorage {
     fn drop(&mut self) {
         if self.process != process::id() {
-            // A file without a name vanishes with its owner, and that is the process from which this one was forked.
+            // The unnamed file belongs to the parent process, which removes it.
             std::mem::forget(self.unnamed.take());
         }
     }
 }
 
-/// Calls again what a signal interrupted: some file systems begin anew then, and never end where signals come often.
+/// Repeats a call that a signal interrupted, a bounded number of times: some file systems start again, and would never finish under
+/// frequent signals.
 fn repeated<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     for _ in 1..ATTEMPTS {
         match call() {
@@ -196,15 +197,15 @@ impl Storage for FileStorage {
     }
 
     fn allocate(&mut self, length: u64) -> io::Result<()> {
-        // Beyond the limit on file sizes the program would not just be refused: it would be sent SIGXFSZ.
+        // Beyond the limit on file sizes the program would get SIGXFSZ.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| length > limit) {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        // Some file systems take all the room there is before they find that it is not enough.
-        let room = fstatvfs(&self.file)?;
+        // Some file systems allocate all free space before they find that it is not enough.
+        let free = fstatvfs(&self.file)?;
         let there = self.file.metadata()?.len();
         let more = length.saturating_sub(there);
-        if more > room.f_bavail.saturating_mul(room.f_frsize) {
+        if more > free.f_bavail.saturating_mul(free.f_frsize) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         if more == 0 {
@@ -222,7 +223,7 @@ impl Storage for FileStorage {
     }
 }
 
-/// Why there is no file in `directory`, without the name that the file has until it is published.
+/// The error of creating a file in `directory`, without its temporary name.
 fn not_created(directory: &Path, error: io::Error) -> Error {
     let source = match error.kind() {
         io::ErrorKind::NotFound => {
@@ -241,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_signal_interrupts_is_called_again_but_not_for_ever() {
+    fn an_interrupted_call_is_repeated_a_bounded_number_of_times() {
         let mut calls = 0;
         let mut interrupted = |times, then| {
             calls = 0;
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_takes_no_file_is_told_with_what_to_do() {
+    fn an_error_of_the_directory_says_how_to_mend_it() {
         let temp = tempfile::tempdir().expect("a directory");
         for (place, told) in [("none/x.dt", "there is no such directory; make it"), ("file/x.dt", "another directory")]
         {

@@ -1,6 +1,6 @@
-//! The header through a shared mapping of the file's first page: a store there is what a small positional write is, without a system
-//! call. `docs/format-dt.md` argues why it keeps the order of writes.
-#![expect(unsafe_code, reason = "that stores into a mapping are whole and hit nothing else is for us to say")]
+//! Stores the header through a shared mapping of the file's first page. Such a store has the effect of a small positional write, without a
+//! system call. `docs/format-dt.md` argues why it keeps the order of writes.
+#![expect(unsafe_code, reason = "a raw pointer into a mapping is the only way to store the header as a whole")]
 
 use crate::header::HEADER_SIZE;
 use mapguard::Guarded;
@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicU64;
 /// The smallest page of all machines.
 const PAGE: usize = 4096;
 
-/// File systems whose mappings and positional writes are the same pages of memory, in the same order for whoever reads: ext2 to ext4,
-/// XFS, Btrfs, F2FS and tmpfs. An overlay does not tell what it lies over.
+/// File systems whose mappings and positional writes share pages of memory, so that readers see both in the same order: ext2 to ext4, XFS,
+/// Btrfs, F2FS and tmpfs. The file system below an overlay is not known.
 const COHERENT: [u64; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 /// The mapped first page of a file.
@@ -26,8 +26,8 @@ pub(super) struct HeaderPage {
 }
 
 impl HeaderPage {
-    /// Maps the first page of `file`, which has a header already and with it room for the page. `None` where stores would not be what
-    /// writes are: another machine than x86-64, another file system, a mapping that is refused or cannot be guarded.
+    /// Maps the first page of `file`, whose header has allocated the page. `None` if stores do not have the effect of writes, or the page
+    /// cannot be mapped: on other machines than x86-64, on other file systems, or if the mapping is refused or cannot be guarded.
     pub(super) fn of(file: &File) -> Option<Self> {
         if cfg!(miri) {
             return None;
@@ -37,33 +37,33 @@ impl HeaderPage {
             return None;
         }
         let map = MmapOptions::new().len(PAGE).map_raw(file).ok()?;
-        // SAFETY: the mapping was made here, and is unmapped after the guard is dropped, which stands before it. It is touched by `store`
-        // alone, through its raw pointer, and never read.
+        // SAFETY: the mapping was made here, and is unmapped after the guard, which is declared before it. Only `store` touches
+        // it, through its raw pointer, and it is never read.
         let guarded = unsafe { Guarded::optional(map.as_ptr().addr(), PAGE, &Arc::new(AtomicU64::new(0))) }.ok()?;
         Some(Self { guarded, map })
     }
 
-    /// Stores the header. `false` if it is not in the file: the page was cut off, or the medium had no room for it.
+    /// Stores the header. `false` if it is not in the file: the page was cut off, or the medium was full.
     pub(super) fn store(&mut self, header: &[u8; HEADER_SIZE]) -> bool {
-        // SAFETY: the page is mapped, readable and writable, for as long as `self` lives, and longer than a header. Nothing of this
-        // program refers to it but this pointer, and `self` is borrowed exclusively.
+        // SAFETY: the page is mapped, readable and writable, for as long as `self` lives, and longer than a header. No other
+        // reference to it exists in this program, and `self` is borrowed exclusively.
         unsafe { store(self.map.as_mut_ptr(), header) };
         self.guarded.is_whole()
     }
 }
 
-/// The fields that change are stored by one instruction, so that a kill leaves all or none of them; the first, which never does, before
-/// that, for a file that was cut off and has grown again.
+/// The fields that change are stored by one instruction, so that a kill leaves all or none of them. The first field, which does not change,
+/// is stored before, for a file that was cut off and has grown again.
 ///
 /// # Safety
 ///
 /// `place` is valid for a header, and the first byte of a page.
 #[cfg(target_arch = "x86_64")]
 unsafe fn store(place: *mut u8, header: &[u8; HEADER_SIZE]) {
-    // SAFETY: 4 bytes and the 16 behind them, of the 20 that the caller vouches for. They lie within one line of the cache, and so
-    // within a page: if it has to be brought in, that is before either store begins. Neither instruction needs an alignment. As the
-    // assembly may touch any memory, the compiler keeps it between the calls of the kernel before and behind it; and the processor's
-    // stores, those of the kernel's copies among them, are seen in the order of the program.
+    // SAFETY: 4 bytes and the 16 behind them, of the 20 that the caller guarantees. They are within one cache line, and so
+    // within a page: if it has to be faulted in, that happens before either store. Neither instruction needs an alignment. As the
+    // assembly may touch any memory, the compiler keeps it between the system calls before and after it, and x86-64 makes stores, those
+    // of the kernel included, visible in program order.
     unsafe {
         std::arch::asm!(
             "mov dword ptr [{place}], {version:e}",

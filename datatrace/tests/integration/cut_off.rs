@@ -8,7 +8,7 @@ fn a_file_that_is_cut_off_goes_on_from_there() {
     own_process!();
     for version in [Version::ByteStream, Version::Framed] {
         for (length, positional) in [(0, false), (7, false), (20, false), (30, false), (0, true)] {
-            let place = tempfile::tempdir().unwrap();
+            let (_alone, place) = crate::object::alone();
             let options = TraceOptions::new(Layout::new(48, 2).version(version)).directory(place.path());
             let options = if positional { options.positional() } else { options };
             let object = options.create("cut").unwrap();

@@ -36,17 +36,17 @@ fn what_is_no_format_tells_where() {
     let wrong = |text: &str| text.parse::<Format>().unwrap_err().to_string();
     assert_eq!(
         wrong("a:u8 b:int"),
-        "column 6: `int` is no type; expected u8 to u128, i8 to i128, f32, f64, bool or [N]"
+        "column 6: `int` is not a type; expected u8 to u128, i8 to i128, f32, f64, bool or [N]"
     );
     assert_eq!(wrong("ä:u8 :u8"), "column 6: expected a name in front of the colon in `:u8`");
     assert!(wrong("  ").ends_with("there is no field; expected a type, as in `len:u16`"));
-    assert!(wrong("[0]").starts_with("column 1: `[0]` is no type"));
+    assert!(wrong("[0]").starts_with("column 1: `[0]` is not a type"));
     assert!(wrong("[1048576] u8").ends_with("an entry would have more than 1048576 bytes"));
 }
 
 #[test]
 fn a_file_tells_its_format() {
-    let place = tempfile::tempdir().unwrap();
+    let (_alone, place) = crate::object::alone();
     let object = TraceOptions::new(Layout::new(100, 3)).directory(place.path()).create("told").unwrap();
     let format: Format = "n:u8".parse().unwrap();
     object.append_postamble(tagged(*b"note", b"first")).unwrap();
@@ -86,5 +86,5 @@ fn a_torn_postamble_is_not_taken() {
     let mut wrong = file[..20].to_vec();
     wrong.extend(tagged(*b"form", b"n:what"));
     let error = DtReader::from_bytes(wrong).unwrap().format().unwrap_err().to_string();
-    assert!(error.starts_with("dt file: postamble at byte 20: the format: column 1: `what` is no type"), "{error}");
+    assert!(error.starts_with("dt file: postamble at byte 20: the format: column 1: `what` is not a type"), "{error}");
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tempfile::TempDir;
 
 /// The list is the process's: one test at a time, each with a directory.
-fn alone() -> (MutexGuard<'static, ()>, TempDir) {
+pub(crate) fn alone() -> (MutexGuard<'static, ()>, TempDir) {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     (alone, tempfile::tempdir().unwrap())
@@ -63,7 +63,7 @@ fn names_that_cannot_be_are_refused() {
         refused(""),
         "\"\" cannot name a trace file: it is empty; an object without a name is made by `create_unnamed`"
     );
-    assert!(refused("a\0b").ends_with("it has a NUL in it"));
+    assert!(refused("a\0b").ends_with("it contains a NUL"));
     assert!(refused(&"x".repeat(250)).ends_with("it is longer than a file name may be"));
     assert!(matches!(options(&place).instance("../x").create("a"), Err(Error::Name { .. })));
     assert!(matches!(options(&place).instance("").create("a"), Err(Error::Name { .. })));

@@ -72,7 +72,7 @@ fn wrong_lines_tell_where_and_what_was_expected() {
 
 #[test]
 fn a_protocol_gets_its_objects_and_nobody_elses_errors() {
-    let place = tempfile::tempdir().unwrap();
+    let (_alone, place) = crate::object::alone();
     let romfile = place.path().join("rom");
     let text = "ip trace name=ip_in logsize=100 filesize=3;\ntcp trace nonsense\nip trace logsize=50 filesize=1;\n\
         udp trace name=udp logsize=300000000 filesize=1;\nudp trace name=a/b logsize=10 filesize=1;\n";

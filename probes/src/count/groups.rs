@@ -1,21 +1,21 @@
-//! The table of groups: from a value to the slot of its counters.
+//! A lock-free hash table from a value to the slot of its counters.
 //!
 //! ```text
-//!   EMPTY ──compare-and-swap: the value's identity──▶ CLAIMED ──its name is set──▶ NAMED
+//!   EMPTY ──compare-and-swap: the value's identity──▶ CLAIMED ──set the name──▶ NAMED
 //! ```
 //!
-//! An identity is 64 bits. For numbers it is the number itself, scrambled one to one, so that no two numbers share one. A slot
-//! is claimed by one swap; whoever finds the identity there may count at once, whether or not the name is set already. Nobody
-//! waits for anybody, so a signal handler may come between any two steps. Slots are never given back.
+//! An identity has 64 bits. That of a number is a bijection of the number, so that no two numbers share one. A slot is claimed by one
+//! compare-and-swap. A thread that finds its identity in a slot counts at once, even if the name is not set yet. No thread waits for
+//! another, so a signal handler may interrupt it anywhere. Slots are never freed.
 
 use super::key::{GroupKey, KeptKey, Key};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What stands in a slot of nobody; so zero, whose identity this would be, has a slot of its own: the last.
+/// The identity in a free slot. Zero, whose identity it would be, has the last slot for itself.
 const EMPTY: u64 = 0;
-/// What stands in zero's slot once it is claimed.
+/// The identity in zero's slot once it is claimed.
 const ZERO: u64 = 1;
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Groups {
     slots: Box<[Slot]>,
-    /// Keyed anew for each table: nobody outside can choose texts that share an identity.
+    /// With a random key per table, so that texts with the same identity cannot be chosen from outside.
     hasher: RandomState,
 }
 
@@ -37,18 +37,18 @@ impl Groups {
         Self { slots: Box::default(), hasher: RandomState::new() }
     }
 
-    /// Room for `max_groups` values, and for zero.
+    /// A table for `max_groups` values, and zero.
     pub(super) fn new(max_groups: usize) -> Self {
         let slots = (0..=max_groups).map(|_| Slot { identity: AtomicU64::new(EMPTY), name: OnceLock::new() });
         Self { slots: slots.collect(), hasher: RandomState::new() }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The slot of `key`, claimed now if it has none yet; `None` if there is no room.
+    /// The slot of `key`, which is claimed if it is new; `None` if the table is full.
     pub(super) fn find(&self, key: &Key<'_>) -> Option<usize> {
         let zero = self.slots.len().checked_sub(1)?;
         let identity = self.identity(key);
@@ -66,16 +66,16 @@ impl Groups {
             EMPTY => {}
             owner => return owner == identity,
         }
-        // Relaxed: what the identity stands for is published by `name`, not by the swap.
+        // Relaxed: the value is published by `name`, not by the identity.
         match slot.identity.compare_exchange(EMPTY, identity, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => slot.name.set(KeptKey::of(key)).is_ok(),
             Err(owner) => owner == identity,
         }
     }
 
-    /// The value whose slot `slot` is. Called for slots that were counted in; waits for the thread that is about to name it.
+    /// The value of a slot that was counted in. Waits for the thread that is about to set the name.
     pub(super) fn key(&self, slot: usize) -> GroupKey {
-        self.slots[slot].name.wait().told()
+        self.slots[slot].name.wait().group_key()
     }
 
     fn identity(&self, key: &Key<'_>) -> u64 {
@@ -90,7 +90,7 @@ impl Groups {
     }
 }
 
-/// The finalizer of splitmix64. One to one, and zero stays zero.
+/// The finalizer of splitmix64: a bijection that maps zero to zero.
 const fn scramble(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -102,18 +102,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_keeps_its_slot_and_what_finds_no_room_is_told() {
+    fn a_value_keeps_its_slot_and_a_full_table_has_none() {
         let groups = Groups::new(3);
         let slots: Vec<_> = [7, 8, 9].map(|n| groups.find(&Key::Unsigned(n)).unwrap()).to_vec();
         assert_eq!([7, 8, 9].map(|n| groups.find(&Key::Unsigned(n)).unwrap()).to_vec(), slots);
         assert_eq!(groups.find(&Key::Unsigned(10)), None);
-        assert_eq!(groups.find(&Key::Unsigned(0)), Some(3), "zero has room of its own");
+        assert_eq!(groups.find(&Key::Unsigned(0)), Some(3), "zero has its own slot");
         assert_eq!(groups.key(slots[1]), GroupKey::Unsigned(8));
         assert_eq!(groups.key(3), GroupKey::Unsigned(0));
     }
 
     #[test]
-    fn without_room_there_is_only_zero() {
+    fn a_table_without_slots_has_only_zero() {
         assert_eq!(Groups::none().find(&Key::Bool(false)), None);
         let groups = Groups::new(0);
         assert_eq!(groups.find(&Key::Bool(true)), None);

@@ -1,10 +1,10 @@
-//! The value of a field as the name of a group.
+//! The value of a field as the key of a group.
 
 use std::cmp::Ordering;
 use std::fmt;
 use tracepoint_core::field::Value;
 
-/// A field's value that can have a group.
+/// A value that can have a group.
 #[derive(Clone, Copy)]
 pub(super) enum Key<'a> {
     Unsigned(u64),
@@ -30,10 +30,10 @@ impl<'a> Key<'a> {
     }
 }
 
-/// How much of a text is kept as the name of its group.
+/// The bytes of a text that are kept.
 const TEXT_ROOM: usize = 64;
 
-/// The first bytes of a text, kept without allocation.
+/// The first bytes of a text, stored inline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prefix {
     bytes: [u8; TEXT_ROOM],
@@ -54,7 +54,7 @@ impl Prefix {
     }
 }
 
-/// A key, kept beside its group's counters.
+/// A key, stored beside the counters of its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeptKey {
     Unsigned(u64),
@@ -77,14 +77,14 @@ impl KeptKey {
         }
     }
 
-    pub(super) fn told(&self) -> GroupKey {
+    pub(super) fn group_key(&self) -> GroupKey {
         match self {
             Self::Unsigned(number) => GroupKey::Unsigned(*number),
             Self::Signed(number) => GroupKey::Signed(*number),
             Self::Float(number) => GroupKey::Float(*number),
             Self::Bool(value) => GroupKey::Bool(*value),
             Self::Text(text) => {
-                // The cut may stand inside a character.
+                // The kept bytes may end inside a character.
                 let whole = text.bytes().utf8_chunks().next().map_or("", |chunk| chunk.valid());
                 GroupKey::Text { text: whole.to_owned(), whole: text.whole }
             }
@@ -93,7 +93,7 @@ impl KeptKey {
     }
 }
 
-/// The value that the events of a group have in common.
+/// The value of the field in all events of a group.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GroupKey {
@@ -101,28 +101,28 @@ pub enum GroupKey {
     Unsigned(u64),
     /// A signed integer, or an enumeration over one.
     Signed(i64),
-    /// A floating-point number; those of different bits are different.
+    /// A floating-point number, compared by its bits.
     Float(f64),
     /// A boolean.
     Bool(bool),
     /// Text.
     Text {
-        /// The text; of a long one, the beginning: up to 64 bytes.
+        /// The text, or its first bytes: at most 64.
         text: String,
-        /// Whether that is all of it.
+        /// Whether this is the complete value.
         whole: bool,
     },
     /// The bytes of a path.
     Path {
-        /// The bytes; of a long path, the first 64.
+        /// The bytes: at most the first 64.
         bytes: Vec<u8>,
-        /// Whether that is all of it.
+        /// Whether this is the complete value.
         whole: bool,
     },
 }
 
 impl GroupKey {
-    /// An order for display; keys of one field are of one type.
+    /// The order for display. Keys of one field have the same type.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Unsigned(a), Self::Unsigned(b)) => a.cmp(b),
@@ -137,7 +137,7 @@ impl GroupKey {
 }
 
 impl fmt::Display for GroupKey {
-    /// Writes the value; `…` follows a text that is not whole.
+    /// Writes the value, with `…` behind a text that is not complete.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsigned(number) => number.fmt(f),

@@ -1,4 +1,4 @@
-//! What stops a conversion.
+//! The error of a conversion.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::recover::RecoverError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// There is no trace that could be read.
+    /// There is no readable trace.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The directory is not empty, or cannot be written.
     #[error(transparent)]
     Output(#[from] RecoverError),
-    /// The dt file cannot be made.
+    /// The dt file cannot be created.
     #[error(transparent)]
     Dt(#[from] datatrace::Error),
     /// There are several traces below the directory, and a dt file holds one.
@@ -25,27 +25,29 @@ pub enum ConvertError {
     Several {
         /// The directory.
         path: PathBuf,
-        /// How many there are.
+        /// The number of traces.
         traces: usize,
     },
-    /// Slots were asked for, and the target is a directory.
-    #[error("{}: this is a dt file, of which a directory is made; slots are chosen for dt files only", path.display())]
+    /// Slots were requested, and the target is a directory.
+    #[error("{}: this is a dt file, which is converted to a directory; omit the options for slots, which apply to new dt files", path.display())]
     NoSlots {
         /// The dt file.
         path: PathBuf,
     },
     /// The slots are too small.
-    #[error("a slot of {size} bytes does not take packets of up to {largest} bytes; it needs {needed}")]
+    #[error(
+        "a slot of {size} bytes cannot hold packets of up to {largest} bytes; use a slot size of at least {needed}"
+    )]
     SlotSize {
-        /// What was asked for.
+        /// The requested size.
         size: u32,
         /// The largest packet, in bytes.
         largest: u64,
-        /// What slots need.
+        /// The size that is needed.
         needed: u64,
     },
-    /// The trace has a packet that no slot takes.
-    #[error("{}: byte {offset}: a packet of {size} bytes, more than a slot of a dt file takes", path.display())]
+    /// The trace has a packet that is too large for any slot.
+    #[error("{}: byte {offset}: a packet of {size} bytes is larger than the largest slot of a dt file", path.display())]
     TooLarge {
         /// The stream file.
         path: PathBuf,
@@ -54,7 +56,7 @@ pub enum ConvertError {
         /// Its size in bytes.
         size: u64,
     },
-    /// Packets do not say which stream they are of, and there are several.
+    /// Packets do not name their stream, and there are several streams.
     #[error(
         "{}: its packets do not say which stream they are of (`stream_instance_id`), so that one file cannot hold several \
          streams",

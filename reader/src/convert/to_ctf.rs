@@ -1,4 +1,4 @@
-//! A dt file to a CTF directory.
+//! Converts a dt file to a CTF directory.
 
 use std::io::Write;
 use std::path::Path;
@@ -39,8 +39,8 @@ pub(super) fn convert(
             report(Progress { done: converted.bytes, total });
         }
     }
-    // One of another moment than the packets would balance with nothing, and so would one of packets that cannot be read: without any it is
-    // told as missing.
+    // An account of another moment than the packets, or of packets that cannot be read, would not balance. Without an account `verify`
+    // reports that it is missing.
     if let Some(account) = account.filter(|account| account.complete && readable) {
         target.finish(&account)?;
     }

@@ -1,4 +1,4 @@
-//! A CTF directory to a dt file.
+//! Converts a CTF directory to a dt file.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ struct Listed {
     size: u64,
     class: u64,
     instance: u64,
-    /// Without events, in a stream whose packets are counted: it takes no slot.
+    /// Whether it has no events, in a stream with counters: it takes no slot.
     edge: bool,
-    /// How many events it holds, where they were counted.
+    /// The number of its events, where they were counted.
     events: u64,
     time: u64,
 }
@@ -75,7 +75,7 @@ pub(super) fn convert(
     match account {
         Some(mut account) => {
             rename(&mut account);
-            writer.settle(&mut account);
+            writer.adjust(&mut account);
             writer.finish(&account)?;
         }
         None => writer.save_edges()?,
@@ -84,7 +84,7 @@ pub(super) fn convert(
     Ok(converted)
 }
 
-/// Calls streams as they are called in a dt file, whatever their files were called.
+/// Names the streams as a dt file does, whatever their files are called.
 fn rename(account: &mut Account) {
     for channel in &mut account.channels {
         for stream in channel.streams.iter_mut().filter(|stream| !stream.file.is_empty()) {
@@ -137,13 +137,13 @@ impl Listing {
             instance: packet.instance.unwrap_or(0),
             edge: counted && packet.content_bits == packet.header_bits,
             events: 1,
-            // One that was never closed has no end.
+            // A packet that was never closed has no end.
             time: packet.end.max(packet.begin).unwrap_or(0),
         });
         Ok(())
     }
 
-    /// Counts the events of the packets: those that find no slot go from the account's written to its overwritten.
+    /// Counts the events of the packets: those without a slot are moved from written to overwritten in the account.
     fn count(&mut self, metadata: &Metadata) {
         let mut events = HashMap::new();
         for (file, path) in self.files.iter().enumerate() {
@@ -161,7 +161,7 @@ impl Listing {
         }
     }
 
-    /// Writes all of them; the first `dropped` of those that take a slot are overwritten by the others.
+    /// Writes all packets. The first `dropped` of those that take a slot are overwritten by the others.
     fn write(
         self,
         writer: &mut DtTraceWriter,

@@ -1,4 +1,4 @@
-//! Which packets a dt file holds, by stream.
+//! Lists the packets of a dt file by stream.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,25 +12,25 @@ use crate::metadata::{Metadata, StreamClass};
 use crate::packet::Packet;
 use crate::packet_head::{self, PacketHead};
 
-/// How much of a packet is looked at for its header.
+/// How many bytes of a packet are read for its header.
 const HEAD: u64 = 64 << 10;
-/// How many damaged places are told one by one; of the others, how many there are.
+/// How many damaged places are reported one by one. The rest is counted.
 const MOST_DAMAGE: usize = 1000;
-/// How many packets without records a stream has besides those in slots: its first, and its last.
+/// The most packets of a stream outside the slots: its first and its last.
 const MOST_EDGES: u8 = 2;
 
 /// Where the bytes of a packet are.
 #[derive(Clone, Debug)]
 pub(crate) enum PacketBytes {
     Slot(SlotPlace),
-    /// In memory: the packets without records stand in a postamble.
+    /// In memory: the empty packets are in a postamble.
     Held(Arc<[u8]>),
 }
 
 /// A packet of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Where it begins in the file; for those in memory a number behind its end.
+    /// Its offset in the file. Packets in memory get numbers behind the end of the file.
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) bytes: PacketBytes,
@@ -52,7 +52,7 @@ impl Part {
         }
     }
 
-    /// Brings it into memory; `None` if it was overwritten since the file was opened, or cannot be read.
+    /// Reads it; `None` if it was overwritten since the file was opened, or cannot be read.
     pub(super) fn read(&self, reader: &DtReader) -> Option<Vec<u8>> {
         match &self.bytes {
             PacketBytes::Held(bytes) => Some(bytes.to_vec()),
@@ -71,14 +71,14 @@ impl Part {
 pub(crate) struct DtStream {
     pub(crate) class: Arc<StreamClass>,
     pub(crate) instance: Option<u64>,
-    /// What its file is called, were it in a directory.
+    /// The name that its file would have in a directory.
     pub(crate) name: String,
     /// Time at which it begins, in cycles.
     pub(crate) begin: u64,
     pub(crate) parts: Arc<[Part]>,
 }
 
-/// What is found in a file.
+/// The contents of a file.
 pub(super) struct Index {
     pub(super) streams: Vec<DtStream>,
     pub(super) damage: Vec<Damage>,
@@ -89,23 +89,23 @@ type Key = (u64, Option<u64>);
 struct Indexing<'a> {
     reader: &'a DtReader,
     metadata: &'a Metadata,
-    /// The number that the next packet in memory gets.
+    /// The offset for the next packet in memory.
     behind: u64,
     streams: BTreeMap<Key, Vec<(Packet, Part)>>,
-    /// How many packets each stream has got from outside the slots.
+    /// The number of packets of each stream outside the slots.
     edges: BTreeMap<Key, u8>,
     damage: Vec<Damage>,
-    /// How many damaged places there are besides those that are told.
-    untold: u64,
+    /// Damaged places that are not reported one by one.
+    unreported: u64,
 }
 
 impl Index {
-    /// Looks at all slots, and at the packets without records in `edges`.
+    /// Reads all slots, and the empty packets in `edges`.
     pub(super) fn of(reader: &DtReader, metadata: &Metadata, edges: &[u8]) -> Self {
         let behind = reader.file_size().max(reader.header().postamble_location());
         let (streams, edges_of) = (BTreeMap::new(), BTreeMap::new());
         let mut indexing =
-            Indexing { reader, metadata, behind, streams, edges: edges_of, damage: Vec::new(), untold: 0 };
+            Indexing { reader, metadata, behind, streams, edges: edges_of, damage: Vec::new(), unreported: 0 };
         for slot in reader.slots() {
             match slot {
                 Ok(slot) => indexing.slot(&slot),
@@ -115,7 +115,7 @@ impl Index {
         indexing.edges(edges);
         let streams = std::mem::take(&mut indexing.streams);
         let streams = streams.into_values().map(|packets| indexing.stream(packets)).collect();
-        Self { streams, damage: indexing.told() }
+        Self { streams, damage: indexing.into_damage() }
     }
 }
 
@@ -124,15 +124,15 @@ impl Indexing<'_> {
         if self.damage.len() < MOST_DAMAGE {
             self.damage.push(Damage { file: self.reader.path().to_owned(), offset, reason });
         } else {
-            self.untold += 1;
+            self.unreported += 1;
         }
     }
 
-    /// The damage, and how much more there was.
-    fn told(self) -> Vec<Damage> {
+    /// The damage, with a count of what was not reported one by one.
+    fn into_damage(self) -> Vec<Damage> {
         let mut damage = self.damage;
-        if let Some(last) = damage.last().filter(|_| self.untold > 0) {
-            let reason = format!("and {} more places are damaged, which are not told one by one", self.untold);
+        if let Some(last) = damage.last().filter(|_| self.unreported > 0) {
+            let reason = format!("and {} more places are damaged", self.unreported);
             damage.push(Damage { reason, ..last.clone() });
         }
         damage
@@ -166,9 +166,9 @@ impl Indexing<'_> {
         let mut source = bytes;
         let mut state = State::new(self.metadata.slots());
         let packet = Packet::open(&mut source, self.metadata, &mut state, 0)
-            .map_err(|fault| format!("it holds no packet of this trace: {}", fault.in_header()))?;
+            .map_err(|fault| format!("it does not hold a packet of this trace: {}", fault.in_header()))?;
         if packet.size() != length {
-            return Err(format!("its packet tells {} bytes, and has {length}", packet.size()));
+            return Err(format!("its packet claims {} bytes, and has {length}", packet.size()));
         }
         Ok(packet)
     }
@@ -178,7 +178,7 @@ impl Indexing<'_> {
         self.streams.entry((packet.class.id, packet.instance)).or_default().push((packet, part));
     }
 
-    /// Packets one after the other. Of each stream there may be one that stands in front of those in slots, and one behind.
+    /// Adds consecutive packets. Each stream may have one before its packets in slots, and one behind them.
     fn edges(&mut self, mut bytes: &[u8]) {
         let mut too_many = false;
         while !bytes.is_empty() {
@@ -199,7 +199,7 @@ impl Indexing<'_> {
         }
     }
 
-    /// Whether its stream takes it.
+    /// Adds a packet to its stream. `false` if the stream does not take it.
     fn edge(&mut self, packet: Packet, bytes: &[u8]) -> bool {
         let key = (packet.class.id, packet.instance);
         let edges = self.edges.entry(key).or_default();
@@ -225,8 +225,8 @@ impl Indexing<'_> {
         Part::new(packet, offset, PacketBytes::Held(bytes.into()))
     }
 
-    /// A stream of ours begins with a packet of the number 0: what is missing behind it was overwritten. Where the process was killed
-    /// before that was written down, it is made.
+    /// A stream begins with an empty packet of the number 0: packets that are missing behind it were overwritten. If the process was killed
+    /// before that packet was written, it is made here.
     fn stream(&mut self, mut packets: Vec<(Packet, Part)>) -> DtStream {
         let first = packets.first().filter(|(packet, _)| packet.sequence.is_some_and(|sequence| sequence > 0));
         if let Some(bytes) = first.and_then(|(packet, part)| self.beginning(packet, part)) {
@@ -246,7 +246,7 @@ impl Indexing<'_> {
         }
     }
 
-    /// The packet with which the stream of `packet` begins, if packets are laid out as ours are.
+    /// The packet with which the stream of `packet` begins, if packets have the layout that the tracer writes.
     fn beginning(&self, packet: &Packet, part: &Part) -> Option<Vec<u8>> {
         let mut bytes = [0; packet_head::SIZE];
         match &part.bytes {
@@ -276,16 +276,16 @@ impl Indexing<'_> {
     }
 }
 
-/// How many bytes the packet at the beginning of `bytes` has, as it says itself; all of them where it cannot be told.
+/// Size of the packet at the beginning of `bytes` according to its header; the length of `bytes` if the header has none.
 fn declared_size(bytes: &[u8], metadata: &Metadata) -> u64 {
     let mut source = bytes;
     let packet = Packet::open(&mut source, metadata, &mut State::new(metadata.slots()), 0);
     packet.map_or(bytes.len() as u64, |packet| packet.size().max(1))
 }
 
-/// What the file of a stream of a channel is called.
+/// The name of the file of a stream.
 pub(crate) fn stream_name(channel: &str, instance: Option<u64>) -> String {
-    // The channel's name comes out of a file, and becomes a part of a path.
+    // The channel's name comes from a file and becomes part of a path.
     let channel = channel.replace(['/', '\0'], "_");
     instance.map_or_else(|| channel.clone(), |instance| format!("{channel}_{instance}"))
 }

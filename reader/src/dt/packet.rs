@@ -23,13 +23,12 @@ impl DtPacket<'_> {
         self.stream.instance
     }
 
-    /// Where it begins in the file, in bytes; for packets without records, which stand behind the slots, a number behind its end.
+    /// Its offset in the file. Empty packets, which are outside the slots, have numbers behind the end of the file.
     pub fn offset(&self) -> u64 {
         self.part.offset
     }
 
-    /// Reads its bytes, header and padding included, and checks them; `None` if it was overwritten since the file was opened, or cannot
-    /// be read.
+    /// Reads and checks its bytes, header and padding included; `None` if it was overwritten since the file was opened, or cannot be read.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         self.part.read(self.reader)
     }

@@ -18,9 +18,9 @@ use crate::loss::Damage;
 use crate::metadata::Metadata;
 use crate::stream::StreamReader;
 
-/// A dt file that holds a trace: its metadata, its account, and which packets are in it.
+/// A dt file that holds a trace: its metadata, its account, and an index of its packets.
 ///
-/// Opening it reads it once. A slot that is being overwritten, or is torn, is left out; a torn one is told.
+/// Opening it reads the whole file once. Slots that are torn or being overwritten are left out; torn ones are reported.
 #[derive(Debug)]
 pub struct DtTrace {
     reader: Arc<DtReader>,
@@ -31,7 +31,7 @@ pub struct DtTrace {
     damage: Vec<Damage>,
 }
 
-/// What a dt file holds of a trace, and what it lacks.
+/// The contents and losses of a trace in a dt file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DtSummary {
@@ -41,22 +41,22 @@ pub struct DtSummary {
     pub packets: u64,
     /// Streams.
     pub streams: u64,
-    /// Packets in front of those that are in the file: overwritten, or never written.
+    /// Packets before those in the file: overwritten, or never written.
     pub gone_packets: u64,
     /// Events that were in them.
     pub gone_events: u64,
-    /// Events that were lost before and after the rings, by reason, as the account says; without those that are gone.
+    /// Events that were lost before and after the rings, by reason, according to the account; without overwritten ones.
     pub lost: BTreeMap<String, u64>,
-    /// Whether the account is complete. One that is not is as old as the last time that it was written.
+    /// Whether the account is complete. Otherwise it has the state of its last writing.
     pub complete: bool,
 }
 
 impl DtTrace {
-    /// Opens a dt file, and finds out what is in it.
+    /// Opens a dt file, and indexes its packets.
     ///
     /// # Errors
-    /// [`ReadError::Dt`] if it is no dt file, or its description is damaged; [`ReadError::PlainDt`] if it does not say what is in
-    /// it, or has slots that take no packet; [`ReadError::Metadata`].
+    /// [`ReadError::Dt`] if it is not a dt file, or its description is damaged; [`ReadError::PlainDt`] if it has no metadata, or
+    /// slots that are too small for packets; [`ReadError::Metadata`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::new(DtReader::open(path)?)
     }
@@ -70,7 +70,7 @@ impl DtTrace {
     }
 
     fn new(reader: DtReader) -> Result<Self, ReadError> {
-        // Slots that take no packet, or have no checksum, are not of a trace: there may be 2^31 of them, and each would be damaged.
+        // A file whose slots are too small for a packet, or have no checksum, is not a trace: each of up to 2^31 slots would be damaged.
         let size = u64::from(reader.header().buffer_size());
         if reader.header().version() != Version::Framed || size < DtTraceWriter::SLOT_LEAST {
             return Err(ReadError::PlainDt { path: reader.path().to_owned() });
@@ -83,7 +83,7 @@ impl DtTrace {
         let edges = contents(EDGES_TAG)?.unwrap_or_default();
         let account = contents(ACCOUNT_TAG)?;
         let Index { mut streams, damage } = Index::of(&reader, &metadata, &edges);
-        // An account that cannot be read is told to whoever asks for it.
+        // An unreadable account is an error of `account` alone.
         let named = account.as_ref().and_then(|bytes| Account::parse(bytes).ok());
         for stream in &mut streams {
             let channels = named.iter().flat_map(|account| &account.channels);
@@ -117,7 +117,7 @@ impl DtTrace {
         self.account.as_ref().map(|bytes| Account::parse_named(bytes, self.path())).transpose()
     }
 
-    /// What it holds, and what it lacks.
+    /// Its contents and losses.
     ///
     /// # Errors
     /// As [`account`](Self::account).
@@ -149,7 +149,7 @@ impl DtTrace {
         Ok(summary)
     }
 
-    /// Whether somebody has written to it since it was opened.
+    /// Whether it was written since it was opened.
     ///
     /// # Errors
     /// [`ReadError::Dt`].
@@ -157,8 +157,7 @@ impl DtTrace {
         Ok(self.reader.has_changed()?)
     }
 
-    /// All packets, by the times at which they begin; those of a stream in their order. Costs a few words for each; their bytes stay in
-    /// the file.
+    /// All packets, sorted by their begin; those of a stream in order. Their bytes stay in the file.
     pub fn packets(&self) -> impl Iterator<Item = DtPacket<'_>> {
         let mut packets = Vec::new();
         for stream in &self.streams {
@@ -172,7 +171,7 @@ impl DtTrace {
         packets.into_iter().map(|(_, packet)| packet)
     }
 
-    /// Slots that are torn, or hold no packet of this trace.
+    /// Slots that are torn, or do not hold a packet of this trace.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }

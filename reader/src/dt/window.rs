@@ -1,4 +1,4 @@
-//! The packets of one stream of a dt file, one in memory at a time.
+//! The packets of one stream of a dt file, with one at a time in memory.
 
 use std::io;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::index::{PacketBytes, Part};
 use crate::loss::Damage;
 use crate::source::Source;
 
-/// Packets that lie anywhere in the file. Each is checked when it is brought into memory: one that somebody has overwritten since the
-/// file was opened is passed over. At one that cannot be read, reading ends.
+/// Packets anywhere in the file. Each is checked when it is read: one that was overwritten since the file was opened is passed over. A
+/// packet that cannot be read ends the stream.
 #[derive(Debug)]
 pub(crate) struct SlotsWindow {
     reader: Arc<DtReader>,
@@ -18,7 +18,7 @@ pub(crate) struct SlotsWindow {
     /// The packet that is in memory.
     at: usize,
     held: Vec<u8>,
-    /// Why the packet is not in memory, if the system refused it.
+    /// The error of the system, if the packet could not be read.
     failed: Option<(io::ErrorKind, String)>,
     length: u64,
 }
@@ -29,7 +29,8 @@ impl SlotsWindow {
         Self { reader, parts, at: 0, held: Vec::new(), failed: None, length }
     }
 
-    /// Brings the next packet into memory that is there still, from number `from` on; where it begins. The same for one that cannot be read.
+    /// Reads the next packet that was not overwritten, from number `from` on, and returns its offset. Also returns the offset of a packet that
+    /// cannot be read.
     fn hold(&mut self, from: usize) -> u64 {
         self.hold_by(from, DtReader::bytes_at)
     }
@@ -66,11 +67,11 @@ impl SlotsWindow {
         self.length
     }
 
-    /// The bytes of packet number `next`, or of the next one behind it that is there still; `next` is then the number of the one that
-    /// follows. `None` behind the last one. For whoever wants them as they are.
+    /// The bytes of packet number `next`, or of the next one that was not overwritten. `next` is then the number of the following one. `None`
+    /// behind the last one.
     ///
     /// # Errors
-    /// What the system answered; the packet is passed over by the next call.
+    /// The error of the system. The next call passes over the packet.
     pub(crate) fn next_packet(&mut self, next: &mut usize) -> Result<Option<&[u8]>, Damage> {
         let offset = self.hold(*next);
         *next = self.at + 1;
@@ -96,7 +97,7 @@ impl Source for SlotsWindow {
         }
         let start = self.parts.get(self.at).map_or(u64::MAX, |part| part.offset);
         let skip = offset.checked_sub(start).and_then(|skip| usize::try_from(skip).ok());
-        // What lies behind the packet is not its own.
+        // The bytes behind the packet are not part of it.
         Ok(skip.and_then(|skip| self.held.get(skip..)).unwrap_or_default())
     }
 

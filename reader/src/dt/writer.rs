@@ -1,4 +1,4 @@
-//! Writes a trace into a dt file, and keeps the books of what it had to overwrite.
+//! Writes a trace into a dt file, and accounts for the packets that it overwrites.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,51 +8,50 @@ use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
 use crate::packet_head;
 
-/// How much room is kept for packets without records, in bytes.
+/// The space that is reserved for empty packets, in bytes.
 const EDGES_SIZE: usize = 16 << 10;
 
-/// Which stream: class and instance.
+/// A stream: class and instance.
 type Key = (u64, u64);
 
-/// What a stream begins and ends with.
+/// The empty packets with which a stream begins and ends.
 #[derive(Debug, Default)]
 struct Edges {
     first: Vec<u8>,
     last: Vec<u8>,
 }
 
-/// Packets that are not in the file any more.
+/// Packets that were overwritten.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gone {
     packets: u64,
     events: u64,
 }
 
-/// Writes a trace into a dt file, one packet for each slot; the newest are kept.
+/// Writes a trace into a dt file, one packet per slot. The newest packets are kept.
 ///
-/// What is put into the file survives a kill at any instant: the file then tells what its slots hold, and which of them are whole.
+/// Written packets survive a kill at any instant: the file tells which of its slots are whole.
 #[derive(Debug)]
 pub struct DtTraceWriter {
     file: DtWriter<FileStorage>,
     slots: usize,
     metadata: Vec<u8>,
     edges: BTreeMap<Key, Edges>,
-    /// Which streams the slots are of, from the oldest on, and how many events each holds.
+    /// The stream and the number of events of each slot, from the oldest on.
     kept: VecDeque<(Key, u64)>,
     gone: BTreeMap<Key, Gone>,
 }
 
 impl DtTraceWriter {
-    /// Bytes that a slot has at least: a packet's header fits in.
+    /// The smallest slot in bytes: a packet's header fits in.
     pub const SLOT_LEAST: u64 = Self::slot_size(packet_head::SIZE);
 
-    /// Bytes that a slot needs for packets of up to `packet` bytes. One of less than [`SLOT_LEAST`](Self::SLOT_LEAST) is not read.
+    /// The slot size that packets of up to `packet` bytes need. Slots smaller than [`SLOT_LEAST`](Self::SLOT_LEAST) are not read.
     pub const fn slot_size(packet: usize) -> u64 {
         (packet as u64 + FRAME_SIZE as u64).next_multiple_of(4)
     }
 
-    /// Makes a file of `slots` slots with `slot_size` bytes each, at its full size. It has no name before
-    /// [`publish`](Self::publish).
+    /// Creates a file of `slots` slots with `slot_size` bytes each, at its full size. It has no name before [`publish`](Self::publish).
     ///
     /// # Errors
     /// Those of [`DtWriter::create`].
@@ -76,10 +75,10 @@ impl DtTraceWriter {
         self.file.publish(replace)
     }
 
-    /// Adds to the metadata. When it returns, packets that need it may follow; the file has two copies of it.
+    /// Appends to the metadata. Packets that need it may follow. The file keeps two copies of the metadata.
     ///
     /// # Errors
-    /// Those of [`DtWriter::put_postamble`]; the file then has the metadata that it had.
+    /// Those of [`DtWriter::put_postamble`]; the file keeps the previous metadata.
     pub fn describe(&mut self, metadata: &[u8]) -> Result<(), Error> {
         let before = self.metadata.len();
         self.metadata.extend_from_slice(metadata);
@@ -91,8 +90,8 @@ impl DtTraceWriter {
         put
     }
 
-    /// Keeps room for an account of `bytes` bytes, and for what some dozens of streams begin and end with: [`save`](Self::save) needs
-    /// none then of a disk that runs full.
+    /// Reserves space for an account of `bytes` bytes, and for the empty packets of some dozens of streams, so that [`save`](Self::save)
+    /// succeeds on a full disk.
     ///
     /// # Errors
     /// Those of [`DtWriter::reserve_postamble`].
@@ -101,8 +100,8 @@ impl DtTraceWriter {
         self.file.reserve_postamble(ACCOUNT_TAG, bytes)
     }
 
-    /// Writes a packet of a stream, with so many events. It takes the place of the oldest one when all slots are used. One without
-    /// events takes none: those with which a stream begins and ends are kept apart, for [`save`](Self::save).
+    /// Writes a packet of a stream, with so many events. It replaces the oldest one when all slots are used. A packet without events takes no
+    /// slot: the first and last ones of each stream are kept for [`save`](Self::save).
     ///
     /// # Errors
     /// Those of [`DtWriter::put_slot`]: the packet is not in the file.
@@ -130,8 +129,8 @@ impl DtTraceWriter {
         put
     }
 
-    /// Makes the account of all that was handed over one of what is in the file: what was overwritten here is overwritten.
-    pub fn settle(&self, account: &mut Account) {
+    /// Adjusts an account of all packets to those in the file: events that were overwritten here count as overwritten.
+    pub fn adjust(&self, account: &mut Account) {
         for channel in &mut account.channels {
             for stream in &mut channel.streams {
                 let gone = self.gone.get(&(channel.id, stream.instance)).copied().unwrap_or_default();
@@ -142,17 +141,17 @@ impl DtTraceWriter {
         }
     }
 
-    /// Writes the settled account, and what streams begin and end with. If one of them cannot be written, the other is.
+    /// Writes the adjusted account, and the empty packets of the streams. If one of them cannot be written, the other is.
     ///
     /// # Errors
-    /// Those of [`DtWriter::put_postamble`]: the file then has what it had of what could not be written.
+    /// Those of [`DtWriter::put_postamble`]: the file keeps the previous version of the part that failed.
     pub fn save(&mut self, account: &Account) -> Result<(), Error> {
         let edges = self.save_edges();
         let account = self.file.put_postamble(ACCOUNT_TAG, &account.to_json());
         edges.and(account)
     }
 
-    /// Writes what streams begin and end with, of a trace that has no account.
+    /// Writes the empty packets of the streams, for a trace without an account.
     ///
     /// # Errors
     /// As [`save`](Self::save).
@@ -162,7 +161,7 @@ impl DtTraceWriter {
         self.file.put_postamble(EDGES_TAG, &edges)
     }
 
-    /// The same for the last time: the file has two copies of them.
+    /// Writes them for the last time, twice: the file has two copies.
     ///
     /// # Errors
     /// As [`save`](Self::save).
@@ -185,7 +184,7 @@ mod tests {
         let mut writer = DtTraceWriter::create(FileStorage::begin(&path)?, 1, 104)?;
         writer.publish(false)?;
         writer.packet(0, 0, &vec![0; MAX_TAGGED as usize], 0)?;
-        let account = Account::new([7; 16], "told", 1);
+        let account = Account::new([7; 16], "session", 1);
         assert!(matches!(writer.finish(&account), Err(Error::Limit { .. })));
         let reader = DtReader::open(&path)?;
         let found = reader.tagged_postamble(ACCOUNT_TAG)?.ok_or("no account")?;

@@ -1,4 +1,4 @@
-//! One stream on its way into the merge: its next item, and the losses between its packets.
+//! One stream in the merge: its next item, and the losses between its packets.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::loss::{Loss, LossKind};
 use crate::packet::Packet;
 use crate::stream::{PacketEnd, Step, StreamReader};
 
-/// What the packet before left behind.
+/// The counters of the previous packet.
 #[derive(Debug)]
 struct Previous {
     packet: Arc<Packet>,
@@ -22,9 +22,9 @@ pub(super) struct StreamCursor {
     ready: VecDeque<(i64, Item)>,
     packet: Option<Arc<Packet>>,
     previous: Option<Previous>,
-    /// How many events were discarded before the first packet's time, where that is known.
+    /// Events that were discarded before the first packet, if known.
     discarded_before: Option<u64>,
-    /// Time of the last item; damage is told at that time.
+    /// Time of the last item, which is the time of damage.
     last: i64,
 }
 
@@ -34,12 +34,12 @@ impl StreamCursor {
         Self { reader, ready: VecDeque::new(), packet: None, previous: None, discarded_before, last: begin }
     }
 
-    /// The item that is next, if one is ready.
+    /// The next item, if one is ready.
     pub(super) fn take(&mut self) -> Option<Item> {
         self.ready.pop_front().map(|(_, item)| item)
     }
 
-    /// Makes the next item ready and tells its time; `None` at the end of the stream.
+    /// Prepares the next item and returns its time; `None` at the end of the stream.
     pub(super) fn advance(&mut self) -> Option<i64> {
         while self.ready.is_empty() {
             match self.reader.next()? {
@@ -60,7 +60,7 @@ impl StreamCursor {
         self.ready.front().map(|(time, _)| *time)
     }
 
-    /// Compares a packet with the one before it.
+    /// Finds the losses between a packet and the previous one.
     fn losses(&mut self, packet: &Packet) {
         let Some(stream) = self.reader.stream().cloned() else {
             return;
@@ -98,7 +98,7 @@ fn discarded_events(before: Option<u64>, packet: &Packet) -> Option<LossKind> {
         Some(before) if now > before => Some(LossKind::Events(Some(now - before))),
         Some(before) if now < before => Some(LossKind::Events(None)),
         Some(_) => None,
-        // The counter may have begun before what is kept here.
+        // The counter may have begun before the first packet of this file.
         None => (now > 0).then_some(LossKind::Events(None)),
     }
 }

@@ -8,7 +8,7 @@ use crate::directories::{self, Visited};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
 
-/// How deep below the given directory traces are looked for.
+/// How deep below the given directory traces are searched.
 const MAX_DEPTH: usize = 16;
 
 /// The directories at and below `root` that hold a metadata file, in the order of their names.
@@ -34,7 +34,7 @@ pub fn stream_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
         let entry = entry?;
         let name = entry.file_name();
         let hidden = name.as_encoded_bytes().starts_with(b".");
-        // A link that leads nowhere is kept: that it cannot be opened is told as damage.
+        // A dangling link is kept, and reported as damage.
         let regular = fs::metadata(entry.path()).map_or(true, |file| file.is_file());
         if !hidden && name != "metadata" && regular {
             files.push(entry.path());

@@ -1,21 +1,20 @@
-//! Finds, for each sequence and variant, the earlier integer that its path means, and gives that integer a slot in
-//! which a decoder keeps its value.
+//! Resolves the path of each sequence and variant to an earlier integer, and gives that integer a slot in which a decoder keeps its value.
 //!
-//! A path is looked for among the members before it, in the structure where it stands and then outwards; a path that
-//! begins with the name of a root (`stream.event.header`, `event.fields`, …) is looked for there. Types are shared
-//! between uses, and the same type may find a different integer at each use, so what is changed is copied first.
+//! A path is searched among the earlier members of its structure, then outwards. A path that begins with the name of a root
+//! (`stream.event.header`, `event.fields`, …) is searched there. Types are shared between uses, and a path may resolve to a different
+//! integer at each use, so that a type is copied before it is changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::types::{Choice, EnumType, Field, Length, Mapping, Reference, Slot, StructType, Type};
 
-/// How many members may be looked at before the metadata is refused: far above real ones, and soon reached.
+/// The most members that are searched before the metadata is refused: far above real metadata, and reached within a second.
 const MAX_STEPS: u64 = 1 << 24;
-/// How many members may be copied because their paths mean different integers at different uses.
+/// The most members that are copied because their paths resolve to different integers at different uses.
 const MAX_COPIES: usize = 1 << 20;
 
-/// The parts of a packet and of an event that paths can name, in the order of their decoding.
+/// The parts of a packet and an event that paths can name, in the order of decoding.
 pub(super) const ROOTS: [&str; 6] = [
     "trace.packet.header",
     "stream.packet.context",
@@ -30,7 +29,7 @@ const FIRST_OF_EVENT: usize = 4;
 /// One type for each of [`ROOTS`].
 pub(super) type Roots<'a> = [&'a mut Option<Arc<StructType>>; 6];
 
-/// Hands out slots, and counts the work.
+/// Assigns slots, and limits the work.
 #[derive(Default)]
 pub(super) struct Resolver {
     steps: u64,
@@ -41,7 +40,7 @@ pub(super) struct Resolver {
     pub(super) most_event: u32,
 }
 
-/// A structure that encloses the place where a path stands: how to get there, and how many members came before.
+/// A structure around a path: its place, and the number of its members before the path.
 struct Enclosing {
     place: Vec<usize>,
     before: usize,
@@ -69,7 +68,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Looks at `ty`, which stands at `place` under the root; `ty` is a copy from before any change.
+    /// Resolves the paths in `ty`, the unchanged copy of the type at `place` under the root.
     fn walk(
         &mut self,
         roots: &mut Roots<'_>,
@@ -99,7 +98,7 @@ impl Resolver {
                 if let Length::Field(reference) = &array.length {
                     let (slot, target) = self.find(roots, which, reference, enclosing)?;
                     if !matches!(target, Type::Integer(integer) if !integer.signed) {
-                        return Err(format!("the length `{}` is no unsigned integer", reference.path.join(".")));
+                        return Err(format!("the length `{}` is not an unsigned integer", reference.path.join(".")));
                     }
                     self.change(roots, which, place, |ty| {
                         if let Type::Array(array) = ty {
@@ -120,7 +119,7 @@ impl Resolver {
                 }
                 let (slot, target) = self.find(roots, which, &variant.tag, enclosing)?;
                 let Type::Enum(_, labels) = target else {
-                    return Err(format!("the tag `{}` is no enumeration", variant.tag.path.join(".")));
+                    return Err(format!("the tag `{}` is not an enumeration", variant.tag.path.join(".")));
                 };
                 self.step(variant.options.len() + labels.mappings.len())?;
                 let choices = choices(&labels, &variant.options);
@@ -143,7 +142,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// The integer that a path means: its slot, given now if it had none, and its type.
+    /// The slot and type of the integer that a path resolves to. The slot is assigned now if it had none.
     fn find(
         &mut self,
         roots: &mut Roots<'_>,
@@ -169,7 +168,7 @@ impl Resolver {
             found = Some((slot, ty.clone()));
         })?;
         (self.shared, self.event) = (shared, event);
-        found.ok_or_else(|| format!("`{}` is no integer", reference.path.join(".")))
+        found.ok_or_else(|| format!("`{}` is not an integer", reference.path.join(".")))
     }
 
     /// Counts members that are copied.
@@ -181,7 +180,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Changes the type at `place` under a root; what other uses share is copied on the way.
+    /// Changes the type at `place` under a root. Types that are shared with other uses are copied first.
     fn change(
         &mut self,
         roots: &mut Roots<'_>,
@@ -276,7 +275,7 @@ impl Resolver {
     }
 }
 
-/// Whether a path's component means a field: by its exact name, or by its name as it is shown.
+/// Whether a component of a path names a field, by its exact or by its displayed name.
 fn matches(field: &str, component: &str) -> bool {
     field == component || field.strip_prefix('_') == Some(component)
 }
@@ -295,7 +294,7 @@ fn at(root: Option<&Arc<StructType>>, place: &[usize]) -> Option<Type> {
     Some(ty)
 }
 
-/// The choices that the labels of a tag make among the options of the same names.
+/// The options that the labels of a tag choose by their names.
 fn choices(labels: &EnumType, options: &[Field]) -> Arc<[Choice]> {
     let mut by_name = HashMap::new();
     for (index, option) in options.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Gets the text out of a metadata file, which holds it either plainly or wrapped in packets.
+//! Extracts the text of a metadata file, which is plain or wrapped in packets.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use std::borrow::Cow;
 const HEADER: usize = 37;
 const MAGIC: u32 = 0x75D1_1D57;
 
-/// What is wrong with the wrapping, and at which byte of the file.
+/// A fault in the wrapping, and its offset in the file.
 pub(super) struct BadPacket {
     pub(super) offset: usize,
     pub(super) reason: String,
 }
 
-/// The text in `bytes`. Consecutive packets are joined, for a declaration may span them.
+/// The text in `bytes`. Packets are joined, because a declaration may span them.
 pub(super) fn unwrap(bytes: &[u8]) -> Result<Cow<'_, [u8]>, BadPacket> {
     let word = |at: usize| -> Option<[u8; 4]> { bytes.get(at..at + 4)?.try_into().ok() };
     let decode = match word(0) {

@@ -1,7 +1,7 @@
 //! Field types as the metadata declares them.
 //!
-//! A type is a tree. Named types share their subtrees, so a tree may be met many times over; what a decoder needs at
-//! each node (alignment, depth) is computed once, when the node is built.
+//! A type is a tree. Named types share subtrees, so that a subtree may occur many times. Properties of a node (alignment, depth) are computed
+//! once, when it is built.
 
 use std::sync::Arc;
 
@@ -59,9 +59,9 @@ pub struct Float {
     pub order: ByteOrder,
 }
 
-/// Where a decoder keeps an integer that later decides the length of a sequence or the option of a variant.
+/// Where a decoder keeps an integer that determines the length of a later sequence or the option of a later variant.
 ///
-/// Event slots are numbered anew for each event class; the others, once per trace.
+/// Event slots are numbered per event class, shared slots per trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Shared(u32),
@@ -105,7 +105,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// The name as it is shown: without one leading underscore, which writers put there to avoid keywords.
+    /// The displayed name: without one leading underscore, which writers add to avoid keywords.
     pub fn name(&self) -> &str {
         self.raw_name.strip_prefix('_').unwrap_or(&self.raw_name)
     }
@@ -122,16 +122,16 @@ pub struct StructType {
     pub(crate) dynamic: bool,
 }
 
-/// How many elements an array has.
+/// The number of elements of an array.
 #[derive(Clone, Debug)]
 pub enum Length {
-    /// As many as the metadata says.
+    /// A constant in the metadata.
     Fixed(u64),
-    /// As many as an earlier integer says.
+    /// The value of an earlier integer.
     Field(Reference),
 }
 
-/// The path to an earlier integer, and the slot it was found to have.
+/// The path to an earlier integer, and its slot.
 #[derive(Clone, Debug)]
 pub struct Reference {
     /// The path as the metadata spells it, one name per component.
@@ -144,7 +144,7 @@ pub struct Reference {
 pub struct ArrayType {
     /// Type of each element.
     pub element: Type,
-    /// How many there are.
+    /// The number of elements.
     pub length: Length,
     pub(crate) depth: u32,
     pub(crate) dynamic: bool,
@@ -155,7 +155,7 @@ pub struct ArrayType {
 pub struct VariantType {
     /// The enumeration that chooses; empty only while a variant is declared apart from its tag.
     pub tag: Reference,
-    /// Which values of the tag choose which option; known once the path is resolved.
+    /// The values of the tag that choose each option; empty before the path is resolved.
     pub(crate) choices: Arc<[Choice]>,
     /// The options.
     pub options: Vec<Field>,
@@ -199,7 +199,7 @@ impl Type {
             Self::String => 8,
             Self::Struct(ty) => ty.align,
             Self::Array(ty) => ty.element.align(),
-            // Each option aligns itself once it is chosen.
+            // The chosen option has its own alignment.
             Self::Variant(_) => 1,
         }
     }
@@ -213,7 +213,7 @@ impl Type {
         }
     }
 
-    /// Whether a sequence or a variant is inside, whose path has to be resolved.
+    /// Whether it contains a sequence or a variant, whose path has to be resolved.
     pub(crate) fn is_dynamic(&self) -> bool {
         match self {
             Self::Struct(ty) => ty.dynamic,
@@ -223,7 +223,7 @@ impl Type {
         }
     }
 
-    /// Whether it is a byte that means neither a character nor a time: arrays of these are kept as bytes.
+    /// The integer, if it is a byte that is neither a character nor a time: arrays of these are kept as bytes.
     pub(crate) fn is_plain_byte(&self) -> Option<Integer> {
         match self {
             Self::Integer(i) if i.bits == 8 && i.align == 8 && !i.signed && i.clock.is_none() => Some(*i),

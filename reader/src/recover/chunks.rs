@@ -1,10 +1,10 @@
-//! The directories of a trace that a sink may have cut into chunks.
+//! The directories of a trace that a sink may have split into chunks.
 
 use crate::chunk::chunk_number;
 use std::fs;
 use std::path::PathBuf;
 
-/// The directory, and the chunks in it, in their order. While a trace is cut for the first time, its files are in both.
+/// The directory and the chunks in it, in order. While a trace is split for the first time, its files are in both.
 pub(super) fn of(directory: PathBuf) -> Vec<PathBuf> {
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut chunks: Vec<_> = entries.filter_map(|path| Some((chunk_number(&path)?, path))).collect();

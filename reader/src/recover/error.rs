@@ -1,13 +1,13 @@
-//! What stops a recovery.
+//! The error of a recovery.
 
 use crate::error::ReadError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Nothing could be recovered, or not be written down.
+/// Nothing could be recovered, or the trace could not be written.
 ///
-/// What is damaged in one ring or output is no error: the rest comes out, and the damage is told in
+/// Damage in one ring or output is not an error: the rest is recovered, and the damage is reported in
 /// [`RecoveredProcess::notes`](super::RecoveredProcess::notes).
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub enum RecoverError {
         /// What was found instead.
         reason: String,
     },
-    /// The output has something in it.
+    /// The output is not empty.
     #[error("{} is not empty (it holds `{found}`); name a new directory, or remove what is in it", path.display())]
     NotEmpty {
         /// The directory.
@@ -39,7 +39,7 @@ pub enum RecoverError {
     Write {
         /// The file or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -9,10 +9,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How deep below the given directory rings are looked for: `sessions/NAME/rings/PID-START` in the run directory.
+/// How deep below the given directory rings are searched: `sessions/NAME/rings/PID-START` in the run directory.
 const MAX_DEPTH: usize = 4;
 
-/// The directories at and below `root` that hold ring files, in the order of their names.
+/// The directories at and below `root` that hold ring files, sorted by name.
 pub(super) fn processes(root: &Path) -> Result<Vec<PathBuf>, RecoverError> {
     let no_rings = |reason: &str| RecoverError::NoRings { path: root.to_owned(), reason: reason.to_owned() };
     let found = directories::find(root, MAX_DEPTH, no_rings, |_, entries| {
@@ -25,7 +25,7 @@ pub(super) fn processes(root: &Path) -> Result<Vec<PathBuf>, RecoverError> {
     Ok(found)
 }
 
-/// The ring files of a process: in the order of their names, numbers by their value, the orphans' last.
+/// The ring files of a process, sorted by name, with numbers by value. The account of threads without a ring comes last.
 pub(super) fn rings(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
     let failed = |error| ReadError::io(directory, error);
     let mut found = Vec::new();
@@ -46,7 +46,7 @@ fn is_ring(path: &Path) -> bool {
     path.extension() == Some(OsStr::new(RING_EXTENSION))
 }
 
-/// Where what is recovered of each process goes: a single one to `out` itself, several below it by their names.
+/// The output directory of each process: `out` itself for a single one, directories below it for several.
 pub(super) fn targets(processes: &[PathBuf], out: &Path) -> Vec<PathBuf> {
     if processes.len() == 1 {
         return vec![out.to_owned()];

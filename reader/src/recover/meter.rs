@@ -1,12 +1,12 @@
-//! Tells how far a recovery is.
+//! Reports the progress of a recovery.
 
 use super::Progress;
 
-/// Counts bytes for whoever wants to know.
+/// Counts bytes, and reports them.
 pub(super) struct Meter<'a> {
     report: &'a mut dyn FnMut(Progress),
     now: Progress,
-    /// Where the part ends that is being looked at.
+    /// The end of the current part.
     part: u64,
 }
 
@@ -15,26 +15,26 @@ impl<'a> Meter<'a> {
         Self { report, now: Progress { process, processes, done: 0, total: 0 }, part: 0 }
     }
 
-    /// All that is to be looked at.
+    /// Sets the number of bytes in all.
     pub(super) fn expect(&mut self, total: u64) {
         self.now.total = total;
         (self.report)(self.now);
     }
 
-    /// Of that, the next `bytes`.
+    /// Begins a part of so many bytes.
     pub(super) fn part(&mut self, bytes: u64) {
         self.now.done = self.part;
         self.part = self.part.saturating_add(bytes).min(self.now.total);
         (self.report)(self.now);
     }
 
-    /// So many bytes of the part have been looked at.
+    /// Adds bytes of the part that were read.
     pub(super) fn pass(&mut self, bytes: usize) {
         self.now.done = self.now.done.saturating_add(bytes as u64).min(self.part);
         (self.report)(self.now);
     }
 
-    /// All of it.
+    /// Reports the end.
     pub(super) fn end(&mut self) {
         self.now.done = self.now.total;
         (self.report)(self.now);

@@ -1,4 +1,4 @@
-//! What the sinks of a process had kept: its CTF directories and dt files, as the file `outputs` names them.
+//! The outputs of a process: the CTF directories and dt files of its sinks, which the file `outputs` names.
 
 use super::chunks;
 use crate::decode::State;
@@ -13,21 +13,21 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Longest file of this kind that is read.
+/// The longest `outputs` file that is read.
 const MAX_LENGTH: usize = 1 << 20;
-/// Largest packet that is read: channels have none larger.
+/// The largest packet that is read, which is the largest of any channel.
 const MAX_PACKET: u64 = 1 << 30;
 
-/// The directories and files that exist.
+/// The outputs that exist.
 #[derive(Debug, Default)]
 pub(super) struct Outputs {
-    /// Of each sink: its directory, and the chunks in it.
+    /// For each sink its directory, and the chunks in it.
     directories: Vec<Vec<PathBuf>>,
     traces: Vec<DtTrace>,
 }
 
 impl Outputs {
-    /// Reads the file in the directory of a process. That there is none means that there were no such sinks.
+    /// Reads the file in the directory of a process. Without the file there were no such sinks.
     pub(super) fn read(process: &Path, journal: &mut Journal) -> Self {
         let path = process.join("outputs");
         let mut outputs = Self::default();
@@ -94,7 +94,7 @@ impl Outputs {
             }
         }
         self.traces.iter().find_map(|trace| {
-            // A file of that name may be another recording's by now.
+            // The file may have been replaced by that of another recording.
             let found = trace.streams().iter().find(|found| {
                 trace.metadata().uuid() == Some(stream.uuid)
                     && (found.class.id, found.instance) == (u64::from(stream.class), Some(stream.instance))
@@ -104,7 +104,7 @@ impl Outputs {
         })
     }
 
-    /// How many bytes are in the files of this name.
+    /// The number of bytes in the files of this name.
     pub(super) fn length(&self, file: &str) -> u64 {
         let lengths = self.directories.iter().flatten().filter_map(|directory| directory.join(file).metadata().ok());
         let streams = self.traces.iter().flat_map(DtTrace::streams).filter(|stream| stream.name == file);
@@ -113,7 +113,7 @@ impl Outputs {
     }
 }
 
-/// Which stream of which trace.
+/// A stream of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamId {
     pub(super) uuid: [u8; 16],
@@ -121,7 +121,7 @@ pub(super) struct StreamId {
     pub(super) instance: u64,
 }
 
-/// A stream, read packet by packet.
+/// A stream that a sink has kept, read packet by packet.
 #[derive(Debug)]
 pub(super) struct Kept {
     path: PathBuf,
@@ -129,7 +129,7 @@ pub(super) struct Kept {
     state: State,
     offset: u64,
     stream: StreamId,
-    /// Where it goes on.
+    /// The files that continue it.
     files: VecDeque<PathBuf>,
 }
 
@@ -139,8 +139,7 @@ impl Kept {
         Self { path, window, state: State::new(metadata.slots()), offset, stream, files: VecDeque::new() }
     }
 
-    /// The next packet, whole. What ends within a packet is told and left out, as is all behind something that is no packet, up to
-    /// the next chunk.
+    /// The next whole packet. A partial packet is reported and left out; so is the rest of a file behind bytes that are not a packet.
     pub(super) fn next(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
         loop {
             if let Some(packet) = self.next_in_file(metadata, journal) {

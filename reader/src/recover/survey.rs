@@ -1,4 +1,4 @@
-//! What there is to recover of a process, by the headers of its rings.
+//! Reads the headers of all rings of a process before they are recovered.
 
 use super::outputs::Outputs;
 use super::{RecoverError, find, liveness};
@@ -8,7 +8,7 @@ use crate::ring::{Ring, Side};
 use crate::take::{Journal, check_layout};
 use std::path::{Path, PathBuf};
 
-/// What there is to recover.
+/// The rings of a process, and what they say of it.
 pub(super) struct Survey {
     pub(super) uuid: [u8; 16],
     pub(super) pid: u32,
@@ -17,13 +17,13 @@ pub(super) struct Survey {
     pub(super) session: String,
     /// Whether the process runs and writes to its rings while they are read.
     pub(super) is_running: bool,
-    /// The rings that can be read, with how many bytes there are in them and in their outputs.
+    /// The readable rings, with the number of bytes in each and in its outputs.
     pub(super) rings: Vec<(PathBuf, u64)>,
     pub(super) bytes: u64,
 }
 
 impl Survey {
-    /// Looks at the headers of all rings. Those that cannot be read are told; that all of them cannot is an error.
+    /// Reads the headers of all rings. Unreadable ones are reported; it is an error if all are unreadable.
     pub(super) fn of(
         directory: &Path,
         metadata: &Metadata,
@@ -70,11 +70,11 @@ impl Survey {
         }
     }
 
-    /// Whether a ring and the metadata belong together.
+    /// Checks that a ring belongs to the metadata.
     fn check(&self, metadata: &Metadata, ring: &Ring) -> Result<(), ReadError> {
         let wrong = |offset, reason| ReadError::Ring { path: ring.path().to_owned(), offset, reason };
         if ring.uuid() != self.uuid {
-            return Err(wrong(24, "the ring is of another trace than the metadata beside it".to_owned()));
+            return Err(wrong(24, "the ring belongs to another trace than the metadata beside it".to_owned()));
         }
         check_layout(metadata, self.uuid, ring.class())
             .map_err(|reason| wrong(40, format!("with the metadata beside it: {reason}")))
@@ -91,16 +91,18 @@ impl Survey {
         let pid = self.described.unwrap_or(self.pid.into());
         if pid != i128::from(found) {
             let path = ring.path().display();
-            journal.wrong(format!("{path}: byte 1024: the ring is of process {found}, and what is beside it of {pid}"));
+            journal.wrong(format!(
+                "{path}: byte 1024: the ring belongs to process {found}, and the files beside it to {pid}"
+            ));
         }
         self.bytes = self.bytes.saturating_add(bytes);
         self.rings.push((ring.path().to_owned(), bytes));
     }
 
-    /// Takes the names of all from one ring.
+    /// Takes process and session from the first ring.
     fn introduce(&mut self, directory: &Path, ring: &Ring, journal: &mut Journal) {
         let identity = ring.identity();
-        // The metadata's word counts: that is what the account is held against.
+        // The metadata takes precedence: the account is verified against it.
         self.pid = self.described.and_then(|pid| pid.try_into().ok()).unwrap_or(identity.pid);
         self.session.clone_from(&identity.session);
         self.is_running = liveness::is_recording(identity, directory);
@@ -111,7 +113,7 @@ impl Survey {
     }
 }
 
-/// The file of a stream, as the sink that writes CTF directories names it.
+/// The name of the file of a stream, as the CTF sink names it.
 pub(super) fn file_name(ring: &Ring, side: Side) -> String {
     format!("{}_{}", ring.identity().channel, ring.instance(side))
 }

@@ -1,4 +1,4 @@
-//! The directory that is written. It is not a trace before it has its metadata, and its books are the last thing in it.
+//! The output directory. It is not a trace before it has metadata, and the account is written last.
 
 use super::RecoverError;
 use crate::account::{ACCOUNT_PATH, Account};
@@ -12,7 +12,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Makes the directory, parents included, or takes an empty one.
+    /// Creates the directory and its parents, or uses an empty one.
     pub(crate) fn create(path: &Path) -> Result<Self, RecoverError> {
         let failed = || RecoverError::write(path);
         fs::create_dir_all(path).map_err(failed())?;
@@ -27,19 +27,19 @@ impl Target {
         &self.path
     }
 
-    /// Makes a file that must not be there.
+    /// Creates a file that must not exist.
     pub(crate) fn create_file(&self, name: &str) -> Result<File, RecoverError> {
         let path = self.path.join(name);
         File::create_new(&path).map_err(RecoverError::write(&path))
     }
 
-    /// Puts the metadata in: from here on it is a trace.
+    /// Writes the metadata, which makes it a trace.
     pub(crate) fn describe(&self, metadata: &[u8]) -> Result<(), RecoverError> {
         let mut file = self.create_file("metadata")?;
         file.write_all(metadata).map_err(RecoverError::write(&self.path.join("metadata")))
     }
 
-    /// Puts the account in, whole: from here on it is complete.
+    /// Writes the account, which makes it complete.
     pub(crate) fn finish(&self, account: &Account) -> Result<(), RecoverError> {
         let path = self.path.join(ACCOUNT_PATH);
         let growing = path.with_extension("json.new");

@@ -19,7 +19,7 @@ pub struct StreamCounters {
     pub clamped: u64,
     /// Texts in which a NUL was replaced.
     pub altered: u64,
-    /// Events that waited for room.
+    /// Events that waited for space.
     pub waited: u64,
     /// The time that they waited, in nanoseconds.
     pub waited_ns: u64,

@@ -135,10 +135,10 @@ impl Ring {
                 number >= closed
             }
         };
-        let size = Fields(bytes).u64(packet_head::PACKET_SIZE);
-        if !is_open && size != content {
+        let packet_bits = Fields(bytes).u64(packet_head::PACKET_SIZE);
+        if !is_open && packet_bits != content {
             return Ok(Found::Malformed(format!(
-                "its packet is closed, and has {content} bits of content in {size} bits"
+                "its packet is closed, and has {content} bits of content in {packet_bits} bits"
             )));
         }
         // The copy of the header may be younger than the size that was read first.

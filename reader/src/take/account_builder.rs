@@ -15,7 +15,7 @@ const KILLED: &str = "killed";
 pub(crate) struct AccountBuilder {
     account: Account,
     /// The index of the channel of each stream class.
-    places: BTreeMap<u64, usize>,
+    indices: BTreeMap<u64, usize>,
     /// Whether a ring has named the channel.
     named: Vec<bool>,
 }
@@ -24,7 +24,7 @@ impl AccountBuilder {
     /// An account without any counts.
     pub(crate) fn new(metadata: &Metadata, uuid: [u8; 16], session: &str, pid: u32) -> Self {
         let mut account = Account::new(uuid, session, pid);
-        let mut places = BTreeMap::new();
+        let mut indices = BTreeMap::new();
         for class in metadata.streams() {
             let entry = |id: u64, name: &str| EventAccount { id, name: name.to_owned(), ..EventAccount::default() };
             let channel = ChannelAccount {
@@ -33,30 +33,30 @@ impl AccountBuilder {
                 events: class.events.values().map(|event| entry(event.id, &event.name)).collect(),
                 ..ChannelAccount::default()
             };
-            places.insert(class.id, account.channels.len());
+            indices.insert(class.id, account.channels.len());
             account.channels.push(channel);
         }
         let named = vec![false; account.channels.len()];
-        Self { account, places, named }
+        Self { account, indices, named }
     }
 
     /// Takes the name and policy of a channel from a ring. All rings of a channel have to agree.
     pub(crate) fn introduce(&mut self, ring: &Ring) -> Result<(), String> {
         let class = u64::from(ring.class());
-        let Some(&place) = self.places.get(&class) else {
+        let Some(&of_ring) = self.indices.get(&class) else {
             return Err(format!("its stream class {class} is not in the metadata"));
         };
         let name = &ring.identity().channel;
         let is_taken =
-            |index: usize, channel: &ChannelAccount| index != place && self.named[index] && channel.name == *name;
+            |index: usize, channel: &ChannelAccount| index != of_ring && self.named[index] && channel.name == *name;
         if self.account.channels.iter().enumerate().any(|(index, channel)| is_taken(index, channel)) {
             return Err(format!("its channel has the name of another channel, `{name}`"));
         }
-        let channel = &mut self.account.channels[place];
-        if self.named[place] && (&channel.name, channel.policy) != (name, ring.policy()) {
+        let channel = &mut self.account.channels[of_ring];
+        if self.named[of_ring] && (&channel.name, channel.policy) != (name, ring.policy()) {
             return Err(format!("its channel differs from that of other rings of stream class {class}"));
         }
-        self.named[place] = true;
+        self.named[of_ring] = true;
         channel.name.clone_from(name);
         channel.policy = ring.policy();
         Ok(())
@@ -118,8 +118,8 @@ impl AccountBuilder {
     }
 
     fn channel(&mut self, ring: &Ring) -> Option<&mut ChannelAccount> {
-        let place = *self.places.get(&u64::from(ring.class()))?;
-        self.account.channels.get_mut(place)
+        let of_ring = *self.indices.get(&u64::from(ring.class()))?;
+        self.account.channels.get_mut(of_ring)
     }
 
     /// The finished account.

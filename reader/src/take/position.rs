@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn head(sequence: u64, (begin, end): (u64, u64), before: u64, discarded: u64) -> PacketHead {
-        PacketHead { sequence, end, before, discarded, ..PacketHead::empty([0; 16], 0, 0, begin) }
+        PacketHead { end, sequence, discarded, before, ..PacketHead::empty([0; 16], 0, 0, begin) }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::float;
 use crate::metadata::types::{Base, EnumType};
 use crate::value::{Int, StructValue, Value};
 
-/// Appends the members of a structure in braces, but those called as in `hide`.
+/// Appends the members of a structure in braces, without those whose names are in `hide`.
 pub(super) fn members(line: &mut Vec<u8>, structure: &StructValue, hide: &[&str]) -> io::Result<()> {
     line.extend_from_slice(b"{");
     let mut separator: &[u8] = b" ";
@@ -66,7 +66,7 @@ fn elements<T>(
     Ok(())
 }
 
-/// In another base than ten, the bits are shown: a negative number as its two's complement in whole digits.
+/// An integer. In bases other than ten, a negative number is its two's complement in whole digits.
 fn integer(line: &mut Vec<u8>, int: &Int) -> io::Result<()> {
     let bits = u32::from(int.bits);
     let digits = |per_digit: u32| {
@@ -100,7 +100,7 @@ fn enumeration(line: &mut Vec<u8>, int: &Int, ty: &EnumType) -> io::Result<()> {
     Ok(())
 }
 
-/// In quotes, with C's escapes. Bytes beyond ASCII stand as they are.
+/// Text in quotes, with C's escapes. Bytes beyond ASCII are unchanged.
 fn string(line: &mut Vec<u8>, bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     line.push(b'"');

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::TextOptions;
 
-/// Writes times in one time zone. The text of the last second is kept, for events come many to a second.
+/// Writes times in one time zone. The text of the last second is cached, because there are many events per second.
 #[derive(Debug)]
 pub(super) struct Clock {
     zone: TimeZone,

@@ -1,4 +1,4 @@
-//! Compares an account with the metadata and with what was counted in the stream files.
+//! Compares an account with the metadata and with the counts of the stream files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn sum(counters: impl IntoIterator<Item = u64>) -> u128 {
     counters.into_iter().map(u128::from).sum()
 }
 
-/// A counter's part that is the chunk's own.
+/// The part of a counter that belongs to the chunk.
 fn own(counter: u64, before: u64) -> i128 {
     i128::from(counter) - i128::from(before)
 }
@@ -23,7 +23,7 @@ fn own(counter: u64, before: u64) -> i128 {
 pub(super) struct StreamFile {
     /// The name of its file.
     pub(super) name: String,
-    /// What the report calls it.
+    /// Its name in the report.
     pub(super) path: PathBuf,
     pub(super) reader: StreamReader,
 }
@@ -71,7 +71,7 @@ impl<'a> Balance<'a> {
         self.check(rule, subject, compares, left.to_string(), right.to_string(), pass);
     }
 
-    /// A packet counter against the account's; where no packet has it, the account's must be 0.
+    /// Compares a counter of a packet with the account's; if no packet has it, the account's must be 0.
     fn counter(&mut self, rule: char, subject: &str, compares: &'static str, left: Option<u64>, right: u64) {
         let pass = left.unwrap_or(0) == right;
         let left = left.map_or("not in any packet".to_owned(), |n| n.to_string());
@@ -105,7 +105,7 @@ impl<'a> Balance<'a> {
             );
             for stream in &channel.streams {
                 let stream_subject = format!("{}, instance {}", channel.name, stream.instance);
-                self.stream_books(&stream_subject, stream);
+                self.stream_account(&stream_subject, stream);
                 if stream.file.is_empty() {
                     self.nothing_written(&stream_subject, stream);
                 } else if named.insert(&stream.file, (channel, stream)).is_some() {
@@ -122,7 +122,7 @@ impl<'a> Balance<'a> {
             let subject = format!("{}, {name}", channel.name);
             self.equal('Q', &subject, "the stream file = present", &"missing".to_owned(), &"present".to_owned());
         }
-        // Of a chunk that is not the last, nobody knows what threads had counted when it ended.
+        // The counters of events are not known at the end of a chunk, except of the last one.
         if account.chunk.as_ref().is_none_or(|chunk| chunk.last) {
             for channel in &account.channels {
                 self.channel(channel);
@@ -159,7 +159,7 @@ impl<'a> Balance<'a> {
     }
 
     /// Rule H.
-    fn stream_books(&mut self, subject: &str, stream: &StreamAccount) {
+    fn stream_account(&mut self, subject: &str, stream: &StreamAccount) {
         let right = sum([stream.written, stream.overwritten, stream.sink]);
         let compares = "recorded = written + overwritten + sink";
         self.equal('H', subject, compares, &u128::from(stream.recorded), &right);
@@ -171,7 +171,7 @@ impl<'a> Balance<'a> {
         self.equal('J', subject, "packets read (no file) = packets", &0, &own(stream.packets, stream.before.packets));
     }
 
-    /// Reads one file, without a look at the account: rules B, N, P and Q.
+    /// Reads one file without the account: rules B, N, P and Q.
     pub(super) fn intact(&mut self, file: StreamFile, before: u64) -> (String, Scan) {
         let subject = file.path.display().to_string();
         let scan = Scan::of(self.metadata, file.reader, before);
@@ -220,7 +220,7 @@ impl<'a> Balance<'a> {
         self.equal('M', &subject, compares, &i128::from(scan.jumps), &right);
     }
 
-    /// Whether there are, or were, chunks before this one: what was decoded here is a part of what was recorded.
+    /// Whether there are, or were, chunks before this one, so that only a part of the recorded events is decoded here.
     fn goes_on(&self) -> bool {
         self.account.chunk.as_ref().is_some_and(|chunk| chunk.number > 1)
     }

@@ -1,4 +1,4 @@
-//! Rule R: the chunks of a trace, held against each other.
+//! Rule R: compares the chunks of a trace.
 
 use super::Check;
 use super::balance::Found;
@@ -14,12 +14,12 @@ pub(super) struct Part {
     pub(super) found: Found,
 }
 
-/// Applies rule R, and rule O to all chunks together, to traces of which there may be several chunks below `path`.
+/// Applies rule R, and rule O to all chunks together, to the traces below `path` that consist of chunks.
 pub(super) fn check_chunks(path: &Path, parts: Vec<Part>, checks: &mut Vec<Check>) {
     let mut traces: BTreeMap<(PathBuf, String), Vec<Part>> = BTreeMap::new();
     for part in parts {
         let above = root(&part.directory);
-        // Who asks for a chunk alone does not ask for the others.
+        // A chunk that is verified alone is not compared with the others.
         if part.account.chunk.is_some() && path != part.directory {
             traces.entry((above.to_owned(), part.account.trace_uuid.clone())).or_default().push(part);
         }
@@ -36,7 +36,7 @@ fn number(account: &Account) -> u64 {
 
 struct Chunks<'a> {
     subject: String,
-    /// In the order of their numbers.
+    /// The chunks, by number.
     parts: &'a [Part],
     checks: &'a mut Vec<Check>,
 }
@@ -68,7 +68,7 @@ impl Chunks<'_> {
         }
     }
 
-    /// What is there from the first to the last chunk is all that there was, but for those that were removed.
+    /// No chunk is missing except those that were removed.
     fn ends(&mut self, first: &Part, last: &Part) {
         let chunk = last.account.chunk.as_ref();
         let is_last = chunk.is_some_and(|chunk| chunk.last);
@@ -124,7 +124,7 @@ impl Chunks<'_> {
     }
 }
 
-/// Why a chunk does not begin where the one before ended.
+/// The reason why a chunk does not continue the previous one.
 fn flaw(before: &Part, after: &Part) -> Option<String> {
     let mut ends: BTreeMap<(u64, u64), Before> = BTreeMap::new();
     for channel in &before.account.channels {

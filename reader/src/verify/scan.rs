@@ -1,4 +1,4 @@
-//! Counts what is in one stream file.
+//! Counts the packets and events of one stream file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::stream::{PacketEnd, Step, StreamReader};
 
-/// How many contradictions are told with the first one's words; the others only add to the count.
+/// Only the first contradiction is described; the others are counted.
 #[derive(Debug, Default)]
 pub(super) struct Flaws {
     count: u64,
@@ -31,7 +31,7 @@ impl Flaws {
     }
 }
 
-/// What was counted.
+/// The counts of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     /// Class and instance; `None` for an empty file.
@@ -48,7 +48,7 @@ pub(super) struct Scan {
     pub(super) sequence: Option<(u64, u64)>,
     /// The records that came before.
     before: u64,
-    /// By how much `events_before` was ahead of what had been counted, in all.
+    /// The sum of the jumps of `events_before` ahead of the counted events.
     pub(super) jumps: u64,
     /// Rule B.
     pub(super) foreign: Flaws,
@@ -60,14 +60,14 @@ pub(super) struct Scan {
     pub(super) damage: Option<String>,
 }
 
-/// What the packet before left behind.
+/// The counters of the previous packet.
 struct Previous {
     packet: Arc<Packet>,
     end: u64,
 }
 
 impl Scan {
-    /// Reads a stream to its end, which had so many records before it began here.
+    /// Reads a stream to its end. It had so many records before its first packet here.
     pub(super) fn of(metadata: &Metadata, reader: StreamReader, before: u64) -> Self {
         let mut scan = Self { before, ..Self::default() };
         let mut packet: Option<Arc<Packet>> = None;

@@ -376,7 +376,7 @@ fn damaged_headers_are_told() {
     damaged(|tracer| tracer.put(8, &[2]), "byte 8: version 2 of the ring format is not understood; use a newer reader");
     damaged(|tracer| tracer.put(12, &[1]), "byte 12: header and identity");
     damaged(|tracer| tracer.put(44, &[3]), "byte 44: 3 is not a policy");
-    damaged(|tracer| tracer.put(24, &[0]), "byte 24: the ring is of another trace");
+    damaged(|tracer| tracer.put(24, &[0]), "byte 24: the ring belongs to another trace");
     damaged(|tracer| tracer.put(40, &[1]), "byte 40: with the metadata beside it: the packet belongs to stream 1");
     damaged(number(48, u64::MAX), "byte 48: 18446744073709551615 is not a stream instance id");
     damaged(number(56, 1 << 40), "byte 56: the account has 1099511627776 events");
@@ -468,7 +468,7 @@ fn counters_that_contradict_each_other_are_told() {
         (320, 9, "it counts 9 records, and 10 are committed"),
         (328, u64::MAX, "closed packets are out of range"),
         (336, 5, "its streams count 5 more losses"),
-        (1024, 4243, "the ring is of process 4243, and what is beside it of 4242"),
+        (1024, 4243, "the ring belongs to process 4243, and the files beside it to 4242"),
     ] {
         let mut tracer = tracer.clone();
         tracer.put_number(at, number);

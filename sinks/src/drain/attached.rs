@@ -149,8 +149,8 @@ impl AttachedSink {
         self.rotate_if_due();
     }
 
-    /// Gives the sink the empty packets with which it joins streams that have begun before. One that it does not take is tried again before
-    /// the stream's next packet.
+    /// Gives the sink the empty packets with which it joins streams that have begun before. If it does not take one, that is tried again
+    /// before the stream's next packet.
     pub(super) fn join(&mut self, channels: &[ChannelDescription]) {
         for id in self.joined.streams() {
             let Some(channel) = channels.iter().find(|channel| channel.class == id.class) else { continue };
@@ -178,18 +178,18 @@ impl AttachedSink {
         Ok(())
     }
 
-    /// Lets the sink go on in its next chunk if it is time to. Where it cannot, it goes on where it is.
+    /// Rotates the sink if its chunk has reached its maximum size or age.
     pub(super) fn rotate_if_due(&mut self) {
         let rotated = self.extend(|sink| sink.rotate(Rotation::IfDue));
         self.note(rotated.unwrap_or(Ok(None)));
     }
 
-    /// Lets the sink go on in its next chunk: the path of the one that was closed.
+    /// Rotates the sink: the path of the chunk that was closed.
     pub(super) fn rotate(&mut self) -> Result<Option<PathBuf>, SinkError> {
         self.call(|sink| sink.extension().map_or(Ok(None), |sink| sink.rotate(Rotation::Now)))
     }
 
-    /// Whether the sink can go on in another chunk.
+    /// Whether the sink can be rotated.
     pub(super) fn can_rotate(&mut self) -> bool {
         self.extend(|sink| sink.can_rotate()).unwrap_or(false)
     }
@@ -199,7 +199,7 @@ impl AttachedSink {
         self.extend(|sink| sink.round_ended());
     }
 
-    /// Whether the sink keeps the account while the trace goes on.
+    /// Whether the sink wants checkpoints of the account.
     pub(super) fn wants_checkpoints(&mut self) -> bool {
         self.extend(|sink| sink.wants_checkpoints()).unwrap_or(false)
     }
@@ -220,8 +220,8 @@ impl AttachedSink {
         self.report(progress, base)
     }
 
-    /// Lets the sink finish while the recording goes on, with the account of its part of the trace. Each stream ends with an empty packet
-    /// that has the counts so far, as it does where the trace ends.
+    /// Lets the sink finish before the recording ends, with the account of its part of the trace. Each stream ends with an empty packet that
+    /// has the counters so far, as at the end of a trace.
     pub(super) fn detach(mut self, progress: &Progress, mut base: Account) -> SinkReport {
         progress.cut(&mut base);
         for channel in &base.channels {
@@ -240,7 +240,7 @@ impl AttachedSink {
         self.finish(progress, base)
     }
 
-    /// How the sink fares. `base` is the part of the account that all sinks of the drain share.
+    /// The report of the sink. `base` is the part of the account that all sinks of the drain share.
     pub(super) fn report(&mut self, progress: &Progress, base: Account) -> SinkReport {
         let mut account = base;
         if account.chunk.is_none() {

@@ -67,7 +67,7 @@ impl Progress {
         Some((self.0.get(&stream)?.empty_packet(1), self.records(stream)))
     }
 
-    /// What the account of a sink that joined here has to say of the part of the trace before; `None` if there is none.
+    /// The chunk of a sink that joined here, which follows the part of the trace before; `None` if nothing was recorded before.
     pub(super) fn chunk_from_here(&self) -> Option<Chunk> {
         let has_content = |stream: &StreamProgress| stream.records > 0 || stream.discarded() > 0;
         self.0.values().any(has_content).then(|| {
@@ -78,7 +78,7 @@ impl Progress {
         })
     }
 
-    /// Where a sink that joined here begins in `stream`.
+    /// The counters of `stream` at which a sink that joined here begins.
     pub(super) fn before(&self, stream: StreamId) -> Before {
         let mut before = Before::default();
         if let Some(stream) = self.0.get(&stream) {
@@ -88,11 +88,11 @@ impl Progress {
         before
     }
 
-    /// Reduces the account of a recording that goes on to what was taken up to here. What threads have counted at this moment is
-    /// unknown.
+    /// Reduces the account of a recording that continues to what was taken up to here. The counters of events are set to zero, because
+    /// their values at this point are unknown.
     pub(super) fn cut(&self, account: &mut Account) {
         for channel in &mut account.channels {
-            // What a channel has as its id has 32 bits.
+            // The id of a channel has 32 bits.
             let class = channel.id as u32;
             for event in &mut channel.events {
                 *event = event_entry(event.id, &event.name);

@@ -1,4 +1,4 @@
-//! The rings of another process, over its ring files. What sinks are told comes out of the metadata that the process wrote.
+//! The rings of another process, over its ring files. Channels and events are described by the metadata that the process wrote.
 
 mod from_metadata;
 

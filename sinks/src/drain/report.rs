@@ -1,4 +1,4 @@
-//! How a sink fares.
+//! The report of a sink.
 
 use crate::account::Account;
 use crate::error::SinkError;

@@ -1,4 +1,4 @@
-//! What a drain needs of the place that packets come from.
+//! The interface between a drain and the rings that it empties.
 
 use crate::account::Account;
 use crate::description::{ChannelDescription, EventDescription};
@@ -47,7 +47,7 @@ pub trait PacketSource {
     /// full.
     fn closes_old_packets(&self) -> bool;
 
-    /// Closes the packets that are open now, as far as that can be done from here. Those of flight recorders stay open.
+    /// Closes the packets that are open now, if this process can. Those of flight recorders stay open.
     fn close_packets(&mut self);
 
     /// Hands out the packets that are closed.

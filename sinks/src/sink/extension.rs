@@ -1,10 +1,10 @@
-//! What some sinks do beyond taking packets.
+//! The extension of the sink trait for the sinks of the tracepoint crates.
 
 use crate::account::Account;
 use crate::error::SinkError;
 use std::path::PathBuf;
 
-/// Where a sink keeps what it gets, so that it can be found without the process.
+/// Where a sink writes packets, so that recovery finds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// The format, in one word: `ctf`.
@@ -13,28 +13,28 @@ pub struct Output {
     pub path: PathBuf,
 }
 
-/// When a sink shall go on in its next chunk.
+/// When a sink shall begin its next chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rotation {
-    /// If the size or the age that it was given for a chunk is reached.
+    /// If the present chunk has reached its maximum size or age.
     IfDue,
     /// Now, if anything was written to the present chunk.
     Now,
 }
 
-/// What a sink can do beyond [`Sink`](super::Sink). Each method does nothing unless it is written.
+/// The abilities of a sink beyond [`Sink`](super::Sink). The default of each method does nothing.
 ///
 /// This is not a public interface: it changes as the sinks of the tracepoint crates need.
 #[doc(hidden)]
 pub trait SinkExtension {
-    /// Where it keeps whole packets in a format that can be read back. What a process had passed on before it was killed is looked for
+    /// The place of its packets, if it writes them in a format that can be read back. Recovery of a killed process looks for packets
     /// there.
     fn output(&self) -> Option<Output> {
         None
     }
 
-    /// Corrects the account by what the drain cannot know: the files of streams, and records in packets that the sink took and has not
-    /// kept. Called for each account that the sink or a reader of reports gets.
+    /// Adds to the account what the drain cannot know: the files of streams, and records in packets that the sink took and did not keep.
+    /// Called for every account that the sink or a caller gets.
     fn adjust_account(&self, account: &mut Account) {
         let _ = account;
     }
@@ -44,8 +44,7 @@ pub trait SinkExtension {
         false
     }
 
-    /// The account so far, for sinks that keep it while the trace goes on. Called when events were described, and every 500 ms while
-    /// packets come.
+    /// Writes the account so far. Called when events were described, and every 500 ms while packets arrive.
     ///
     /// # Errors
     ///
@@ -55,21 +54,21 @@ pub trait SinkExtension {
         Ok(())
     }
 
-    /// Whether it can close what it has as a trace by itself, and go on in another place.
+    /// Whether it can close the present chunk as a trace of its own, and begin another one.
     fn can_rotate(&self) -> bool {
         false
     }
 
-    /// Closes the present chunk, and goes on in the next: the path of the closed chunk, or `None` if none was closed.
+    /// Closes the present chunk and begins the next: the path of the closed one, or `None` if none was closed.
     ///
     /// # Errors
     ///
-    /// If the next chunk cannot be begun. The sink then goes on in the present one.
+    /// If the next chunk cannot be begun. The sink continues in the present one.
     fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
         let _ = when;
         Ok(None)
     }
 
-    /// The drain has polled all rings, and the sink got what they held. The next round ends within 200 ms, whether packets come or not.
+    /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not.
     fn round_ended(&mut self) {}
 }

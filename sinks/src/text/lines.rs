@@ -1,11 +1,11 @@
-//! Lines on their way out. A line leaves whole, once: what an output did not take is tried again from where it stopped.
+//! Writes lines to the output, each completely and once: after a failure, writing resumes at the byte where it stopped.
 
 use super::reorder::Entry;
 use std::io::{self, Write};
 use tracepoint_reader::Item;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 
-/// How many bytes are written at a time.
+/// The number of buffered bytes that are written at once.
 const CHUNK: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -13,9 +13,9 @@ pub(super) struct Lines<W> {
     out: W,
     writer: TextWriter,
     buffer: Vec<u8>,
-    /// How much of the buffer is out.
+    /// How much of the buffer was written.
     written: usize,
-    /// Whether the output may have something in a buffer of its own.
+    /// Whether the output may have buffered something itself.
     unflushed: bool,
 }
 
@@ -28,7 +28,7 @@ impl<W: Write> Lines<W> {
         Self { writer: TextWriter::new(options), ..self }
     }
 
-    /// Adds a line. The entry is taken even if the output fails.
+    /// Adds a line. The entry is consumed even if the output fails.
     pub(super) fn add(&mut self, entry: Entry) -> io::Result<()> {
         match entry {
             Entry::Event(event) => self.writer.write_item(&mut self.buffer, &Item::Event(event))?,
@@ -37,7 +37,7 @@ impl<W: Write> Lines<W> {
         if self.buffer.len() < CHUNK { Ok(()) } else { self.flush() }
     }
 
-    /// Writes what is there.
+    /// Writes the buffer.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.written < self.buffer.len() {
             match self.out.write(&self.buffer[self.written..]) {
@@ -52,7 +52,7 @@ impl<W: Write> Lines<W> {
         Ok(())
     }
 
-    /// Writes what is there, and what the output itself has buffered.
+    /// Writes the buffer, and flushes the output.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.flush()?;
         if self.unflushed {
@@ -66,7 +66,7 @@ impl<W: Write> Lines<W> {
         self.buffer.is_empty()
     }
 
-    /// How many lines are not, or not wholly, out.
+    /// The number of lines that are not written completely.
     pub(super) fn unwritten(&self) -> usize {
         self.buffer[self.written..].split_inclusive(|byte| *byte == b'\n').count()
     }

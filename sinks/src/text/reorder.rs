@@ -1,22 +1,22 @@
-//! Events that wait for their turn, oldest first.
+//! A reorder buffer: events that wait, by time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use tracepoint_reader::Event;
 
-/// What becomes a line.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum Entry {
     /// An event.
     Event(Event),
-    /// A line of our own, line feed included.
+    /// A line about losses, with its line feed.
     Note(String),
 }
 
 #[derive(Debug)]
 struct Waiting {
     time: i64,
-    /// In which order entries came: those of one time keep it.
+    /// The order of arrival, which entries with the same time keep.
     arrival: u64,
     cost: usize,
     entry: Entry,
@@ -54,7 +54,7 @@ pub(super) struct ReorderBuffer {
     heap: BinaryHeap<Reverse<Waiting>>,
     arrivals: u64,
     cost: usize,
-    /// The time of the last entry that left.
+    /// The time of the last entry that was removed.
     last: Option<i64>,
     late: u64,
 }
@@ -66,7 +66,7 @@ impl ReorderBuffer {
         self.heap.push(Reverse(Waiting { time, arrival: self.arrivals, cost, entry }));
     }
 
-    /// The oldest entry.
+    /// Removes the oldest entry.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let Reverse(waiting) = self.heap.pop()?;
         self.cost -= waiting.cost;
@@ -78,23 +78,23 @@ impl ReorderBuffer {
         Some(waiting.entry)
     }
 
-    /// The oldest entry, if it is not after `until`.
+    /// Removes the oldest entry, if it is not after `until`.
     pub(super) fn pop_until(&mut self, until: i64) -> Option<Entry> {
         let Reverse(oldest) = self.heap.peek()?;
         if oldest.time <= until { self.pop() } else { None }
     }
 
-    /// What all that wait take, in bytes.
+    /// The memory of all entries, in bytes.
     pub(super) const fn cost(&self) -> usize {
         self.cost
     }
 
-    /// How many wait.
+    /// The number of entries.
     pub(super) fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// How many events left after a later one.
+    /// The number of events that were removed after a later one.
     pub(super) const fn late(&self) -> u64 {
         self.late
     }

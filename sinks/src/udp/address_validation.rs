@@ -1,17 +1,17 @@
-//! Who may be sent what: trusted addresses, and those that have shown that they receive what is sent to them.
+//! Address validation: which addresses are trusted, or have proven by a token that they receive what is sent to them.
 //!
-//! A forged address costs nothing here: nonces and tokens are keyed hashes of the address and the time, and what an address is
-//! owed is kept in a table of fixed size.
+//! A forged address costs no memory: nonces and tokens are keyed hashes of the address and the time, and the bytes received from an
+//! address, which limit what is sent to it before it is validated, are kept in a table of fixed size.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// How long a nonce or a token is good, at least; at most twice as long.
+/// The shortest validity of a nonce or a token; the longest is twice that.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How many addresses are owed something at the same time.
-const DEBTS: usize = 256;
+/// The number of addresses whose received bytes are kept.
+const CREDITS: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct AddressValidator {
@@ -20,26 +20,26 @@ pub(super) struct AddressValidator {
     keys: [RandomState; 2],
     begun: Instant,
     drawn: u64,
-    debts: Box<[Option<(SocketAddr, usize)>; DEBTS]>,
+    credits: Box<[Option<(SocketAddr, usize)>; CREDITS]>,
 }
 
 impl AddressValidator {
     pub(super) fn new(trusts_loopback: bool, allowed: Vec<IpAddr>, now: Instant) -> Self {
         let keys = [RandomState::new(), RandomState::new()];
-        Self { trusts_loopback, allowed, keys, begun: now, drawn: 0, debts: Box::new([None; DEBTS]) }
+        Self { trusts_loopback, allowed, keys, begun: now, drawn: 0, credits: Box::new([None; CREDITS]) }
     }
 
-    /// Whether the address is one of this machine.
+    /// Whether the address is a loopback address.
     pub(super) fn is_local(address: SocketAddr) -> bool {
         address.ip().to_canonical().is_loopback()
     }
 
-    /// Whether the address need not prove anything.
+    /// Whether the address need not be validated.
     pub(super) fn is_trusted(&self, address: SocketAddr) -> bool {
         (self.trusts_loopback && Self::is_local(address)) || self.allowed.contains(&address.ip().to_canonical())
     }
 
-    /// A number that nobody can guess, and that is not 0.
+    /// A random number that cannot be guessed and is not 0.
     pub(super) fn draw(&mut self) -> u32 {
         self.drawn += 1;
         let number = self.keys[0].hash_one(("drawn", self.drawn));
@@ -56,7 +56,7 @@ impl AddressValidator {
         nonce == self.nonce_of(address, period) || nonce == self.nonce_of(address, period.wrapping_sub(1))
     }
 
-    /// What only `address` gets to know.
+    /// A token that is sent only to `address`.
     pub(super) fn token(&self, address: SocketAddr, now: Instant) -> [u8; 16] {
         self.token_of(address, self.period(now))
     }
@@ -66,17 +66,18 @@ impl AddressValidator {
         token == self.token_of(address, period) || token == self.token_of(address, period.wrapping_sub(1))
     }
 
-    /// So many bytes have come from `address`; whether it may be sent `wanted` now, as it has sent as many.
-    pub(super) fn earn(&mut self, address: SocketAddr, bytes: usize, wanted: usize) -> bool {
-        let place = (self.keys[1].hash_one(address) % DEBTS as u64) as usize;
-        let owed = self.debts[place].filter(|(owner, _)| *owner == address).map_or(0, |(_, bytes)| bytes) + bytes;
-        let pays = owed >= wanted;
-        self.debts[place] = (!pays).then_some((address, owed));
-        pays
+    /// Adds bytes received from `address`. Returns whether `wanted` bytes may be sent to it, which it must have sent before: so a forged
+    /// address is never sent more than its forger has sent.
+    pub(super) fn credit(&mut self, address: SocketAddr, bytes: usize, wanted: usize) -> bool {
+        let place = (self.keys[1].hash_one(address) % CREDITS as u64) as usize;
+        let received = self.credits[place].filter(|(owner, _)| *owner == address).map_or(0, |(_, bytes)| bytes) + bytes;
+        let suffices = received >= wanted;
+        self.credits[place] = (!suffices).then_some((address, received));
+        suffices
     }
 
     fn period(&self, now: Instant) -> u64 {
-        // From 1 on, so that there is one before the first.
+        // Starts at 1, so that the first period has a predecessor.
         1 + now.saturating_duration_since(self.begun).as_secs() / PERIOD.as_secs()
     }
 
@@ -114,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_more_than_came_from_there() {
+    fn no_address_is_sent_more_than_it_has_sent() {
         let mut validator = AddressValidator::new(true, Vec::new(), Instant::now());
         for _ in 0..3 {
-            let paid: Vec<_> = (0..9).map(|_| validator.earn(address(1), 1, 9)).collect();
+            let paid: Vec<_> = (0..9).map(|_| validator.credit(address(1), 1, 9)).collect();
             assert_eq!(paid, [false, false, false, false, false, false, false, false, true]);
         }
     }

@@ -1,4 +1,4 @@
-//! Who comes, and what becomes of it: commands, and the session with the one client that is served.
+//! Dispatches commands of clients, and has the session with the one client that is served.
 //!
 //! The states and transitions are those of `docs/format-udp.md`, *The server*.
 
@@ -30,7 +30,7 @@ pub(super) struct Dispatcher {
     validator: AddressValidator,
     splitter: Splitter,
     session: Option<Session>,
-    /// The socket of the session before: what its client sends next, perhaps at the same moment, comes there.
+    /// The socket of the previous session: what its client sends next arrives there.
     parked: Option<Outbox>,
     seq: u32,
     read: bool,
@@ -91,7 +91,7 @@ impl Dispatcher {
         &self.listener
     }
 
-    /// The socket of the session, or of the one before.
+    /// The socket of the session, or of the previous one.
     pub(super) fn session_socket(&self) -> Option<BorrowedFd<'_>> {
         self.outbox().map(|outbox| outbox.socket().as_fd())
     }
@@ -104,12 +104,12 @@ impl Dispatcher {
         self.session.is_some()
     }
 
-    /// Whether a client knows that the trace has ended.
+    /// Whether a client was told that the trace has ended.
     pub(super) const fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Takes what has come, at most `most` datagrams from each socket.
+    /// Receives at most `most` datagrams from each socket.
     pub(super) fn receive(&mut self, buffer: &mut [u8], most: usize, now: Instant) {
         for _ in 0..most {
             let Ok((size, from)) = self.listener.recv_from(buffer) else { break };
@@ -117,7 +117,7 @@ impl Dispatcher {
         }
         for _ in 0..most {
             let Some(outbox) = self.outbox() else { break };
-            // What came before the socket was connected may be from anybody.
+            // Datagrams that arrived before the socket was connected may be from any address.
             match outbox.socket().recv_from(buffer) {
                 Ok((size, from)) => self.datagram(buffer.get(..size).unwrap_or_default(), from, now),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
@@ -151,7 +151,7 @@ impl Dispatcher {
             };
             self.over |= trace;
             self.close(now);
-            // Who knocked while the session was dying has not been answered yet.
+            // A client that sent START while the session was ending has not been answered yet.
             if let Some(client) = again {
                 self.open_legacy(client, now);
             }
@@ -159,7 +159,7 @@ impl Dispatcher {
         next
     }
 
-    /// What the session has taken and not sent waits again.
+    /// Puts the packets that the session has taken and not sent back into the queue.
     pub(super) fn requeue(&mut self, now: Instant) {
         let (session, context) = self.parts(now);
         if let Some(Session::Legacy(stock)) = session {
@@ -168,7 +168,7 @@ impl Dispatcher {
         self.splitter.requeue(&self.queue);
     }
 
-    /// Ends everything: what was not sent is lost, and the client is told, once.
+    /// Ends the server: what was not sent is lost, and the client is told once.
     pub(super) fn end(&mut self, now: Instant) {
         self.requeue(now);
         self.queue.quit();
@@ -181,7 +181,7 @@ impl Dispatcher {
         self.close(now);
     }
 
-    /// Ends the session without a word.
+    /// Ends the session without a message.
     fn close(&mut self, now: Instant) {
         self.requeue(now);
         self.queue.lock().serving = Serving::Nobody;
@@ -223,7 +223,7 @@ impl Dispatcher {
             (ToServer::Start, None) => self.start(from, now),
             (ToServer::Accept(accept), Some(_)) => self.accept_again(accept, from, now),
             (ToServer::Accept(accept), None) => self.accept(accept, from, now),
-            (message, _) => self.word(message, now),
+            (message, _) => self.session_message(message, now),
         }
     }
 
@@ -232,7 +232,7 @@ impl Dispatcher {
             self.open_legacy(from, now);
         } else if !self.offers() {
             self.counters.refused();
-        } else if self.validator.earn(from, 1, MARK_SIZE) {
+        } else if self.validator.credit(from, 1, MARK_SIZE) {
             let offer = Some(self.validator.nonce(from, now));
             let seq = self.number(MARK_SIZE);
             let _ = self.listener.send_to(&Mark { kind: MarkKind::SessionBegin, offer }.encode(seq), from);
@@ -243,11 +243,11 @@ impl Dispatcher {
         let nonce = (self.validator.draw() & 0xffff) as u16;
         let (session, mut context) = self.parts(now);
         if let Some(Session::Batch(batches)) = session {
-            // As long as one is good, there is no other: guesses at one are counted.
+            // While an offer is valid no other is made, so that guesses at its nonce are counted.
             let offer = batches.offered_again.filter(|offer| !offer.is_over(now));
             let mut offer = offer.unwrap_or(Offer::new(nonce, now));
             let mark = Mark { kind: MarkKind::SessionBegin, offer: Some(offer.nonce()) };
-            if offer.is_due(now) && batches.say(&mut context, |seq| mark.encode(seq)) {
+            if offer.is_due(now) && batches.queue_message(&mut context, |seq| mark.encode(seq)) {
                 offer.made(now);
             }
             batches.offered_again = Some(offer);
@@ -256,8 +256,8 @@ impl Dispatcher {
         }
     }
 
-    /// A client in the stock layout begins anew, perhaps because it has seen nothing yet: should it take the offer, what it was sent so
-    /// far is part of what came before.
+    /// A client of the legacy layout sends START again, perhaps because it has received nothing yet. If it takes the offer, what it was
+    /// sent so far counts as sent in this session.
     fn restart(&mut self, from: SocketAddr, now: Instant) {
         let before = match &self.session {
             Some(Session::Legacy(stock)) => (stock.sent, stock.first),
@@ -272,7 +272,7 @@ impl Dispatcher {
     }
 
     fn accept(&mut self, accept: Accept, from: SocketAddr, now: Instant) {
-        // A trusted address is served from its START on; without a session there is no offer to take.
+        // A trusted address is served from its START on: without a session it has no offer.
         if self.validator.is_trusted(from) || !self.validator.is_nonce(from, accept.nonce, now) || !self.offers() {
             self.counters.ignored();
         } else if self.validator.is_token(from, accept.token, now) {
@@ -291,8 +291,8 @@ impl Dispatcher {
         let proven = self.validator.is_trusted(from) || self.validator.is_token(from, accept.token, now);
         let challenge = Challenge { token: self.validator.token(from, now) };
         let taken = match &mut self.session {
-            Some(Session::Legacy(stock)) => stock.is_left_by(accept, now),
-            Some(Session::Batch(batches)) => batches.is_left_by(accept, now),
+            Some(Session::Legacy(stock)) => stock.takes_offer(accept, now),
+            Some(Session::Batch(batches)) => batches.takes_offer(accept, now),
             None => false,
         };
         let (session, mut context) = self.parts(now);
@@ -311,15 +311,15 @@ impl Dispatcher {
                 }
             }
             Some(Session::Batch(batches)) if taken => {
-                batches.say(&mut context, |seq| challenge.encode(seq));
+                batches.queue_message(&mut context, |seq| challenge.encode(seq));
             }
             Some(Session::Batch(batches)) => batches.accepted_again(accept, now),
             _ => self.counters.ignored(),
         }
     }
 
-    /// STOP, ACK, LEAVE from the client, if there is one.
-    fn word(&mut self, message: ToServer, now: Instant) {
+    /// STOP, ACK or LEAVE of the present client.
+    fn session_message(&mut self, message: ToServer, now: Instant) {
         let (session, mut context) = self.parts(now);
         match (message, session) {
             (ToServer::Stop, Some(Session::Legacy(stock))) => stock.stop(&mut context),
@@ -333,9 +333,9 @@ impl Dispatcher {
         }
     }
 
-    /// A socket for this client; `None` if the system has none.
+    /// A socket for this client; `None` if the system cannot make one.
     fn open(&mut self, client: SocketAddr) -> Option<Outbox> {
-        // Another client's is closed by this, which frees the port for one more socket.
+        // If it is another client's, this closes it, which frees the port for one more socket.
         if let Some(mut parked) = self.parked.take().filter(|parked| parked.client() == client) {
             parked.begin();
             return Some(parked);
@@ -355,7 +355,7 @@ impl Dispatcher {
         self.session = Some(Session::Legacy(Box::new(stock)));
     }
 
-    /// `first`: this client was told already, in the stock layout, that the trace begins.
+    /// `first`: this client was told in the legacy layout that the trace begins.
     fn open_batches(&mut self, outbox: Outbox, accept: Accept, stock: u64, first: bool, now: Instant) {
         let session = self.validator.draw();
         let first = !std::mem::replace(&mut self.read, true) || first;
@@ -366,17 +366,17 @@ impl Dispatcher {
         self.session = Some(Session::Batch(Box::new(batches)));
     }
 
-    /// Somebody is being served, perhaps no faster than a rate.
+    /// Notes that a client is served, and whether its rate is limited.
     fn serving(&self, is_limited: bool) {
         self.queue.lock().serving = if is_limited { Serving::Limited } else { Serving::Unlimited };
     }
 
-    /// Whether this trace can be cut into batches.
+    /// Whether this trace can be sent in batches.
     fn offers(&self) -> bool {
         self.options.batch && self.queue.lock().layout.as_ref().is_some_and(|layout| layout.sizes.is_some())
     }
 
-    /// The number of a message that no session sends.
+    /// The number of a message outside of a session.
     fn number(&mut self, bytes: usize) -> u32 {
         self.counters.sent(bytes);
         let seq = self.seq;

@@ -1,4 +1,4 @@
-//! Events one by one, for the stock layout: those of several packets, merged by time.
+//! Single events for the legacy layout: the events of several packets, merged by time.
 
 use super::options::LegacyContent;
 use super::queue::{Layout, LossReason, PacketQueue, QueuedPacket};
@@ -8,21 +8,21 @@ use std::ops::Range;
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Metadata, PacketDecoder, text};
 
-/// How many bytes of messages are made in advance. Events of different threads are in order as far as this reaches.
+/// The bytes of messages that are prepared in advance. Events of different threads are ordered within this window.
 const AHEAD: usize = 4 << 20;
-/// What an event takes besides its bytes.
+/// The memory of an event besides its bytes.
 const EVENT_COST: usize = size_of::<(u64, Range<usize>)>();
-/// Where the bytes of an event from outside begin: behind the record's header word and their number.
-const OUTSIDE: usize = 12;
+/// The offset of an ingested message in its record: behind the header word and the length.
+const MESSAGE_OFFSET: usize = 12;
 
-/// The packets that are being sent.
+/// Merges the events of the packets that are being sent.
 #[derive(Debug, Default)]
 pub(super) struct EventMerge {
-    /// By the order in which they came.
+    /// By their order of arrival.
     loaded: BTreeMap<u64, Loaded>,
-    /// How many came.
+    /// How many packets have arrived.
     came: u64,
-    /// The time of the next event of each.
+    /// The time of the next event of each packet, and its order of arrival.
     heap: BinaryHeap<Reverse<(u64, u64)>>,
     bytes: usize,
 }
@@ -36,7 +36,7 @@ struct Loaded {
 }
 
 impl EventMerge {
-    /// Makes the next event ready, if there is one: its time, in ns, and its content.
+    /// Prepares the next event, if there is one: its time in ns, and its content.
     pub(super) fn peek(&mut self, queue: &PacketQueue, content: LegacyContent) -> Option<(u64, &[u8])> {
         while self.bytes < AHEAD {
             let Some(held) = queue.take() else { break };
@@ -63,7 +63,7 @@ impl EventMerge {
         self.came += 1;
     }
 
-    /// The event that [`EventMerge::peek`] showed is behind us: sent, or lost for this reason.
+    /// Removes the event that [`EventMerge::peek`] returned: it was sent, or lost for this reason.
     pub(super) fn pass(&mut self, queue: &PacketQueue, lost: Option<LossReason>) {
         let Some(Reverse((_, place))) = self.heap.pop() else { return };
         let Some(loaded) = self.loaded.get_mut(&place) else { return };
@@ -81,19 +81,19 @@ impl EventMerge {
         }
     }
 
-    /// Whatever is not sent yet waits for the next session.
+    /// Puts the packets with the remaining events back into the queue.
     pub(super) fn requeue(&mut self, queue: &PacketQueue) {
         queue.put_back(std::mem::take(self).loaded.into_values().map(|loaded| loaded.held));
     }
 }
 
 impl Loaded {
-    /// Makes the messages of a packet. What cannot be read is lost.
+    /// Prepares the messages of a packet. Malformed records are counted as lost.
     fn new(mut held: QueuedPacket, layout: &Layout, content: LegacyContent, queue: &PacketQueue) -> Self {
         let mut contents = Vec::new();
         let mut events = Vec::new();
         let readable = match (&layout.sizes, held.is_message, content) {
-            (Some(_), true, _) => records(&held, layout, OUTSIDE, &mut contents, &mut events),
+            (Some(_), true, _) => records(&held, layout, MESSAGE_OFFSET, &mut contents, &mut events),
             (Some(_), false, LegacyContent::Record) => records(&held, layout, 0, &mut contents, &mut events),
             _ => texts(&held, &layout.metadata, &mut contents, &mut events),
         };
@@ -110,7 +110,7 @@ impl Loaded {
     }
 }
 
-/// The bytes of records, without the first `skip`; whether all could be read.
+/// Appends the bytes of each record, without its first `skip` bytes. Returns whether all records could be read.
 fn records(
     held: &QueuedPacket,
     layout: &Layout,
@@ -134,7 +134,7 @@ fn records(
     true
 }
 
-/// The text of events; whether all could be read.
+/// Appends the text of each event. Returns whether all events could be read.
 fn texts(
     held: &QueuedPacket,
     metadata: &Metadata,
@@ -193,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_done_are_forgotten_though_others_wait() {
+    fn finished_packets_are_removed_while_others_wait() {
         let queue = store();
         let mut events = EventMerge::default();
-        // One that waits for long, and one always that follows.
+        // A packet whose second event is far in the future, and a packet in each round.
         queue.push(packet(1, &[1, 1_000_000]));
         queue.push(packet(0, &[2]));
         let mut times = Vec::new();
@@ -208,7 +208,7 @@ mod tests {
             assert!(events.loaded.len() <= 3, "{}", events.loaded.len());
         }
         assert_eq!(times, (1..=1000).collect::<Vec<_>>());
-        // What is left waits in the order in which it came.
+        // The remaining packets are queued in their order of arrival.
         events.requeue(&queue);
         let left = [(); 3].map(|()| queue.take().map(|held| (held.stream.instance, held.left())));
         assert_eq!(left, [Some((1, 1)), Some((0, 1)), Some((0, 1))]);

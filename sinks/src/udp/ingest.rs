@@ -1,6 +1,6 @@
-//! Events from outside of the program: messages that come through a FIFO or a Unix datagram socket.
+//! Ingests messages through a FIFO or a Unix datagram socket.
 //!
-//! A message becomes an event of a channel of its own, `outside:message`, so that it travels as all others do.
+//! Each message becomes an event `outside:message` in a channel of its own, and is sent as other events are.
 
 use crate::ctf::MetadataText;
 use crate::description::{ChannelDescription, EventDescription};
@@ -21,15 +21,15 @@ use tracepoint_reader::udp::wire::{INGEST_CHANNEL, PacketHeader};
 /// The time on a trace's clock, in nanoseconds.
 pub type TraceClock = Box<dyn Fn() -> u64 + Send>;
 
-/// The longest message, in bytes. What is longer is lost.
+/// The longest message, in bytes. Longer ones are counted as lost.
 pub const MAX_MESSAGE: usize = 60_000;
 /// The name of the channel's only event.
 pub(super) const EVENT: &str = "outside:message";
-/// How many bytes of messages are taken in one go.
+/// The bytes of messages that are read in one round.
 const AT_ONCE: usize = 64 << 10;
-/// How often is read in one go, whatever of it is too long to be taken.
+/// The number of reads in one round, including messages that are too long.
 const READS: usize = 256;
-/// No packet is larger: what was there, and as many empty lines as one go has bytes, each with its header word and length.
+/// The largest packet: the bytes of a round, and as many empty lines, each with its header word and length.
 const LARGEST_PACKET: usize = HEADER + AT_ONCE + AT_ONCE * 12;
 
 const BYTE: FieldType =
@@ -37,7 +37,7 @@ const BYTE: FieldType =
 static FIELDS: [FieldDescriptor; 1] =
     [FieldDescriptor { name: "data", ty: FieldType::Sequence { element: &BYTE }, doc: "The message, as it came." }];
 
-/// What the metadata says of the channel with this stream class, and of its event.
+/// The descriptions of the channel with this stream class, and of its event.
 pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription) {
     let channel = ChannelDescription {
         class,
@@ -58,33 +58,33 @@ pub(super) fn descriptions(class: u32) -> (ChannelDescription, EventDescription)
     (channel, event)
 }
 
-/// The same as metadata, behind that of a trace whose clock has this name.
+/// The same as metadata, to append to that of a trace whose clock has this name.
 pub(super) fn metadata(class: u32, clock: &str) -> String {
     let (channel, event) = descriptions(class);
     MetadataText::channel(&channel, clock) + MetadataText::events(&[event]).as_str()
 }
 
-/// Where messages come from.
+/// The source of messages.
 #[derive(Debug)]
 pub(super) struct Ingest {
     input: Input,
-    made: Option<Made>,
+    created: Option<CreatedSocket>,
     uuid: [u8; 16],
     stream: StreamId,
-    /// Of a FIFO: what came of a line whose end is still to come.
+    /// The part of a line that was read from a FIFO before its end.
     line: Vec<u8>,
-    /// That line is too long already.
+    /// Whether that line is too long already.
     overlong: bool,
     buffer: Vec<u8>,
     events: u64,
     last: u64,
     too_long: u64,
-    told: u64,
+    reported: u64,
 }
 
-/// The socket that was made, and is removed again.
+/// The socket that was created, and is removed at the end.
 #[derive(Debug)]
-struct Made {
+struct CreatedSocket {
     path: PathBuf,
     /// Device and inode.
     file: (u64, u64),
@@ -96,41 +96,41 @@ enum Input {
     Socket(UnixDatagram),
 }
 
-/// Messages as a packet.
+/// The messages of a round, as a packet.
 #[derive(Debug)]
 pub(super) struct Messages {
     pub(super) stream: StreamId,
     pub(super) packet: Vec<u8>,
     pub(super) events: u64,
-    /// How many were too long, so far.
+    /// How many messages were too long so far.
     pub(super) overlong: u64,
 }
 
 impl Ingest {
-    /// Opens the FIFO or the socket at `path`; a socket is made if there is nothing.
+    /// Opens the FIFO at `path`, or creates a socket if nothing exists there.
     pub(super) fn open(path: &Path, uuid: [u8; 16], class: u32) -> Result<Self, SinkError> {
         let failed = |error| SinkError::new(format!("take events from {}", path.display()), error);
         let input = match fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_fifo() => Input::fifo(path).map_err(failed)?,
             Ok(found) if found.file_type().is_socket() => {
-                let reason = "there is a socket already; remove it if its program has ended, or name another path";
+                let reason = "a socket exists already; remove it if its program has ended, or name another path";
                 return Err(failed(io::Error::new(io::ErrorKind::AddrInUse, reason)));
             }
             Ok(_) => {
-                let reason = "this is no FIFO; name one (`mkfifo PATH`), or a path where there is nothing";
+                let reason = "it is not a FIFO; name one (`mkfifo PATH`), or a path that does not exist";
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, reason)));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Input::socket(path).map_err(failed)?,
             Err(error) => return Err(failed(error)),
         };
-        let made = match input {
-            Input::Socket(_) => Made::of(path),
+        let created = match input {
+            Input::Socket(_) => CreatedSocket::of(path),
             Input::Fifo(_) => None,
         };
         let stream = StreamId { class, instance: 0 };
         Ok(Self {
             input,
-            made,
+            created,
             uuid,
             stream,
             line: Vec::new(),
@@ -139,7 +139,7 @@ impl Ingest {
             events: 0,
             last: 0,
             too_long: 0,
-            told: 0,
+            reported: 0,
         })
     }
 
@@ -154,7 +154,7 @@ impl Ingest {
         self.stream
     }
 
-    /// The messages that have come by `now`, as a packet; `None` if there are none and none was too long.
+    /// Reads the messages that have arrived, with `now` as their time; `None` if there are none and none was too long.
     pub(super) fn messages(&mut self, now: u64) -> Option<Messages> {
         self.last = self.last.max(now);
         let mut records = Vec::new();
@@ -186,7 +186,7 @@ impl Ingest {
         };
         self.events += events;
         let overlong = self.too_long;
-        let any = events > 0 || std::mem::replace(&mut self.told, overlong) < overlong;
+        let any = events > 0 || std::mem::replace(&mut self.reported, overlong) < overlong;
         any.then(|| Messages {
             stream: self.stream,
             packet: [&header.encode()[..], &records].concat(),
@@ -229,16 +229,16 @@ impl Ingest {
 
 impl Drop for Ingest {
     fn drop(&mut self) {
-        // Another file may have been put there since.
-        let made = self.made.take().filter(|made| file_at(&made.path) == Some(made.file));
-        if let Some(made) = made {
-            let _ = fs::remove_file(&made.path);
+        // Another file may have replaced it since.
+        let created = self.created.take().filter(|created| file_at(&created.path) == Some(created.file));
+        if let Some(created) = created {
+            let _ = fs::remove_file(&created.path);
         }
     }
 }
 
-impl Made {
-    /// The path is kept from the root on: the program may change its directory.
+impl CreatedSocket {
+    /// Keeps the absolute path, because the program may change its working directory.
     fn of(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         let file = file_at(&path)?;
@@ -252,7 +252,7 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
 
 impl Input {
     fn fifo(path: &Path) -> io::Result<Self> {
-        // For writing too: it does not end when its last writer goes.
+        // Open for writing, too, so that the FIFO does not end when its last writer closes it.
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
         if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) != FileType::Fifo {
             return Err(io::ErrorKind::InvalidInput.into());

@@ -1,4 +1,4 @@
-//! The account that clients get: the trace's, and the channel of events from outside.
+//! The entry of the channel of ingested messages, in the account that clients get.
 
 use super::ingest::EVENT;
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use tracepoint_core::channel::StreamId;
 use tracepoint_reader::udp::wire::INGEST_CHANNEL;
 
-/// What became of the messages from outside.
+/// Counters of ingested messages.
 #[derive(Clone, Debug)]
 pub(super) struct IngestCounts {
     pub(super) stream: StreamId,
     pub(super) recorded: u64,
     pub(super) too_long: u64,
-    /// Recorded, and lost in the server, by reason.
+    /// Messages that became events and were lost in the server, by reason.
     pub(super) lost: BTreeMap<&'static str, u64>,
 }
 
-/// Adds the channel of events from outside.
+/// Adds the channel of ingested messages.
 pub(super) fn add(account: &mut Account, counts: IngestCounts) {
     let IngestCounts { stream, recorded, too_long, lost } = counts;
     let mut event = EventAccount::default();

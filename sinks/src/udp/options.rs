@@ -1,39 +1,39 @@
-//! How a server behaves.
+//! Options of the server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
 
-/// How many bytes of events wait for a client, unless told otherwise.
+/// The default limit of the bytes that wait for a client.
 pub const DEFAULT_LIMIT: usize = 64 << 20;
-/// How many bytes per second go to a client on this machine in the stock layout, unless told otherwise: what is sent in one go then
-/// fits into the buffer that a socket has by default, so that nothing is lost there unseen as long as the client keeps up.
+/// The default rate, in bytes per second, to a client on this machine in the legacy layout. At this rate a burst fits into the default
+/// buffer of a socket, so that nothing is lost there unnoticed while the client keeps up.
 pub const DEFAULT_LEGACY_RATE: u64 = 4 << 20;
-/// How many bytes per second go to an allowed address of another machine in the stock layout, unless told otherwise.
+/// The default rate, in bytes per second, to an allowed address of another machine in the legacy layout.
 pub const DEFAULT_ALLOWED_RATE: u64 = 1 << 20;
 
-/// Which events are dropped when too many wait for a client.
+/// Which events are dropped when the queue for the client is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropPolicy {
-    /// Those that wait longest: a client that comes late sees the end.
+    /// The oldest: a client that connects late sees the end.
     #[default]
     Oldest,
-    /// Those that come: a client sees the beginning.
+    /// The newest: a client sees the beginning.
     Newest,
 }
 
-/// What an event is in a message of the stock layout.
+/// The content of a message in the legacy layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LegacyContent {
-    /// Its text: name and fields.
+    /// The text of the event: name and fields.
     #[default]
     Text,
-    /// Its record: header word and packed fields.
+    /// The record of the event: header word and packed fields.
     Record,
 }
 
-/// How a UDP trace server behaves. The default listens on `127.0.0.1`, at the port that `TRACE_SERVER_PORT` names or else 5556.
+/// Options of a UDP trace server. The default listens on `127.0.0.1`, at the port in `TRACE_SERVER_PORT`, else at 5556.
 ///
 /// ```
 /// use tracepoint_sinks::udp::{DropPolicy, UdpOptions};
@@ -90,13 +90,13 @@ impl<A: Into<SocketAddr>> From<A> for UdpOptions {
     }
 }
 
-/// The port that `TRACE_SERVER_PORT` names; 5556 where it names none.
+/// The port in the environment variable `TRACE_SERVER_PORT`, else 5556.
 pub fn port_from_environment() -> u16 {
     std::env::var(SERVER_PORT_VARIABLE).ok().and_then(|port| port.trim().parse().ok()).unwrap_or(SERVER_PORT)
 }
 
 impl UdpOptions {
-    /// Where to listen. Port 0 takes a free one. To be heard by other machines takes an address of this one, or that of all
+    /// The address to listen on. Port 0 takes a free one. To serve other machines, listen on an address of this machine, or on all
     /// (`0.0.0.0`, `::`).
     #[must_use]
     pub const fn address(mut self, address: SocketAddr) -> Self {
@@ -104,107 +104,107 @@ impl UdpOptions {
         self
     }
 
-    /// How many bytes of events wait for a client: 64 MiB unless told otherwise. What is more is dropped and counted.
+    /// Limits the bytes of events that wait for a client. More events are dropped and counted. The default is 64 MiB.
     #[must_use]
     pub const fn limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Which events are dropped when too many wait: the oldest, unless told otherwise.
+    /// Which events are dropped when the limit is reached. The default is the oldest.
     #[must_use]
     pub const fn drops(mut self, drops: DropPolicy) -> Self {
         self.drops = drops;
         self
     }
 
-    /// What an event is in the stock layout: its text, unless told otherwise.
+    /// The content of messages in the legacy layout. The default is text.
     #[must_use]
     pub const fn content(mut self, content: LegacyContent) -> Self {
         self.content = content;
         self
     }
 
-    /// Whether the batch layout is offered: yes, unless told otherwise. Without, a session begins 100 ms sooner.
+    /// Whether the batch layout is offered. The default is yes. Without the offer a session begins 100 ms sooner.
     #[must_use]
     pub const fn offer_batches(mut self, offer: bool) -> Self {
         self.batch = offer;
         self
     }
 
-    /// How many bytes of messages per second are sent at most: as many as the system takes, unless told otherwise.
+    /// Limits the rate of sending, in bytes per second. By default it is not limited.
     #[must_use]
     pub const fn rate(mut self, bytes_per_second: u64) -> Self {
         self.rate = Some(bytes_per_second);
         self
     }
 
-    /// How many bytes per second are sent in the stock layout, in which a client cannot say that it is overrun: 4 MiB, unless told otherwise.
+    /// Limits the rate in the legacy layout, in bytes per second: its clients cannot report that they are overrun. The default is 4 MiB/s.
     #[must_use]
     pub const fn legacy_rate(mut self, bytes_per_second: u64) -> Self {
         self.legacy_rate = bytes_per_second;
         self
     }
 
-    /// Whether clients on this machine need not prove their address, and get the stock layout: yes, unless told otherwise.
+    /// Whether clients on this machine are served without address validation, and may use the legacy layout. The default is yes.
     #[must_use]
     pub const fn trust_loopback(mut self, trust: bool) -> Self {
         self.trusts_loopback = trust;
         self
     }
 
-    /// Adds an address of another machine that gets the stock layout too, and need not prove that it is its own: whoever can
-    /// forge it can have the trace sent there, no faster than `allowed_rate`.
+    /// Allows the legacy layout to an address of another machine, without address validation. An attacker who can forge this address can
+    /// cause the trace to be sent there, at `allowed_rate`.
     #[must_use]
     pub fn allow(mut self, address: IpAddr) -> Self {
         self.allowed.push(address.to_canonical());
         self
     }
 
-    /// How many bytes per second go to an allowed address in the stock layout: 1 MiB, unless told otherwise.
+    /// Limits the rate to an allowed address in the legacy layout, in bytes per second. The default is 1 MiB/s.
     #[must_use]
     pub const fn allowed_rate(mut self, bytes_per_second: u64) -> Self {
         self.allowed_rate = bytes_per_second;
         self
     }
 
-    /// Ends a session in the stock layout when nothing could be sent for so long. Never, unless told otherwise.
+    /// Ends a session in the legacy layout when there was nothing to send for this time. Not done by default.
     #[must_use]
     pub const fn idle(mut self, time: Duration) -> Self {
         self.idle = Some(time);
         self
     }
 
-    /// Ends a session in the stock layout when it has lasted for so long. Never, unless told otherwise.
+    /// Ends a session in the legacy layout after this time. Not done by default.
     #[must_use]
     pub const fn max_session(mut self, time: Duration) -> Self {
         self.max_session = Some(time);
         self
     }
 
-    /// Gives up a client of the batch layout that has not been heard of for so long: 5 s, unless told otherwise.
+    /// Gives up a client of the batch layout that has sent nothing for this time. The default is 5 s.
     #[must_use]
     pub const fn client_timeout(mut self, time: Duration) -> Self {
         self.client_timeout = time;
         self
     }
 
-    /// How long the server goes on serving its client when the trace has ended: 10 s, unless told otherwise. What is not sent by then is lost.
+    /// How long the server continues to serve its client after the end of the trace. The rest is lost. The default is 10 s.
     #[must_use]
     pub const fn flush(mut self, time: Duration) -> Self {
         self.flush = time;
         self
     }
 
-    /// How long a server without a client waits for one when the trace has ended: not at all, unless told otherwise.
+    /// How long a server without a client waits for one after the end of the trace. By default it does not wait.
     #[must_use]
     pub const fn linger(mut self, time: Duration) -> Self {
         self.linger = time;
         self
     }
 
-    /// Takes events from a FIFO (each line is one), or from a Unix datagram socket (each datagram is one), which is made if
-    /// there is nothing at `path`.
+    /// Ingests events from a FIFO (one per line), or from a Unix datagram socket (one per datagram). If nothing exists at `path`, the
+    /// socket is created.
     #[must_use]
     pub fn events_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.events_from = Some(path.into());

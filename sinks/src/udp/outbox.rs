@@ -1,4 +1,4 @@
-//! Datagrams on their way to a client: many in one system call.
+//! Sends datagrams to a client, many in one system call.
 
 use rustix::net::{
     AddressFamily, MMsgHdr, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, connect, sendmmsg,
@@ -7,15 +7,14 @@ use rustix::net::{
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 
-/// How many datagrams go in one call.
+/// The number of datagrams in one call.
 pub const DATAGRAMS_PER_CALL: usize = 64;
-/// How many bytes the kernel is asked to take in advance.
+/// The size of the socket's send buffer that is requested.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// A socket that is connected to a client, and datagrams for it.
+/// A socket that is connected to a client, and the datagrams to send.
 ///
-/// It has the server's own port: the kernel prefers it to the one that listens, and tells it alone what comes back from this client,
-/// that nobody listens there included.
+/// It has the port of the server. For datagrams and ICMP errors from this client, the kernel prefers it to the socket that listens.
 #[derive(Debug)]
 pub(super) struct Outbox {
     socket: UdpSocket,
@@ -25,37 +24,37 @@ pub(super) struct Outbox {
     sent: usize,
 }
 
-/// What became of the datagrams.
+/// The result of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
     /// All are sent.
     All,
-    /// The socket takes no more just now.
+    /// The socket takes no more at the moment.
     Blocked,
-    /// Somebody says that nobody listens at the client's address; a datagram is lost, and others may wait.
+    /// The client's port is closed, by an ICMP error. One datagram is lost, and others may wait.
     Gone,
 }
 
 impl Outbox {
-    /// A socket for `client`, beside the one that listens.
+    /// Opens a socket for `client`, beside the one that listens.
     pub(super) fn open(listener: &UdpSocket, client: SocketAddr) -> io::Result<Self> {
         let family = if client.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        // Two sockets share a port if both agree at the moment of the bind. At any other time the port is taken.
+        // Two sockets share a port if both have SO_REUSEADDR during the bind. At other times the port is taken.
         sockopt::set_socket_reuseaddr(listener, true)?;
         let bound = bind(&socket, &listener.local_addr()?);
         sockopt::set_socket_reuseaddr(listener, false)?;
         bound?;
         sockopt::set_socket_reuseaddr(&socket, false)?;
         connect(&socket, &client)?;
-        // More than is allowed is cut to that.
+        // The kernel reduces this to the maximum that it allows.
         let _ = sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER);
         let buffers = vec![Vec::new(); DATAGRAMS_PER_CALL];
         Ok(Self { socket: socket.into(), client, buffers, filled: 0, sent: 0 })
     }
 
-    /// Forgets what was not sent, and what became of it.
+    /// Discards what was not sent, and a pending error.
     pub(super) fn begin(&mut self) {
         let _ = self.socket.take_error();
         self.filled = 0;
@@ -70,26 +69,26 @@ impl Outbox {
         &self.socket
     }
 
-    /// Room for a datagram, empty; `None` if there is none before the next flush.
+    /// An empty buffer for a datagram; `None` if all are used until the next flush.
     pub(super) fn room(&mut self) -> Option<&mut Vec<u8>> {
         let buffer = self.buffers.get_mut(self.filled)?;
         buffer.clear();
         Some(buffer)
     }
 
-    /// What was put into the room is a datagram: its size.
+    /// Queues the buffer as a datagram: its size.
     pub(super) fn add(&mut self) -> usize {
         let size = self.buffers.get(self.filled).map_or(0, Vec::len);
         self.filled = self.buffers.len().min(self.filled + 1);
         size
     }
 
-    /// Whether nothing waits to be sent.
+    /// Whether no datagram waits to be sent.
     pub(super) const fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
-    /// Sends what there is.
+    /// Sends the datagrams.
     pub(super) fn flush(&mut self) -> Flushed {
         while self.sent < self.filled {
             match send(&self.socket, &self.buffers[self.sent..self.filled]) {
@@ -100,7 +99,7 @@ impl Outbox {
                     self.sent += 1;
                     return Flushed::Gone;
                 }
-                // This datagram is lost on its way, as others are: too long for the network, no route, no memory.
+                // The datagram is lost, as it might be on its way: too long for the network, no route, no memory.
                 Err(_) => self.sent += 1,
             }
         }
@@ -110,7 +109,7 @@ impl Outbox {
     }
 }
 
-/// Sends datagrams by one call: how many were taken.
+/// Sends datagrams by one call: how many the kernel took.
 fn send(socket: &UdpSocket, datagrams: &[Vec<u8>]) -> rustix::io::Result<usize> {
     let slices: Vec<_> = datagrams.iter().map(|datagram| [IoSlice::new(datagram)]).collect();
     let mut controls: Vec<_> = datagrams.iter().map(|_| SendAncillaryBuffer::default()).collect();

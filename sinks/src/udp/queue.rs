@@ -1,6 +1,6 @@
-//! What waits for a client: packets, within a limit; and what the server was told about the trace.
+//! The queue of packets that wait for a client, of bounded size, and the metadata of the trace.
 //!
-//! The step before are the threads that bring packets, which never wait for the network; the step after is the server's thread.
+//! The step before are the threads that push packets, which never wait for the network; the step after is the server's thread.
 
 use super::ingest::Messages;
 use super::options::DropPolicy;
@@ -14,25 +14,25 @@ use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::udp::wire::Losses;
 
-/// A packet that waits, or is being sent.
+/// A packet that is queued, or being sent.
 #[derive(Debug)]
 pub(super) struct QueuedPacket {
     pub(super) stream: StreamId,
     pub(super) bytes: Vec<u8>,
     /// How many events it holds.
     pub(super) events: u64,
-    /// How many of these are behind us, sent or lost.
+    /// How many of them were sent or lost already.
     pub(super) done: u64,
-    /// How much of the metadata it takes to decode it.
+    /// The length of the metadata that is needed to decode it.
     pub(super) needs: u32,
-    /// Whether its events are from outside: their bytes are their text.
+    /// Whether its events are ingested messages, whose bytes are their text.
     pub(super) is_message: bool,
-    /// Whether it was held back until there was room: it is not dropped.
+    /// Whether the pusher has waited for space: such a packet is never dropped.
     pub(super) kept: bool,
 }
 
 impl QueuedPacket {
-    /// What it takes in memory.
+    /// Its memory, in bytes.
     fn cost(&self) -> usize {
         self.bytes.len() + size_of::<Self>()
     }
@@ -45,13 +45,13 @@ impl QueuedPacket {
 /// Why events were lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LossReason {
-    /// More waited than may.
+    /// The queue was full.
     Limit,
-    /// The server may not send faster.
+    /// The queue was full because of a rate limit.
     Rate,
     TooLarge,
     Unreadable,
-    /// Nobody came for them.
+    /// No client asked for them in time.
     Unread,
 }
 
@@ -68,21 +68,21 @@ impl LossReason {
     }
 }
 
-/// How the metadata lays out the records.
+/// The layout of the records, by the metadata.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) metadata: Metadata,
-    /// `None`: not as `tracepoint` does; such packets cannot be cut.
+    /// `None` for the packets of other tracers, which cannot be split.
     pub(super) sizes: Option<RecordSizes>,
 }
 
-/// Whether somebody is being served.
+/// Whether a client is being served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Serving {
     #[default]
     Nobody,
     Unlimited,
-    /// No faster than a rate.
+    /// With a rate limit.
     Limited,
 }
 
@@ -90,27 +90,27 @@ pub(super) enum Serving {
 pub(super) struct State {
     queue: VecDeque<QueuedPacket>,
     bytes: usize,
-    /// The metadata, and what it says, so far.
+    /// The metadata so far, and its layout.
     pub(super) metadata: Vec<u8>,
     pub(super) layout: Option<Arc<Layout>>,
-    /// The account; `None` while the trace goes on, or if there is none.
+    /// The account; `None` before the trace has ended, or if it has none.
     pub(super) account: Option<Vec<u8>>,
-    /// Nothing will be added any more.
+    /// The trace has ended: nothing more is pushed.
     pub(super) ended: bool,
-    /// No packet that is held back is taken any more.
+    /// No packet of a pusher that waits is taken any more.
     pub(super) closed: bool,
-    /// The thread is to end at once.
+    /// The thread shall end at once.
     pub(super) quit: bool,
     pub(super) serving: Serving,
-    /// How many events were brought.
+    /// How many events were pushed.
     pub(super) given: u64,
-    /// How many messages from outside became events, and how many were too long.
+    /// How many messages were ingested, and how many were too long.
     pub(super) messages: u64,
     pub(super) overlong: u64,
     lost: BTreeMap<(StreamId, LossReason), u64>,
 }
 
-/// What the threads that bring packets and the server's thread share.
+/// The queue, which the pushing threads and the server's thread share.
 #[derive(Debug)]
 pub(super) struct PacketQueue {
     state: Mutex<State>,
@@ -130,17 +130,17 @@ impl PacketQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What becomes readable when there is something to do.
+    /// An eventfd that becomes readable when there is something to do.
     pub(super) fn waker(&self) -> &OwnedFd {
         &self.wake
     }
 
     pub(super) fn wake(&self) {
-        // Full of wakes already: it is awake.
+        // If the counter is at its maximum, the thread is awake.
         let _ = rustix::io::write(&self.wake, &[1; 8]);
     }
 
-    /// Adds a packet, and drops what is over the limit. Never waits for a client.
+    /// Adds a packet, and drops packets beyond the limit. Never waits for a client.
     pub(super) fn push(&self, held: QueuedPacket) {
         let mut state = self.lock();
         self.add(&mut state, held);
@@ -151,7 +151,7 @@ impl PacketQueue {
     fn add(&self, state: &mut State, held: QueuedPacket) {
         Self::insert(state, held);
         while state.bytes > self.limit {
-            // A packet without events is small, and says what the stream lost: it goes last.
+            // A packet without events is small, and counts the losses of its stream: it is dropped last.
             let full = |held: &QueuedPacket| !held.kept && held.left() > 0;
             let place = match self.drops {
                 DropPolicy::Oldest => state.queue.iter().position(full),
@@ -171,7 +171,8 @@ impl PacketQueue {
         state.queue.push_back(held);
     }
 
-    /// Adds a packet when there is room for it, and keeps it whatever comes later. `false` if the server takes no more: it is lost.
+    /// Waits until there is space for a packet, and adds it; it is never dropped for later ones. `false` if no more packets are taken: the
+    /// packet is lost.
     pub(super) fn push_blocking(&self, held: QueuedPacket) -> bool {
         let mut state = self.lock();
         while state.takes_more() && state.bytes > 0 && state.bytes + held.cost() > self.limit {
@@ -189,25 +190,25 @@ impl PacketQueue {
         goes_on
     }
 
-    /// What is held back is lost from here on, for nobody came for it in time.
+    /// From now on, packets whose pushers wait are lost.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.room.notify_all();
     }
 
-    /// Takes the next packet. It counts as waiting until it is [`PacketQueue::finished`] or put back.
+    /// Takes the next packet. Its memory is counted until it is [`PacketQueue::finished`] or put back.
     pub(super) fn take(&self) -> Option<QueuedPacket> {
         self.lock().queue.pop_front()
     }
 
-    /// A packet that was taken, and has been sent or lost.
+    /// Releases a packet that was taken and has been sent or lost.
     pub(super) fn finished(&self, held: &QueuedPacket) {
         let mut state = self.lock();
         state.bytes = state.bytes.saturating_sub(held.cost());
         self.room.notify_all();
     }
 
-    /// Packets that were taken, and wait again, in this order, before all others.
+    /// Puts packets that were taken back to the front, in this order.
     pub(super) fn put_back(&self, packets: impl DoubleEndedIterator<Item = QueuedPacket>) {
         let mut state = self.lock();
         for held in packets.rev() {
@@ -219,7 +220,7 @@ impl PacketQueue {
         self.lock().lose(stream, reason, events);
     }
 
-    /// What still waits is lost, for nobody came for it in time.
+    /// Drops all queued packets: no client asked for them in time.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         for held in std::mem::take(&mut state.queue) {
@@ -228,7 +229,7 @@ impl PacketQueue {
         }
     }
 
-    /// Adds messages from outside, unless the trace has ended: then they came too late.
+    /// Adds ingested messages, unless the trace has ended.
     pub(super) fn push_messages(&self, messages: Messages) {
         let mut state = self.lock();
         if state.ended {
@@ -241,7 +242,7 @@ impl PacketQueue {
         self.add(&mut state, QueuedPacket { stream, bytes, events, done: 0, needs, is_message: true, kept: false });
     }
 
-    /// Nothing will be added any more. `account` is asked for when that is so.
+    /// The trace has ended. `account` is called once nothing more can be added.
     pub(super) fn end(&self, account: impl FnOnce(&State) -> Option<Vec<u8>>) {
         let mut state = self.lock();
         state.account = account(&state);
@@ -251,7 +252,7 @@ impl PacketQueue {
         self.wake();
     }
 
-    /// Ends everything.
+    /// Ends the server at once.
     pub(super) fn quit(&self) {
         self.lock().quit = true;
         self.abandon();
@@ -259,7 +260,7 @@ impl PacketQueue {
         self.wake();
     }
 
-    /// Bytes that wait.
+    /// Bytes in the queue.
     pub(super) fn waiting(&self) -> usize {
         self.lock().bytes
     }
@@ -275,7 +276,7 @@ impl State {
         !self.quit && !self.ended && !self.closed
     }
 
-    /// Packets that wait.
+    /// Packets in the queue.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
     }
@@ -291,7 +292,7 @@ impl State {
         self.lost.iter().filter(|((of, _), _)| *of == stream).map(|((_, why), n)| (why.name(), *n)).collect()
     }
 
-    /// All losses, as the protocol tells them.
+    /// All losses, in the categories of the protocol.
     pub(super) fn losses(&self) -> Losses {
         let mut losses = Losses { too_large: self.overlong, ..Losses::default() };
         for ((_, reason), events) in &self.lost {
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_held_back_is_not_dropped_for_what_comes_by_itself() {
+    fn packets_whose_pusher_waited_are_not_dropped() {
         for drops in [DropPolicy::Oldest, DropPolicy::Newest] {
             let queue = PacketQueue::new(4000, drops).expect("an event fd");
             // The first one is larger than the limit, and nothing else waits.
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_when_no_more_is_taken_is_given_and_lost() {
+    fn packets_after_the_close_are_counted_as_lost() {
         let queue = PacketQueue::new(4000, DropPolicy::Oldest).expect("an event fd");
         assert!(queue.push_blocking(held(0, 3900)));
         std::thread::scope(|scope| {

@@ -1,15 +1,15 @@
-//! How fast may be sent: a bucket of bytes that fills up at a steady rate.
+//! Limits the rate of sending by a token bucket of bytes.
 
 use std::time::{Duration, Instant};
 
-/// The part of a second's bytes that a bucket holds: what comes at once has to fit into a client's socket.
+/// The bucket holds this fraction of the bytes of a second: a burst must fit into the client's socket buffer.
 const BURSTS_PER_SECOND: u64 = 200;
 
-/// A token bucket. Without a rate it is always full.
+/// A token bucket. Without a rate, sending is not limited.
 #[derive(Clone, Debug)]
 pub(super) struct RateLimit {
     rate: Option<u64>,
-    /// May be overdrawn by one datagram, so that a rate below a datagram's size sends some too.
+    /// May become negative by one datagram, so that rates below the size of a datagram work, too.
     tokens: i128,
     filled: Instant,
 }
@@ -36,14 +36,14 @@ impl RateLimit {
         self.tokens > 0
     }
 
-    /// A message of so many bytes is sent.
+    /// Takes the bytes of a message that is sent.
     pub(super) fn spend(&mut self, bytes: usize) {
         if self.rate.is_some() {
             self.tokens -= bytes as i128;
         }
     }
 
-    /// How long until the next message may be sent.
+    /// The time until the next message may be sent.
     pub(super) fn wait(&self) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let missing = u64::try_from(1 - self.tokens).unwrap_or(0);
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_has_as_many_bytes_as_the_rate() {
+    fn the_bytes_of_a_second_are_the_rate() {
         let begin = Instant::now();
         let mut rate_limit = RateLimit::new(Some(1_000_000), begin);
         assert!(!rate_limit.may_send(begin), "it begins empty");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_below_a_datagram_sends_some_too() {
+    fn a_rate_below_the_size_of_a_datagram_works() {
         let begin = Instant::now();
         let mut rate_limit = RateLimit::new(Some(100), begin);
         assert!(rate_limit.may_send(begin + Duration::from_secs(1)));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_is_not_saved_up() {
+    fn idle_time_does_not_add_up_to_a_burst() {
         let begin = Instant::now();
         let mut rate_limit = RateLimit::new(Some(1 << 20), begin);
         assert!(rate_limit.may_send(begin + Duration::from_secs(3600)));

@@ -1,4 +1,4 @@
-//! A trace that was recorded already, for a server.
+//! Serves a recorded trace.
 
 mod directory;
 mod dt;
@@ -15,7 +15,7 @@ use tracepoint_reader::metadata::MAX_METADATA;
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Damage, Metadata, PacketDecoder, ReadError, Trace, stream_files};
 
-/// Where a packet says how long it is, in bits.
+/// The offset of `packet_size` in a packet, in bytes.
 const PACKET_SIZE: usize = 56;
 
 /// A recorded trace: a CTF directory, or a dt file of a session.
@@ -27,27 +27,26 @@ pub struct Replay {
     account: Option<Account>,
 }
 
-/// Where its packets are.
+/// The source of its packets.
 #[derive(Debug)]
 enum Recorded {
     /// Stream files.
     Files(Vec<PathBuf>),
-    /// Slots.
+    /// The slots of a dt file.
     Dt(DtTrace),
 }
 
-/// What its packets look like.
+/// The layout of its packets.
 #[derive(Debug)]
 struct Description {
     metadata: Metadata,
-    /// `None`: they are laid out by another tracer.
+    /// `None` for the packets of another tracer.
     sizes: Option<RecordSizes>,
 }
 
 impl Replay {
-    /// Opens the trace at `path`, which is a directory with one CTF trace in it or below it, or a dt file. Of a dt file, what has been
-    /// overwritten is missing at the beginning of its streams; an account that is not complete, as a killed session leaves it, does
-    /// not go along.
+    /// Opens the trace at `path`: a directory with one CTF trace in it or below it, or a dt file. The streams of a dt file lack what was
+    /// overwritten. An account that is not complete, as of a killed session, is not served.
     ///
     /// # Errors
     ///
@@ -60,14 +59,14 @@ impl Replay {
         };
         let mut parts = trace.metadata();
         let (Some((directory, metadata)), None) = (parts.next(), parts.next()) else {
-            let reason = "there are several traces below it, and a server has one".to_owned();
+            let reason = "there are several traces below it, and a server serves one; name one of them".to_owned();
             return Err(ReadError::NotATrace { path: path.to_owned(), reason });
         };
         let io = |path: PathBuf| |source| ReadError::Io { path, source };
         let text = directory.join("metadata");
         let text = std::fs::read(&text).map_err(io(text))?;
         if text.len() > MAX_METADATA {
-            let reason = "its metadata has grown beyond measure".to_owned();
+            let reason = format!("its metadata is longer than {MAX_METADATA} bytes");
             return Err(ReadError::NotATrace { path: path.to_owned(), reason });
         }
         let files = stream_files(directory).map_err(io(directory.to_owned()))?;
@@ -81,12 +80,12 @@ impl Replay {
         Ok(Self { description, text, recorded: Recorded::Dt(trace), account })
     }
 
-    /// Whether it can be sent in batches: whether it is laid out as `tracepoint` does it. If not, it is sent in the stock layout.
+    /// Whether it can be sent in batches, as traces of `tracepoint` can. Others are sent in the legacy layout.
     pub const fn has_batches(&self) -> bool {
         self.description.sizes.is_some()
     }
 
-    /// Tells `server` what there is, and has it begin to answer.
+    /// Describes the trace to `server`, and starts it.
     ///
     /// # Errors
     ///
@@ -100,8 +99,8 @@ impl Replay {
         }))
     }
 
-    /// Gives `server` all packets, by the times at which they begin, as fast as it has room for them. What cannot be read is told
-    /// to `damaged`. `false` if the server was ended meanwhile, or took no more: the rest is read all the same, and counted as lost.
+    /// Pushes all packets to `server`, by the times at which they begin, as fast as it takes them. Reports damage to `damaged`. Returns
+    /// `false` if the server has ended meanwhile, or took no more packets: the rest is read all the same, and counted as lost.
     pub fn run(&self, server: &UdpServer, mut damaged: impl FnMut(Damage)) -> bool {
         let mut all = true;
         let mut push = |packet| {
@@ -115,8 +114,8 @@ impl Replay {
         all
     }
 
-    /// The account of the trace, if it has one, with what this server has lost by now. What was lost on an earlier way by UDP has another
-    /// name in it, so that it is not taken for losses of this one.
+    /// The account of the trace, if it has one, with the losses of this server so far. Losses of an earlier server get another name, so
+    /// that they are not taken for losses of this one.
     pub fn account_of(&self, server: &UdpServer) -> Option<Account> {
         let mut account = self.account.clone()?;
         for channel in &mut account.channels {
@@ -142,12 +141,12 @@ impl Description {
         Self { sizes: RecordSizes::of(metadata), metadata: metadata.clone() }
     }
 
-    /// Makes of a packet's bytes what a server takes. If it can be sent in batches, it has no padding any more.
+    /// Makes a packet for the server. If it can be sent in batches, its padding was removed.
     fn packet(&self, class: u64, instance: Option<u64>, mut bytes: Vec<u8>) -> Result<Packet, String> {
-        let class = u32::try_from(class).map_err(|_| "its stream class is unheard of".to_owned())?;
+        let class = u32::try_from(class).map_err(|_| "its stream class has an id of more than 32 bits".to_owned())?;
         let events = match &self.sizes {
             Some(sizes) => {
-                // Padding does not travel.
+                // The packet ends with its content.
                 let size = bytes.len() as u64;
                 if let Some(word) = bytes.get_mut(PACKET_SIZE..PACKET_SIZE + 8) {
                     word.copy_from_slice(&(size * 8).to_le_bytes());

@@ -1,4 +1,4 @@
-//! The server, as its owner sees it.
+//! The server, for the code that owns it.
 
 use super::dispatcher::Dispatcher;
 use super::ingest::{Ingest, TraceClock, metadata as ingest_metadata};
@@ -20,7 +20,7 @@ use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
 
-/// Its thread's name, as `top -H` shows it.
+/// The name of its thread, as `top -H` shows it.
 const NAME: &str = "tracepoint-udp";
 
 /// A packet for a server.
@@ -28,7 +28,7 @@ const NAME: &str = "tracepoint-udp";
 pub struct Packet {
     /// The stream that it belongs to.
     pub stream: StreamId,
-    /// Its bytes: CTF from the first to the last.
+    /// A CTF packet.
     pub bytes: Vec<u8>,
     /// How many events it holds.
     pub events: u64,
@@ -37,7 +37,7 @@ pub struct Packet {
 /// A UDP trace server: it has a socket and a thread, and sends packets to one client at a time. `docs/format-udp.md` has the
 /// protocol.
 ///
-/// Who brings packets never waits for a client. Dropping the server ends it at once; what still waits is lost then.
+/// [`UdpServer::push`] never waits for a client. Dropping the server ends it at once, and what is queued is lost.
 pub struct UdpServer {
     address: SocketAddr,
     queue: Arc<PacketQueue>,
@@ -57,11 +57,11 @@ impl fmt::Debug for UdpServer {
 }
 
 impl UdpServer {
-    /// Takes the port. Nobody is answered before [`UdpServer::start`].
+    /// Binds the port. Clients are not answered before [`UdpServer::start`].
     ///
     /// # Errors
     ///
-    /// If the address is not one of this machine's, or its port is taken.
+    /// If the address is not one of this machine, or the port is taken.
     pub fn bind(options: UdpOptions) -> Result<Self, SinkError> {
         let asked = options.address;
         let listen = || -> io::Result<_> {
@@ -87,21 +87,21 @@ impl UdpServer {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Adds to the trace's metadata.
+    /// Appends to the metadata of the trace.
     ///
     /// # Errors
     ///
-    /// If the text so far and this are no metadata.
+    /// If the text so far and this are not valid metadata.
     pub fn describe(&self, text: &str) -> Result<(), SinkError> {
         self.describe_bytes(text.as_bytes())
     }
 
-    /// The same, in the packets of other tracers, too.
+    /// The same for text that need not be UTF-8, as other tracers may write it.
     pub(super) fn describe_bytes(&self, text: &[u8]) -> Result<(), SinkError> {
         let mut state = self.queue.lock();
         let whole = [&state.metadata[..], text].concat();
@@ -115,13 +115,13 @@ impl UdpServer {
         Ok(())
     }
 
-    /// Begins to answer. The trace's first metadata has been described. `clock` gives the times of events from outside, which
-    /// are those of a channel that is added to the metadata.
+    /// Begins to answer clients. The first part of the metadata was described before. `clock` gives the times of ingested messages, whose
+    /// channel is added to the metadata.
     ///
     /// # Errors
     ///
-    /// If events from outside cannot be taken from where the options say, or cannot be added to this trace; if there is no
-    /// thread to be had; if it was started already.
+    /// If messages cannot be ingested from the path in the options, or not be added to this trace; if no thread can be started; if it was
+    /// started already.
     pub fn start(&mut self, clock: TraceClock) -> Result<(), SinkError> {
         let failed = |error| SinkError::new("start the UDP trace server", error);
         let Some((listener, options)) = self.listener.take() else {
@@ -151,14 +151,14 @@ impl UdpServer {
         Ok(())
     }
 
-    /// Adds the channel of events from outside to the metadata: the id of its stream class.
+    /// Adds the channel of ingested messages to the metadata: the id of its stream class.
     fn add_ingest(&self, layout: Option<&Layout>) -> io::Result<u32> {
         let refused = |reason| Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         let Some(Layout { metadata, sizes: Some(_) }) = layout else {
-            return refused("events from outside can be added to traces of `tracepoint` alone");
+            return refused("messages can only be added to traces that `tracepoint` has recorded");
         };
         let Some(clock) = metadata.clocks().first() else {
-            return refused("events from outside need a trace with a clock");
+            return refused("messages can only be added to a trace with a clock");
         };
         let class = metadata.streams().map(|class| class.id + 1).max().unwrap_or(0);
         let class = u32::try_from(class).map_err(|_| io::ErrorKind::Unsupported)?;
@@ -166,29 +166,29 @@ impl UdpServer {
         Ok(class)
     }
 
-    /// The stream of events from outside, once the server was started, if there is one.
+    /// The stream of ingested messages, once the server was started, if there is one.
     pub const fn ingest_stream(&self) -> Option<StreamId> {
         self.ingest
     }
 
-    /// Gives it a packet, and drops what is over the limit.
+    /// Queues a packet, and drops packets beyond the limit.
     pub fn push(&self, packet: Packet) {
         self.queue.push(held(packet, &self.queue));
     }
 
-    /// Gives it a packet as soon as there is room for it. It is not dropped for others. `false` if the trace or the server was ended
-    /// meanwhile, or takes no more: its events are counted as lost.
+    /// Queues a packet as soon as there is space for it. It is never dropped for others. Returns `false` if the trace or the server has
+    /// ended meanwhile, or [`UdpServer::stop_taking`] was called: the events are counted as lost.
     pub fn push_blocking(&self, packet: Packet) -> bool {
         self.queue.push_blocking(held(packet, &self.queue))
     }
 
-    /// What [`UdpServer::push_blocking`] waits with, and is given from here on, is lost, for nobody came for it in time.
+    /// Ends the waiting of [`UdpServer::push_blocking`]. Packets that it waits with, and that it gets from now on, are lost.
     pub fn stop_taking(&self) {
         self.queue.close();
     }
 
-    /// The trace has ended: nothing will be added to it but this account. The server ends its session when all is sent, and
-    /// then itself; without a session it waits for one, for as long as its options say.
+    /// The trace has ended; `account` is its account. The server ends its session and itself when all is sent. Without a session it waits
+    /// for one, as long as [`UdpOptions::linger`] says.
     pub fn end(&self, account: Option<Account>) {
         let ingest = self.ingest;
         self.queue.end(|state| {
@@ -201,7 +201,7 @@ impl UdpServer {
         });
     }
 
-    /// Ends it at once, whoever is being served. What still waits is lost.
+    /// Ends it at once, even while a client is served. What is queued is lost.
     pub fn quit(&self) {
         self.queue.quit();
     }
@@ -214,33 +214,33 @@ impl UdpServer {
     /// Waits until it has ended.
     pub fn wait(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // It has no panic that could come out here, and there is nobody to tell.
+            // A panic of the thread has no consequence here.
             let _ = thread.join();
         }
         self.queue.quit();
     }
 
-    /// What it has done so far.
+    /// The statistics so far.
     pub fn stats(&self) -> UdpStats {
         self.watch().stats()
     }
 
-    /// Tells how it fares, wherever the server itself is by then.
+    /// Reads the statistics, independently of the server's owner.
     pub fn watch(&self) -> UdpWatch {
         UdpWatch::new(&self.queue, &self.counters)
     }
 
-    /// What was lost of a stream, by reason.
+    /// The events of a stream that were lost in the server, by reason.
     pub fn lost(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
         self.queue.lost_of(stream)
     }
 
-    /// How many events it was given, those from outside included.
+    /// The number of events that were pushed or ingested.
     pub fn given(&self) -> u64 {
         self.queue.lock().given
     }
 
-    /// How many messages from outside became events, and how many were too long for that.
+    /// The number of messages that were ingested, and of those that were too long.
     pub fn messages(&self) -> (u64, u64) {
         let state = self.queue.lock();
         (state.messages, state.overlong)

@@ -11,7 +11,7 @@ use super::split::Splitter;
 use super::stats::Counters;
 use std::time::Instant;
 
-/// What a session uses of the server's.
+/// The parts of the server that a session uses.
 pub(super) struct Context<'a> {
     pub(super) queue: &'a PacketQueue,
     pub(super) options: &'a UdpOptions,
@@ -19,13 +19,13 @@ pub(super) struct Context<'a> {
     pub(super) splitter: &'a mut Splitter,
     /// The number of the next message.
     pub(super) seq: &'a mut u32,
-    /// Whether somebody reads this trace already, or has.
+    /// Whether a client has begun to read this trace.
     pub(super) read: &'a mut bool,
     pub(super) now: Instant,
 }
 
 impl Context<'_> {
-    /// The number of a message that is sent now.
+    /// Takes the number of a message, and counts it as sent.
     pub(super) fn number(&mut self, bytes: usize) -> u32 {
         let seq = *self.seq;
         *self.seq = seq.wrapping_add(1);
@@ -34,18 +34,18 @@ impl Context<'_> {
     }
 }
 
-/// How a session goes on.
+/// When a session continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// At this time, or when there is something new.
+    /// At this time, or when there is something new to send.
     At(Option<Instant>),
     /// When its socket takes more, or at this time.
     Blocked(Option<Instant>),
-    /// It is over. `trace`: its client knows that the trace has ended.
+    /// It is over. `trace`: its client was told that the trace has ended.
     Over { trace: bool },
 }
 
-/// The earlier of two times, of which there may be none.
+/// The earlier of two optional times.
 pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

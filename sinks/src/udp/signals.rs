@@ -1,13 +1,13 @@
-//! Signals: those of the program are for the program's threads.
+//! Signals are delivered to the threads of the program, not to this one.
 
 use nix::sys::signal::{SigSet, Signal};
 
-/// Blocks all signals on this thread but those that it makes itself, which end the program where they are blocked.
+/// Blocks all signals on this thread except those that a fault of its own raises: blocked, these would end the program.
 pub(super) fn block() {
-    let mut theirs = SigSet::all();
+    let mut blocked = SigSet::all();
     for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
-        theirs.remove(own);
+        blocked.remove(own);
     }
-    // Should this fail, a handler runs here, as it may on any thread.
-    let _ = theirs.thread_block();
+    // If this fails, a handler may run on this thread, as on any other.
+    let _ = blocked.thread_block();
 }

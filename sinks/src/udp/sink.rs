@@ -4,12 +4,16 @@ use super::options::UdpOptions;
 use super::server::{Packet, UdpServer};
 use super::stats::UdpWatch;
 use crate::account::Account;
+use crate::accounting;
 use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
 use std::net::SocketAddr;
 use tracepoint_core::channel::{self, StreamId};
 use tracepoint_core::clock;
+
+/// In the account for clients, the reason why records from before the sink was added are missing.
+const NOT_HERE: &str = "udp_not_here";
 
 /// Serves the events of a session over UDP, to one client at a time: see `docs/format-udp.md`.
 ///
@@ -40,12 +44,12 @@ impl UdpSink {
         Ok(Self { server: UdpServer::bind(options.into())? })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Tells how it fares, while a session has the sink.
+    /// Reads its statistics while a session has the sink.
     pub fn watch(&self) -> UdpWatch {
         self.server.watch()
     }
@@ -72,7 +76,12 @@ impl Sink for UdpSink {
     }
 
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
-        self.server.end(Some(account.clone()));
+        let mut account = account.clone();
+        accounting::count_missed(&mut account, |stream, missed| {
+            stream.sink += missed;
+            *stream.sink_lost.entry(NOT_HERE.to_owned()).or_default() += missed;
+        });
+        self.server.end(Some(account));
         self.server.wait();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Cuts packets to the size of datagrams, between records; each part is a packet.
+//! Splits packets between records to fit into datagrams. Each part is a packet.
 
 use super::queue::{LossReason, PacketQueue, QueuedPacket};
 use std::collections::HashMap;
@@ -8,24 +8,24 @@ use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
 use tracepoint_reader::udp::wire::packet::HEADER;
 
-/// Room that is not worth another packet's header.
+/// Space in a datagram that is too small for another packet.
 const SCRAP: usize = HEADER + 32;
 
-/// What was sent of a stream, by all sessions.
+/// The counters of a stream that were sent last, in any session.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     packets: u64,
     discarded: u64,
 }
 
-/// Cuts one packet after the other.
+/// Splits one packet after the other.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     streams: HashMap<StreamId, Sent>,
     current: Option<SplitPacket>,
 }
 
-/// A packet, and how much of it is behind us.
+/// A packet, and the position up to which it was sent.
 #[derive(Debug)]
 struct SplitPacket {
     held: QueuedPacket,
@@ -46,13 +46,13 @@ impl Splitter {
         self.current.is_none()
     }
 
-    /// Whatever is not sent yet waits for the next session.
+    /// Puts the rest of the present packet back into the queue.
     pub(super) fn requeue(&mut self, queue: &PacketQueue) {
         queue.put_back(self.current.take().map(|packet| packet.held).into_iter());
     }
 
-    /// Fills a datagram with packets that take no more than `metadata` bytes of the metadata to decode. Its first
-    /// [`BATCH_HEADER`] bytes are left to the caller. How many events are in it; `None`: there is nothing to send.
+    /// Fills a datagram with packets that can be decoded with the first `metadata` bytes of the metadata. Its first [`BATCH_HEADER`]
+    /// bytes are left to the caller. Returns the number of events, or `None` if there is nothing to send.
     pub(super) fn fill(
         &mut self,
         queue: &PacketQueue,
@@ -81,7 +81,7 @@ impl Splitter {
                 Part::TooLarge(end, time) if fresh => {
                     queue.lose(packet.held.stream, LossReason::TooLarge, 1);
                     packet.pass(end, time, 1);
-                    // What the packet says of its stream is sent all the same.
+                    // The counters of the packet are sent all the same.
                     if packet.is_at_end() {
                         self.write(&mut packet, end, time, 0, out);
                     }
@@ -128,13 +128,13 @@ impl Splitter {
 
 /// A part of a packet.
 enum Part {
-    /// Records up to here fit, or there are none left.
+    /// Records up to `end` fit, or none are left.
     Whole {
         end: usize,
         time: u64,
         events: u32,
     },
-    /// Not even the next one fits, which ends here.
+    /// The next record does not fit; its end and time.
     TooLarge(usize, u64),
     Unreadable,
 }
@@ -164,7 +164,7 @@ impl SplitPacket {
         self.held.done += events;
     }
 
-    /// What of it fits into `room` bytes, header included.
+    /// The part that fits into `room` bytes, header included.
     fn part(&self, sizes: &RecordSizes, room: usize) -> Part {
         let (mut end, mut time, mut events) = (self.at, self.time, 0);
         for record in sizes.records(self.held.stream.class, &self.held.bytes, self.at, self.time) {
@@ -181,14 +181,14 @@ impl SplitPacket {
         Part::Whole { end, time, events }
     }
 
-    /// The time of the first of these records, which follow what is behind us.
+    /// The time of the first of these records, which come next.
     fn first_time(&self, records: &[u8]) -> u64 {
         let low = records.first_chunk().map_or(self.time, |word| u64::from_le_bytes(*word) >> 16);
         tracepoint_reader::internal::extend_time(self.time, low)
     }
 }
 
-/// The next packet that can be decoded by who has so much of the metadata. Those that nobody can read are passed over.
+/// The next packet that can be decoded with the first `metadata` bytes of the metadata. Malformed packets are counted as lost.
 fn next(queue: &PacketQueue, sizes: &RecordSizes, metadata: u32) -> Option<SplitPacket> {
     loop {
         let held = queue.take()?;

@@ -1,40 +1,40 @@
-//! What a server has done, for whoever wants to know while it runs.
+//! Statistics of a server while it runs.
 
 use super::queue::{PacketQueue, Serving};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a server has done so far.
+/// Statistics of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UdpStats {
     /// Sessions that were opened.
     pub sessions: u64,
-    /// Messages sent, repetitions included.
+    /// Messages sent, including retransmissions.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Events sent in the stock layout.
+    /// Events sent in the legacy layout.
     pub legacy_events: u64,
     /// Events sent in batches.
     pub batch_events: u64,
-    /// Events that the clients of batches have acknowledged in the present session, or did in the last one.
+    /// Events that a client of the batch layout has acknowledged in the present or the last session.
     pub acknowledged: u64,
-    /// Datagrams that came.
+    /// Datagrams received.
     pub received: u64,
-    /// Those among them that were no command, or none for this state.
+    /// Those among them that were no valid command, or not in this state.
     pub ignored: u64,
-    /// Commands of addresses that may not have what they asked for, or that came after the trace had ended.
+    /// Commands that were refused: by their address, or because the trace had ended.
     pub refused: u64,
     /// Whether a client is being served.
     pub serving: bool,
-    /// Events that wait for a client, in bytes.
+    /// Bytes of events that wait for a client.
     pub waiting: u64,
     /// Events that were lost in the server.
     pub lost: u64,
 }
 
-/// Tells how a server fares.
+/// Reads the statistics of a server, also while a session has it.
 #[derive(Clone, Debug)]
 pub struct UdpWatch {
     queue: Arc<PacketQueue>,
@@ -46,18 +46,18 @@ impl UdpWatch {
         Self { queue: Arc::clone(queue), counters: Arc::clone(counters) }
     }
 
-    /// What it has done so far.
+    /// The statistics so far.
     pub fn stats(&self) -> UdpStats {
         let mut stats = self.counters.read();
         stats.waiting = self.queue.waiting() as u64;
-        let state = self.queue.lock();
-        stats.lost = state.losses().total();
-        stats.serving = state.serving != Serving::Nobody;
+        let queue = self.queue.lock();
+        stats.lost = queue.losses().total();
+        stats.serving = queue.serving != Serving::Nobody;
         stats
     }
 }
 
-/// All counters, each its own: Relaxed, for nothing is read by them but numbers.
+/// Independent counters. Relaxed: no other memory is ordered by them.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     sessions: AtomicU64,

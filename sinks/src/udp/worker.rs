@@ -1,4 +1,4 @@
-//! The server's thread: takes what comes, sends what can be sent, sleeps.
+//! The server's thread: receives, sends what can be sent, sleeps.
 
 use super::dispatcher::Dispatcher;
 use super::ingest::{Ingest, TraceClock};
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::client::LONGEST;
 
-/// How many datagrams are taken from a socket before something is sent.
-const AT_ONCE: usize = 256;
-/// How long the thread sleeps at most.
-const NAP: Duration = Duration::from_secs(1);
-/// How long the end of a session may take that was cut off.
-const FAREWELL: Duration = Duration::from_secs(4);
+/// The number of datagrams that are received from a socket before something is sent.
+const RECEIVE_BATCH: usize = 256;
+/// The longest sleep.
+const MAX_SLEEP: Duration = Duration::from_secs(1);
+/// The time that the end of a session may take once it was cut off.
+const END_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// What the thread has.
+/// The state of the thread.
 pub(super) struct Worker {
     pub(super) dispatcher: Dispatcher,
     pub(super) ingest: Option<Ingest>,
@@ -27,7 +27,7 @@ pub(super) struct Worker {
     pub(super) linger: Duration,
 }
 
-/// Whoever waits for room learns that there is nobody who would make it, even if the thread fails.
+/// Ends the queue when the thread ends, even by a panic: a thread that waits for space in the queue must not wait for ever.
 struct Quit<'a>(&'a PacketQueue);
 
 impl Drop for Quit<'_> {
@@ -47,8 +47,8 @@ impl Worker {
         let mut cut_off = false;
         loop {
             let now = Instant::now();
-            self.take_messages();
-            self.dispatcher.receive(&mut buffer, AT_ONCE, now);
+            self.ingest_messages();
+            self.dispatcher.receive(&mut buffer, RECEIVE_BATCH, now);
             let next = self.dispatcher.pump(now);
             let (ended, quit) = {
                 let state = self.queue.lock();
@@ -63,14 +63,14 @@ impl Worker {
                 break;
             }
             if late {
-                // The client learns of it, if that does not take long.
+                // Tell the client, if that does not take long.
                 cut_off = true;
                 self.dispatcher.requeue(now);
                 self.queue.abandon();
                 continue;
             }
             let wait = match next {
-                // The next session, if somebody knocked, goes on at once.
+                // If another client has sent a command, its session starts at once.
                 Next::Over { .. } => Some(now),
                 Next::At(time) | Next::Blocked(time) => time,
             };
@@ -80,16 +80,16 @@ impl Worker {
         self.dispatcher.end(Instant::now());
     }
 
-    /// How long it goes on when the trace has ended.
+    /// How long the server continues after the end of the trace.
     fn grace(&self, cut_off: bool) -> Duration {
         match (self.dispatcher.is_serving(), cut_off) {
             (false, _) => self.linger,
             (true, false) => self.flush,
-            (true, true) => self.flush.saturating_add(FAREWELL),
+            (true, true) => self.flush.saturating_add(END_TIMEOUT),
         }
     }
 
-    fn take_messages(&mut self) {
+    fn ingest_messages(&mut self) {
         let Some(ingest) = &mut self.ingest else { return };
         if self.queue.lock().ended {
             self.ingest = None;
@@ -100,9 +100,9 @@ impl Worker {
         }
     }
 
-    /// Sleeps until something comes, or the time has passed.
+    /// Sleeps until there is input, or the time has passed.
     fn sleep(&self, time: Option<Duration>, blocked: bool) {
-        let time = time.unwrap_or(NAP).min(NAP);
+        let time = time.unwrap_or(MAX_SLEEP).min(MAX_SLEEP);
         let time = Timespec { tv_sec: time.as_secs().try_into().unwrap_or(1), tv_nsec: time.subsec_nanos().into() };
         let input = PollFlags::IN;
         let mut sources = vec![PollFd::new(self.queue.waker(), input), PollFd::new(self.dispatcher.listener(), input)];
@@ -113,7 +113,7 @@ impl Worker {
         if let Some(ingest) = &self.ingest {
             sources.push(PollFd::from_borrowed_fd(ingest.source(), input));
         }
-        // Interrupted, or out of memory: it looks again.
+        // After EINTR or ENOMEM the sources are checked as after a timeout.
         let _ = poll(&mut sources, Some(&time));
         let woken = sources[0].revents().contains(input);
         if woken {

@@ -1,4 +1,4 @@
-//! What the tests of sinks share: a recording without a session.
+//! Shared by the tests of sinks: a recording without a session.
 
 #![allow(dead_code, reason = "every test uses its part of this")]
 
@@ -13,12 +13,12 @@ use tracepoint_sinks::{ClockInfo, Drain, EventDescription, ProcessInfo, Sink, Si
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// A directory that goes away by itself.
+/// A temporary directory.
 pub(crate) fn place() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-/// The markers of a file, recorded into sinks.
+/// A recording of the markers of a file.
 pub(crate) struct Recording {
     pub(crate) drain: Drain,
     channel: Arc<OpenChannel>,
@@ -26,7 +26,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Records what is declared in the file of the caller.
+    /// Records the markers that are declared in the file of the caller.
     #[track_caller]
     pub(crate) fn start(config: Channel, sinks: Vec<Box<dyn Sink>>) -> Result<Self, Box<dyn std::error::Error>> {
         let file = Location::caller().file();
@@ -63,7 +63,7 @@ impl Recording {
     }
 }
 
-/// What babeltrace2 prints for the trace in `dir`, and what it complains of.
+/// The output of babeltrace2 for the trace in `dir`, and its warnings.
 pub(crate) fn view(dir: &Path) -> (String, String) {
     let output =
         Command::new("babeltrace2").arg(dir).output().expect("babeltrace2 is installed (see scripts/setup.sh)");
@@ -73,14 +73,14 @@ pub(crate) fn view(dir: &Path) -> (String, String) {
     (text(&output.stdout), warnings)
 }
 
-/// The reader balances the books of the trace in `dir`.
+/// Checks that the account of the trace in `dir` balances.
 pub(crate) fn assert_balances(dir: &Path) {
     let report = tracepoint_reader::verify(dir).expect("a trace with an account");
     let failures: Vec<_> = report.failures().collect();
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// A place for text that the test keeps a hold of.
+/// An output for text that the test can read.
 #[derive(Clone, Default)]
 pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Directories that will not do for a trace are refused, with a word on what to do; nothing in them is touched.
+//! Directories that cannot take a trace are refused with advice, and not touched.
 
 use crate::common::{Outcome, place};
 use std::fs;
@@ -33,8 +33,8 @@ fn only_new_and_empty_directories_are_taken() -> Outcome {
 }
 
 #[test]
-fn a_place_that_takes_no_directory_is_told() -> Outcome {
-    // Nobody, not even root, makes a directory there.
+fn a_directory_that_cannot_be_created_is_an_error() -> Outcome {
+    // Not even root can create a directory there.
     let error = refused("/proc/self/trace".as_ref())?;
     assert!(matches!(error, CtfError::Io { action: "make", .. }), "{error}");
 

@@ -1,4 +1,4 @@
-//! A trace whose disk runs full stays readable, tells what it lacks, and goes on when there is room again.
+//! If the disk is full for a while, the trace stays readable, counts what is missing, and continues when there is space again.
 
 use crate::common::{Outcome, Recording, assert_balances, place, view};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -10,17 +10,17 @@ tracepoint::define_trace! {
     pub wrote(block: u64) { block: u64 = block }
 }
 
-/// Files may not grow beyond this, for a while: the size of a packet does not divide it.
+/// The temporary limit on file sizes. It is not a multiple of the packet size.
 const LIMIT: u64 = 10_000;
 
 #[test]
-fn nothing_is_cut_in_two_and_the_books_balance() -> Outcome {
+fn no_packet_is_partial_and_the_account_balances() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let unlimited = getrlimit(Resource::Fsize);
     let mut recording =
         Recording::start(Channel::discard(64 << 10).packets(64), vec![Box::new(CtfSink::create(&dir)?)])?;
-    // A limit on file sizes stands for a full disk: the same path, and no disk has to be filled.
+    // A limit on file sizes takes the same path as a full disk.
     setrlimit(Resource::Fsize, Rlimit { current: Some(LIMIT), ..unlimited })?;
     fill(&mut recording, 0);
     let failed = recording.drain.report().remove(0);

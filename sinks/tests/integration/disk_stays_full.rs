@@ -1,4 +1,4 @@
-//! A trace whose disk stays full has room all the same for the final counts of its streams.
+//! If the disk stays full, the final counters of the streams are written all the same.
 
 use crate::common::{Outcome, Recording, assert_balances, place};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -10,7 +10,7 @@ tracepoint::define_trace! {
     pub wrote(block: u64) { block: u64 = block }
 }
 
-/// Files may not grow beyond this, for a while: the size of a packet does not divide it.
+/// The temporary limit on file sizes. It is not a multiple of the packet size.
 const LIMIT: u64 = 10_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Circular files: the newest packets, one for each slot, and books that balance whatever was overwritten or refused.
+//! Circular files have the newest packets, one per slot, and an account that balances whatever was overwritten or refused.
 
 use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::os::unix::fs::MetadataExt;
@@ -15,12 +15,12 @@ tracepoint::define_trace! {
     pub stepped(thread: u32, n: u64) { thread: u32 = thread, n: u64 = n }
 }
 
-/// Recordings take what all threads of the program fire: one at a time.
+/// Events are recorded process-wide, so tests record one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const EVENTS: u64 = 2_000;
 
-/// Two threads, one after the other, whose packets are drained as they come.
+/// Records two threads, one after the other, whose packets are drained meanwhile.
 fn record(
     config: Channel,
     sinks: Vec<Box<dyn Sink>>,
@@ -47,7 +47,7 @@ fn channel() -> Channel {
     Channel::discard(32 << 10).packets(8)
 }
 
-/// What is shown of a trace: the lines of events, and how many packets and events are told as missing.
+/// The lines of a trace's events, and the numbers of packets and events that are reported as missing.
 fn shown(path: &Path) -> Result<(Vec<String>, u64, u64), Box<dyn std::error::Error>> {
     let mut writer = TextWriter::new(TextOptions::default());
     let (mut lines, mut packets, mut events) = (Vec::new(), 0, 0);
@@ -88,7 +88,7 @@ fn what_fits_is_kept_whole() -> Outcome {
 }
 
 #[test]
-fn of_a_file_that_has_gone_round_the_newest_are_kept_and_the_rest_is_told() -> Outcome {
+fn a_file_that_has_wrapped_keeps_the_newest_and_counts_the_rest() -> Outcome {
     let place = place();
     for slots in [1, 2, 5, 13] {
         let path = place.path().join(format!("newest{slots}.dt"));
@@ -106,7 +106,7 @@ fn of_a_file_that_has_gone_round_the_newest_are_kept_and_the_rest_is_told() -> O
         let account = &report.account.channels[0];
         assert_eq!(account.streams.iter().map(|stream| stream.overwritten).sum::<u64>(), events);
 
-        // The same as a directory, and as a file again.
+        // The same after a conversion to a directory, and back to a file.
         let (directory, again) = (path.with_extension("ctf"), path.with_extension("again.dt"));
         let converted = convert(&path, &directory, ConvertOptions::default(), |_| {})?;
         assert_eq!((converted.streams, converted.damage.len()), (2, 0));
@@ -138,7 +138,7 @@ fn a_directory_into_too_few_slots_keeps_the_newest() -> Outcome {
     assert_balances(&small);
     options.slot_size = Some(1000);
     let error = convert(&directory, &place.path().join("never.dt"), options, |_| {}).err().ok_or("it was made")?;
-    assert!(error.to_string().contains("a slot of 1000 bytes does not take packets of up to"), "{error}");
+    assert!(error.to_string().contains("a slot of 1000 bytes cannot hold packets of up to"), "{error}");
     Ok(())
 }
 
@@ -199,9 +199,9 @@ fn sizes_that_cannot_be_are_refused_at_once() -> Outcome {
     Ok(())
 }
 
-/// What a killed process leaves: metadata and an account that is not complete.
+/// A killed process leaves metadata and an account that is not complete.
 #[test]
-fn while_it_is_written_it_says_what_it_holds() -> Outcome {
+fn a_file_that_is_being_written_can_be_read() -> Outcome {
     let _alone = ALONE.lock();
     let place = place();
     let path = place.path().join("open.dt");

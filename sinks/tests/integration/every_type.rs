@@ -1,4 +1,4 @@
-//! Fields of every type, as babeltrace2 shows them; and text, which is the same to the byte.
+//! Fields of every type: babeltrace2 shows them, and the text sink writes the same bytes.
 
 #![expect(clippy::cast_sign_loss, reason = "the fields are meant to show the same bits in many ways")]
 

@@ -1,4 +1,4 @@
-//! A trace that is cut into chunks while it is recorded: each is a trace by itself, and all together are the whole.
+//! A trace that is rotated while it is recorded: each chunk is a trace of its own, and all together are the whole.
 
 use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ tracepoint::define_trace! {
     pub other(n: u64) { n: u64 = n }
 }
 
-/// The events are those of the whole process.
+/// Events are recorded process-wide, so tests run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -42,12 +42,12 @@ fn chunks(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The lines that babeltrace2 has for each of them alone, and for all of them; it complains of none.
+/// The lines that babeltrace2 prints for each chunk alone, and for all together, without a warning.
 fn viewed(dir: &Path) -> (Vec<String>, Vec<String>) {
     let lines = |dir: &Path| {
         let (out, warnings) = view(dir);
         assert_eq!(warnings, "", "{}", dir.display());
-        // The distance from the line before is that from the chunk's first.
+        // The time difference to the previous line differs at the beginning of a chunk.
         out.lines().map(without_delta).collect::<Vec<_>>()
     };
     (chunks(dir).iter().flat_map(|chunk| lines(chunk)).collect(), lines(dir))
@@ -71,7 +71,7 @@ fn chunks_are_traces_and_together_the_whole() -> Outcome {
     assert!(dir.join("metadata").exists(), "and the trace is whole");
     let mut closed = Vec::new();
     for round in 0..5 {
-        // A thread that ends, one that goes on, and losses now and then: nobody drains meanwhile.
+        // One thread ends, one continues, and the second round loses events, because nothing is drained meanwhile.
         let many = if round == 2 { 20_000 } else { 500 };
         std::thread::spawn(move || fire(round * 100_000..round * 100_000 + many)).join().map_err(|_| "a panic")?;
         fire(round * 100_000 + 50_000..round * 100_000 + 50_300);
@@ -92,14 +92,14 @@ fn chunks_are_traces_and_together_the_whole() -> Outcome {
     let lost: u64 = reports[0].account.channels[0].streams.iter().map(|stream| stream.discarded).sum();
     assert!(lost > 0, "there is something to count");
 
-    // The text knows nothing of chunks.
+    // The text sink has no chunks.
     let oracle: BTreeSet<String> =
         text.lines().iter().filter(|line| !line.starts_with("[lost")).map(|line| without_delta(line)).collect();
     let (one_by_one, all) = viewed_with_losses(&dir);
     assert_eq!(one_by_one.len(), all.len(), "no event is in two chunks");
     assert_eq!(one_by_one.iter().cloned().collect::<BTreeSet<_>>(), oracle);
     assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), oracle);
-    // The reader puts the streams together: it tells each loss once, and no packet is missing between chunks.
+    // The reader joins the streams: it reports each loss once, and no packet is missing between chunks.
     let mut discarded = 0;
     for item in Trace::open(&dir)?.items() {
         match item {
@@ -112,7 +112,7 @@ fn chunks_are_traces_and_together_the_whole() -> Outcome {
         }
     }
     assert_eq!(discarded, lost);
-    // And of a chunk alone those that are its own, by its account.
+    // Of a single chunk it reports the losses of that chunk, by its account.
     let of_chunk = |chunk: &Path| -> Result<u64, tracepoint_reader::ReadError> {
         let items = Trace::open(chunk)?.items();
         let losses = items.filter_map(|item| if let Item::Loss(missing) = item { Some(missing.kind) } else { None });
@@ -125,7 +125,7 @@ fn chunks_are_traces_and_together_the_whole() -> Outcome {
     Ok(())
 }
 
-/// The same where babeltrace2 tells of events that were discarded, and of nothing else.
+/// The same, with warnings of babeltrace2 about discarded events only.
 fn viewed_with_losses(dir: &Path) -> (Vec<String>, Vec<String>) {
     let lines = |dir: &Path| {
         let (out, warnings) = view(dir);
@@ -162,7 +162,7 @@ fn by_size_and_no_more_than_so_many() -> Outcome {
     assert_eq!(one_by_one.len(), all.len());
     assert_eq!(all.len() as u64 + last.removed.events, report.account.channels[0].streams[0].recorded);
 
-    // What is missing is found out.
+    // A missing chunk is detected.
     fs::remove_dir_all(&found[1])?;
     let failed: Vec<_> = verify(&dir)?.failures().map(|check| check.rule).collect();
     assert!(failed.contains(&'R') && failed.contains(&'O'), "{failed:?}");
@@ -188,21 +188,21 @@ fn by_time_if_there_is_anything() -> Outcome {
         recording.drain.drain();
         assert_eq!(chunks(&dir).len(), round + 1);
     }
-    // Whoever is killed there leaves a chunk without streams.
+    // A process that is killed at this point leaves a chunk without streams.
     assert_eq!(view(&dir.join(chunk_name(4))), (String::new(), String::new()));
     recording.finish();
     assert_balances(&dir);
     Ok(())
 }
 
-/// Somebody has put a file where the next chunk shall be.
+/// A file exists at the path of the next chunk.
 #[test]
 fn one_that_fails_leaves_the_present_chunk_being_written() -> Outcome {
     let _alone = alone();
     let place = place();
     let dir = place.path().join("trace");
     let mut recording = Recording::start(channel(), vec![Box::new(CtfSink::create(&dir)?)])?;
-    // Before the trace is cut, while it is, and when it is.
+    // Before the first rotation, during it, and after it.
     for number in [1, 2, 3] {
         fire(0..100);
         recording.drain.flush(Duration::ZERO);
@@ -220,13 +220,13 @@ fn one_that_fails_leaves_the_present_chunk_being_written() -> Outcome {
     }
     let report = recording.finish().remove(0);
     assert_eq!(chunks(&dir).len(), 3);
-    assert!(report.error.is_none(), "who asked was told");
+    assert!(report.error.is_none(), "the caller got the error");
     assert_balances(&dir);
     assert_eq!(viewed(&dir).1.len() as u64, report.account.channels[0].streams[0].recorded);
     Ok(())
 }
 
-/// As it is left by a kill in the middle of a trace's first rotation: each stream is in one of two directories.
+/// A kill during the first rotation leaves each stream in one of two directories.
 #[test]
 fn a_trace_that_was_being_cut_is_whole() -> Outcome {
     let _alone = alone();
@@ -281,7 +281,7 @@ fn a_trace_that_was_not_begun_leaves_nothing() -> Outcome {
     Ok(())
 }
 
-/// What takes the place of a directory that was renamed is somebody's own.
+/// The chunks of a directory that was renamed are removed, and not those of the directory that has its path.
 #[test]
 fn a_directory_that_was_renamed_loses_its_own_chunks() -> Outcome {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Whoever looks at text while the trace goes on sees lines, in their order.
+//! Text is written in order while the trace is recorded.
 
 use crate::common::{Outcome, Recording, Shared};
 use std::thread;
@@ -17,7 +17,7 @@ fn lines_come_while_it_is_recorded() -> Outcome {
     let mut recording = Recording::start(Channel::discard(64 << 10), vec![Box::new(TextSink::new(out.clone()))])?;
     tracepoint::trace!(step(0, 1));
     thread::spawn(|| tracepoint::trace!(step(1, 2))).join().map_err(|_| "a thread")?;
-    // Where nobody closes packets nobody knows what is still to come.
+    // Unless old packets are closed, the watermark is not known.
     recording.drain.drain();
     assert_eq!(out.lines().len(), 0);
     while out.lines().len() < 2 {

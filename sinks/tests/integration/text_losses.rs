@@ -1,4 +1,4 @@
-//! Losses are lines of the text: what a ring discarded, and what it overwrote.
+//! Text has lines for losses: discarded and overwritten events.
 
 use crate::common::{Outcome, Recording, Shared};
 use tracepoint::channel::Channel;

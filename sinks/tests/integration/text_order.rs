@@ -1,4 +1,4 @@
-//! Text is ordered by time over all streams, with losses where they happened; with too little memory, late lines are told.
+//! Text is ordered by time over all streams, with losses at their time. With too little memory, late lines are counted.
 
 use crate::common::{Outcome, Recording, Shared};
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ tracepoint::define_trace! {
 
 const EVENTS: u64 = 1_000;
 
-/// The text of two threads that fire in turn, drained as they do, when events may take `pending` bytes while they wait.
+/// The text of two threads that fire in turn and are drained meanwhile, with a limit of `pending` bytes for waiting events.
 fn record(pending: usize) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let out = Shared::default();
     let sink = TextSink::new(out.clone()).pending(pending);
@@ -55,7 +55,7 @@ fn streams_are_merged_by_time() -> Outcome {
     assert_eq!(events + lost, EVENTS);
     assert!(!lines.iter().any(|line| line.contains("(+-") || line.starts_with("[late: ")), "all in order");
 
-    // Without memory each packet's events are written as soon as the next packet comes.
+    // Without memory, the events of a packet are written as soon as the next packet arrives.
     let lines = record(1)?;
     let told = lines.last().filter(|line| line.starts_with("[late: ")).ok_or("no line about late events")?;
     assert!(lines.iter().any(|line| line.contains("(+-")), "{told}");

@@ -1,4 +1,4 @@
-//! The UDP trace server, as its clients see it.
+//! The UDP trace server, tested by clients.
 
 mod batch;
 mod batch_client;

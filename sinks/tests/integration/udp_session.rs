@@ -1,7 +1,8 @@
-//! The sink at work: events of this program, served to a client, and their account.
+//! The sink serves events of this program to a client, with their account.
 
 use crate::common::{Outcome, Recording};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracepoint::channel::Channel;
 use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
@@ -17,7 +18,13 @@ fn options() -> UdpOptions {
     UdpOptions::default().address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
 }
 
-/// A client that keeps up: the events that came, and the account. It acknowledges every message.
+/// Events are recorded process-wide, so tests run one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A client that keeps up, and acknowledges every message: the number of events, and the account.
 fn read(server: SocketAddr) -> (u64, Account) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(server).expect("loopback");
@@ -58,12 +65,40 @@ fn read(server: SocketAddr) -> (u64, Account) {
     (ack.events, Account::parse(&account).expect("an account"))
 }
 
+/// Events recorded before are missing in the client's copy, and are no loss of the sink.
+#[test]
+fn a_sink_that_is_added_later_serves_the_rest() -> Outcome {
+    let _alone = alone();
+    let mut recording = Recording::start(Channel::discard(1 << 20), Vec::new())?;
+    (0..100).for_each(|n| tracepoint::trace!(number(n)));
+    recording.drain.flush(Duration::ZERO);
+    recording.drain.drain();
+    let sink = UdpSink::bind(options())?;
+    let (address, watch) = (sink.address(), sink.watch());
+    recording.drain.add_sink(Box::new(sink))?;
+    (100..150).for_each(|n| tracepoint::trace!(number(n)));
+    let reader = std::thread::spawn(move || read(address));
+    while !watch.stats().serving {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let report = recording.finish().remove(0);
+    let (events, account) = reader.join().map_err(|_| "the client failed")?;
+    assert_eq!(events, 50);
+    let own = &report.account.channels[0].streams[0];
+    assert_eq!((own.recorded, own.before.recorded, own.written, own.sink), (150, 100, 150, 0));
+    let copy = &account.channels[0].streams[0];
+    assert_eq!((copy.recorded, copy.before.recorded, copy.written, copy.sink), (150, 0, 50, 100));
+    assert_eq!((copy.sink_lost["udp_not_here"], account.chunk), (100, None));
+    Ok(())
+}
+
 #[test]
 fn served_and_lost_events_are_all() -> Outcome {
+    let _alone = alone();
     let sink = UdpSink::bind(options().limit(64 << 10))?;
     let (address, watch) = (sink.address(), sink.watch());
     let mut recording = Recording::start(Channel::discard(4 << 20).packets(256), vec![Box::new(sink)])?;
-    // Nobody reads yet: what is over the limit is dropped, and the drain does not wait.
+    // Without a client, events beyond the limit are dropped, and the drain does not wait.
     for round in 0..20 {
         (0..5000).for_each(|n| tracepoint::trace!(number(round * 5000 + n)));
         recording.drain.flush(Duration::ZERO);
@@ -87,7 +122,7 @@ fn served_and_lost_events_are_all() -> Outcome {
     assert_eq!(sum(|stream| stream.written + stream.sink), recorded);
     assert!(sum(|stream| stream.sink) > 0);
     assert_eq!(sum(|stream| stream.sink), sum(|stream| stream.sink_lost.values().sum()));
-    // The client's copy was written before the last loss was known, and agrees with what it got.
+    // The client's copy was written before the last loss was known, and agrees with the events that it got.
     assert_eq!(account.trace_uuid, report.account.trace_uuid);
     assert_eq!(account.channels[0].events, channel.events);
     Ok(())

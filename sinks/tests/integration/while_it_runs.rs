@@ -1,4 +1,4 @@
-//! Sinks that are added to a recording, and removed from it, while it goes on.
+//! Sinks that are added to and removed from a running recording.
 
 use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::path::Path;
@@ -15,7 +15,7 @@ tracepoint::define_trace! {
     pub other(n: u64) { n: u64 = n }
 }
 
-/// The events are those of the whole process.
+/// Events are recorded process-wide, so tests run one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -29,7 +29,7 @@ fn fire(numbers: std::ops::Range<u64>) {
     numbers.for_each(|n| tracepoint::trace!(step(n)));
 }
 
-/// Fires events on a thread of its own, which ends.
+/// Fires events on another thread, which ends.
 fn fire_elsewhere(numbers: std::ops::Range<u64>) -> Outcome {
     std::thread::spawn(move || fire(numbers)).join().map_err(|_| "a panic")?;
     Ok(())
@@ -41,7 +41,7 @@ fn move_all(recording: &mut Recording) {
     recording.drain.drain();
 }
 
-/// The numbers that events in a trace carry, in order, and how many events were lost before their ring; nothing else is told.
+/// The numbers in the events of a trace, in order, and the number of events lost before their ring. Other losses and damage are errors.
 fn read(path: &Path) -> Result<(Vec<u64>, u64), Box<dyn std::error::Error>> {
     let (mut numbers, mut lost) = (Vec::new(), 0);
     for item in Trace::open(path)?.items() {
@@ -76,7 +76,7 @@ fn a_sink_gets_what_is_recorded_while_it_is_there() -> Outcome {
     fire(0..100);
     fire_elsewhere(100..150)?;
     move_all(&mut recording);
-    // Losses before the sink is there are not its own, once a packet has told of them.
+    // Losses before the sink is added are not its own, once a packet has counted them.
     fire(1_000_000..1_010_000);
     move_all(&mut recording);
     fire(0..1);
@@ -87,7 +87,7 @@ fn a_sink_gets_what_is_recorded_while_it_is_there() -> Outcome {
     let report = recording.drain.remove_sink(id).ok_or("no such sink")?;
     assert!(report.error.is_none() && report.id == id);
     assert!(recording.drain.remove_sink(id).is_none(), "it is gone");
-    // It is whole when it is removed, and nothing is written to it afterwards.
+    // The output is complete when the sink is removed, and nothing is written to it afterwards.
     assert_eq!(numbers(&part)?, (200..320).collect::<Vec<_>>());
     assert_balances(&part);
     let account = Account::open(&part)?;
@@ -125,18 +125,18 @@ fn a_sink_that_stays_has_the_end_of_the_trace() -> Outcome {
         fire(1000 + round * 10..1000 + (round + 1) * 10);
     }
     let reports = recording.finish();
-    // Events that were in the rings still when the sink was added are its own.
+    // Events that were still in the rings when the sink was added are its own.
     let expected: Vec<u64> = (150..320).chain(1000..1050).collect();
     assert_eq!(numbers(&late)?, expected);
     assert_eq!(text.lines().len(), expected.len(), "{}", text.text());
     for path in [&first, &late, &dt] {
         assert_balances(path);
     }
-    // Sinks that were there from the beginning have the whole.
+    // Sinks that were there from the beginning have the whole trace.
     assert_eq!(reports[0].account.chunk, None);
     let removed = reports[1].account.chunk.as_ref().ok_or("a part of the trace")?.removed;
     assert_eq!((removed.chunks, removed.events), (1, 150));
-    // Below a directory, the parts are held against each other, too.
+    // Verifying the directory above compares the parts with each other.
     assert!(tracepoint_reader::verify(place.path())?.passed());
     Ok(())
 }
@@ -148,7 +148,7 @@ fn a_part_can_be_cut_into_chunks() -> Outcome {
     let (stays, goes) = (place.path().join("stays"), place.path().join("goes"));
     let mut recording = Recording::start(channel(), Vec::new())?;
     fire(0..90);
-    // A thread whose stream has begun, and never goes on.
+    // A thread whose stream has begun, and gets no further packet.
     fire_elsewhere(90..100)?;
     move_all(&mut recording);
     recording.drain.add_sink(Box::new(CtfSink::create(&stays)?.keep(2)))?;
@@ -169,7 +169,7 @@ fn a_part_can_be_cut_into_chunks() -> Outcome {
     Ok(())
 }
 
-/// A sink that was added before anything was recorded has the whole trace, whatever was removed before.
+/// A sink that was added before the first event has the whole trace, even if another sink was removed before.
 #[test]
 fn nothing_is_missed_where_nothing_was_recorded() -> Outcome {
     let _alone = alone();
@@ -187,7 +187,7 @@ fn nothing_is_missed_where_nothing_was_recorded() -> Outcome {
     assert!(numbers(&unused)?.is_empty());
     assert_balances(&used);
     assert_balances(&unused);
-    // What cannot begin is not added.
+    // A sink that cannot begin is not added.
     let mut recording = Recording::start(channel(), Vec::new())?;
     let (dt, second) = (place.path().join("x.dt"), DtSink::create(place.path().join("x.dt"), 3)?);
     std::fs::write(dt, "taken")?;

@@ -69,6 +69,6 @@ impl Recorded {
 /// The `trace_mark!` called `name`.
 pub(crate) fn marker(name: &str) -> &'static Marker {
     tracepoint::markers()
-        .find(|marker| marker.name() == name && marker.tracepoint().is_none())
+        .find(|marker| marker.name() == name && !marker.is_of_tracepoint())
         .unwrap_or_else(|| panic!("no marker is called {name}"))
 }

@@ -133,7 +133,7 @@ fn markers_are_listed() {
     assert_eq!((marker.format(), marker.level()), ("n %5d, text: %-10s", Level::DebugLine));
     assert_eq!(marker.fields().iter().map(|field| field.name).collect::<Vec<_>>(), ["n", "text"]);
     assert_eq!(marker.location().line, line!() + 5);
-    assert!(marker.tracepoint().is_none());
+    assert!(!marker.is_of_tracepoint());
     // The line of the marker's name.
     let hit = || {
         tracepoint::trace_mark! {

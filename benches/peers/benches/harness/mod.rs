@@ -19,7 +19,7 @@ pub(crate) fn run(mode: Mode) {
     let base = peer::all().next().expect("there is a base");
     for belongs in PASSES {
         let variants: Vec<_> = peer::all().filter(|variant| variant.mode == mode && belongs(variant)).collect();
-        // Who cannot be used is named further down.
+        // Variants that cannot be used are named below.
         let enter = |variant: &&'static Variant| Contender::enter(variant).ok();
         let mut contenders: Vec<Contender> = variants.iter().filter_map(enter).collect();
         if contenders.is_empty() {

@@ -86,7 +86,7 @@ fn recording(paused: bool) -> Result<Armed, Unusable> {
     let recorder = cpu::anywhere(|| if paused { builder.paused().build() } else { builder.build() });
     RECORDER.store(Box::into_raw(Box::new(recorder)), Ordering::Release);
     Ok(Armed::until(move || {
-        // SAFETY: made by `into_raw` above; whoever runs events is on this thread and not inside one.
+        // SAFETY: made by `into_raw` above; events run on this thread only, and it is not inside one.
         let recorder = unsafe { Box::from_raw(RECORDER.swap(ptr::null_mut(), Ordering::AcqRel)) };
         recorder.graceful_shutdown(Duration::from_secs(10));
         for file in files(&directory) {

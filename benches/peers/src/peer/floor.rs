@@ -1,4 +1,4 @@
-//! The floor: the bytes of an event, stored inline behind a bare time stamp, into a ring that nobody could read.
+//! The floor: the bytes of an event, stored inline behind a bare time stamp, into a ring that no reader could decode.
 
 use crate::kernel::Compiled;
 use crate::peer::plain_ring::{SILENT, reserve, telling};

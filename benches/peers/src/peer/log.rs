@@ -49,7 +49,7 @@ impl<'kvs> VisitSource<'kvs> for Sum {
 
 const COUNT: Arm = || {
     static INIT: Once = Once::new();
-    INIT.call_once(|| log::set_logger(&Sink).expect("nobody else sets one"));
+    INIT.call_once(|| log::set_logger(&Sink).expect("no other logger is set"));
     log::set_max_level(LevelFilter::Trace);
     Ok(Armed::until(|| log::set_max_level(LevelFilter::Off)))
 };

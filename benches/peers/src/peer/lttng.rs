@@ -37,7 +37,7 @@ pub struct Lttng;
 impl Site for Lttng {
     #[inline(always)]
     fn event(a: i32, b: i32, c: i64) {
-        // SAFETY: a static of the C object; nobody writes but to the state, which is read as an atomic.
+        // SAFETY: a static of the C object; only its state is ever written, and that is read as an atomic.
         if unsafe { &lttng_ust_tracepoint_peers___small.state }.load(Ordering::Relaxed) != 0 {
             fire(a, b, c);
         }

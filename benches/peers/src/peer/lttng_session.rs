@@ -41,7 +41,7 @@ macro_rules! site {
         impl $site {
             #[inline(always)]
             fn is_on() -> bool {
-                // SAFETY: a static of the C object; nobody writes but to the state, which is read as an atomic.
+                // SAFETY: a static of the C object; only its state is ever written, and that is read as an atomic.
                 unsafe { &$tracepoint.state }.load(Ordering::Relaxed) != 0
             }
         }

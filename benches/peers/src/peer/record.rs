@@ -99,7 +99,7 @@ impl Plan {
         })
     }
 
-    /// Tells what is in the packets, at the end. What one subscriber got and another did not would be a lie.
+    /// Counts the events in the packets at the end. All subscribers must have received the same number.
     fn count(self) -> Result<Armed, Unusable> {
         self.record(|channels, subscribed, event| {
             let of_one = recorded(&channels[subscribed]);

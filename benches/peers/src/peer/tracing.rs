@@ -131,7 +131,7 @@ const COUNT: Arm = || Ok(want(Wanted::Sum));
 /// removed: until it is wanted it asks for nothing.
 pub(super) fn want(what: Wanted) -> Armed {
     static INIT: Once = Once::new();
-    INIT.call_once(|| tracing::subscriber::set_global_default(Sink::Global).expect("nobody else sets one"));
+    INIT.call_once(|| tracing::subscriber::set_global_default(Sink::Global).expect("no other subscriber is set"));
     let want = |wanted| {
         WANTED.store(wanted as u8, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();

@@ -86,7 +86,7 @@ where
     let wanted = want(Wanted::Line);
     Armed::until(move || {
         drop(wanted);
-        // SAFETY: made by `into_raw` above, and whoever ran events has ended.
+        // SAFETY: made by `into_raw` above, and every thread that ran events has ended.
         drop(unsafe { Box::from_raw(PRINTER.swap(ptr::null_mut(), Ordering::AcqRel)) });
         leave();
     })

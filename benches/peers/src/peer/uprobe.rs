@@ -67,7 +67,7 @@ fn open(place: Place) -> Result<File> {
     if descriptor < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that was just opened and that nobody else has.
+    // SAFETY: a descriptor that was just opened and has no other owner.
     Ok(unsafe { File::from_raw_fd(descriptor as libc::c_int) })
 }
 

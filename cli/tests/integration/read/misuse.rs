@@ -1,4 +1,4 @@
-//! Wrong command lines, servers that are none, and places that cannot be written to.
+//! Wrong command lines, programs that are not trace servers, and outputs that cannot be written.
 
 use crate::read::link::Weather;
 use crate::read::server::Plan;
@@ -7,27 +7,27 @@ use crate::read::{read, told};
 use std::net::UdpSocket;
 use std::thread;
 
-/// A port at which nobody listens.
+/// A port at which no program listens.
 fn closed_port() -> u16 {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 #[test]
-fn command_lines_that_mean_nothing_are_told_so() {
+fn invalid_command_lines_are_refused() {
     for (arguments, reason) in [
-        (&["--events-limit", "0"][..], "without a limit, leave the option out"),
-        (&["--events-limit", "many"], "it is no number of events"),
-        (&["--events-limit=-5"], "it is no number of events"),
-        (&["--events-limit", "99999999999999999999999"], "it is no number of events"),
+        (&["--events-limit", "0"][..], "for no limit, leave the option out"),
+        (&["--events-limit", "many"], "expected a number of events, 1 or more"),
+        (&["--events-limit=-5"], "expected a number of events, 1 or more"),
+        (&["--events-limit", "99999999999999999999999"], "expected a number of events, 1 or more"),
         (&["--server-port", "0"], "0 is not in 1..=65535"),
         (&["--server-port", "70000"], "70000 is not in 1..=65535"),
         (&["--client-port", "x"], "invalid digit"),
         (&["--mtu", "100"], "100 is not in 512..=65507"),
         (&["--idle", "0"], "0 is not in 1..=86400"),
         (&["--json", "-o", "x"], "cannot be used with"),
-        (&["--stock", "-o", "x"], "cannot be used with"),
+        (&["--legacy", "-o", "x"], "cannot be used with"),
         (&["--dt-slots", "4"], "--output <OUT>"),
-        (&["--dt-slots", "4", "-o", "x"], "--dt-slots is for dt files"),
+        (&["--dt-slots", "4", "-o", "x"], "--dt-slots needs a dt file"),
         (&["--dt-slots", "0", "-o", "x.dt"], "0 is not in 1..=2147483647"),
         (&["--no-such"], "unexpected argument"),
         (&["localhost"], "unexpected argument"),
@@ -53,22 +53,22 @@ fn help_has_the_exit_codes_and_examples() {
 }
 
 #[test]
-fn nobody_there_has_an_exit_code() {
+fn no_server_has_an_exit_code() {
     let port = closed_port();
     let (code, out, err) = told(&read(port, &[]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(5), ""));
-    assert!(err.contains(&format!("nobody listens at 127.0.0.1:{port}")), "{err}");
+    assert!(err.contains(&format!("no server listens at 127.0.0.1:{port}")), "{err}");
     let (code, _, err) = told(&read(port, &["--server-address", "no.such.host.invalid"]).output().unwrap());
     assert!(code == Some(5) && err.contains("cannot find the server `no.such.host.invalid`"), "{err}");
 }
 
 #[test]
-fn somebody_else_there_has_the_same() {
+fn another_program_has_the_same_exit_code() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     let echo = thread::spawn(move || {
         let mut buffer = [0; 100];
-        // Answers all STARTs, and the STOP with which the client gives up.
+        // Answers every START, and the STOP with which the client gives up.
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
             socket.send_to(b"SSH-2.0-something", from).unwrap();
             if buffer[..length] == [2] {
@@ -78,12 +78,12 @@ fn somebody_else_there_has_the_same() {
     });
     let (code, out, err) = told(&read(port, &[]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(5), ""));
-    assert!(err.contains("is no trace server"), "{err}");
+    assert!(err.contains("is not a trace server"), "{err}");
     echo.join().unwrap();
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_told_before_the_server_hears_of_us() {
+fn an_unusable_output_is_refused_before_the_first_datagram() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("mine"), "").unwrap();
     let (code, _, err) = told(&read(closed_port(), &["-o", place.path().to_str().unwrap()]).output().unwrap());
@@ -91,7 +91,7 @@ fn a_place_that_cannot_be_written_to_is_told_before_the_server_hears_of_us() {
 }
 
 #[test]
-fn a_server_of_old_gives_no_directory() {
+fn a_legacy_server_gives_no_directory() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let plan = Plan { trusted: true, offers: false, events: 300, rate: 1, ends: false, grows: 0 };
@@ -102,7 +102,7 @@ fn a_server_of_old_gives_no_directory() {
 }
 
 #[test]
-fn the_client_port_is_the_one_that_was_asked_for() {
+fn the_client_port_can_be_chosen() {
     let taken = UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let (code, _, err) = told(&read(closed_port(), &["--client-port", &port]).output().unwrap());

@@ -1,11 +1,11 @@
-//! A network between two processes.
+//! A simulated network between two processes.
 
 use crate::read::link::{Link, Weather};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Carries datagrams between a server and its client, for as long as the program runs: in the weather there, and that of the way home.
+/// Carries datagrams between a server and its client for as long as the program runs. Each direction has a weather of its own.
 pub fn network(server: SocketAddr, seed: u64, weather: [Weather; 2]) -> u16 {
     let front = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = front.local_addr().unwrap().port();
@@ -25,7 +25,7 @@ pub fn network(server: SocketAddr, seed: u64, weather: [Weather; 2]) -> u16 {
                 home.send(&buffer[..length], epoch.elapsed());
             }
             while let Some(datagram) = there.take(epoch.elapsed()) {
-                // Whoever is not there does not hear it.
+                // A receiver that has ended gets nothing.
                 let _ = back.send(&datagram);
             }
             while let Some(datagram) = home.take(epoch.elapsed()) {

@@ -19,12 +19,12 @@ tracepoint::define_trace! {
     sold(thread: u32, n: u64) { thread: u32 = thread, n: u64 = n }
 }
 
-/// Sessions see the whole process: one at a time.
+/// Serialises the tests: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
-/// Events of each of two threads.
+/// The number of events of each of two threads.
 const EVENTS: u64 = 20_000;
 
-/// Records events of two threads, and reads them.
+/// Records events of two threads while `tracectl read` receives them.
 fn record_and_read(seed: u64, weather: Weather, options: UdpOptions, arguments: &[&str]) -> Output {
     let _alone = RECORDING.lock().unwrap();
     let options = options.address(([127, 0, 0, 1], 0).into()).linger(Duration::from_secs(20));
@@ -43,7 +43,7 @@ fn record_and_read(seed: u64, weather: Weather, options: UdpOptions, arguments: 
     reading.join().unwrap()
 }
 
-/// Checks what came; how many events, and how many losses.
+/// Checks what has arrived; returns the number of events and of losses.
 fn check(output: &Output) -> (u64, u64) {
     let (_, out, err) = told(output);
     let (mut next, mut events) = (BTreeMap::new(), 0);
@@ -65,7 +65,7 @@ fn check(output: &Output) -> (u64, u64) {
 }
 
 #[test]
-fn what_comes_and_what_is_lost_is_what_the_program_recorded() {
+fn received_and_lost_events_are_those_that_were_recorded() {
     let bad = Weather { loss: 100, duplicates: 50, reordering: 20, truncation: 10, corruption: 10, ..Weather::GOOD };
     for (seed, weather, trusted) in [(1, Weather::GOOD, true), (2, bad, true), (3, bad, false)] {
         let options = UdpOptions::default().trust_loopback(trusted);
@@ -77,7 +77,7 @@ fn what_comes_and_what_is_lost_is_what_the_program_recorded() {
 }
 
 #[test]
-fn a_directory_of_it_balances() {
+fn the_account_of_a_received_directory_balances() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let weather = Weather { loss: 50, reordering: 10, ..Weather::GOOD };

@@ -1,4 +1,4 @@
-//! `tracectl serve` and `tracectl read`: a trace comes out as it went in.
+//! `tracectl serve` and `tracectl read` together: the received trace equals the served one.
 
 use crate::read::{read, told};
 use serde_json::Value;
@@ -18,7 +18,7 @@ tracepoint::define_trace! {
     booked(thread: u32, text: &str) { thread: u32 = thread, text: str = text }
 }
 
-/// Sessions see the whole process: one at a time.
+/// Serialises the tests: a session records all events of the process.
 static RECORDING: Mutex<()> = Mutex::new(());
 
 fn record(path: &Path) {
@@ -37,7 +37,7 @@ fn record_into(sink: impl Sink + 'static) {
     session.stop().unwrap();
 }
 
-/// Serves a trace; at which port.
+/// Serves a trace; returns the process and its port.
 pub fn serve(path: &Path, arguments: &[&str]) -> (Child, u16) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
     command.arg("serve").arg(path).args(["--port", "0", "--json"]).args(arguments);
@@ -49,12 +49,12 @@ pub fn serve(path: &Path, arguments: &[&str]) -> (Child, u16) {
     (child, port)
 }
 
-/// What is in a trace, and what it tells to be missing.
+/// The events of a trace, and its losses.
 #[derive(PartialEq, Eq)]
 struct Seen {
-    /// Times and fields of all events; what their packets say differs, as packets are cut to the size of messages.
+    /// Times and fields of all events. Packets are not compared, because they are cut to the size of messages.
     events: Vec<(Value, Value)>,
-    /// How many events are lost, and in which stream.
+    /// The number of lost events by stream.
     lost: Vec<(Value, Value)>,
 }
 
@@ -74,7 +74,7 @@ fn view(path: &Path) -> Seen {
 }
 
 #[test]
-fn a_recorded_trace_comes_out_as_it_went_in() {
+fn a_received_trace_equals_the_served_one() {
     let place = tempfile::tempdir().unwrap();
     let [from, to] = ["from", "to"].map(|name| place.path().join(name));
     record(&from);
@@ -88,7 +88,7 @@ fn a_recorded_trace_comes_out_as_it_went_in() {
     assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0), "the server ends with its trace");
 }
 
-/// The books of it balance.
+/// Checks that the account of the trace balances.
 fn verify(path: &Path) {
     let verify =
         Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--failures"]).arg(path).output().unwrap();
@@ -111,13 +111,13 @@ fn a_dt_file_is_served_like_a_directory() {
     assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0));
 
     let (server, port) = serve(&from, &[]);
-    let (code, out, err) = told(&read(port, &["--stock"]).output().unwrap());
+    let (code, out, err) = told(&read(port, &["--legacy"]).output().unwrap());
     assert_eq!((code, out.lines().count()), (Some(0), recorded.events.len() + 4), "{err}");
     server.wait_with_output().unwrap();
 }
 
 #[test]
-fn a_torn_slot_is_told_and_the_others_are_served() {
+fn a_damaged_slot_is_reported_and_the_others_are_served() {
     let place = tempfile::tempdir().unwrap();
     let [from, to] = ["from.dt", "to"].map(|name| place.path().join(name));
     record_into(DtSink::create(&from, 8).unwrap());
@@ -136,7 +136,7 @@ fn a_torn_slot_is_told_and_the_others_are_served() {
 }
 
 #[test]
-fn what_is_read_goes_into_a_dt_file() {
+fn a_received_trace_becomes_a_dt_file() {
     let place = tempfile::tempdir().unwrap();
     let [from, to, newest] = ["from", "to.dt", "newest.dt"].map(|name| place.path().join(name));
     record(&from);
@@ -145,7 +145,7 @@ fn what_is_read_goes_into_a_dt_file() {
         let arguments = [&["-o", file.to_str().unwrap()], slots].concat();
         let (code, out, err) = told(&read(port, &arguments).output().unwrap());
         assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
-        assert_eq!(err.contains("found no slot, the oldest"), !slots.is_empty(), "{err}");
+        assert_eq!(err.contains("were left out, because the file has too few slots"), !slots.is_empty(), "{err}");
         server.wait_with_output().unwrap();
         verify(file);
     }
@@ -163,7 +163,7 @@ fn both_layouts_have_the_same_lines() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     record(&path);
-    let [mut one_by_one, mut batches] = [&["--stock"][..], &[]].map(|arguments| {
+    let [mut one_by_one, mut batches] = [&["--legacy"][..], &[]].map(|arguments| {
         let (server, port) = serve(&path, &[]);
         let (code, out, err) = told(&read(port, arguments).output().unwrap());
         assert_eq!(code, Some(0), "{err}");
@@ -172,7 +172,7 @@ fn both_layouts_have_the_same_lines() {
     });
     assert_eq!(one_by_one.len(), 3000 + 4);
     assert!(one_by_one.contains(&"Trace begins.".to_owned()));
-    // The one is in the order of time, the other in that of packets.
+    // The legacy layout is ordered by time, batches by packet.
     one_by_one.sort();
     batches.sort();
     assert!(one_by_one == batches, "{:?}, {:?}", one_by_one.first(), batches.first());

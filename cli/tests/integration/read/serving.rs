@@ -1,4 +1,4 @@
-//! A server in a thread of its own, behind a bad network.
+//! A server on a thread of its own, behind a bad network.
 
 use crate::read::link::{Link, Weather};
 use crate::read::server::{Plan, Server};
@@ -15,7 +15,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Serves from now on.
+    /// Starts serving.
     pub fn start(seed: u64, plan: Plan, weather: [Weather; 2]) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -25,13 +25,13 @@ impl Serving {
         Self { port, stop, thread }
     }
 
-    /// Ends it; what it has sent.
+    /// Ends the server; returns what it has sent.
     pub fn end(self) -> Server {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 
-    /// Waits until the server is done with its client.
+    /// Waits until the server has ended the session of its client.
     pub fn wait(self) -> Server {
         self.thread.join().unwrap()
     }
@@ -59,7 +59,7 @@ fn serve(socket: &UdpSocket, mut server: Server, seed: u64, weather: [Weather; 2
             back.send(&datagram, now);
         }
         while let Some(datagram) = back.take(now) {
-            // Nobody may be there any more.
+            // The client may have ended.
             let _ = socket.send_to(&datagram, client.unwrap());
         }
     }

@@ -1,4 +1,4 @@
-//! Sessions: what is printed, written and said, and the exit code.
+//! Sessions of `tracectl read`: output, messages, and exit codes.
 
 use crate::read::link::Weather;
 use crate::read::server::Plan;
@@ -17,7 +17,7 @@ const BAD: [Weather; 2] = [
     Weather { loss: 200, duplicates: 50, reordering: 5, truncation: 20, corruption: 20, ..Weather::GOOD },
 ];
 
-/// What clients of old print of so many events, without how it began and ended.
+/// The lines of the legacy client for this many events, without those for the begin and the end.
 fn lines(events: u64) -> String {
     (0..events).fold(String::new(), |mut out, n| {
         let content = format!("test:numbered: {{ n = {n} }}");
@@ -27,8 +27,8 @@ fn lines(events: u64) -> String {
 }
 
 #[test]
-fn both_layouts_come_out_as_clients_of_old_have_it() {
-    for arguments in [&["--stock"][..], &[]] {
+fn both_layouts_print_the_lines_of_the_legacy_client() {
+    for arguments in [&["--legacy"][..], &[]] {
         let server = Serving::start(1, PLAN, GOOD);
         let (code, out, err) = told(&read(server.port, arguments).output().unwrap());
         let expected =
@@ -42,7 +42,7 @@ fn both_layouts_come_out_as_clients_of_old_have_it() {
 
 #[test]
 fn a_limit_stops_the_server() {
-    for arguments in [&["--events-limit", "20", "--stock"][..], &["--events-limit", "20"]] {
+    for arguments in [&["--events-limit", "20", "--legacy"][..], &["--events-limit", "20"]] {
         let server = Serving::start(2, Plan { ends: false, ..PLAN }, GOOD);
         let (code, out, _) = told(&read(server.port, arguments).output().unwrap());
         let server = server.wait();
@@ -83,15 +83,15 @@ fn losses_stand_where_they_happened_and_have_an_exit_code() {
     assert_eq!((&end["type"], &end["ending"]), (&"end".into(), &"ended".into()));
     assert_eq!(number(end, "events") + number(end, "lost_events"), 300);
     assert!(number(end, "lost_events") > 0, "{end}");
-    assert!(err.contains("not all that was sent has come"), "{err}");
+    assert!(err.contains("some of what was sent has not arrived"), "{err}");
     assert_eq!(code, Some(4));
 }
 
 #[test]
-fn stock_losses_are_told_in_messages() {
+fn legacy_losses_are_counted_in_messages() {
     let weather = [Weather::GOOD, Weather { corruption: 0, ..BAD[1] }];
     let server = Serving::start(4, PLAN, weather);
-    let (code, out, err) = told(&read(server.port, &["--stock", "--idle", "2"]).output().unwrap());
+    let (code, out, err) = told(&read(server.port, &["--legacy", "--idle", "2"]).output().unwrap());
     server.end();
     assert!(out.contains("messages, the first with number "), "{out}");
     assert!(err.contains("messages lost on the way"), "{err}");
@@ -149,7 +149,7 @@ fn a_dt_file_is_a_trace_with_its_losses() {
 }
 
 #[test]
-fn nothing_is_made_of_a_session_in_which_nothing_came() {
+fn an_empty_session_makes_no_output() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace.dt");
     let server = Serving::start(12, Plan { offers: false, ..PLAN }, GOOD);
@@ -163,7 +163,7 @@ fn nothing_is_made_of_a_session_in_which_nothing_came() {
     assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
 
-/// Reads up to the first event; its line.
+/// Reads up to the first event; returns its line.
 fn first_event(out: &mut impl BufRead) -> String {
     let mut line = String::new();
     while !line.contains("content=") {
@@ -174,7 +174,7 @@ fn first_event(out: &mut impl BufRead) -> String {
 }
 
 #[test]
-fn a_signal_stops_the_server_and_reads_what_is_on_its_way() {
+fn a_signal_stops_the_server_and_events_on_their_way_arrive() {
     let server = Serving::start(6, Plan { ends: false, ..PLAN }, GOOD);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -189,7 +189,7 @@ fn a_signal_stops_the_server_and_reads_what_is_on_its_way() {
 }
 
 #[test]
-fn who_has_seen_enough_ends_the_session() {
+fn closing_the_output_ends_the_session() {
     let server = Serving::start(7, Plan { ends: false, events: 1 << 40, rate: 100, ..PLAN }, GOOD);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -200,7 +200,7 @@ fn who_has_seen_enough_ends_the_session() {
 }
 
 #[test]
-fn a_server_that_dies_is_told() {
+fn a_server_that_dies_is_reported() {
     let server = Serving::start(9, Plan { ends: false, ..PLAN }, GOOD);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -209,6 +209,6 @@ fn a_server_that_dies_is_told() {
     out.read_to_string(&mut line).unwrap();
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-    assert!(err.contains("the server has gone: what was lost at the end is not known"), "{err}");
+    assert!(err.contains("the server has gone away: losses at the end of the session are unknown"), "{err}");
     assert_eq!(child.wait().unwrap().code(), Some(4));
 }

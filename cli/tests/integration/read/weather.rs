@@ -1,5 +1,5 @@
-//! A server and a client, each a process of its own, and between them a network of any kind: what comes is what was sent, in its order,
-//! and what does not come is told. 100 networks, or as many as `TRACEPOINT_UDP_SEEDS` says.
+//! A server and a client in processes of their own, with a random network between them: events arrive unchanged and in order, and every
+//! loss is reported. Runs over 100 networks, or `TRACEPOINT_UDP_SEEDS`.
 
 use crate::read::link::{Random, Weather};
 use crate::read::network::network;
@@ -24,12 +24,12 @@ tracepoint::define_trace! {
 }
 
 const THREADS: u64 = 2;
-/// Events of each thread.
+/// The number of events of each thread.
 const EVENTS: u64 = 2000;
-/// How many networks there are at a time: most of them wait most of the time.
+/// How many networks run at a time: most of them wait most of the time.
 const AT_ONCE: u64 = 10;
 
-/// The text of an event: of another length than those beside it.
+/// The text of an event; its length differs from that of its neighbours.
 fn text_of(n: u64) -> String {
     format!("reading {n} {}", "#".repeat((n % 40) as usize))
 }
@@ -47,7 +47,7 @@ fn record(path: &Path) {
     assert_eq!(summary.account().unwrap().channels[0].events[0].recorded, THREADS * EVENTS);
 }
 
-/// Ended with the test.
+/// A server, killed on drop.
 struct Server(Child);
 
 impl Drop for Server {
@@ -57,16 +57,16 @@ impl Drop for Server {
     }
 }
 
-/// What a client told.
-struct Told {
+/// The output of a client.
+struct Output {
     objects: Vec<Value>,
     end: Value,
     code: Option<i32>,
-    /// For whoever looks at a failure.
+    /// Printed when a check fails.
     about: String,
 }
 
-impl Told {
+impl Output {
     fn number(&self, key: &str) -> u64 {
         self.end[key].as_u64().unwrap_or_else(|| panic!("{}: no {key}", self.about))
     }
@@ -80,7 +80,7 @@ impl Told {
         begins.clone().any(|begin| begin["layout"] == "stock")
     }
 
-    /// Of what was lost, so many `unit`s by this kind of loss.
+    /// The sum of `unit` over losses of this kind.
     fn lost(&self, kind: &str, unit: &str) -> u64 {
         let lost = self.objects.iter().filter(|object| object["type"] == "loss" && object["kind"] == kind);
         lost.map(|loss| loss[unit].as_u64().unwrap()).sum()
@@ -88,24 +88,24 @@ impl Told {
 }
 
 /// Reads the trace over one network.
-fn over(seed: u64, trace: &Path) -> Told {
+fn read_over(seed: u64, trace: &Path) -> Output {
     let mut random = Random::new(seed);
     let weather = [Weather::of(&mut random), Weather::of(&mut random)];
     let stock = seed.is_multiple_of(4);
     let (server, port) = serve(trace, &[]);
     let _server = Server(server);
     let port = network(([127, 0, 0, 1], port).into(), seed, weather);
-    let layout: &[&str] = if stock { &["--stock"] } else { &[] };
+    let layout: &[&str] = if stock { &["--legacy"] } else { &[] };
     let output = read(port, &[&["--json", "--idle", "2"], layout].concat()).output().unwrap();
     let (code, out, err) = told(&output);
     let about = format!("seed {seed}: {weather:?}, {layout:?}: {err}");
     let mut objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let end = objects.pop().unwrap_or_default();
-    Told { objects, end, code, about }
+    Output { objects, end, code, about }
 }
 
-/// Events of the batch layout: none is wrong, none comes twice or in a wrong place, and with those told as lost they are all.
-fn check_batches(told: &Told) {
+/// Batches: every event is correct, none arrives twice or out of order, and received and lost events add up to all events.
+fn check_batches(told: &Output) {
     let (mut next, mut events) = (BTreeMap::new(), 0);
     for object in told.objects.iter().filter(|object| object["type"] == "event") {
         let fields = &object["fields"];
@@ -127,9 +127,9 @@ fn check_batches(told: &Told) {
     assert_eq!(told.code, Some(if is_whole { 0 } else { 4 }), "{}", told.about);
 }
 
-/// Events of the stock layout: between two of them each number is one that is told as lost, or that of a mark, which are few.
-fn check_stock(told: &Told) {
-    /// A session begins anew with each START that comes late.
+/// Legacy layout: every number between two events was reported as lost, or is that of one of the few marks.
+fn check_stock(told: &Output) {
+    /// Each START that arrives late begins another session.
     const MARKS: u64 = 100;
     let (mut next, mut unexplained) = (None, 0);
     for object in &told.objects {
@@ -151,7 +151,7 @@ fn check_stock(told: &Told) {
 }
 
 #[test]
-fn over_any_network_what_comes_and_what_is_lost_is_what_was_sent() {
+fn over_any_network_received_and_lost_events_are_those_that_were_sent() {
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace");
     record(&trace);
@@ -162,9 +162,9 @@ fn over_any_network_what_comes_and_what_is_lost_is_what_was_sent() {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < campaign.end) {
-                    let told = over(seed, &trace);
+                    let told = read_over(seed, &trace);
                     if told.code == Some(5) {
-                        // Nothing of the server has come through; then nothing is told.
+                        // No datagram of the server has arrived, so that nothing is reported.
                         assert!(told.objects.iter().all(|object| object["type"] != "event"), "{}", told.about);
                         continue;
                     }

@@ -3,8 +3,7 @@
 use super::entry::{Entry, Site};
 use super::segment::Segments;
 use super::writable;
-use crate::marker::Marker;
-use crate::tracepoint::Tracepoint;
+use crate::site::Table;
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -16,8 +15,8 @@ use tracepoint_ring::update::{self, Locked};
 pub struct Object {
     next: AtomicPtr<Object>,
     sites: [*const Entry; 2],
-    tracepoints: [*const &'static Tracepoint; 2],
-    markers: [*const &'static Marker; 2],
+    /// The registry's tables of tracepoints and of markers: arrays of references.
+    tables: [[*const *const (); 2]; 2],
     /// Filled in when the object is registered; zeros before, and where its code was not found.
     code: UnsafeCell<Segments>,
 }
@@ -67,14 +66,10 @@ impl Object {
         self.code().is_known()
     }
 
-    pub(crate) fn tracepoints(&self) -> &[&'static Tracepoint] {
+    /// One of the object's tables.
+    pub(crate) fn table(&self, table: Table) -> &[*const ()] {
         // SAFETY: as in `entries`.
-        unsafe { between(self.tracepoints) }
-    }
-
-    pub(crate) fn markers(&self) -> &[&'static Marker] {
-        // SAFETY: as in `entries`.
-        unsafe { between(self.markers) }
+        unsafe { between(self.tables[table as usize]) }
     }
 
     fn code(&self) -> &Segments {

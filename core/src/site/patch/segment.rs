@@ -2,6 +2,9 @@
 
 use std::ffi::{c_int, c_void};
 
+/// The size of a page of code, on x86-64.
+pub(super) const PAGE: usize = 4096;
+
 /// Addresses of code: an executable part of a loaded object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]

@@ -14,6 +14,7 @@
 //! Not in a process with a filter of system calls, which may end it for that call, and has let `/proc/self/mem` pass.
 
 use super::entry::{Form, Site};
+use super::segment::PAGE;
 use super::writable;
 use crate::site::SwitchError;
 use std::cell::LazyCell;
@@ -21,8 +22,6 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The size of a page of code, on x86-64.
-pub(super) const PAGE: usize = 4096;
 /// The breakpoint instruction.
 const INT3: u8 = 0xCC;
 /// Groups of neighbours have no more pages than this from their first to their last; and from one site to the next, at most one page

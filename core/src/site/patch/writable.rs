@@ -4,8 +4,7 @@
 //! Then they are remembered, counted, and tried again with the next batch. What has been written stands, whatever becomes of them.
 
 use super::entry::{Form, Site};
-use super::segment::{Segment, Segments};
-use super::text::PAGE;
+use super::segment::{PAGE, Segment, Segments};
 use std::ffi::c_int;
 use std::io;
 use std::sync::PoisonError;

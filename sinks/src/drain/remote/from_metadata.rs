@@ -1,4 +1,4 @@
-//! What sinks are told, out of the metadata that a process wrote.
+//! Describes a trace, its channels and events by the metadata that its process wrote.
 
 use crate::account::Policy;
 use crate::description::{ChannelDescription, EventDescription};
@@ -26,7 +26,7 @@ pub(super) fn trace(metadata: &Metadata, uuid: [u8; 16]) -> TraceInfo {
     TraceInfo { uuid, name: text("trace_name"), clock: clock.unwrap_or_default(), process }
 }
 
-/// The channels. Their contexts are in the text alone.
+/// The channels. Their contexts are in the metadata alone.
 pub(super) fn channels(found: &[ChannelInfo]) -> Vec<ChannelDescription> {
     let describe = |channel: &ChannelInfo| ChannelDescription {
         class: channel.class,
@@ -42,7 +42,7 @@ pub(super) fn channels(found: &[ChannelInfo]) -> Vec<ChannelDescription> {
     found.iter().map(describe).collect()
 }
 
-/// The events that were not in the metadata `before`. Their fields are in the text alone.
+/// The events that were not in the metadata `before`. Their fields are in the metadata alone.
 pub(super) fn events(metadata: &Metadata, before: Option<&Metadata>) -> Vec<EventDescription> {
     let is_new = |class: u64, id: u64| {
         before.and_then(|before| before.stream(class)).is_none_or(|class| !class.events.contains_key(&id))

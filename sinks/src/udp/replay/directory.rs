@@ -64,7 +64,7 @@ pub(super) fn run(
 }
 
 impl Lane {
-    /// `None`: there is no packet in it.
+    /// Opens a stream file; `None` if it is empty.
     fn open(description: &Description, path: &Path) -> Result<Option<Self>, Damage> {
         let damage = |reason| Damage { file: path.to_owned(), offset: 0, reason };
         let file = File::open(path).map_err(|error| damage(format!("cannot be opened: {error}")))?;
@@ -80,7 +80,7 @@ impl Lane {
         let content = self.next.content_bits.div_ceil(8);
         let size = if description.sizes.is_some() { content } else { self.next.size() };
         if size > LONGEST_PACKET {
-            return Err(damage(format!("a packet of {size} bytes is not served")));
+            return Err(damage(format!("a packet of {size} bytes is too long to be served")));
         }
         let mut bytes = vec![0; size as usize];
         self.file.read_exact_at(&mut bytes, offset).map_err(|error| damage(format!("cannot be read: {error}")))?;

@@ -1,4 +1,4 @@
-//! The batch layout: texts until they are acknowledged, batches, totals until they are acknowledged.
+//! The batch layout: the metadata until it is acknowledged, batches, and the totals until they are acknowledged.
 //!
 //! ```text
 //!   WELCOME until an ACK ─▶ metadata, batches ──LEAVE─────────────────────────────▶ END until an ACK, 3 s at most ─▶ over
@@ -6,7 +6,7 @@
 //! ```
 
 use super::offer::Offer;
-use super::texts::{REPEAT, TextFlow};
+use super::texts::{RETRANSMIT, TextFlow};
 use super::{Context, Next, earlier};
 use crate::udp::outbox::{Flushed, Outbox};
 use crate::udp::rate_limit::RateLimit;
@@ -16,30 +16,30 @@ use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::batch::{TEXT_HEADER, seal_batch};
 use tracepoint_reader::udp::wire::{Accept, Ack, Batch, End, Ping, Text, TextKind, Welcome};
 
-/// How long totals are repeated.
+/// How long the totals are retransmitted.
 const ENDING: Duration = Duration::from_secs(3);
-/// After how much silence the client is told where we are.
+/// The pause after which a PING is sent.
 const SILENCE: Duration = Duration::from_millis(500);
-/// How long a closed window is respected.
+/// The timeout of a closed window: after it, sending continues although nothing was acknowledged.
 const STALL: Duration = Duration::from_millis(200);
 /// The longest piece of a text, in bytes.
 const PIECE: u32 = 1200;
 
-/// What is known when a session opens.
+/// The parameters of a new session.
 pub(in crate::udp) struct Opening {
     pub(in crate::udp) accept: Accept,
     pub(in crate::udp) session: u32,
     pub(in crate::udp) uuid: [u8; 16],
     pub(in crate::udp) first: bool,
     pub(in crate::udp) earlier: u64,
-    /// Events that this session has sent in the stock layout.
+    /// Events that this session has sent in the legacy layout.
     pub(in crate::udp) stock: u64,
 }
 
 #[derive(Debug)]
 pub(in crate::udp) struct BatchSession {
     pub(in crate::udp) outbox: Outbox,
-    /// What was offered since: whoever takes it begins another session.
+    /// The offer that was made since the session began. Accepting it begins another session.
     pub(in crate::udp) offered_again: Option<Offer>,
     accept: Accept,
     session: u32,
@@ -47,13 +47,14 @@ pub(in crate::udp) struct BatchSession {
     stock: u64,
     room: DatagramSizes,
     rate_limit: RateLimit,
-    heard: Instant,
-    spoken: Instant,
+    last_received: Instant,
+    last_sent: Instant,
     acknowledged: bool,
-    /// Nothing came since it was said that nobody listens there. Anybody can say so: events wait for the client or for its end.
+    /// An ICMP error has reported the client's port as closed, and nothing was received since. ICMP can be forged, so events wait until the
+    /// client sends something or times out.
     refused: bool,
     welcome_at: Instant,
-    /// The highest number that was acknowledged, and when the window last moved.
+    /// The highest message number that was acknowledged, and when the window last moved.
     seen: u32,
     moved: Instant,
     metadata: TextFlow,
@@ -66,7 +67,7 @@ pub(in crate::udp) struct BatchSession {
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     trace: bool,
-    /// How much of the texts the client had when that was last more than before, and when that was.
+    /// The acknowledged bytes of the texts, and when they last increased.
     texts: (u64, Instant),
     /// When END was sent for the first time.
     since: Option<Instant>,
@@ -89,8 +90,8 @@ impl BatchSession {
             stock: opening.stock,
             room: DatagramSizes { mtu: usize::from(mtu), largest: usize::from(accept.largest) },
             rate_limit: RateLimit::new(context.options.rate, now),
-            heard: now,
-            spoken: now,
+            last_received: now,
+            last_sent: now,
             acknowledged: false,
             refused: false,
             welcome_at: now,
@@ -104,7 +105,7 @@ impl BatchSession {
         }
     }
 
-    /// Events that were sent, in both layouts.
+    /// The number of events that were sent, in both layouts.
     pub(in crate::udp) const fn sent(&self) -> u64 {
         self.events + self.stock
     }
@@ -117,29 +118,29 @@ impl BatchSession {
         self.session
     }
 
-    /// Whether this takes what was offered since the session opened.
-    pub(in crate::udp) fn is_left_by(&mut self, accept: Accept, now: Instant) -> bool {
-        // What comes again is no guess.
+    /// Whether this message takes the offer that was made since the session began.
+    pub(in crate::udp) fn takes_offer(&mut self, accept: Accept, now: Instant) -> bool {
+        // A retransmission is no guess.
         let other = accept != self.accept;
         other && self.offered_again.as_mut().is_some_and(|offer| offer.is_taken_by(accept.nonce, now))
     }
 
-    /// The ACCEPT that opened this session came again, for its answer may be lost.
+    /// The ACCEPT that began this session was retransmitted: its answer may be lost.
     pub(in crate::udp) fn accepted_again(&mut self, accept: Accept, now: Instant) {
         if accept == self.accept && !self.acknowledged {
-            self.heard = now;
+            self.last_received = now;
             self.welcome_at = now;
         }
     }
 
     pub(in crate::udp) fn acknowledge(&mut self, ack: Ack, context: &Context<'_>) {
         let now = context.now;
-        self.heard = now;
+        self.last_received = now;
         self.refused = false;
         self.acknowledged = true;
         self.metadata.acknowledge(ack.metadata, now);
         self.account.acknowledge(ack.account, now);
-        // Between what was acknowledged and what was sent.
+        // Only numbers after the last acknowledged one, up to the last sent one, are valid.
         let sent = context.seq.wrapping_sub(1).wrapping_sub(self.seen);
         if (1..=sent).contains(&ack.seq.wrapping_sub(self.seen)) {
             self.seen = ack.seq;
@@ -151,14 +152,14 @@ impl BatchSession {
         }
     }
 
-    /// Somebody says that nobody listens at the client's address.
+    /// An ICMP error has reported the client's port as closed.
     pub(in crate::udp) fn refused(&mut self) {
         self.refused = true;
     }
 
-    /// The client has had enough.
+    /// The client has sent LEAVE.
     pub(in crate::udp) fn leave(&mut self, now: Instant) {
-        self.heard = now;
+        self.last_received = now;
         self.end(false, now);
     }
 
@@ -167,14 +168,14 @@ impl BatchSession {
         self.ending.get_or_insert(Ending { trace, texts, since: None, next: now, acknowledged: false });
     }
 
-    /// How much of the texts the client has.
+    /// The acknowledged bytes of the texts.
     fn texts(&self) -> u64 {
         u64::from(self.metadata.acknowledged()) + u64::from(self.account.acknowledged())
     }
 
     /// Sends what can be sent now.
     pub(in crate::udp) fn pump(&mut self, context: &mut Context<'_>) -> Next {
-        let silent = self.heard.checked_add(context.options.client_timeout);
+        let silent = self.last_received.checked_add(context.options.client_timeout);
         if silent.is_some_and(|silent| context.now >= silent) {
             return Next::Over { trace: false };
         }
@@ -196,20 +197,20 @@ impl BatchSession {
                 None => self.data(context),
             };
             if *context.seq == before {
-                let ping = self.ending.is_none().then_some(self.spoken + SILENCE);
+                let ping = self.ending.is_none().then_some(self.last_sent + SILENCE);
                 return Next::At(earlier(earlier(next, ping), silent));
             }
-            self.spoken = context.now;
+            self.last_sent = context.now;
         }
     }
 
-    /// Metadata and events. When to look again; `None`: when there is something new.
+    /// Sends metadata and events. Returns when to continue; `None`: when there is something new.
     fn data(&mut self, context: &mut Context<'_>) -> Option<Instant> {
         if !self.acknowledged {
             if context.now >= self.welcome_at {
                 let (welcome, session) = (self.welcome, self.session);
-                self.say(context, |seq| welcome.encode(seq, session));
-                self.welcome_at = context.now + REPEAT;
+                self.queue_message(context, |seq| welcome.encode(seq, session));
+                self.welcome_at = context.now + RETRANSMIT;
             }
             return Some(self.welcome_at);
         }
@@ -221,7 +222,7 @@ impl BatchSession {
         self.text(TextKind::Metadata, &mut flow, metadata, context);
         self.metadata = flow;
         if self.metadata.acknowledged() < metadata {
-            // A text that is cut off in the middle of a declaration describes nothing.
+            // Metadata that ends in the middle of a declaration cannot be parsed.
             if ended && context.splitter.is_idle() {
                 self.end(true, context.now);
                 return Some(context.now);
@@ -245,10 +246,10 @@ impl BatchSession {
                     self.end(true, context.now);
                     return Some(context.now);
                 }
-                if context.now >= self.spoken + SILENCE {
+                if context.now >= self.last_sent + SILENCE {
                     let ping = Ping { events: self.events, batches: self.number };
                     let session = self.session;
-                    self.say(context, |seq| ping.encode(seq, session));
+                    self.queue_message(context, |seq| ping.encode(seq, session));
                 }
                 return None;
             };
@@ -264,7 +265,7 @@ impl BatchSession {
         Some(context.now)
     }
 
-    /// Whether the client wants more before it has acknowledged more.
+    /// Whether more may be sent before the client acknowledges more.
     fn window_is_open(&mut self, context: &Context<'_>) -> bool {
         let ahead = context.seq.wrapping_sub(1).wrapping_sub(self.seen);
         if self.accept.window == 0 || ahead < u32::from(self.accept.window) {
@@ -302,7 +303,7 @@ impl BatchSession {
             };
             if let Some(flow) = flow {
                 (self.metadata, self.account) = (described, told);
-                let again = flow.deadline().unwrap_or(context.now + REPEAT);
+                let again = flow.deadline().unwrap_or(context.now + RETRANSMIT);
                 ending.next = again.min(given_up);
                 self.ending = Some(ending);
                 return None;
@@ -314,14 +315,14 @@ impl BatchSession {
             return Some(Next::Over { trace: ending.trace });
         }
         if first || context.now >= ending.next {
-            self.say_end(ending.trace, account, context);
-            ending.next = context.now + REPEAT;
+            self.send_totals(ending.trace, account, context);
+            ending.next = context.now + RETRANSMIT;
         }
         self.ending = Some(ending);
         None
     }
 
-    fn say_end(&mut self, trace: bool, account: u32, context: &mut Context<'_>) {
+    fn send_totals(&mut self, trace: bool, account: u32, context: &mut Context<'_>) {
         let (metadata, lost) = {
             let state = context.queue.lock();
             (state.metadata.len() as u32, state.losses())
@@ -329,19 +330,19 @@ impl BatchSession {
         let (batches, events, legacy) = (self.number, self.events, self.stock);
         let end = End { trace, batches, events, legacy, metadata, account, lost };
         let session = self.session;
-        self.say(context, |seq| end.encode(seq, session));
+        self.queue_message(context, |seq| end.encode(seq, session));
     }
 
-    /// The server ends: the totals, once.
+    /// Sends the totals once, because the server ends.
     pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
-        // Room, if the socket gives some.
+        // Flushing makes a buffer free, if the socket takes something.
         if self.acknowledged && self.outbox.flush() != Flushed::Blocked {
-            self.say_end(false, 0, context);
+            self.send_totals(false, 0, context);
             self.outbox.flush();
         }
     }
 
-    /// Sends as many pieces as the flow and the outbox have room for.
+    /// Sends as many pieces as the window and the outbox allow.
     fn text(&mut self, kind: TextKind, flow: &mut TextFlow, total: u32, context: &mut Context<'_>) {
         let piece = PIECE.min(u32::try_from(self.room.mtu - TEXT_HEADER).unwrap_or(PIECE));
         while self.outbox.room().is_some() {
@@ -357,8 +358,8 @@ impl BatchSession {
         }
     }
 
-    /// Puts a message into the outbox. One that finds no room is not sent, and takes no number: then it is `false`.
-    pub(in crate::udp) fn say<const SIZE: usize>(
+    /// Puts a message into the outbox. Returns `false` if the outbox is full: the message is not sent then, and takes no number.
+    pub(in crate::udp) fn queue_message<const SIZE: usize>(
         &mut self,
         context: &mut Context<'_>,
         encode: impl FnOnce(u32) -> [u8; SIZE],

@@ -1,4 +1,4 @@
-//! The stock layout: marks, and one event in a message.
+//! The legacy layout: marks, and one event per message.
 //!
 //! ```text
 //!   OFFERED ──100 ms──▶ SERVING ──STOP, idle, too long──▶ over
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::legacy::{LONGEST_CONTENT, MARK_SIZE};
 use tracepoint_reader::udp::wire::{Accept, LegacyPacket, Mark, MarkKind};
 
-/// How long events wait for a client that takes the offer.
+/// The time in which a client may take the offer, before events are sent.
 const OFFER: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(in crate::udp) struct LegacySession {
     pub(in crate::udp) outbox: Outbox,
     pub(in crate::udp) sent: u64,
-    /// Whether it has said that the trace begins.
+    /// Whether it has sent the mark of the beginning of the trace.
     pub(in crate::udp) first: bool,
     offer: Option<Offer>,
     serves_from: Option<Instant>,
@@ -34,7 +34,7 @@ pub(in crate::udp) struct LegacySession {
 }
 
 impl LegacySession {
-    /// Begins a session, with an offer if there is a nonce.
+    /// Begins a session. With a nonce, the batch layout is offered.
     pub(in crate::udp) fn begin(
         outbox: Outbox,
         nonce: Option<u16>,
@@ -58,8 +58,8 @@ impl LegacySession {
         session
     }
 
-    /// Whether this takes the offer with which the session began.
-    pub(in crate::udp) fn is_left_by(&mut self, accept: Accept, now: Instant) -> bool {
+    /// Whether this message takes the offer with which the session began.
+    pub(in crate::udp) fn takes_offer(&mut self, accept: Accept, now: Instant) -> bool {
         self.offer.as_mut().is_some_and(|offer| offer.is_taken_by(accept.nonce, now))
     }
 
@@ -67,12 +67,12 @@ impl LegacySession {
         self.rate_limit.is_limited()
     }
 
-    /// Whatever is not sent yet waits for the next session.
+    /// Puts the remaining events back into the queue.
     pub(in crate::udp) fn requeue(&mut self, context: &Context<'_>) {
         self.events.requeue(context.queue);
     }
 
-    /// The client has had enough.
+    /// The client has sent STOP.
     pub(in crate::udp) fn stop(&mut self, context: &mut Context<'_>) {
         if self.over.is_none() {
             self.mark(Mark::new(MarkKind::SessionEnd), context);
@@ -80,16 +80,16 @@ impl LegacySession {
         }
     }
 
-    /// The server ends, whether the client has had enough or not.
+    /// Ends the session because the server ends.
     pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
         self.stop(context);
-        // What the socket does not take now is lost on its way.
+        // What the socket does not take now is lost.
         self.outbox.flush();
     }
 
     fn mark(&mut self, mark: Mark, context: &mut Context<'_>) {
         if self.outbox.room().is_none() && self.outbox.flush() != Flushed::All {
-            // The socket takes nothing: this mark is lost, as it may be on its way.
+            // The socket takes nothing: the mark is lost, as it might be on its way.
             return;
         }
         if let Some(room) = self.outbox.room() {
@@ -106,7 +106,7 @@ impl LegacySession {
                 Flushed::Blocked => {
                     let deadline = self.deadline(context);
                     if deadline.is_some_and(|deadline| context.now >= deadline) {
-                        // SESSION_END is lost, as it may be on its way.
+                        // SESSION_END is lost, as it might be on its way.
                         return Next::Over { trace: false };
                     }
                     return Next::Blocked(deadline);
@@ -136,7 +136,7 @@ impl LegacySession {
         }
     }
 
-    /// Fills the outbox. `None` if there is something to flush.
+    /// Fills the outbox. Returns `None` if there is something to flush.
     fn fill(&mut self, context: &mut Context<'_>) -> Option<Next> {
         while self.outbox.room().is_some() {
             let Some((time_ns, bytes)) = self.events.peek(context.queue, context.options.content) else {
@@ -182,7 +182,7 @@ impl LegacySession {
         Some(Next::At(self.deadline(context)))
     }
 
-    /// When the session ends, if nothing happens until then.
+    /// When the session ends if nothing is sent until then.
     fn deadline(&self, context: &Context<'_>) -> Option<Instant> {
         let idle = context.options.idle.and_then(|idle| self.active.checked_add(idle));
         let longest = context.options.max_session.and_then(|longest| self.begun.checked_add(longest));

@@ -1,20 +1,20 @@
-//! An offer of the batch layout to the client of a session: good for a while, and not to be guessed meanwhile.
+//! An offer of the batch layout to the client of a session, with a nonce that is valid for a limited time and number of guesses.
 
 use std::time::{Duration, Instant};
 
-/// How long it is good.
-const GOOD_FOR: Duration = Duration::from_secs(20);
-/// How many wrong answers it takes.
-const GUESSES: u8 = 16;
-/// How often it is made: whoever asks more often takes numbers from the session that goes on.
-const EVERY: Duration = Duration::from_millis(100);
+/// Its validity.
+const VALIDITY: Duration = Duration::from_secs(20);
+/// The number of wrong answers that end it.
+const MAX_GUESSES: u8 = 16;
+/// The shortest pause between two offers: each takes a message number of the session.
+const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::udp) struct Offer {
     nonce: u16,
     since: Instant,
     wrong: u8,
-    /// When it was made last.
+    /// When it was sent last.
     made: Option<Instant>,
 }
 
@@ -27,26 +27,26 @@ impl Offer {
         self.nonce
     }
 
-    /// Whether it may be made now.
+    /// Whether it may be sent now.
     pub(in crate::udp) fn is_due(&self, now: Instant) -> bool {
-        self.made.is_none_or(|made| now.saturating_duration_since(made) >= EVERY)
+        self.made.is_none_or(|made| now.saturating_duration_since(made) >= PAUSE)
     }
 
-    /// It was made.
+    /// Notes that it was sent.
     pub(in crate::udp) fn made(&mut self, now: Instant) {
         self.made = Some(now);
     }
 
     pub(in crate::udp) fn is_over(self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) >= GOOD_FOR
+        now.saturating_duration_since(self.since) >= VALIDITY
     }
 
-    /// Whether who says this has seen the offer. After too many wrong answers nobody has.
+    /// Whether `nonce` accepts the offer. After too many wrong answers none does.
     pub(in crate::udp) fn is_taken_by(&mut self, nonce: u16, now: Instant) -> bool {
         if nonce != self.nonce {
             self.wrong = self.wrong.saturating_add(1);
         }
-        nonce == self.nonce && self.wrong < GUESSES && !self.is_over(now)
+        nonce == self.nonce && self.wrong < MAX_GUESSES && !self.is_over(now)
     }
 }
 
@@ -58,9 +58,9 @@ mod tests {
     fn an_offer_ends_by_time_and_by_guesses() {
         let begin = Instant::now();
         let mut offer = Offer::new(7, begin);
-        assert!(offer.is_taken_by(7, begin) && offer.is_taken_by(7, begin + GOOD_FOR / 2));
-        assert!(!offer.is_taken_by(7, begin + GOOD_FOR) && offer.is_over(begin + GOOD_FOR));
-        for _ in 1..GUESSES {
+        assert!(offer.is_taken_by(7, begin) && offer.is_taken_by(7, begin + VALIDITY / 2));
+        assert!(!offer.is_taken_by(7, begin + VALIDITY) && offer.is_over(begin + VALIDITY));
+        for _ in 1..MAX_GUESSES {
             assert!(!offer.is_taken_by(8, begin));
             assert!(offer.is_taken_by(7, begin));
         }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_more_often_gets_no_more_offers() {
+    fn offers_are_limited_in_rate() {
         let begin = Instant::now();
         let mut offer = Offer::new(7, begin);
         let mut made = 0;

@@ -1,18 +1,18 @@
-//! A text on its way to a client: pieces, sent again from where the acknowledgement stops.
+//! Transfers a text to a client in pieces, which are retransmitted from the last acknowledged byte on.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// How long an acknowledgement is waited for.
-pub(super) const REPEAT: Duration = Duration::from_millis(100);
-/// How many pieces are on their way at the same time.
+/// The retransmission timeout.
+pub(super) const RETRANSMIT: Duration = Duration::from_millis(100);
+/// The window: pieces that are sent before an acknowledgement.
 const AHEAD: u32 = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextFlow {
     acknowledged: u32,
     sent: u32,
-    /// When all that is not acknowledged is sent again.
+    /// When all that is not acknowledged is retransmitted.
     again: Instant,
 }
 
@@ -25,21 +25,21 @@ impl TextFlow {
         self.acknowledged
     }
 
-    /// The client has so many bytes; more than were sent is nonsense.
+    /// The client has received so many bytes. A number larger than what was sent is ignored.
     pub(super) fn acknowledge(&mut self, bytes: u32, now: Instant) {
         if bytes > self.acknowledged && bytes <= self.sent {
             self.acknowledged = bytes;
-            self.again = now + REPEAT;
+            self.again = now + RETRANSMIT;
         }
     }
 
     /// The next piece to send, of a text that is `total` bytes long.
     pub(super) fn next(&mut self, total: u32, piece: u32, now: Instant) -> Option<Range<u32>> {
         if self.acknowledged == self.sent {
-            self.again = now + REPEAT;
+            self.again = now + RETRANSMIT;
         } else if now >= self.again {
             self.sent = self.acknowledged;
-            self.again = now + REPEAT;
+            self.again = now + RETRANSMIT;
         }
         let window = self.acknowledged.saturating_add(piece.saturating_mul(AHEAD));
         let end = self.sent.saturating_add(piece).min(total).min(window);
@@ -51,7 +51,7 @@ impl TextFlow {
         Some(range)
     }
 
-    /// When to ask again, while something is not acknowledged.
+    /// When to retransmit, while something is not acknowledged.
     pub(super) fn deadline(&self) -> Option<Instant> {
         (self.acknowledged < self.sent).then_some(self.again)
     }
@@ -68,15 +68,15 @@ mod tests {
         assert_eq!([0; 3].map(|_| flow.next(25, 10, begin)), [Some(0..10), Some(10..20), Some(20..25)]);
         assert_eq!(flow.next(25, 10, begin), None);
         flow.acknowledge(10, begin);
-        assert_eq!(flow.next(25, 10, begin + REPEAT / 2), None);
-        assert_eq!(flow.next(25, 10, begin + REPEAT), Some(10..20));
-        flow.acknowledge(26, begin + REPEAT);
-        flow.acknowledge(25, begin + REPEAT);
+        assert_eq!(flow.next(25, 10, begin + RETRANSMIT / 2), None);
+        assert_eq!(flow.next(25, 10, begin + RETRANSMIT), Some(10..20));
+        flow.acknowledge(26, begin + RETRANSMIT);
+        flow.acknowledge(25, begin + RETRANSMIT);
         assert_eq!((flow.acknowledged(), flow.deadline().is_some()), (10, true), "only what was sent");
-        assert_eq!(flow.next(25, 10, begin + REPEAT), Some(20..25));
-        flow.acknowledge(25, begin + REPEAT);
+        assert_eq!(flow.next(25, 10, begin + RETRANSMIT), Some(20..25));
+        flow.acknowledge(25, begin + RETRANSMIT);
         assert_eq!((flow.acknowledged(), flow.deadline()), (25, None));
-        assert_eq!(flow.next(30, 10, begin + 2 * REPEAT), Some(25..30), "it has grown");
+        assert_eq!(flow.next(30, 10, begin + 2 * RETRANSMIT), Some(25..30), "it has grown");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The batch layout: what arrives is a trace, and what does not is counted.
+//! The batch layout: received events form a trace, and lost ones are counted.
 
 use crate::udp::Outcome;
 use crate::udp::batch_client::BatchClient;
@@ -12,7 +12,7 @@ use tracepoint_reader::udp::wire::{Accept, Losses, MarkKind, ToClient, ToServer}
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::udp::DropPolicy;
 
-/// No limits but the usual ones.
+/// An ACCEPT with the default limits.
 fn usual() -> Accept {
     Accept::new(0)
 }
@@ -43,7 +43,7 @@ fn the_order_of_a_session() {
 #[test]
 fn many_events_in_a_message_cut_between_records() {
     let mut served = Served::start(options());
-    // Some packets are far longer than a message, some shorter than their header.
+    // Some packets are much longer than a message, some shorter than a header.
     for n in 0..20 {
         served.numbers(0, n * 1000..n * 1000 + 999);
         served.numbers(1, [n * 1000 + 999]);
@@ -51,7 +51,7 @@ fn many_events_in_a_message_cut_between_records() {
     }
     for mtu in [512, 1400, 9000] {
         let mut client = BatchClient::new(served.address());
-        // No more at once than a socket keeps for a client that is slow.
+        // No more at once than the buffer of the client's socket holds.
         let accept = Accept { mtu, window: 8, ..usual() };
         client.begin(accept);
         let before = client.kept.events;
@@ -73,7 +73,7 @@ fn many_events_in_a_message_cut_between_records() {
 }
 
 #[test]
-fn what_is_lost_on_the_way_is_told_to_the_event() {
+fn events_of_lost_messages_are_counted_exactly() {
     let mut served = Served::start(options());
     for n in 0..50 {
         served.numbers(u64::from(n % 2), n * 100..n * 100 + 100);
@@ -90,7 +90,7 @@ fn what_is_lost_on_the_way_is_told_to_the_event() {
     assert!(client.kept.batches < u64::from(end.batches) && client.kept.events < end.events);
     let arrived = client.kept.numbers();
     assert_eq!(arrived.len() as u64, client.kept.events);
-    // Each stream tells by itself what it lacks: here, all but what follows its last packet.
+    // Each stream counts what is missing, except behind its last packet.
     for instance in 0..2 {
         let mut records = 0;
         let mut gaps = 0;
@@ -123,7 +123,7 @@ fn an_event_longer_than_the_mtu_has_a_message_of_its_own() {
 }
 
 #[test]
-fn what_nobody_can_read_is_counted() {
+fn malformed_packets_are_counted() {
     let mut served = Served::start(options());
     served.packet(0, &[(0, vec![1, 0, 0, 0]), (9, vec![]), (0, vec![2, 0, 0, 0])]);
     served.packet(0, &[(0, vec![3, 0])]);
@@ -162,7 +162,7 @@ fn no_event_overtakes_metadata_that_is_lost_and_sent_again() -> Outcome {
     client.begin(Accept { window: 8, ..usual() });
     let text = metadata();
     let event = &text[text.rfind("event {").ok_or("an event")?..];
-    // No event needs what is added.
+    // No event needs the added metadata.
     for id in 2..12 {
         let long = format!("/* {} */ id = {id};", "x".repeat(3000));
         served.server.describe(&event.replace("id = 1;", &long).replace("test:text", &format!("test:more{id}")))?;
@@ -189,7 +189,7 @@ fn a_client_that_leaves_gets_the_rest_of_the_metadata_and_is_not_waited_for() ->
     let end = client.rest();
     assert_eq!(end.metadata as usize, client.kept.metadata.len());
     served.until(|stats| !stats.serving);
-    // One that acknowledges nothing of it learns the totals all the same.
+    // A client that acknowledges none of it gets the totals all the same.
     let mut client = client.anew();
     client.begin(usual());
     served.numbers(0, [2]);
@@ -208,7 +208,7 @@ fn a_client_that_vanishes_frees_the_server() {
     client.begin(usual());
     served.numbers(0, [1]);
     client.until(|kept| kept.events == 1);
-    // Its socket stays open, so that no ICMP error helps.
+    // Its socket stays open, so that there is no ICMP error.
     let mut next = LegacyClient::new(served.address());
     next.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     while next.socket.peek(&mut [0; 16]).is_err() {
@@ -236,9 +236,9 @@ fn times_without_a_bound_are_no_times_at_all() {
 }
 
 #[test]
-fn one_word_that_nobody_listens_does_not_end_a_session() {
+fn an_icmp_error_does_not_end_a_session() {
     let mut served = Served::start(options());
-    // It sees every message, and may miss some while it is away.
+    // The client reads every message, and may miss some while its socket is closed.
     let mut client = BatchClient::that_loses(served.address(), u32::MAX);
     client.begin(usual());
     served.numbers(0, [1]);
@@ -267,19 +267,19 @@ fn a_session_that_goes_on_is_not_disturbed_by_commands_in_its_clients_name() {
     served.numbers(0, [1]);
     client.until(|kept| kept.events == 1);
     let session = client.session;
-    // Whoever forges the address of the client can send these, but has no session number, and does not see the offer.
+    // An attacker with the client's forged address can send these, but knows neither the session number nor the offer.
     for _ in 0..20 {
         client.say(ToServer::Start);
         client.say(ToServer::Stop);
         client.say(ToServer::Leave(session.wrapping_add(1)));
     }
-    // However often it is asked: what it answers takes numbers from the session.
+    // The answers are limited in rate, because they take numbers of the session.
     client.offer();
     served.numbers(0, [2]);
     client.until(|kept| kept.events == 2);
     assert_eq!(client.session, session);
 
-    // The client itself has, and does: it begins again.
+    // The client itself knows the offer, and begins again.
     thread::sleep(Duration::from_millis(100));
     client.say(ToServer::Start);
     let nonce = client.offer();
@@ -295,13 +295,13 @@ fn a_session_that_goes_on_is_not_disturbed_by_commands_in_its_clients_name() {
 }
 
 #[test]
-fn the_stock_layout_is_left_late() {
+fn the_legacy_layout_is_left_late() {
     let mut served = Served::start(options());
     served.numbers(0, [1, 2]);
     let mut client = BatchClient::new(served.address());
     client.say(ToServer::Start);
     let nonce = client.offer();
-    // The ACCEPT is late: some events come in the stock layout first.
+    // The ACCEPT is late: some events are sent in the legacy layout first.
     client.next(|from| assert!(matches!(from.message, ToClient::Mark(mark) if mark.kind == MarkKind::TraceBegin)));
     for _ in 0..2 {
         client.next(|from| assert!(matches!(from.message, ToClient::Packet(_)), "{from:?}"));
@@ -318,13 +318,13 @@ fn the_stock_layout_is_left_late() {
 }
 
 #[test]
-fn events_that_were_sent_to_a_client_that_began_anew_are_told_to_it() {
+fn a_client_that_begins_again_learns_what_was_sent_before() {
     let mut served = Served::start(options());
     served.numbers(0, 0..3);
     let mut client = BatchClient::new(served.address());
     client.say(ToServer::Start);
     served.until(|stats| stats.messages == 5);
-    // It may have seen nothing of them.
+    // The client may have received none of them.
     client.say(ToServer::Start);
     client.offer();
     for _ in 0..4 {
@@ -366,7 +366,7 @@ fn memory_is_bounded_and_every_event_accounted_for() {
 }
 
 #[test]
-fn what_the_rate_does_not_allow_is_counted_as_that() {
+fn losses_by_the_rate_limit_are_counted_as_such() {
     let mut served = Served::start(options().limit(64 << 10).rate(100_000).flush(Duration::from_millis(500)));
     let mut client = BatchClient::new(served.address());
     client.begin(usual());

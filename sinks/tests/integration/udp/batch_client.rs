@@ -1,4 +1,4 @@
-//! A client of the batch layout that keeps what it gets, and acknowledges it.
+//! A client of the batch layout that keeps what it receives, and acknowledges it.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -8,7 +8,7 @@ use tracepoint_reader::udp::wire::{
     Accept, Ack, End, FromServer, MarkKind, PacketHeader, TextKind, ToClient, ToServer, Welcome,
 };
 
-/// What a client has kept.
+/// The data that a client has received.
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) welcome: Option<Welcome>,
@@ -26,9 +26,9 @@ pub(crate) struct BatchClient {
     pub(crate) session: u32,
     pub(crate) kept: Kept,
     seq: u32,
-    /// How long the metadata is, as far as it was told.
+    /// The length of the metadata that was announced.
     described: u32,
-    /// Of how many messages one is taken for lost.
+    /// Every such message is dropped.
     loses: Option<u32>,
     received: u32,
 }
@@ -41,12 +41,12 @@ impl BatchClient {
         Self { socket, session: 0, kept: Kept::default(), seq: 0, described: 0, loses: None, received: 0 }
     }
 
-    /// A client that does not see every `n`th message of the batch layout.
+    /// A client that drops every `n`th message of the batch layout.
     pub(crate) fn that_loses(server: SocketAddr, n: u32) -> Self {
         Self { loses: Some(n), ..Self::new(server) }
     }
 
-    /// The same client, which has forgotten everything.
+    /// A new client with the same socket.
     pub(crate) fn anew(self) -> Self {
         Self { session: 0, kept: Kept::default(), seq: 0, described: 0, loses: None, received: 0, socket: self.socket }
     }
@@ -57,7 +57,7 @@ impl BatchClient {
         self.socket.send(&out).expect("a datagram can be sent");
     }
 
-    /// The next message, for `see`.
+    /// Calls `see` with the next message.
     pub(crate) fn next<R>(&mut self, see: impl FnOnce(&FromServer<'_>) -> R) -> R {
         let mut buffer = vec![0; 65_536];
         let size = self.socket.recv(&mut buffer).expect("a message");
@@ -73,7 +73,7 @@ impl BatchClient {
         })
     }
 
-    /// START, and ACCEPT with these limits.
+    /// Sends START, and ACCEPT with these limits.
     pub(crate) fn begin(&mut self, limits: Accept) {
         self.say(ToServer::Start);
         let nonce = self.offer();
@@ -91,13 +91,13 @@ impl BatchClient {
         }));
     }
 
-    /// Takes a message, keeps what is in it, and acknowledges it.
+    /// Receives a message, keeps its content, and acknowledges it.
     pub(crate) fn take(&mut self) {
         let mut buffer = vec![0; 65_536];
         let size = self.socket.recv(&mut buffer).expect("a message");
         let from = FromServer::decode(&buffer[..size]).expect("a message of the protocol");
         self.received += 1;
-        // Not in step with anything.
+        // Independent of the message numbers.
         let chance = self.received.wrapping_mul(2_654_435_761) >> 8;
         if self.loses.is_some_and(|n| chance % n == 1) {
             return;
@@ -141,7 +141,7 @@ impl BatchClient {
         self.ack();
     }
 
-    /// Takes messages until what is kept is as wanted.
+    /// Receives messages until the data are as expected.
     pub(crate) fn until(&mut self, wanted: impl Fn(&Kept) -> bool) {
         let mut idle = 0;
         while !wanted(&self.kept) {
@@ -153,7 +153,7 @@ impl BatchClient {
         }
     }
 
-    /// Takes all messages up to END.
+    /// Receives all messages up to END.
     pub(crate) fn rest(&mut self) -> End {
         self.until(|kept| kept.end.is_some());
         self.kept.end.expect("just seen")
@@ -161,7 +161,7 @@ impl BatchClient {
 }
 
 impl Kept {
-    /// Writes a CTF directory: what is here does for that.
+    /// Writes the received data as a CTF directory.
     pub(crate) fn write(&self, directory: &Path) {
         std::fs::write(directory.join("metadata"), &self.metadata).expect("room");
         let mut streams = std::collections::BTreeMap::<String, Vec<u8>>::new();
@@ -179,7 +179,7 @@ impl Kept {
         }
     }
 
-    /// The first field of each event, by the reader, in the order of time; and that nothing is damaged.
+    /// The first field of each event, in the order of time. Damage is an error.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let place = tempfile::tempdir().expect("a temporary directory");
         self.write(place.path());

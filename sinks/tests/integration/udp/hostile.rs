@@ -1,4 +1,4 @@
-//! Strangers: junk, forged addresses, clients that never prove who they are.
+//! Hostile clients: junk, forged addresses, and clients that never validate their address.
 
 use crate::udp::batch_client::BatchClient;
 use crate::udp::legacy_client::{LegacyClient, SESSION_BEGIN, TRACE_BEGIN, number};
@@ -7,7 +7,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{Accept, FromServer, ToClient, ToServer};
 
-/// Datagrams that are no commands, and commands of which some are.
+/// Datagrams that are no commands, and some that are.
 fn junk() -> Vec<Vec<u8>> {
     let mut junk: Vec<Vec<u8>> = vec![vec![], vec![0], vec![3], vec![1, 1], vec![0xff; 65_000], b"tpu1".to_vec()];
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
@@ -37,7 +37,7 @@ fn junk() -> Vec<Vec<u8>> {
     junk
 }
 
-/// Sends all junk from a few sockets, and waits until it has come.
+/// Sends all junk from a few sockets, and waits until it was received.
 fn flood(served: &Served, rounds: u64) -> Vec<UdpSocket> {
     let sockets: Vec<_> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a socket")).collect();
     let junk = junk();
@@ -48,7 +48,7 @@ fn flood(served: &Served, rounds: u64) -> Vec<UdpSocket> {
                 for datagram in datagrams {
                     let _ = socket.send_to(datagram, served.address());
                 }
-                // Not faster than they are read: what the kernel drops proves nothing.
+                // Not faster than they are read: datagrams that the kernel drops test nothing.
                 if round == 0 {
                     served.until(|stats| stats.received >= before + datagrams.len() as u64);
                 }
@@ -58,7 +58,7 @@ fn flood(served: &Served, rounds: u64) -> Vec<UdpSocket> {
     sockets
 }
 
-/// How many bytes have come to a socket.
+/// The datagrams and bytes that a socket has received.
 fn received(socket: &UdpSocket) -> (usize, usize) {
     socket.set_nonblocking(true).expect("a flag");
     let mut buffer = [0; 2000];
@@ -90,7 +90,7 @@ fn a_flood_does_not_disturb_a_session_of_batches() {
     served.numbers(0, 0..10);
     client.until(|kept| kept.events == 10);
     flood(&served, 5);
-    // From the client's own address too.
+    // Also from the client's own address.
     let leaves = |datagram: &[u8]| ToServer::decode(datagram) == Ok(ToServer::Leave(client.session));
     for datagram in junk().iter().filter(|datagram| !leaves(datagram)) {
         client.socket.send(datagram).expect("loopback");
@@ -101,8 +101,8 @@ fn a_flood_does_not_disturb_a_session_of_batches() {
 }
 
 #[test]
-fn nobody_is_sent_more_than_came_from_there_before_it_is_proven() {
-    // As if they were on another machine.
+fn no_address_is_sent_more_than_it_has_sent_before_it_is_validated() {
+    // Treated as clients on another machine.
     let mut served = Served::start(options().trust_loopback(false));
     served.numbers(0, 0..10);
     let strangers: Vec<_> = (0..50).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a socket")).collect();
@@ -118,20 +118,20 @@ fn nobody_is_sent_more_than_came_from_there_before_it_is_proven() {
     assert_eq!((stats.sessions, stats.legacy_events, stats.batch_events), (0, 0, 0), "nothing of the trace");
     assert!(stats.bytes <= 50 * 40);
 
-    // And the trace is there for who proves itself, from its beginning.
+    // A client that validates its address gets the trace from its beginning.
     let mut client = BatchClient::new(served.address());
     proven(&mut client);
     client.until(|kept| kept.events == 10);
     assert!(client.kept.welcome.is_some_and(|welcome| welcome.first && welcome.earlier == 0));
 }
 
-/// Goes through with the proof of address.
+/// Completes the validation of the client's address.
 fn proven(client: &mut BatchClient) {
     for _ in 0..9 {
         client.say(ToServer::Start);
     }
     let accept = Accept::new(client.offer());
-    // Whoever does not know what the server sent gets no further.
+    // A client that has not received what the server sent does not get further.
     for token in [[0; 16], [1; 16]] {
         client.say(ToServer::Accept(Accept { token, ..accept }));
     }
@@ -148,7 +148,7 @@ fn proven(client: &mut BatchClient) {
 fn a_token_is_worth_nothing_at_another_address() {
     let served = Served::start(options().trust_loopback(false));
     let (mut first, mut second) = (BatchClient::new(served.address()), BatchClient::new(served.address()));
-    // One after the other: both may have the same place in the table of what is owed.
+    // One after the other: both may have the same place in the table of received bytes.
     let offer = |client: &mut BatchClient| {
         (0..9).for_each(|_| client.say(ToServer::Start));
         Accept::new(client.offer())
@@ -165,7 +165,7 @@ fn a_token_is_worth_nothing_at_another_address() {
 }
 
 #[test]
-fn a_client_of_old_is_not_served_where_its_address_is_not_allowed() {
+fn a_legacy_client_is_not_served_unless_its_address_is_allowed() {
     let mut served = Served::start(options().trust_loopback(false).offer_batches(false));
     let stranger = LegacyClient::new(served.address());
     for _ in 0..100 {
@@ -184,12 +184,12 @@ fn a_client_of_old_is_not_served_where_its_address_is_not_allowed() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told() {
+fn a_port_that_is_taken_is_an_error() {
     let served = Served::start(options());
     let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
-    // While a session has a socket of its own on that port, too.
+    // Also while a session has another socket on that port.
     let error = tracepoint_sinks::udp::UdpServer::bind(options().address(served.address())).expect_err("taken");
     assert!(error.to_string().contains("another program listens there"), "{error}");
     client.socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");

@@ -1,4 +1,4 @@
-//! Events from outside of the program.
+//! Ingested messages.
 
 use crate::udp::Outcome;
 use crate::udp::batch_client::BatchClient;
@@ -41,7 +41,7 @@ fn each_line_of_a_fifo_is_an_event() -> Outcome {
     let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
-    // Writers come and go.
+    // Another writer opens and closes it.
     for (written, events) in [("one\ntwo\nth", &["one", "two"][..]), ("ree\n", &["three"]), ("\n", &[""])] {
         fs::OpenOptions::new().write(true).open(&path)?.write_all(written.as_bytes())?;
         for event in events {
@@ -52,7 +52,7 @@ fn each_line_of_a_fifo_is_an_event() -> Outcome {
 }
 
 #[test]
-fn messages_travel_in_batches_as_a_channel_of_their_own() -> Outcome {
+fn messages_are_sent_in_batches_as_a_channel() -> Outcome {
     let place = tempfile::tempdir()?;
     let path = place.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&path).status()?.success());
@@ -90,7 +90,7 @@ fn messages_travel_in_batches_as_a_channel_of_their_own() -> Outcome {
 }
 
 #[test]
-fn input_without_an_end_does_not_keep_the_server_from_anything() -> Outcome {
+fn endless_input_does_not_starve_the_server() -> Outcome {
     let place = tempfile::tempdir()?;
     let path = place.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&path).status()?.success());
@@ -104,13 +104,13 @@ fn input_without_an_end_does_not_keep_the_server_from_anything() -> Outcome {
     assert_eq!(client.event(), number(1));
     served.end();
     drop(served);
-    // Nobody has it open any more.
+    // No writer has it open any more.
     writer.join().map_err(|_| "the writer failed")?;
     Ok(())
 }
 
 #[test]
-fn what_took_the_place_of_the_socket_is_left_alone() -> Outcome {
+fn a_file_that_has_replaced_the_socket_is_not_removed() -> Outcome {
     let place = tempfile::tempdir()?;
     let path = place.path().join("events");
     let mut served = Served::start(options().events_from(&path));
@@ -123,13 +123,13 @@ fn what_took_the_place_of_the_socket_is_left_alone() -> Outcome {
 }
 
 #[test]
-fn places_that_give_no_events_are_refused() -> Outcome {
+fn paths_without_messages_are_refused() -> Outcome {
     let place = tempfile::tempdir()?;
     let file = place.path().join("file");
     fs::write(&file, "text")?;
     let socket = place.path().join("socket");
     let _held = UnixDatagram::bind(&socket)?;
-    for (path, reason) in [(file, "this is no FIFO"), (socket, "there is a socket already")] {
+    for (path, reason) in [(file, "it is not a FIFO"), (socket, "a socket exists already")] {
         let mut server = UdpServer::bind(options().events_from(&path))?;
         server.describe(&crate::udp::served::metadata())?;
         let error = server.start(Box::new(|| 0)).expect_err("refused");

@@ -1,4 +1,4 @@
-//! The stock layout: every path of the protocol, in the order of its description.
+//! The legacy layout: every path of the protocol, in the order of its description.
 
 use crate::udp::Outcome;
 use crate::udp::legacy_client::{LegacyClient, Message, SESSION_BEGIN, SESSION_END, TRACE_BEGIN, TRACE_END, number};
@@ -65,7 +65,7 @@ fn stop_ends_a_session_and_the_next_client_gets_the_rest() {
 
 #[test]
 fn what_is_not_sent_within_a_packet_waits_too() {
-    // Slow enough for STOP to come in the middle.
+    // Slow enough for STOP to arrive in the middle of a packet.
     let mut served = Served::start(options().rate(10_000));
     served.numbers(0, 0..200);
     let mut client = LegacyClient::new(served.address());
@@ -142,7 +142,7 @@ fn what_waits_is_sent_when_the_trace_ends() {
     let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
-    // The session is in its first 100 ms, or thereabouts; the end comes with all of it.
+    // The session is about in its first 100 ms: all events are sent at the end.
     served.numbers(0, 0..10);
     served.end();
     assert_eq!(client.message(), TRACE_BEGIN);
@@ -238,7 +238,7 @@ fn clients_of_the_newer_protocol_are_served_too() -> Outcome {
     Ok(())
 }
 
-/// Asks until somebody answers.
+/// Sends START until the server answers.
 fn start_until_served(client: &mut LegacyClient) -> Message {
     client.socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a timeout");
     loop {
@@ -257,7 +257,7 @@ fn a_client_that_is_gone_frees_the_server() {
     client.start();
     assert_eq!([client.message(), client.message()], [SESSION_BEGIN, TRACE_BEGIN]);
     drop(client);
-    // The kernel tells the server that nobody listens there, when it sends something.
+    // When the server sends something, the kernel reports the closed port.
     served.numbers(0, [1]);
     served.until(|stats| stats.legacy_events == 1);
     served.numbers(0, [2]);

@@ -1,13 +1,13 @@
-//! A client of old, written from the tables of the stock layout alone.
+//! A client of the legacy layout, written from the tables of its format alone.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// How long a message may take before the test is taken for hanging.
+/// The timeout for a message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A message, as the tables have it.
+/// A message, with the fields of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Mark(u8),
@@ -35,7 +35,7 @@ impl LegacyClient {
     }
 
     pub(crate) fn say(&self, bytes: &[u8]) {
-        // What an earlier datagram met is no fault of this one.
+        // An error of an earlier datagram is reported here, and does not concern this one.
         while let Err(error) = self.socket.send(bytes) {
             assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}, to {}", self.server);
         }
@@ -49,7 +49,7 @@ impl LegacyClient {
         self.say(&[2]);
     }
 
-    /// The next datagram, and the checks that hold for all.
+    /// Receives the next datagram, and checks what holds for all.
     pub(crate) fn datagram(&mut self) -> Vec<u8> {
         let mut buffer = [0; 4096];
         let size = self.socket.recv(&mut buffer).expect("a message");
@@ -57,7 +57,7 @@ impl LegacyClient {
         buffer[..size].to_vec()
     }
 
-    /// The next message. `seq` goes up by one with each.
+    /// Receives the next message, and checks that `seq` is one more.
     pub(crate) fn message(&mut self) -> Message {
         let bytes = self.datagram();
         let seq = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -66,7 +66,7 @@ impl LegacyClient {
         match bytes[4] {
             2 => {
                 assert_eq!(bytes.len(), 9);
-                // A client of old does not look at them; the offer is in the first mark alone.
+                // Legacy clients ignore these bytes. Only the first mark has an offer in them.
                 assert!(bytes[8] == 3 || bytes[5..8] == [0; 3], "{bytes:x?}");
                 Message::Mark(bytes[8])
             }
@@ -83,12 +83,12 @@ impl LegacyClient {
         }
     }
 
-    /// The `seq` that comes next.
+    /// The next `seq`.
     pub(crate) fn next_seq(&self) -> Option<u32> {
         self.next
     }
 
-    /// The text of the next message, which is an event.
+    /// Receives an event: its text.
     pub(crate) fn event(&mut self) -> String {
         match self.message() {
             Message::Packet { content, .. } => String::from_utf8(content).expect("text"),
@@ -96,7 +96,7 @@ impl LegacyClient {
         }
     }
 
-    /// All messages up to the one that ends the session.
+    /// Receives all messages up to the end of the session.
     pub(crate) fn rest(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         while messages.last() != Some(&SESSION_END) {

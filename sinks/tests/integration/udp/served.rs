@@ -1,4 +1,4 @@
-//! A server, and a trace for it that is made by hand.
+//! A server with a trace that is written by hand.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tracepoint_sinks::udp::{Packet, UdpOptions, UdpServer, UdpStats};
 use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessInfo, TraceInfo, ctf};
 
 pub(crate) const UUID: [u8; 16] = *b"0123456789abcdef";
-/// The distance of the trace's clock from the epoch, in ns.
+/// The offset of the trace's clock from the epoch, in ns.
 pub(crate) const OFFSET: i64 = 1_700_000_000_000_000_000;
 
 const U32: FieldType =
@@ -19,7 +19,7 @@ static NUMBER: [FieldDescriptor; 1] = [FieldDescriptor { name: "n", ty: U32, doc
 static TEXT: [FieldDescriptor; 2] =
     [FieldDescriptor { name: "n", ty: U32, doc: "" }, FieldDescriptor { name: "text", ty: FieldType::Text, doc: "" }];
 
-/// What the metadata says of the trace.
+/// The metadata of the trace.
 pub(crate) fn metadata() -> String {
     let clock = ClockInfo { uuid: Some([7; 16]), offset: OFFSET };
     let trace = TraceInfo { uuid: UUID, name: "test".to_owned(), clock, process: ProcessInfo::default() };
@@ -42,7 +42,7 @@ pub(crate) fn metadata() -> String {
     ctf::metadata(&trace, &[channel], &[event(0, "test:number", &NUMBER), event(1, "test:text", &TEXT)])
 }
 
-/// A server, and how far its streams are.
+/// A server, and the counters of its streams.
 pub(crate) struct Served {
     pub(crate) server: UdpServer,
     events: [u64; 4],
@@ -55,7 +55,7 @@ pub(crate) fn options() -> UdpOptions {
 }
 
 impl Served {
-    /// A server that knows the trace, which has no events yet.
+    /// A server with the metadata of the trace, and no events yet.
     pub(crate) fn start(options: UdpOptions) -> Self {
         let mut server = UdpServer::bind(options).expect("a free port");
         server.describe(&metadata()).expect("metadata");
@@ -71,18 +71,18 @@ impl Served {
         self.server.stats()
     }
 
-    /// A packet with these numbers in stream `instance`, each 1 ns after the one before.
+    /// Pushes a packet with these numbers to stream `instance`, each 1 ns after the previous one.
     pub(crate) fn numbers(&mut self, instance: u64, numbers: impl IntoIterator<Item = u32>) {
         let records: Vec<_> = numbers.into_iter().map(|n| (0, n.to_le_bytes().to_vec())).collect();
         self.packet(instance, &records);
     }
 
-    /// A packet with one text in stream `instance`.
+    /// Pushes a packet with one text to stream `instance`.
     pub(crate) fn text(&mut self, instance: u64, n: u32, text: &str) {
         self.packet(instance, &[(1, [&n.to_le_bytes()[..], text.as_bytes(), b"\0"].concat())]);
     }
 
-    /// A packet of records: id and fields.
+    /// Pushes a packet of records: id and fields.
     pub(crate) fn packet(&mut self, instance: u64, records: &[(u16, Vec<u8>)]) {
         let begin = self.time;
         let mut body = Vec::new();
@@ -109,13 +109,13 @@ impl Served {
         self.server.push(Packet { stream: StreamId { class: 0, instance }, bytes, events });
     }
 
-    /// The trace ends; waits until the server has ended.
+    /// Ends the trace, and waits until the server has ended.
     pub(crate) fn end(&mut self) {
         self.server.end(None);
         self.server.wait();
     }
 
-    /// Waits until the numbers of the server are as wanted.
+    /// Waits until the statistics of the server are as expected.
     pub(crate) fn until(&self, wanted: impl Fn(&UdpStats) -> bool) {
         let mut looks = 0;
         while !wanted(&self.stats()) {

@@ -33,7 +33,7 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
                 format: #format,
             },
             &__TRACEPOINT_MARKER_KEY,
-            ::core::option::Option::Some(&__TRACEPOINT),
+            ::core::option::Option::Some(&__TRACEPOINT_PROBES),
         );
 
         #[#krate::private::linkme::distributed_slice(#krate::private::MARKERS)]
@@ -49,9 +49,11 @@ fn marker_type(krate: &Ident, fields: &[Field], ty: &TokenStream) -> TokenStream
     let lifetime = call_lifetime();
     let values = value_types(krate, fields);
     quote! {
-        impl #krate::private::MarkerType for #ty {
+        impl #krate::private::ValuesType for #ty {
             type Values<#lifetime> = #values;
+        }
 
+        impl #krate::private::MarkerType for #ty {
             #[inline(always)]
             fn marker() -> &'static #krate::private::Marker {
                 &__TRACEPOINT_MARKER

@@ -58,7 +58,10 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
                 arguments: &[#(#listed),*],
                 condition: #condition,
                 marker: ::core::option::Option::#marker,
-            }, &__TRACEPOINT_KEY);
+            }, &__TRACEPOINT_PROBES);
+
+        static __TRACEPOINT_PROBES: #krate::private::ProbeSet =
+            #krate::private::ProbeSet::new(&__TRACEPOINT_KEY, #krate::private::probes_changed::<#name>);
 
         #[#krate::private::linkme::distributed_slice(#krate::private::TRACEPOINTS)]
         #[linkme(crate = #krate::private::linkme)]
@@ -87,8 +90,8 @@ fn copy(krate: &Ident, tracepoint: &Tracepoint, Arguments { names, .. }: &Argume
     quote! {
         #[inline(always)]
         fn __tracepoint_copy<#lifetime>(
-            #args: &<#name as #krate::private::TracepointType>::Args<#lifetime>,
-        ) -> <#name as #krate::private::TracepointType>::Args<#lifetime> {
+            #args: &<#name as #krate::private::ArgumentsType>::Args<#lifetime>,
+        ) -> <#name as #krate::private::ArgumentsType>::Args<#lifetime> {
             #(#checks)*
             let (#(#names,)*) = *#args;
             (#(#names,)*)
@@ -110,7 +113,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[inline(always)]
             fn mark<const FAST: ::core::primitive::bool>(
                 #slot: &'static #krate::private::ThreadSlot,
-                #args: &Self::Args<'_>,
+                #args: &<Self as #krate::private::ArgumentsType>::Args<'_>,
             ) -> #krate::private::Served {
                 let (#(#names,)*) = __tracepoint_copy(#args);
                 #krate::private::derived::<#name, FAST>(#slot, |#stage| #stage.emit(&#values))
@@ -118,8 +121,11 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
         }
     });
     quote_spanned! {place(tracepoint)=>
-        impl #krate::private::TracepointType for #name {
+        impl #krate::private::ArgumentsType for #name {
             type Args<#lifetime> = (#(#tied,)*);
+        }
+
+        impl #krate::private::TracepointType for #name {
             type Signature = fn(#(#types),*);
             const IS_UNCONDITIONAL: ::core::primitive::bool = #is_unconditional;
 
@@ -129,7 +135,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             }
 
             #[inline(always)]
-            fn holds(#args: &Self::Args<'_>) -> ::core::primitive::bool {
+            fn holds(#args: &<Self as #krate::private::ArgumentsType>::Args<'_>) -> ::core::primitive::bool {
                 let (#(#names,)*) = __tracepoint_copy(#args);
                 #holds
             }
@@ -137,7 +143,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #mark
 
             #[inline(always)]
-            fn call(#probe: Self::Signature, #args: &Self::Args<'_>) {
+            fn call(#probe: Self::Signature, #args: &<Self as #krate::private::ArgumentsType>::Args<'_>) {
                 let (#(#names,)*) = __tracepoint_copy(#args);
                 #probe(#(#names),*)
             }
@@ -186,7 +192,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             {
                 #krate::private::register::<#name, _>(
                     #priority,
-                    move |#args: &<#name as #krate::private::TracepointType>::Args<'_>| {
+                    move |#args: &<#name as #krate::private::ArgumentsType>::Args<'_>| {
                         let (#(#names,)*) = __tracepoint_copy(#args);
                         #probe(#(#names),*)
                     },

@@ -1,4 +1,4 @@
-//! Instruction counts, as the script hands them over.
+//! Instruction counts from `scripts/peers.sh`.
 
 use anyhow::{Context, Result};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub(crate) struct Counts(HashMap<(String, String), f64>);
 
 impl Counts {
-    /// Reads lines of variant, kernel, instructions. What could not be counted has a dash there.
+    /// Parses lines of variant, kernel and instructions, with tabs in between. A dash stands for a count that could not be made.
     pub(crate) fn read(text: &str) -> Result<Self> {
         let mut counts = HashMap::new();
         for (number, line) in text.lines().enumerate() {

@@ -37,13 +37,13 @@ fn section(report: &Report, counts: &Counts) -> String {
     text
 }
 
-/// What an event adds to a kernel, in nanoseconds.
+/// The nanoseconds that an event adds to a kernel.
 fn added(report: &Report, variant: &str, kernel: &str) -> String {
     let row = report.rows.iter().find(|row| row.kernel == kernel && row.variant == variant);
     row.map_or_else(|| "-".to_owned(), |row| format!("{:.2}", row.added_ns.median))
 }
 
-/// How many instructions it adds to the tight kernel.
+/// The instructions that an event adds to the tight kernel.
 fn instructions(counts: &Counts, variant: &str) -> String {
     counts.added(variant, "tight").map_or_else(|| "-".to_owned(), |count| format!("{count:+.0}"))
 }
@@ -100,7 +100,7 @@ fn recorded(text: &mut String, report: &Report, counts: &Counts) -> std::fmt::Re
     Ok(())
 }
 
-/// Who is missing, and why.
+/// The variants that were not measured, and why.
 fn absent(text: &mut String, report: &Report) -> std::fmt::Result {
     if !report.unusable.is_empty() {
         writeln!(text)?;

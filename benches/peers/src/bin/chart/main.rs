@@ -12,21 +12,21 @@ use std::fs;
 use std::path::PathBuf;
 use tracepoint_peers::report::Report;
 
-/// Writes peers.md and peers.svg from what the bin `paired` and callgrind found.
+/// Writes peers.md and peers.svg from the results of the bin `paired` and of callgrind.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   paired --json > run.json && chart run.json --out results
   chart run.json --counts counts.tsv --out results     with the instruction counts that scripts/peers.sh makes")]
 struct Options {
-    /// What `paired --json` printed
+    /// The output of `paired --json`
     run: PathBuf,
-    /// Lines of variant, kernel, instructions for an event; tabs in between
+    /// Instruction counts: lines of variant, kernel, instructions per event, with tabs in between
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
     /// The directory to write to
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     out: PathBuf,
-    /// Also a directory with costs.md, whose section between the marks is replaced, and where costs.svg is put
+    /// Also update the section between the marks of costs.md, and costs.svg, in this directory
     #[arg(long, value_name = "DIR")]
     docs: Option<PathBuf>,
 }

@@ -1,119 +1,131 @@
 //! The chart: what an event adds, off, on and recorded, in a tight loop and isolated.
 //!
-//! Bars are logarithmic, for between a no-op and a breakpoint lie four powers of ten. The colours are of middling lightness and
-//! there is no background, so that it reads on white as on black.
+//! The axis is logarithmic, because a no-op and a breakpoint are four powers of ten apart. The colours are of medium lightness and there
+//! is no background, so that the chart can be read on white and on black.
 
-use std::fmt::Write;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::error::Error;
 use tracepoint_peers::report::{Report, Row};
 use tracepoint_peers::variant::Mode;
 
-const WIDTH: f64 = 860.0;
-const LEFT: f64 = 190.0;
-const RIGHT: f64 = 90.0;
-const BAR: f64 = 9.0;
-const GROUP: f64 = 2.0 * BAR + 8.0;
-const TOP: f64 = 78.0;
-const TITLE: f64 = 44.0;
+const WIDTH: u32 = 860;
+const TOP: u32 = 70;
+const LEFT: u32 = 190;
+const RIGHT: u32 = 90;
+/// The height of a bar. Axes are in pixels: a group is two bars and a gap.
+const BAR: i32 = 8;
+const GROUP: i32 = 26;
+const PANEL_TOP: u32 = 44;
+const PANEL_BOTTOM: u32 = 24;
+/// Values below are drawn as this one: they cannot be measured.
+const LEAST_NS: f64 = 0.01;
 
-/// Kernel, what the legend says, colour.
-const SERIES: [(&str, &str, &str); 2] =
-    [("tight", "in a tight loop", "#2f81f7"), ("tight-isolated", "isolated by fences", "#d18616")];
+const GREY: RGBColor = RGBColor(0x80, 0x8a, 0x94);
+/// Kernel, label in the legend, colour.
+const SERIES: [(&str, &str, RGBColor); 2] = [
+    ("tight", "in a tight loop", RGBColor(0x2f, 0x81, 0xf7)),
+    ("tight-isolated", "isolated by fences", RGBColor(0xd1, 0x86, 0x16)),
+];
+
+type Drawn<'a> = Result<(), Box<dyn Error + 'a>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// A variant, and its rows in the order of [`SERIES`].
+type Variant<'r> = (&'r str, [Option<&'r Row>; SERIES.len()]);
 
 /// Renders a run.
 pub(crate) fn render(report: &Report) -> String {
-    let mut text = String::new();
-    write(&mut text, report).expect("a String takes everything");
-    text
+    let mut svg = String::new();
+    draw(&mut svg, report).expect("a String takes everything");
+    svg
 }
 
-fn write(svg: &mut String, report: &Report) -> std::fmt::Result {
+fn draw<'a>(svg: &'a mut String, report: &Report) -> Drawn<'a> {
     let panels = [
         ("Switched off", variants(report, Mode::Off)),
         ("Switched on, nothing kept", variants(report, Mode::On)),
         ("Recorded", variants(report, Mode::Recorded)),
     ];
-    let height = TOP + panels.iter().map(|(_, variants)| TITLE + GROUP * variants.len() as f64 + 24.0).sum::<f64>();
-    writeln!(
-        svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#808a94\">"
-    )?;
-    writeln!(svg, "<title>Nanoseconds that an event adds to a loop</title>")?;
-    writeln!(
-        svg,
-        "<text x=\"8\" y=\"22\" font-size=\"16\">Nanoseconds that an event adds to a loop (logarithmic)</text>"
-    )?;
-    writeln!(svg, "<text x=\"8\" y=\"40\" font-size=\"10\">{}</text>", escape(&report.machine.to_string()))?;
-    for (index, (_, label, colour)) in SERIES.iter().enumerate() {
-        let x = 8.0 + 160.0 * index as f64;
-        writeln!(svg, "<rect x=\"{x}\" y=\"52\" width=\"10\" height=\"10\" fill=\"{colour}\"/>")?;
-        writeln!(svg, "<text x=\"{}\" y=\"61\">{label}</text>", x + 15.0)?;
+    let panels: Vec<_> = panels.into_iter().filter(|(_, variants)| !variants.is_empty()).collect();
+    let height = |variants: &[Variant<'_>]| PANEL_TOP + variants.len() as u32 * GROUP as u32 + PANEL_BOTTOM;
+    let total = TOP + panels.iter().map(|(_, variants)| height(variants)).sum::<u32>();
+    let root = SVGBackend::with_string(svg, (WIDTH, total)).into_drawing_area();
+    let (header, mut rest) = root.split_vertically(TOP);
+    legend(&header, report)?;
+    for (title, variants) in &panels {
+        let (area, below) = rest.split_vertically(height(variants));
+        panel(&area, title, variants)?;
+        rest = below;
     }
-    writeln!(svg, "<text x=\"330\" y=\"61\">bar: median over the rounds; line: its 95 % interval</text>")?;
-    let mut y = TOP;
-    for (title, variants) in panels {
-        if variants.is_empty() {
-            continue;
-        }
-        let scale = Scale::of(&variants);
-        writeln!(svg, "<text x=\"8\" y=\"{}\" font-size=\"14\">{title}</text>", y + 16.0)?;
-        let bottom = y + TITLE + GROUP * variants.len() as f64;
-        for decade in scale.decades() {
-            let x = scale.x(decade);
-            writeln!(
-                svg,
-                "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#808a94\" stroke-opacity=\"0.3\"/>",
-                y + TITLE - 6.0
-            )?;
-            writeln!(svg, "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{decade}</text>", y + TITLE - 10.0)?;
-        }
-        y += TITLE;
-        for (variant, rows) in variants {
-            writeln!(svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{variant}</text>", LEFT - 8.0, y + BAR + 4.0)?;
-            for (index, row) in rows.iter().enumerate() {
-                if let Some(row) = row {
-                    bar(svg, &scale, row, SERIES[index].2, y + BAR * index as f64)?;
-                }
-            }
-            y += GROUP;
-        }
-        y += 24.0;
-    }
-    writeln!(svg, "</svg>")
+    root.present()?;
+    Ok(())
 }
 
-fn bar(svg: &mut String, scale: &Scale, row: &Row, colour: &str, y: f64) -> std::fmt::Result {
-    let added = row.added_ns;
-    let end = scale.x(added.median);
-    let middle = y + BAR / 2.0;
-    writeln!(
-        svg,
-        "<rect x=\"{LEFT}\" y=\"{y}\" width=\"{:.1}\" height=\"{}\" fill=\"{colour}\"><title>{}: {:.3} ns, {:.3} to \
-         {:.3}</title></rect>",
-        (end - LEFT).max(1.0),
-        BAR - 1.0,
-        row.variant,
-        added.median,
-        added.low,
-        added.high
-    )?;
-    let (low, high) = (scale.x(added.low), scale.x(added.high));
-    writeln!(
-        svg,
-        "<line x1=\"{low:.1}\" y1=\"{middle}\" x2=\"{high:.1}\" y2=\"{middle}\" stroke=\"#808a94\" stroke-width=\"1.5\"/>"
-    )?;
-    writeln!(
-        svg,
-        "<text x=\"{:.1}\" y=\"{}\" font-size=\"9\">{:.2}</text>",
-        high.max(end) + 4.0,
-        y + BAR - 1.0,
-        added.median
-    )
+/// Text of this size in pixels. The backend takes a size for an em box, and divides it by 1.24.
+fn text(pixels: u32) -> TextStyle<'static> {
+    ("system-ui, sans-serif", f64::from(pixels) * 1.24).into_font().color(&GREY)
 }
 
-/// The rows of each variant, in the order of [`SERIES`].
-fn variants(report: &Report, mode: Mode) -> Vec<(&str, [Option<&Row>; SERIES.len()])> {
-    let mut variants: Vec<(&str, [Option<&Row>; SERIES.len()])> = Vec::new();
+fn legend<'a>(area: &Area<'a>, report: &Report) -> Drawn<'a> {
+    let titles = "Nanoseconds that an event adds to a loop (logarithmic)";
+    area.draw(&Text::new(titles, (8, 8), text(16)))?;
+    area.draw(&Text::new(report.machine.to_string(), (8, 30), text(10)))?;
+    for (x, (_, label, colour)) in (8..).step_by(160).zip(&SERIES) {
+        area.draw(&Rectangle::new([(x, 52), (x + 10, 62)], colour.filled()))?;
+        area.draw(&Text::new(*label, (x + 15, 50), text(12)))?;
+    }
+    let explanation = "bar: median over the rounds; line: its 95 % interval";
+    area.draw(&Text::new(explanation, (330, 50), text(12)))?;
+    Ok(())
+}
+
+fn panel<'a>(area: &Area<'a>, title: &str, variants: &[Variant<'_>]) -> Drawn<'a> {
+    let rows = || variants.iter().flat_map(|(_, rows)| rows.iter().flatten());
+    let most = rows().map(|row| row.added_ns.high).fold(1.0, f64::max).log10().ceil() as i32;
+    let decades: Vec<f64> = (-2..=most).map(|decade| 10f64.powi(decade)).collect();
+    let axis = (LEAST_NS..10f64.powi(most)).log_scale().with_key_points(decades);
+    // Each variant and the centre of its two bars.
+    let centres: Vec<(i32, &Variant<'_>)> = (BAR..).step_by(GROUP as usize).zip(variants).collect();
+    let bottom = centres.last().map_or(0, |(centre, _)| centre - BAR + GROUP);
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(PANEL_TOP - 20)
+        .margin_bottom(PANEL_BOTTOM)
+        .margin_right(RIGHT)
+        .set_label_area_size(LabelAreaPosition::Top, 20)
+        .set_label_area_size(LabelAreaPosition::Left, LEFT)
+        .build_cartesian_2d(axis, (bottom..0).with_key_points(centres.iter().map(|(centre, _)| *centre).collect()))?;
+    area.draw(&Text::new(title.to_owned(), (8, 2), text(14)))?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .bold_line_style(GREY.mix(0.3))
+        .light_line_style(TRANSPARENT)
+        .axis_style(TRANSPARENT)
+        .label_style(text(12))
+        .x_label_formatter(&|ns| ns.to_string())
+        .y_label_formatter(&|y| {
+            centres.iter().find(|(centre, _)| centre == y).map_or_else(String::new, |(_, (name, _))| (*name).to_owned())
+        })
+        .draw()?;
+    for (centre, (_, rows)) in &centres {
+        for (top, (row, (.., colour))) in (centre - BAR..).step_by(BAR as usize + 1).zip(rows.iter().zip(&SERIES)) {
+            let Some(row) = row else { continue };
+            let [low, median, high] =
+                [row.added_ns.low, row.added_ns.median, row.added_ns.high].map(|ns| ns.max(LEAST_NS));
+            let middle = top + BAR / 2;
+            let label = text(9).pos(Pos::new(HPos::Left, VPos::Center));
+            chart.plotting_area().draw(&Rectangle::new([(LEAST_NS, top), (median, top + BAR)], colour.filled()))?;
+            chart.plotting_area().draw(&PathElement::new([(low, middle), (high, middle)], GREY))?;
+            let place = EmptyElement::at((high.max(median), middle));
+            chart.plotting_area().draw(&(place + Text::new(format!("{:.2}", row.added_ns.median), (4, 0), label)))?;
+        }
+    }
+    Ok(())
+}
+
+fn variants(report: &Report, mode: Mode) -> Vec<Variant<'_>> {
+    let mut variants: Vec<Variant<'_>> = Vec::new();
     for row in report.rows.iter().filter(|row| row.mode == mode) {
         let Some(series) = SERIES.iter().position(|(kernel, ..)| *kernel == row.kernel) else { continue };
         let index = variants.iter().position(|(variant, _)| *variant == row.variant).unwrap_or_else(|| {
@@ -123,32 +135,4 @@ fn variants(report: &Report, mode: Mode) -> Vec<(&str, [Option<&Row>; SERIES.len
         variants[index].1[series] = Some(row);
     }
     variants
-}
-
-/// Nanoseconds to places on the page. Whatever is less than a hundredth is drawn as a hundredth: nothing that can be measured.
-struct Scale {
-    decades: i32,
-}
-
-impl Scale {
-    const FIRST: i32 = -2;
-
-    fn of(variants: &[(&str, [Option<&Row>; SERIES.len()])]) -> Self {
-        let most = variants.iter().flat_map(|(_, rows)| rows.iter().flatten()).map(|row| row.added_ns.high);
-        let most = most.fold(1.0, f64::max);
-        Self { decades: most.log10().ceil() as i32 - Self::FIRST }
-    }
-
-    fn x(&self, ns: f64) -> f64 {
-        let decades = ns.max(10f64.powi(Self::FIRST)).log10() - f64::from(Self::FIRST);
-        LEFT + decades / f64::from(self.decades) * (WIDTH - LEFT - RIGHT)
-    }
-
-    fn decades(&self) -> impl Iterator<Item = f64> {
-        (0..=self.decades).map(|decade| 10f64.powi(decade + Self::FIRST))
-    }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -29,7 +29,7 @@ fn write(text: &mut String, report: &Report, counts: &Counts) -> std::fmt::Resul
     }
     only_recorded(text, report)?;
     if report.checks.iter().any(|check| !check.proof.holds) {
-        writeln!(text, "\n## Not to be believed\n")?;
+        writeln!(text, "\n## Failed checks\n\nThe figures of these variants are wrong.\n")?;
     }
     for check in report.checks.iter().filter(|check| !check.proof.holds) {
         writeln!(text, "* `{}`: {}", check.variant, check.proof.found)?;
@@ -108,7 +108,7 @@ const fn title(mode: Mode) -> &'static str {
     }
 }
 
-/// What a row that records has more than others.
+/// The additional column of rows that record.
 fn floor(row: &Row) -> String {
     match (row.mode, row.over_floor) {
         (Mode::Recorded, Some(over)) => format!(" {:.3} ({:.3} to {:.3}) |", over.median, over.low, over.high),
@@ -117,7 +117,7 @@ fn floor(row: &Row) -> String {
     }
 }
 
-/// What only those that record are asked: two at once, and without a pause.
+/// The tables of variants that record: on two processors at once, and without a pause.
 pub(crate) fn only_recorded(text: &mut String, report: &Report) -> std::fmt::Result {
     if !report.two.is_empty() {
         writeln!(text, "\n| tight, two at once | one alone, ns | each of two, ns | ratio (95 %) |\n|---|---|---|---|")?;
@@ -144,7 +144,7 @@ pub(crate) fn only_recorded(text: &mut String, report: &Report) -> std::fmt::Res
     Ok(())
 }
 
-/// Three digits after the point where they say something.
+/// As many digits after the point as are significant.
 fn short(value: f64) -> String {
     match value.abs() {
         0.0..10.0 => format!("{value:.3}"),

@@ -24,7 +24,7 @@ use tracepoint_peers::{cpu, peer};
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   paired                                  everything, some minutes
-  paired --quick --mode off               a smoke test of what is switched off
+  paired --quick --mode off               a smoke test of the variants that are off
   paired --filter ours --kernel tight     this library's variants, kernels that have `tight` in their names
   paired --json > run.json                for the bin `chart`
   paired --check                          no measurement: does every variant hit when it is on?

@@ -96,7 +96,7 @@ fn sustain(variant: &'static Variant, plan: &Plan, time: Duration) -> Result<Opt
     if !variant.tells || !variant.recording.is_some_and(|recording| recording.sustained) {
         return Ok(None);
     }
-    // Whoever cannot be used has been named before.
+    // Variants that cannot be used were reported before.
     let Ok(mut contender) = Contender::enter(variant) else { return Ok(None) };
     say(&format!("without a pause: {}", variant.name));
     let kernel = kernel::find("tight").context("there is a tight kernel")?;
@@ -113,7 +113,7 @@ fn sustain(variant: &'static Variant, plan: &Plan, time: Duration) -> Result<Opt
     }))
 }
 
-/// For whoever watches.
+/// Progress for the user.
 fn say(what: &str) {
     if stderr().is_terminal() {
         eprintln!("{what}");

@@ -23,7 +23,7 @@ pub(crate) fn compare(contenders: &mut [Contender], kernel: &Kernel, plan: &Plan
     let mut samples: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     for round in 0..plan.rounds {
         for turn in 0..contenders.len() {
-            // Each round begins with another variant, so that nobody always follows the same one.
+            // Each round begins with another variant, so that no variant always follows the same one.
             let index = (turn + round) % contenders.len();
             samples[index].push(contenders[index].sample(kernel, iterations[index])?.ns_per_event());
         }

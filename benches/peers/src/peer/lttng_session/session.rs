@@ -88,7 +88,7 @@ fn load_provider() -> Result<(), Unusable> {
     loaded.clone().map_err(Unusable)
 }
 
-/// Runs a command of LTTng's, which is not to start a daemon by itself: nobody would stop it.
+/// Runs a command of LTTng without letting it start a daemon, which would not be stopped.
 fn lttng(arguments: &[&str]) -> Result<(), Unusable> {
     let output = Command::new("lttng")
         .arg("--no-sessiond")

@@ -1,21 +1,22 @@
-//! How a session ended, and what is said of it.
+//! The messages about the end of a session.
 
-use crate::failure::{self, Failure, Outcome};
+use crate::failure::{Failure, Outcome};
+use crate::message;
 use std::net::SocketAddr;
 use tracepoint_reader::udp::{Counts, Ending};
 
-/// Why there was no session, if there was none.
+/// The failure, if there was no session.
 pub(super) fn no_server(ending: Ending, server: SocketAddr, counts: &Counts) -> Option<Failure> {
     let reason = match ending {
         Ending::NoServer { refused: true } => {
-            format!("nobody listens at {server}; start a server there, or name another one with --server-address")
+            format!("no server listens at {server}; start one there, or name another with --server-address")
         }
         Ending::NoServer { .. } => format!(
-            "nobody answers at {server}: there is no trace server, it serves another client, its trace has ended, or a firewall is \
-             in between"
+            "no answer from {server}: there is no trace server, it serves another client, its trace has ended, or a firewall drops \
+             the datagrams"
         ),
         Ending::Foreign => format!(
-            "what answers at {server} is no trace server: none of its {} datagrams is of this protocol",
+            "the program at {server} is not a trace server: none of its {} datagrams has this protocol",
             counts.datagrams
         ),
         _ => return None,
@@ -24,7 +25,7 @@ pub(super) fn no_server(ending: Ending, server: SocketAddr, counts: &Counts) -> 
 }
 
 /// The name of an ending in JSON.
-pub(super) fn name(ending: Ending) -> &'static str {
+pub(super) fn ending_name(ending: Ending) -> &'static str {
     match ending {
         Ending::Ended => "ended",
         Ending::Unconfirmed => "unconfirmed",
@@ -34,20 +35,20 @@ pub(super) fn name(ending: Ending) -> &'static str {
     }
 }
 
-/// Says what came and what did not.
-pub(super) fn tell(ending: Ending, counts: &Counts) -> Outcome {
-    anstream::eprintln!("{}", summary(counts));
+/// Prints what arrived and what was lost.
+pub(super) fn print(ending: Ending, counts: &Counts) -> Outcome {
+    message::summary(&summary(counts));
     let reason = match ending {
-        Ending::Ended if !counts.any_lost() => return Outcome::Well,
+        Ending::Ended if !counts.any_lost() => return Outcome::Success,
         Ending::Ended => {
-            failure::say_error("not all that was sent has come");
+            message::error("some of what was sent has not arrived");
             return Outcome::Lossy;
         }
-        Ending::Unconfirmed => "the server did not say that the session has ended",
-        Ending::Gone => "the server has gone",
-        _ => "nothing came from the server any more",
+        Ending::Unconfirmed => "the server did not confirm the end of the session",
+        Ending::Gone => "the server has gone away",
+        _ => "the server fell silent",
     };
-    failure::say_error(&format!("{reason}: what was lost at the end is not known"));
+    message::error(&format!("{reason}: losses at the end of the session are unknown"));
     Outcome::Lossy
 }
 
@@ -62,9 +63,9 @@ fn summary(counts: &Counts) -> String {
     part(counts.lost_messages, "messages lost on the way");
     part(counts.lost_metadata, "bytes of metadata lost on the way");
     part(counts.late_messages, "messages late, and counted as lost");
-    part(counts.unsent_events, "events lost by the server before they were sent");
+    part(counts.unsent_events, "events lost in the server before they were sent");
     part(counts.duplicates, "duplicates");
-    part(counts.reordered, "messages put right in their order");
-    part(counts.corrupted + counts.malformed, "datagrams spoilt, or of no known kind");
+    part(counts.reordered, "messages reordered");
+    part(counts.corrupted + counts.malformed, "datagrams corrupted or unknown");
     parts.join(", ")
 }

@@ -1,18 +1,18 @@
-//! What the recorder has taken, by process, beside what the processes say of themselves.
+//! What the recorder has taken from the rings, by process.
 
 use std::collections::BTreeMap;
 use tracepoint_control::{Ack, ProcessKey, Recorded};
 
-/// By process.
+/// The sums by process.
 #[derive(Debug, Default)]
-pub(super) struct Taken(BTreeMap<ProcessKey, Recorded>);
+pub(super) struct RecordedProcesses(BTreeMap<ProcessKey, Recorded>);
 
-impl Taken {
-    pub(super) fn of(recorded: &[Recorded]) -> Self {
+impl RecordedProcesses {
+    pub(super) fn new(recorded: &[Recorded]) -> Self {
         let mut all: BTreeMap<ProcessKey, Recorded> = BTreeMap::new();
         for one in recorded {
             let Some(process) = one.process else { continue };
-            // A process that records more than once has several.
+            // A process that records more than once has several entries.
             let sum = match all.remove(&process) {
                 Some(before) => before.and(one),
                 None => one.clone(),
@@ -22,7 +22,7 @@ impl Taken {
         Self(all)
     }
 
-    /// Adds to the acknowledgements what the processes cannot know.
+    /// Adds to the acknowledgements what the processes do not know: the outputs of their packets, and the final counts.
     pub(super) fn add_to(&self, acks: &mut [Ack]) {
         for ack in acks {
             if let Some(recorded) = self.0.get(&ack.process) {

@@ -1,11 +1,11 @@
-//! The immutable list of a tracepoint's probes, and the three ways to replace it.
+//! The set of a tracepoint's probes: an immutable list that is replaced by every change.
 
-use crate::key::Turn;
-use crate::probe::MAX_PROBE_DEPTH;
+use super::MAX_PROBE_DEPTH;
+use crate::key::{Key, KeyBatch};
 use crate::site::SwitchError;
-use crate::tracepoint::{Tracepoint, TracepointType};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tracepoint_ring::published::Published;
 use tracepoint_ring::thread::ThreadSlot;
 use tracepoint_ring::update::{self, Garbage, Locked};
 
@@ -22,7 +22,7 @@ struct Node<F> {
 /// The part of a [`Node`] that does not depend on the closure; it stands first.
 #[derive(Debug)]
 struct NodeHead {
-    tracepoint: &'static Tracepoint,
+    set: &'static ProbeSet,
     /// The probe has panicked and is not called again. Set by a site, which may be in a signal handler: so that is all it does. The
     /// node stays in the list until the probe is unregistered, which promises that what the probe owned has been dropped by then.
     dead: AtomicBool,
@@ -55,9 +55,16 @@ struct Entry {
     ticket: u64,
 }
 
+/// The arguments of one call, as a type that has a lifetime. Implemented by tracepoints.
+pub trait ArgumentsType: 'static {
+    /// The arguments.
+    #[doc(hidden)]
+    type Args<'a>;
+}
+
 /// The probes of a tracepoint at one time. Immutable.
 #[derive(Debug)]
-pub(crate) struct ProbeList {
+struct ProbeList {
     entries: Box<[Entry]>,
 }
 
@@ -66,24 +73,61 @@ unsafe impl Send for ProbeList {}
 // SAFETY: as above; nothing in a list changes after it is published.
 unsafe impl Sync for ProbeList {}
 
+/// The probes of one tracepoint, and the key that they keep on.
+#[derive(Debug)]
+pub struct ProbeSet {
+    key: &'static Key,
+    list: Published<ProbeList>,
+    /// Called under the update lock after each change of the list, before the grace period: events may have to take another path.
+    changed: fn(&Locked<'_>),
+    panics: AtomicU64,
+    skipped: AtomicU64,
+}
+
+impl ProbeSet {
+    /// Built by the macros only.
+    pub const fn new(key: &'static Key, changed: fn(&Locked<'_>)) -> Self {
+        Self { key, list: Published::none(), changed, panics: AtomicU64::new(0), skipped: AtomicU64::new(0) }
+    }
+
+    /// The tracepoint's key.
+    pub(crate) const fn key(&self) -> &'static Key {
+        self.key
+    }
+
+    /// How many calls of probes, and evaluations of the condition, ended in a panic.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// One more panic.
+    pub(crate) fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many calls of probes were left out because probes were nested too deep.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+}
+
 // -- data plane ---------------------------------------------------------------------------------------------------------
 
-impl Tracepoint {
+impl ProbeSet {
     /// Whether any probe is connected just now.
-    #[inline(always)]
     pub(crate) fn has_probes(&self) -> bool {
-        self.probes.is_some()
+        self.list.is_some()
     }
 
     /// Runs all probes. Called inside a section of `slot`.
     ///
     /// # Safety
     ///
-    /// `args` points to live arguments of this tracepoint's type.
+    /// `args` points to live arguments of the set's tracepoint.
     #[inline(always)]
-    pub(crate) unsafe fn run_probes(&self, slot: &ThreadSlot, args: *const ()) {
+    pub(crate) unsafe fn run(&self, slot: &ThreadSlot, args: *const ()) {
         // SAFETY: inside a section, and done with the list before it ends.
-        let Some(list) = (unsafe { self.probes.read() }) else { return };
+        let Some(list) = (unsafe { self.list.read() }) else { return };
         let depth = slot.callback_depth.load(Ordering::Relaxed);
         if depth >= MAX_PROBE_DEPTH {
             self.skipped.fetch_add(list.entries.len() as u64, Ordering::Relaxed);
@@ -92,7 +136,7 @@ impl Tracepoint {
         slot.callback_depth.store(depth + 1, Ordering::Relaxed);
         for entry in &list.entries {
             // SAFETY: nodes outlive the lists that hold them (they are freed after the grace period of their removal), and both
-            // the node and `args` are of the types that `call` was made for, those of this tracepoint.
+            // the node and `args` are of the types that `call` was made for, those of this set.
             unsafe { (entry.call)(entry.node, args) }
         }
         slot.callback_depth.store(depth, Ordering::Relaxed);
@@ -102,7 +146,7 @@ impl Tracepoint {
 /// # Safety
 ///
 /// `node` points to a live `Node<F>`, `args` to live arguments of `T`.
-unsafe fn call<T: TracepointType, F>(node: *const (), args: *const ())
+unsafe fn call<T: ArgumentsType, F>(node: *const (), args: *const ())
 where
     F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
 {
@@ -123,7 +167,7 @@ impl NodeHead {
     #[cold]
     fn panicked(&self) {
         self.dead.store(true, Ordering::Relaxed);
-        self.tracepoint.panics.fetch_add(1, Ordering::Relaxed);
+        self.set.panics.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -137,7 +181,7 @@ unsafe fn free<F>(node: *mut ()) {
 
 // -- control plane ------------------------------------------------------------------------------------------------------
 
-impl Tracepoint {
+impl ProbeSet {
     /// Connects `probe` and gives the ticket of the registration.
     ///
     /// # Errors
@@ -145,13 +189,13 @@ impl Tracepoint {
     /// If the sites cannot be switched on; the probe is dropped then.
     pub(crate) fn connect<T, F>(&'static self, priority: i32, probe: F) -> Result<u64, SwitchError>
     where
-        T: TracepointType,
+        T: ArgumentsType,
         F: for<'a, 'b> Fn(&'b T::Args<'a>) + Send + Sync + 'static,
     {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         tracepoint_ring::panic::install_silent_hook();
         let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
-        let head = NodeHead { tracepoint: self, dead: AtomicBool::new(false) };
+        let head = NodeHead { set: self, dead: AtomicBool::new(false) };
         let node = Box::into_raw(Box::new(Node { head, probe })).cast::<()>();
         let entry = Entry { call: call::<T, F>, node, free: free::<F>, priority, ticket };
         let locked = update::lock();
@@ -160,24 +204,24 @@ impl Tracepoint {
         entries.insert(place, entry);
         // 0 → 1 and N → N + 1: the list first, so that a site that sees the key on finds the probe.
         let mut garbage = self.publish(entries, &locked);
-        let mut turn = Turn::on(&locked);
-        turn.add(self.key);
-        let turned = turn.apply();
-        if turned.is_err() {
+        let mut batch = KeyBatch::on(&locked);
+        batch.add(self.key);
+        let switched = batch.apply();
+        if switched.is_err() {
             garbage.append(&mut self.take_out(ticket, &locked));
         }
         drop(locked);
         update::retire(garbage);
-        turned.map(|()| ticket)
+        switched.map(|()| ticket)
     }
 
     /// Disconnects the probe of `ticket`, and waits as the module head says.
     pub(crate) fn disconnect(&self, ticket: u64) {
         let locked = update::lock();
         // 1 → 0: the key first, so that sites stop coming; N → N - 1: it stays on. Does not fail.
-        let mut turn = Turn::off(&locked);
-        turn.add(self.key);
-        let _ = turn.apply();
+        let mut batch = KeyBatch::off(&locked);
+        batch.add(self.key);
+        let _ = batch.apply();
         let garbage = self.take_out(ticket, &locked);
         drop(locked);
         update::retire(garbage);
@@ -192,10 +236,10 @@ impl Tracepoint {
     }
 
     /// How many probes are connected; those that a panic has disconnected do not count.
-    pub fn probe_count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let _locked = update::lock();
         // SAFETY: the control lock is held while the list is read, and lists are replaced under it only.
-        let list = unsafe { self.probes.read() };
+        let list = unsafe { self.list.read() };
         // SAFETY: nodes in the list are alive while the control lock is held, and begin with their head.
         let alive = |entry: &&Entry| !unsafe { &*entry.node.cast::<NodeHead>() }.dead.load(Ordering::Relaxed);
         list.map_or(0, |list| list.entries.iter().filter(alive).count())
@@ -203,15 +247,13 @@ impl Tracepoint {
 
     fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
         // SAFETY: the control lock is held while the list is copied, and lists are replaced under it only.
-        unsafe { self.probes.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
+        unsafe { self.list.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
     fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Vec<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(ProbeList { entries: entries.into() }));
-        let old = self.probes.replace(next);
-        if let Some(marker) = self.marker() {
-            marker.choose_path(locked);
-        }
+        let old = self.list.replace(next);
+        (self.changed)(locked);
         old.map(|old| Box::new(old) as Garbage).into_iter().collect()
     }
 }

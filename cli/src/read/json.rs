@@ -1,11 +1,11 @@
-//! Reports as JSON objects, one per line.
+//! Output as JSON objects, one per line.
 //!
-//! `{"type":"session_begin","layout":"batch","trace":UUID,"earlier":N}`; `trace_begin`, `stop_sent`, `trace_end`, `session_end` alone;
-//! events of batches as `tracectl view --json` has them; of the stock layout, `{"type":"event","seq":N,"time_ns":N,"content":…}`; losses
-//! `{"type":"loss","kind":…}` with their numbers, `{"type":"late","events":N}` for what was told as lost and came after all; at last
-//! `{"type":"end","ending":…}` with all counts.
+//! `{"type":"session_begin","layout":"batch","trace":UUID,"earlier":N}`; `trace_begin`, `stop_sent`, `trace_end` and `session_end` without
+//! members; events of batches as in `tracectl view --json`, those of the legacy layout as
+//! `{"type":"event","seq":N,"time_ns":N,"content":…}`; losses as `{"type":"loss","kind":…}` with their numbers; `{"type":"late","events":N}`
+//! for events that were reported as lost and arrived later; finally `{"type":"end","ending":…}` with all counts.
 
-use super::{Out, each_event, ending};
+use super::{Output, each_event, summary};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
@@ -13,18 +13,18 @@ use std::io::{BufWriter, StdoutLock, Write};
 use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Layout, Lost, Report};
 use tracepoint_reader::{Item, account::uuid_text};
 
-pub(super) struct Objects {
+pub(super) struct Json {
     out: BufWriter<StdoutLock<'static>>,
     decoder: BatchDecoder,
 }
 
-impl Objects {
+impl Json {
     pub(super) fn new() -> Self {
         Self { out: output::raw(), decoder: BatchDecoder::default() }
     }
 
-    fn write(&mut self, object: &Value) -> Result<bool, Failure> {
-        writeln!(self.out, "{object}")?;
+    fn object(&mut self, object: &Value) -> Result<bool, Failure> {
+        output::json_line(&mut self.out, object)?;
         Ok(true)
     }
 
@@ -34,8 +34,8 @@ impl Objects {
     }
 }
 
-impl Out for Objects {
-    fn take(&mut self, report: Report) -> Result<bool, Failure> {
+impl Output for Json {
+    fn write(&mut self, report: Report) -> Result<bool, Failure> {
         let alone = |name: &str| json!({ "type": name });
         let object = match report {
             Report::SessionBegin(Layout::Legacy) => json!({ "type": "session_begin", "layout": "stock" }),
@@ -62,7 +62,7 @@ impl Out for Objects {
             Report::SessionEnd => alone("session_end"),
             _ => return Ok(true),
         };
-        self.write(&object)
+        self.object(&object)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
@@ -70,9 +70,9 @@ impl Out for Objects {
     }
 
     fn finish(mut self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure> {
-        self.write(&json!({
+        self.object(&json!({
             "type": "end",
-            "ending": ending::name(ending),
+            "ending": summary::ending_name(ending),
             "datagrams": counts.datagrams,
             "bytes": counts.bytes,
             "events": counts.events,
@@ -93,7 +93,7 @@ impl Out for Objects {
     }
 }
 
-/// Text is text; what is not is its bytes in base 16, as `tracectl view --json` has it.
+/// Text as a string, other bytes in base 16, as in `tracectl view --json`.
 fn content(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),

@@ -1,0 +1,70 @@
+//! What processes acknowledge, as messages.
+
+use crate::failure::{Failure, Outcome};
+use crate::message;
+use std::time::Duration;
+use tracepoint_control::{Ack, AckState, Application, NamedSession, RuleAck};
+
+/// Waits until the processes have applied a generation of a session, and reports what they could not do.
+pub(crate) fn wait(session: &NamedSession<'_>, generation: u64, timeout: Duration) -> Result<Outcome, Failure> {
+    let waited = session.wait(generation, timeout)?;
+    report_silent(&waited.silent);
+    let failed = waited.acks.iter().map(report).fold(false, |any, one| any | one);
+    Ok(if waited.silent.is_empty() && !failed { Outcome::Success } else { Outcome::Incomplete })
+}
+
+/// Reports the processes that have not answered.
+pub(crate) fn report_silent(silent: &[Application]) {
+    for process in silent {
+        let info = process.info();
+        message::note(&format!(
+            "process {} ({}) has not acknowledged: it is stopped or slow, and will acknowledge when it continues",
+            info.pid, info.name
+        ));
+    }
+}
+
+/// Reports what a process could not do; whether there was anything.
+fn report(ack: &Ack) -> bool {
+    if let Some(error) = &ack.error {
+        note_of(ack, error);
+    }
+    let unsupported = unsupported_rules(ack);
+    for rule in &unsupported {
+        message::note(rule);
+    }
+    report_notices(ack);
+    ack.sinks.iter().for_each(|notice| note_of(ack, notice));
+    !unsupported.is_empty() || ack.state == AckState::Refused || ack.error.is_some()
+}
+
+/// Reports the events that the budget has switched off, incomplete state dumps, and events that are left out although a rule matches them.
+pub(crate) fn report_notices(ack: &Ack) {
+    ack.over_budget.iter().for_each(|over| note_of(ack, over));
+    ack.state_dumps.iter().filter(|dump| dump.is_wanting()).for_each(|dump| note_of(ack, dump));
+    if let [first, others @ ..] = &ack.notices[..] {
+        let more = if others.is_empty() { String::new() } else { format!("; and {} others", others.len()) };
+        note_of(ack, format!("{first}{more}"));
+    }
+}
+
+/// The rules that a process does not support, and why.
+pub(crate) fn unsupported_rules(ack: &Ack) -> Vec<String> {
+    let unsupported = |(index, rule): (usize, &Option<RuleAck>)| match rule {
+        Some(RuleAck::Unsupported(reason)) => {
+            let number = index + 1;
+            Some(format!("process {} ({}) does not support rule {number}: {reason}", ack.process.pid, ack.name))
+        }
+        _ => None,
+    };
+    ack.rules.iter().enumerate().filter_map(unsupported).collect()
+}
+
+/// A message about a process.
+pub(crate) fn of_process(ack: &Ack, text: impl std::fmt::Display) -> String {
+    format!("process {} ({}): {text}", ack.process.pid, ack.name)
+}
+
+fn note_of(ack: &Ack, text: impl std::fmt::Display) {
+    message::note(&of_process(ack, text));
+}

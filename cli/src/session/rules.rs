@@ -1,0 +1,108 @@
+//! Rules on the command line.
+
+use super::controller;
+use crate::failure::Failure;
+use clap::Args;
+use tracepoint_control::filter::{Expression, FilterError};
+use tracepoint_control::{ControlError, Controller, Limit, Rule, SessionSpec};
+
+/// Which events, in which processes.
+#[derive(Debug, Args)]
+pub(crate) struct RuleArguments {
+    /// Events, as `provider:name` with `*`, `?` and `[a-z]`; `!…` excludes events. May be given several times
+    #[arg(short = 'e', long = "event", value_name = "RULE")]
+    pub(crate) events: Vec<String>,
+    /// Only events of these levels: `<=info`, `==err`, `>=debug`
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) level: Option<String>,
+    /// Only in programs whose path, or the last part of it, matches
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exe: Option<String>,
+    /// Only in this process, in the run directory that this process uses
+    #[arg(short, long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    /// Only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` (docs/filters.md)
+    #[arg(long, value_name = "EXPR", value_parser = expression)]
+    pub(crate) filter: Option<String>,
+    /// At most so many of these events in each process: `1000/s`, `5/15min`, `1000/s burst 20`
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) limit: Option<Limit>,
+}
+
+/// Checks the grammar of a filter; its fields are checked by the processes.
+fn expression(text: &str) -> Result<String, FilterError> {
+    Ok(Expression::parse(text)?.text().to_owned())
+}
+
+impl RuleArguments {
+    /// The controller of the run directory that the process uses, or of this user's.
+    pub(crate) fn controller(&self) -> Result<Controller, ControlError> {
+        controller(self.pid)
+    }
+
+    /// The rules; those for `default` if no event is given.
+    pub(crate) fn rules(&self, controller: &Controller, default: &[&str]) -> Result<Vec<Rule>, ControlError> {
+        let process = self.pid.map(|pid| controller.process(pid)).transpose()?.map(|process| process.info().key());
+        let given = self.events.iter().map(String::as_str);
+        let default = default.iter().copied().filter(|_| self.events.is_empty());
+        let rule = |event: &str| {
+            let mut rule = Rule::new(event);
+            // An exclusion has no conditions on the event.
+            if !event.starts_with('!') {
+                rule.level.clone_from(&self.level);
+                rule.filter.clone_from(&self.filter);
+                rule.limit = self.limit.map(|limit| limit.to_string());
+            }
+            (rule.exe, rule.process) = (self.exe.clone(), process);
+            rule
+        };
+        Ok(given.chain(default).map(rule).collect())
+    }
+}
+
+/// The channel of rules.
+#[derive(Debug, Args)]
+pub(crate) struct RouteArguments {
+    /// Record the events of these rules into this channel of the session [default: `channel0`]. Exclusions (`!…`) apply to this channel
+    /// [default: to all]
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+}
+
+impl RouteArguments {
+    /// The rules, for this channel.
+    pub(crate) fn apply(&self, mut rules: Vec<Rule>) -> Vec<Rule> {
+        for rule in &mut rules {
+            rule.channel.clone_from(&self.channel);
+        }
+        rules
+    }
+}
+
+/// Adds rules to the description of a session.
+pub(crate) fn add(spec: &mut SessionSpec, session: &str, rules: &[Rule]) -> Result<(), ControlError> {
+    let failed = |error| ControlError::Spec { session: session.to_owned(), error };
+    rules.iter().try_for_each(|rule| spec.add_rule(rule).map(drop).map_err(failed))
+}
+
+/// Fails if one of the rules matches no event of any process.
+pub(crate) fn require_matches(controller: &Controller, spec: &SessionSpec, rules: &[Rule]) -> Result<(), Failure> {
+    let unmatched = controller.unmatched(spec)?;
+    let ours = unmatched.iter().filter(|unmatched| rules.iter().any(|rule| rule.event == unmatched.rule));
+    let messages: Vec<_> = ours.map(ToString::to_string).collect();
+    if messages.is_empty() {
+        return Ok(());
+    }
+    let hint = "`tracectl list` shows the events there are; with `--wait` a rule may match events of later processes";
+    Err(Failure::Refused(format!("{}; {hint}", first_few(&messages, "; "))))
+}
+
+/// The first eight texts, and how many others there are.
+pub(crate) fn first_few(texts: &[String], separator: &str) -> String {
+    const SHOWN: usize = 8;
+    let shown = texts[..texts.len().min(SHOWN)].join(separator);
+    match texts.len().saturating_sub(SHOWN) {
+        0 => shown,
+        others => format!("{shown}{separator}and {others} others"),
+    }
+}

@@ -1,0 +1,55 @@
+//! The parsed form of filters: steps in the order of evaluation.
+//!
+//! Operands come before operators, and the list is flat, so that neither the type check nor a drop recurses into a tree that hostile input
+//! made deep.
+
+use super::number::{Bitwise, Comparison, Number};
+use crate::glob::Glob;
+use crate::syntax::SyntaxError;
+use std::ops::Range;
+use winnow::stream::{LocatingSlice, Stateful};
+
+/// `&&` and `||`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logic {
+    And,
+    Or,
+}
+
+/// One step of the evaluation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Number(Number),
+    Truth(bool),
+    Text(Glob),
+    /// The field whose name stands at the place.
+    Field,
+    Negate,
+    Complement,
+    Not,
+    Bitwise(Bitwise),
+    Compare(Comparison),
+    /// Between the two sides: the second is skipped if the first decides.
+    Between(Logic),
+    /// Behind the second side.
+    Behind(Logic),
+}
+
+/// A step and its place in the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) node: Node,
+    pub(super) place: Range<usize>,
+}
+
+/// The input of the parsers.
+pub(super) type Input<'t> = Stateful<LocatingSlice<&'t str>, State>;
+pub(super) type Parsed<T> = Result<T, SyntaxError>;
+
+/// What was read so far. Nothing is added before the parser is committed to an alternative.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// How many parentheses and signs are open.
+    pub(super) depth: usize,
+    pub(super) steps: Vec<Step>,
+}

@@ -1,0 +1,167 @@
+//! A marker: one static per declaration.
+
+use super::descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
+use super::subscriber::{Entry, SubscriberList};
+use crate::key::{Key, KeyBatch};
+use crate::level::Level;
+use crate::location::Location;
+use crate::probe::ProbeSet;
+use std::fmt;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+use tracepoint_ring::channel::SoleSubscriber;
+use tracepoint_ring::field::FieldDescriptor;
+use tracepoint_ring::primitive::AtomicPtr;
+use tracepoint_ring::published::Published;
+use tracepoint_ring::update::{self, Garbage, Locked};
+
+/// A marker: its description, its key and who subscribed to it. One static per declaration.
+pub struct Marker {
+    descriptor: MarkerDescriptor,
+    key: &'static Key,
+    /// The probes of the tracepoint whose fields these are. A hand-written marker has none: its site asks `key`.
+    probes: Option<&'static ProbeSet>,
+    pub(super) subscribers: Published<SubscriberList>,
+    /// The subscriber that the fast path records for, in the list of `subscribers`; null where events take the full path.
+    sole: AtomicPtr<SoleSubscriber>,
+}
+
+impl Marker {
+    /// Built by the macros only.
+    #[doc(hidden)]
+    pub const fn new<M: ValuesType>(parts: MarkerParts, key: &'static Key, probes: Option<&'static ProbeSet>) -> Self {
+        Self {
+            descriptor: MarkerDescriptor::new::<M>(parts),
+            key,
+            probes,
+            subscribers: Published::none(),
+            sole: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    /// The description.
+    pub const fn descriptor(&self) -> &MarkerDescriptor {
+        &self.descriptor
+    }
+
+    /// The part of the name before the colon.
+    pub const fn provider(&self) -> &'static str {
+        self.descriptor.parts.provider
+    }
+
+    /// The part of the name after the colon.
+    pub const fn name(&self) -> &'static str {
+        self.descriptor.parts.name
+    }
+
+    /// `provider:name`.
+    pub fn full_name(&self) -> String {
+        format!("{}:{}", self.provider(), self.name())
+    }
+
+    /// How important the event is.
+    pub const fn level(&self) -> Level {
+        self.descriptor.parts.level
+    }
+
+    /// The fields, in the order of the record.
+    pub const fn fields(&self) -> &'static [FieldDescriptor] {
+        self.descriptor.parts.fields
+    }
+
+    /// The format string: `"prev_pid %d next_pid %d"`.
+    pub const fn format(&self) -> &'static str {
+        self.descriptor.parts.format
+    }
+
+    /// The doc comment above the declaration; empty if there is none.
+    pub const fn doc(&self) -> &'static str {
+        self.descriptor.parts.doc
+    }
+
+    /// Where it was declared.
+    pub const fn location(&self) -> Location {
+        self.descriptor.parts.location
+    }
+
+    /// Whether this is the field block of a tracepoint, and not a `trace_mark!`.
+    pub const fn is_of_tracepoint(&self) -> bool {
+        self.probes.is_some()
+    }
+
+    /// Whether anybody subscribed.
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        self.key.is_on()
+    }
+}
+
+impl fmt::Debug for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Marker").field("name", &self.full_name()).field("is_on", &self.is_on()).finish_non_exhaustive()
+    }
+}
+
+impl Marker {
+    /// Whether there is a subscriber just now. The answer may be out of date when it is used.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn is_subscribed(&self) -> bool {
+        self.subscribers.is_some()
+    }
+
+    /// How many subscribers there are.
+    pub fn subscriber_count(&self) -> usize {
+        self.entries(&update::lock()).len()
+    }
+
+    pub(crate) fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
+        // SAFETY: the control lock is held while the list is cloned, and lists are replaced under it only.
+        unsafe { self.subscribers.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
+    }
+
+    pub(crate) fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Option<Garbage> {
+        let next = (!entries.is_empty()).then(|| Box::new(SubscriberList::new(entries)));
+        let old = self.subscribers.replace(next);
+        self.choose_path(locked);
+        old.map(|old| Box::new(old) as Garbage)
+    }
+
+    /// After a change of the subscribers, or of the tracepoint's probes, and before the grace period of what was replaced.
+    pub(crate) fn choose_path(&self, _: &Locked<'_>) {
+        // SAFETY: the control lock is held.
+        let sole = unsafe { self.subscribers.read() }.and_then(|list| list.sole.as_ref());
+        let is_all = self.probes.is_none_or(|probes| !probes.has_probes());
+        let sole = sole.filter(|_| is_all).map_or(null_mut(), |sole| std::ptr::from_ref(sole).cast_mut());
+        // P1: pairs with the load in `sole_subscriber`.
+        self.sole.swap(sole, Ordering::AcqRel);
+    }
+
+    /// The subscriber that the fast path records for; `None` where events take the full path.
+    ///
+    /// # Safety
+    ///
+    /// The caller is inside a read-side section for the whole of `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn sole_subscriber<'a>(&self) -> Option<&'a SoleSubscriber> {
+        // P1: pairs with the swap in `choose_path`.
+        let sole = self.sole.load(Ordering::Acquire);
+        // SAFETY: null, or into the list of subscribers that was current when it was stored: replaced after that list was, and
+        // before the grace period after which that is freed. The caller's section keeps that from ending.
+        unsafe { sole.as_ref() }
+    }
+
+    pub(crate) fn add_keys(&self, batch: &mut KeyBatch<'_>) {
+        batch.add(self.key);
+        if let Some(probes) = self.probes {
+            batch.add(probes.key());
+        }
+    }
+}
+
+/// A marker as a type. Implemented by the macros.
+pub trait MarkerType: ValuesType {
+    /// The static of the marker.
+    #[doc(hidden)]
+    fn marker() -> &'static Marker;
+}

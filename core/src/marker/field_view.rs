@@ -1,0 +1,90 @@
+//! The values of one event behind one type.
+
+use super::descriptor::{MarkerDescriptor, ValuesType};
+use std::marker::PhantomData;
+use tracepoint_ring::field::sealed::Sealed;
+use tracepoint_ring::field::{Fields, Nuls, Value, Writer};
+
+/// The values of one event, as filters and aggregates see them: by index, of any type.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldView<'a> {
+    descriptor: &'static MarkerDescriptor,
+    values: *const (),
+    alive: PhantomData<&'a ()>,
+}
+
+impl<'a> FieldView<'a> {
+    /// # Safety
+    ///
+    /// `descriptor` was made for `M`.
+    #[inline(always)]
+    pub(super) unsafe fn new<M: ValuesType>(descriptor: &'static MarkerDescriptor, values: &'a M::Values<'_>) -> Self {
+        Self { descriptor, values: std::ptr::from_ref(values).cast(), alive: PhantomData }
+    }
+
+    /// The description of the marker that fired.
+    pub const fn descriptor(&self) -> &'static MarkerDescriptor {
+        self.descriptor
+    }
+
+    /// The value of the field at `index`, or `None` past the last.
+    pub fn get(&self, index: usize) -> Option<Value<'a>> {
+        // SAFETY: `values` points to values of this very marker (the contract of `new`), alive for 'a.
+        unsafe { (self.descriptor.field)(self.values, index) }
+    }
+
+    /// The value of the field called `name`.
+    pub fn by_name(&self, name: &str) -> Option<Value<'a>> {
+        self.descriptor.fields().iter().position(|field| field.name == name).and_then(|index| self.get(index))
+    }
+
+    /// Appends to `out` the bytes of the fields as they stand in a record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let size = self.encoded_size();
+        out.reserve(size);
+        // SAFETY: `reserve` made room for `size` bytes past the end, and `encode` writes exactly so many.
+        unsafe {
+            let mut writer = Writer::new(out.as_mut_ptr().add(out.len()), Nuls::Replace);
+            self.encode_into(&mut writer);
+            out.set_len(out.len() + size);
+        }
+    }
+
+    /// How many bytes the fields take in a record.
+    fn encoded_size(&self) -> usize {
+        // SAFETY: `values` points to values of this marker, alive for 'a.
+        unsafe { (self.descriptor.encoded_size)(self.values) }
+    }
+
+    /// Writes the fields as they stand in a record.
+    ///
+    /// # Safety
+    ///
+    /// `writer` has room for `encoded_size` bytes.
+    unsafe fn encode_into(&self, writer: &mut Writer) {
+        // SAFETY: `values` points to values of this marker, alive for 'a; the caller gives the room.
+        unsafe { (self.descriptor.encode)(self.values, writer) }
+    }
+}
+
+impl Sealed for FieldView<'_> {}
+
+/// So that one copy of the code that writes records serves all markers.
+impl Fields for FieldView<'_> {
+    const COUNT: usize = 0;
+    // Of any marker.
+    const MAY_SATURATE: bool = true;
+
+    fn encoded_size(&self) -> usize {
+        Self::encoded_size(self)
+    }
+
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: as the caller's.
+        unsafe { self.encode_into(writer) }
+    }
+
+    fn field(&self, index: usize) -> Option<Value<'_>> {
+        self.get(index)
+    }
+}

@@ -1,0 +1,145 @@
+//! Subscriptions: places in the lists of markers.
+
+use super::declared::Marker;
+use super::subscriber::{Entry, Filter, Subscriber};
+use crate::key::KeyBatch;
+use crate::site::SwitchError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracepoint_ring::channel::OpenChannel;
+use tracepoint_ring::update::{self, Garbage, Locked};
+
+/// A place in a marker's list. Dropping it unsubscribes, and waits until the subscriber is not in use any more (unless it is
+/// dropped inside a probe: see [`crate::probe`]).
+#[derive(Debug)]
+#[must_use = "dropping it ends the subscription"]
+pub struct Subscription {
+    marker: &'static Marker,
+    /// The channel that it records into.
+    channel: Option<Arc<OpenChannel>>,
+    ticket: u64,
+}
+
+impl Marker {
+    /// Adds a subscriber; the marker, and its tracepoint's sites, are on from here.
+    ///
+    /// # Errors
+    ///
+    /// If the sites cannot be switched on.
+    pub fn subscribe(&'static self, subscriber: Subscriber) -> Result<Subscription, SwitchError> {
+        let mut subscriptions = Subscription::start_all([(self, subscriber)])?;
+        Ok(subscriptions.remove(0))
+    }
+}
+
+impl Subscription {
+    /// Starts several subscriptions, whose sites are switched together.
+    ///
+    /// # Errors
+    ///
+    /// If sites cannot be switched on; nobody is subscribed then.
+    ///
+    /// # Panics
+    ///
+    /// If a channel is finished.
+    pub fn start_all(
+        subscribers: impl IntoIterator<Item = (&'static Marker, Subscriber)>,
+    ) -> Result<Vec<Self>, SwitchError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        tracepoint_ring::panic::install_silent_hook();
+        let subscribers: Vec<_> = subscribers.into_iter().collect();
+        let locked = update::lock();
+        for channel in subscribers.iter().filter_map(|(_, subscriber)| subscriber.channel()) {
+            assert!(!channel.is_finished(&locked), "the channel is finished: open another one");
+        }
+        let mut batch = KeyBatch::on(&locked);
+        let (mut subscriptions, mut garbage) = (Vec::new(), Vec::new());
+        for (marker, subscriber) in subscribers {
+            let ticket = NEXT.fetch_add(1, Ordering::Relaxed);
+            let mut entries = marker.entries(&locked);
+            let channel = subscriber.channel().cloned();
+            if let Some(channel) = &channel {
+                channel.subscribed(&locked);
+            }
+            entries.push(Entry { subscriber, ticket });
+            garbage.extend(marker.publish(entries, &locked));
+            marker.add_keys(&mut batch);
+            subscriptions.push(Self { marker, channel, ticket });
+        }
+        let switched = batch.apply();
+        if switched.is_err() {
+            for subscription in std::mem::take(&mut subscriptions) {
+                garbage.extend(subscription.take_out(&locked));
+                subscription.forget();
+            }
+        }
+        drop(locked);
+        update::retire(garbage);
+        switched.map(|()| subscriptions)
+    }
+
+    /// Gives several subscriptions another filter each, or none, at the cost of one grace period. The sites stay on: each event goes by
+    /// the filter of before or by that of after, and none is missed or delivered twice. When this returns the filters of before are not
+    /// in use any more (unless it is called inside a probe).
+    pub fn filter_all<'s>(changes: impl IntoIterator<Item = (&'s Self, Option<Arc<dyn Filter>>)>) {
+        let changes: Vec<_> = changes.into_iter().collect();
+        let locked = update::lock();
+        let mut garbage = Vec::new();
+        for (subscription, filter) in changes {
+            let mut entries = subscription.marker.entries(&locked);
+            // There is one: it is taken out when the subscription ends.
+            for entry in entries.iter_mut().filter(|entry| entry.ticket == subscription.ticket) {
+                entry.subscriber.filter.clone_from(&filter);
+            }
+            garbage.extend(subscription.marker.publish(entries, &locked));
+        }
+        drop(locked);
+        update::retire(garbage);
+    }
+
+    /// Ends several subscriptions, whose sites are switched together, at the cost of one grace period.
+    pub fn end_all(subscriptions: Vec<Self>) {
+        Self::end(&subscriptions);
+        subscriptions.into_iter().for_each(Self::forget);
+    }
+
+    /// Lets go of a subscription that has ended.
+    fn forget(mut self) {
+        self.channel = None;
+        std::mem::forget(self);
+    }
+
+    fn end(subscriptions: &[Self]) {
+        let locked = update::lock();
+        let mut batch = KeyBatch::off(&locked);
+        // All are there, but in a child that has ended its parent's.
+        let there: Vec<_> = subscriptions.iter().filter(|subscription| subscription.is_there(&locked)).collect();
+        for subscription in &there {
+            subscription.marker.add_keys(&mut batch);
+        }
+        // Switching off does not fail.
+        let _ = batch.apply();
+        let garbage = there.iter().filter_map(|subscription| subscription.take_out(&locked)).collect();
+        drop(locked);
+        update::retire(garbage);
+    }
+
+    fn is_there(&self, locked: &Locked<'_>) -> bool {
+        self.marker.entries(locked).iter().any(|entry| entry.ticket == self.ticket)
+    }
+
+    fn take_out(&self, locked: &Locked<'_>) -> Option<Garbage> {
+        if let Some(channel) = &self.channel {
+            channel.unsubscribed(locked);
+        }
+        let mut entries = self.marker.entries(locked);
+        entries.retain(|entry| entry.ticket != self.ticket);
+        self.marker.publish(entries, locked)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        Self::end(std::slice::from_ref(self));
+    }
+}

@@ -1,0 +1,38 @@
+//! Suggestions for names that nothing has.
+
+use strsim::osa_distance;
+
+/// The names nearest to `wanted`, best first, at most three: those that have it in them, and those at an edit distance of at most a third
+/// of their length. A provider that both names have (the part before the colon) is not compared.
+pub fn nearest_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let rank = |name: &'a str| {
+        let (wanted, compared) = match (wanted.split_once(':'), name.split_once(':')) {
+            (Some((wanted_provider, wanted)), Some((provider, event))) if wanted_provider == provider => {
+                (wanted, event)
+            }
+            _ => (wanted, name),
+        };
+        let distance = osa_distance(wanted, compared);
+        let is_near = distance <= compared.len().max(3) / 3 || (!wanted.is_empty() && compared.contains(wanted));
+        is_near.then_some((distance, name))
+    };
+    let mut ranked: Vec<(usize, &str)> = names.into_iter().filter_map(rank).collect();
+    ranked.sort_unstable();
+    ranked.dedup();
+    ranked.into_iter().take(3).map(|(_, name)| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_come_first() {
+        let names = ["sched:sched_switch", "sched:sched_migrate", "net:recv"];
+        assert_eq!(nearest_names("sched:sched_swich", names), ["sched:sched_switch"]);
+        assert_eq!(nearest_names("recv", names), ["net:recv"]);
+        assert_eq!(nearest_names("net:rcev", names), ["net:recv"], "two letters swapped");
+        assert!(nearest_names("sched:exit", names).is_empty(), "a provider that both have does not make names near");
+        assert!(nearest_names("zzz", names).is_empty());
+    }
+}

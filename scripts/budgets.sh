@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Counts the instructions of an event under callgrind and compares them with scripts/budgets.tsv. The counts repeat exactly: a site
+# that is off may add one instruction, and a change that makes an event dearer has to say so by a new budget.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+command -v valgrind >/dev/null || { echo "budgets.sh: valgrind is missing: run scripts/setup.sh" >&2; exit 1; }
+
+cargo build -q --release -p tracepoint-benches --bin costs
+program=${CARGO_TARGET_DIR:-target}/release/costs
+short=10000
+long=20000
+
+instructions() { # mode, iterations
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$2" 2>&1 | awk '/Collected/ { print $4 }'
+}
+
+# What a mode adds to a loop without a site, for each event.
+base=$(($(instructions none $long) - $(instructions none $short)))
+over=
+printf '%-14s %12s %7s\n' mode instructions budget
+while IFS=$'\t' read -r mode budget; do
+    case $mode in "" | "#"*) continue ;; esac
+    total=$(($(instructions "$mode" $long) - $(instructions "$mode" $short) - base))
+    # Whole numbers: a buffer that is switched at another moment moves the second decimal.
+    count=$(((total + (long - short) / 2) / (long - short)))
+    printf '%-14s %12d %7d\n' "$mode" "$count" "$budget"
+    [ "$count" -le "$budget" ] || over+=" $mode"
+done <scripts/budgets.tsv
+[ -z "$over" ] || { echo "budgets.sh: over budget:$over" >&2; exit 1; }

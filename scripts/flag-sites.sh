@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# The tests of tracepoints, probes and rings with sites that load a flag, on a platform whose sites are patched otherwise.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# The builds of fixtures choose their features themselves.
+cargo test -q -p tracepoint --features flag-sites --test integration -- --skip linkage:: --skip disassembly:: --skip fixtures:: \
+    --skip off:: --skip failpoints:: --skip call_stack::
