@@ -61,7 +61,9 @@ impl Channels {
                 Ok(pending)
             }
             other => {
-                other.iter().for_each(|other| other.close());
+                if let Some(other) = other {
+                    other.close();
+                }
                 let channel = self.open_beside(config, source)?;
                 self.pending = Some(Arc::clone(&channel));
                 Ok(channel)
