@@ -13,7 +13,7 @@
 
 use crate::site::{self, SwitchError};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 /// A reference-counted switch.
 #[derive(Debug)]
@@ -48,19 +48,19 @@ impl Key {
 #[derive(Debug)]
 pub(crate) struct Turn<'l> {
     /// Users are counted, and sites written, by one thread at a time.
-    locked: &'l Locked<'l>,
+    locked: &'l UpdateGuard<'l>,
     on: bool,
     keys: Vec<&'static Key>,
 }
 
 impl<'l> Turn<'l> {
     /// One more user for each key that will be added.
-    pub(crate) const fn on(locked: &'l Locked<'l>) -> Self {
+    pub(crate) const fn on(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: true, keys: Vec::new() }
     }
 
     /// One user less for each.
-    pub(crate) const fn off(locked: &'l Locked<'l>) -> Self {
+    pub(crate) const fn off(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: false, keys: Vec::new() }
     }
 

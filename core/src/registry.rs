@@ -12,7 +12,7 @@ use crate::marker::Marker;
 use crate::site::{self, Object, objects};
 use crate::tracepoint::Tracepoint;
 use linkme::distributed_slice;
-use tracepoint_ring::update::{self, Locked};
+use tracepoint_ring::update::{self, UpdateGuard};
 
 /// Where `define_trace!` puts its tracepoints.
 #[distributed_slice]
@@ -26,14 +26,14 @@ pub static MARKERS: [&'static Marker];
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
-    gathered(&TRACEPOINTS, Object::tracepoints, &update::lock_alone()).into_iter()
+    gathered(&TRACEPOINTS, Object::tracepoints, &update::lock_without_setup()).into_iter()
 }
 
 /// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    all_markers(&update::lock_alone()).into_iter()
+    all_markers(&update::lock_without_setup()).into_iter()
 }
 
 /// What there was when somebody listed it, and is there for as long as the process lives.
@@ -49,7 +49,7 @@ pub struct Kept {
 
 /// Another number than before if linked objects were loaded or unloaded since.
 pub fn changes() -> u64 {
-    site::changes(&update::lock_alone())
+    site::changes(&update::lock_without_setup())
 }
 
 /// All tracepoints and markers, whose objects stay loaded from here on: `dlclose` leaves them where they are.
@@ -62,7 +62,7 @@ pub fn kept() -> Kept {
 }
 
 /// All markers, while objects stay loaded.
-pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
+pub(crate) fn all_markers(locked: &UpdateGuard<'_>) -> Vec<&'static Marker> {
     gathered(&MARKERS, Object::markers, locked)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
 fn gathered<T>(
     own: &'static [&'static T],
     table: fn(&Object) -> &[&'static T],
-    locked: &Locked<'_>,
+    locked: &UpdateGuard<'_>,
 ) -> Vec<&'static T> {
     let others = objects(locked).map(table).filter(|other| !std::ptr::eq(other.as_ptr(), own.as_ptr()));
     own.iter().chain(others.flatten()).copied().collect()
@@ -88,7 +88,7 @@ pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
             .is_some_and(|(provider, rest)| tracepoint.provider() == provider && tracepoint.name() == rest)
     };
     // While objects stay loaded: names are theirs.
-    let locked = update::lock_alone();
+    let locked = update::lock_without_setup();
     let tracepoints = gathered(&TRACEPOINTS, Object::tracepoints, &locked);
     if let Some(found) = tracepoints.iter().copied().find(is_it) {
         return Ok(found);

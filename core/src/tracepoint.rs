@@ -16,7 +16,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::hint::{align_function, unlikely};
-use tracepoint_ring::published::Published;
+use tracepoint_ring::rcu_pointer::RcuPointer;
 use tracepoint_ring::thread::{self, ThreadSlot};
 
 /// An argument of a tracepoint, as it was declared.
@@ -71,7 +71,7 @@ pub struct TracepointParts {
 pub struct Tracepoint {
     descriptor: TracepointDescriptor,
     pub(crate) key: &'static Key,
-    pub(crate) probes: Published<ProbeList>,
+    pub(crate) probes: RcuPointer<ProbeList>,
     pub(crate) panics: AtomicU64,
     pub(crate) skipped: AtomicU64,
 }
@@ -89,7 +89,7 @@ impl Tracepoint {
                 signature: std::any::type_name::<T::Signature>,
             },
             key,
-            probes: Published::none(),
+            probes: RcuPointer::null(),
             panics: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
         }

@@ -269,7 +269,7 @@ impl SessionBuilder {
     /// begin; if there is no place or no room for the rings; if other sessions use another clock. Nothing is switched on then.
     pub fn start(self) -> Result<Session, SessionError> {
         check_name(&self.name)?;
-        let names: Vec<&str> = once(&self.channel).chain(&self.further).map(Channel::called).collect();
+        let names: Vec<&str> = once(&self.channel).chain(&self.further).map(Channel::channel_name).collect();
         let rules = asked::route(&self.rules, &names)?;
         let level = self.level.as_deref().map(|text| LevelRule::parse(text).map(|rule| (text, rule))).transpose();
         let level = level.map_err(|BadRule { text, reason }| SessionError::Level { rule: text, reason })?;

@@ -116,7 +116,7 @@ impl ChannelSpec {
 
 /// As a channel in code is called.
 fn default_name() -> String {
-    Channel::default().called().to_owned()
+    Channel::default().channel_name().to_owned()
 }
 
 fn is_default_name(name: &String) -> bool {

@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use std::ptr::null_mut;
 use tracepoint_ring::channel::SoleSubscriber;
 use tracepoint_ring::field::sealed::Sealed;
-use tracepoint_ring::field::{FieldDescriptor, Fields, Nuls, Value, Writer};
+use tracepoint_ring::field::{FieldDescriptor, Fields, NulHandling, Value, Writer};
 use tracepoint_ring::primitive::AtomicPtr;
-use tracepoint_ring::published::Published;
+use tracepoint_ring::rcu_pointer::RcuPointer;
 
 /// The static description of a marker. Grows at its end only; `size` tells an older reader from a newer one.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub struct Marker {
     pub(crate) key: &'static Key,
     /// The tracepoint whose fields these are. A hand-written marker has none: its site asks `key`.
     pub(crate) tracepoint: Option<&'static Tracepoint>,
-    pub(crate) subscribers: Published<SubscriberList>,
+    pub(crate) subscribers: RcuPointer<SubscriberList>,
     /// The subscriber that the fast path records for, in the list of `subscribers`; null where events take the full path.
     pub(super) sole: AtomicPtr<SoleSubscriber>,
 }
@@ -82,7 +82,7 @@ impl Marker {
             },
             key,
             tracepoint,
-            subscribers: Published::none(),
+            subscribers: RcuPointer::null(),
             sole: AtomicPtr::new(null_mut()),
         }
     }
@@ -214,7 +214,7 @@ impl<'a> FieldView<'a> {
         out.reserve(size);
         // SAFETY: `reserve` made room for `size` bytes past the end, and `encode` writes exactly so many.
         unsafe {
-            let mut writer = Writer::new(out.as_mut_ptr().add(out.len()), Nuls::Replace);
+            let mut writer = Writer::new(out.as_mut_ptr().add(out.len()), NulHandling::Replace);
             self.encode_into(&mut writer);
             out.set_len(out.len() + size);
         }

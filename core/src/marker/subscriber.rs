@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber};
-use tracepoint_ring::update::{self, Garbage, Locked};
+use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 
 /// Decides, from its fields, whether an event is for a subscriber.
 ///
@@ -172,12 +172,12 @@ impl Marker {
         self.entries(&update::lock()).len()
     }
 
-    fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
+    fn entries(&self, _: &UpdateGuard<'_>) -> Vec<Entry> {
         // SAFETY: the control lock is held while the list is cloned, and lists are replaced under it only.
         unsafe { self.subscribers.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
-    fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Option<Garbage> {
+    fn publish(&self, entries: Vec<Entry>, locked: &UpdateGuard<'_>) -> Option<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(SubscriberList::new(entries)));
         let old = self.subscribers.replace(next);
         self.choose_path(locked);
@@ -185,7 +185,7 @@ impl Marker {
     }
 
     /// After a change of the subscribers, or of the tracepoint's probes, and before the grace period of what was replaced.
-    pub(crate) fn choose_path(&self, _: &Locked<'_>) {
+    pub(crate) fn choose_path(&self, _: &UpdateGuard<'_>) {
         // SAFETY: the control lock is held.
         let sole = unsafe { self.subscribers.read() }.and_then(|list| list.sole.as_ref());
         let is_all = self.tracepoint.is_none_or(|tracepoint| !tracepoint.has_probes());
@@ -308,7 +308,7 @@ impl Subscription {
         update::retire(garbage);
     }
 
-    fn is_there(&self, locked: &Locked<'_>) -> bool {
+    fn is_there(&self, locked: &UpdateGuard<'_>) -> bool {
         self.marker.entries(locked).iter().any(|entry| entry.ticket == self.ticket)
     }
 
@@ -337,7 +337,7 @@ impl Subscription {
         OpenChannel::forget_parents();
     }
 
-    fn take_out(&self, locked: &Locked<'_>) -> Option<Garbage> {
+    fn take_out(&self, locked: &UpdateGuard<'_>) -> Option<Garbage> {
         if let Some(channel) = &self.channel {
             channel.unsubscribed(locked);
         }

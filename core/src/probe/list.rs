@@ -7,7 +7,7 @@ use crate::tracepoint::{Tracepoint, TracepointType};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracepoint_ring::thread::ThreadSlot;
-use tracepoint_ring::update::{self, Garbage, Locked};
+use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 
 /// Calls the closure behind `node` with the arguments behind `args`.
 type Call = unsafe fn(node: *const (), args: *const ());
@@ -184,7 +184,7 @@ impl Tracepoint {
     }
 
     /// Publishes the list without the probe of `ticket`; gives what is to be freed.
-    fn take_out(&self, ticket: u64, locked: &Locked<'_>) -> Vec<Garbage> {
+    fn take_out(&self, ticket: u64, locked: &UpdateGuard<'_>) -> Vec<Garbage> {
         let (gone, kept): (Vec<_>, _) = self.entries(locked).into_iter().partition(|entry| entry.ticket == ticket);
         let mut garbage = self.publish(kept, locked);
         garbage.extend(gone.into_iter().map(|Entry { node, free, .. }| Box::new(NodePtr { node, free }) as Garbage));
@@ -201,12 +201,12 @@ impl Tracepoint {
         list.map_or(0, |list| list.entries.iter().filter(alive).count())
     }
 
-    fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
+    fn entries(&self, _: &UpdateGuard<'_>) -> Vec<Entry> {
         // SAFETY: the control lock is held while the list is copied, and lists are replaced under it only.
         unsafe { self.probes.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
-    fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Vec<Garbage> {
+    fn publish(&self, entries: Vec<Entry>, locked: &UpdateGuard<'_>) -> Vec<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(ProbeList { entries: entries.into() }));
         let old = self.probes.replace(next);
         if let Some(marker) = self.marker() {
