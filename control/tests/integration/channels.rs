@@ -175,7 +175,7 @@ fn what_cannot_be_is_an_error() {
     assert!(matches!(&error, SessionError::SameChannel { name } if name == "channel0"), "{error}");
     for name in ["", "a/b", &"n".repeat(65)] {
         let error = session().channel_named(name, further()).start().expect_err("no name").to_string();
-        assert!(error.contains(&format!("`{name}` is no channel name: use 1 to 64")), "{error}");
+        assert!(error.contains(&format!("`{name}` is not a channel name: use 1 to 64")), "{error}");
     }
     let error = session().channel_named("b", further()).events_in("b", "routed:x").start().expect_err("no event");
     assert!(error.to_string().starts_with("no event matches `routed:x`"), "{error}");
