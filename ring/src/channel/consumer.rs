@@ -7,10 +7,10 @@ use super::buffer::Buffer;
 use super::config::Policy;
 use super::header::Layout;
 use super::memory::RingRequest;
-use super::open::{ORPHAN_INSTANCE, OpenChannel};
+use super::open::{OpenChannel, RINGLESS_INSTANCE};
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
-use super::patience::{Attending, Patience};
 use super::ring::Ring;
+use super::wait_policy::{ConsumerGuard, WaitPolicy};
 use crate::clock;
 use crate::thread;
 use crate::update;
@@ -74,7 +74,7 @@ impl OpenChannel {
         // Recycling closes packets, as `flush` does, and only one may do that at a time.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let supplied = self.fill_pool(most);
-        self.unsupplied.store(self.pool.empty_places(), Ordering::Relaxed);
+        self.unsupplied.store(self.pool.missing(), Ordering::Relaxed);
         if !matches!(supplied, Ok(count) if count == most) {
             self.was_filled.store(true, Ordering::Relaxed);
         }
@@ -85,7 +85,7 @@ impl OpenChannel {
     fn fill_pool(&self, most: usize) -> io::Result<usize> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         self.give_up_broken(&rings);
-        let most = self.pool.empty_places().min(most);
+        let most = self.pool.missing().min(most);
         let mut wanted = most;
         if wanted == 0 {
             return Ok(0);
@@ -107,7 +107,7 @@ impl OpenChannel {
             let size = Layout::of_ring(&self.config, self.max_events()).size;
             let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), size))?;
             let owner = self.owner(2 * index);
-            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.patience(), clock::now())?;
+            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.wait_policy(), clock::now())?;
             let ring = Arc::new(ring);
             self.pool.put(Arc::as_ptr(&ring));
             rings.push(ring);
@@ -118,8 +118,8 @@ impl OpenChannel {
 
     /// Says that somebody drains the channel regularly from here on, until the answer is dropped: under [`Policy::Wait`] events wait for
     /// that.
-    pub fn attend(&self) -> Attending {
-        self.attendance.begin()
+    pub fn register_consumer(&self) -> ConsumerGuard {
+        self.consumers.register()
     }
 
     /// Has threads whose ring's memory was lost take another one at their next event, and nobody one that is lost.
@@ -154,8 +154,8 @@ impl OpenChannel {
         if !self.attachment.is_attached() {
             return 0;
         }
-        let taken = self.pool.empty_places().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
-        (taken * 100 / self.pool.places().max(1)) as u32
+        let taken = self.pool.missing().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
+        (taken * 100 / self.pool.capacity().max(1)) as u32
     }
 
     /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
@@ -179,10 +179,11 @@ impl OpenChannel {
         }
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let rings = self.all_rings();
-        let asked: Vec<_> = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.ask(before)).collect();
-        // F2: pairs with the fence in `Gate::enter`.
-        if !asked.is_empty() && self.owners_saw() {
-            asked.into_iter().for_each(Buffer::settle);
+        let requested: Vec<_> =
+            rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.request_flush(before)).collect();
+        // F2: pairs with the fence in `FlushHandshake::enter`.
+        if !requested.is_empty() && self.fence_owners() {
+            requested.into_iter().for_each(Buffer::try_flush);
         }
     }
 
@@ -201,8 +202,12 @@ impl OpenChannel {
     }
 
     /// F2, for which nobody must wait who is inside a section himself, where that takes a grace period.
-    fn owners_saw(&self) -> bool {
-        if crate::membarrier::is_asymmetric() { thread::owners_saw() } else { self.attendance.away(thread::owners_saw) }
+    fn fence_owners(&self) -> bool {
+        if crate::membarrier::is_asymmetric() {
+            thread::fence_owners()
+        } else {
+            self.consumers.while_waiting(thread::fence_owners)
+        }
     }
 
     fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
@@ -214,8 +219,8 @@ impl OpenChannel {
         }
     }
 
-    fn patience(&self) -> Option<Patience> {
-        (self.config.policy == Policy::Wait).then(|| Patience::new(self.config.patience, &self.attendance))
+    fn wait_policy(&self) -> Option<WaitPolicy> {
+        (self.config.policy == Policy::Wait).then(|| WaitPolicy::new(self.config.max_wait, &self.consumers))
     }
 
     fn all_rings(&self) -> Vec<Arc<Ring>> {
@@ -263,10 +268,10 @@ impl OpenChannel {
             let stream = StreamId { class: self.class, instance: buffer.instance() };
             take(Packet { stream, bytes: &bytes, events_before: account.recorded, events_after: account.recorded });
         }
-        if self.orphans_discarded() > 0 {
-            let stream = StreamId { class: self.class, instance: ORPHAN_INSTANCE };
+        if self.ringless_discarded() > 0 {
+            let stream = StreamId { class: self.class, instance: RINGLESS_INSTANCE };
             let opening = Opening { seq_num: 1, ..Opening::empty(end) };
-            let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
+            let bytes = empty_packet(&self.stream(stream.instance), opening, self.ringless_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
         self.insist_on_whole(&rings)
@@ -288,11 +293,13 @@ impl OpenChannel {
         if !self.attachment.is_attached() {
             return Err(FinishError::Forked);
         }
-        self.end_subscriptions()?;
+        if !self.end_subscriptions() {
+            return Err(FinishError::Subscribed);
+        }
         if update::in_probe() {
             return Err(FinishError::InsideProbe);
         }
-        if !update::wait_for_grace() {
+        if !update::wait_for_grace_period() {
             return Err(FinishError::NoGracePeriod);
         }
         // From here on no thread is, or will be, inside a record of this channel: nobody is subscribed, nobody can be again, and
@@ -307,7 +314,7 @@ impl OpenChannel {
     }
 
     fn insist_on_whole(&self, rings: &[Arc<Ring>]) -> Result<(), FinishError> {
-        let is_whole = self.orphans_are_whole() && rings.iter().all(|ring| ring.is_whole());
+        let is_whole = self.ringless_is_whole() && rings.iter().all(|ring| ring.is_whole());
         if is_whole { Ok(()) } else { Err(FinishError::MemoryLost) }
     }
 }
