@@ -13,7 +13,7 @@ use crate::nearest::nearest_names;
 use crate::site::{self, Table, objects};
 use crate::tracepoint::Tracepoint;
 use linkme::distributed_slice;
-use tracepoint_ring::update::{self, Locked};
+use tracepoint_ring::update::{self, UpdateGuard};
 
 /// Where `define_trace!` puts its tracepoints.
 #[distributed_slice]
@@ -27,14 +27,14 @@ pub static MARKERS: [&'static Marker];
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
-    all_tracepoints(&update::lock_alone()).into_iter()
+    all_tracepoints(&update::lock_without_setup()).into_iter()
 }
 
 /// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
 ///
 /// Those of an object that is unloaded later (`dlclose`) are gone with it: nothing may be done with them from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    all_markers(&update::lock_alone()).into_iter()
+    all_markers(&update::lock_without_setup()).into_iter()
 }
 
 /// What there was when somebody listed it, and is there for as long as the process lives.
@@ -50,7 +50,7 @@ pub struct Kept {
 
 /// Another number than before if linked objects were loaded or unloaded since.
 pub fn changes() -> u64 {
-    site::changes(&update::lock_alone())
+    site::changes(&update::lock_without_setup())
 }
 
 /// All tracepoints and markers, whose objects stay loaded from here on: `dlclose` leaves them where they are.
@@ -63,13 +63,13 @@ pub fn kept() -> Kept {
 }
 
 /// All tracepoints, while objects stay loaded.
-fn all_tracepoints(locked: &Locked<'_>) -> Vec<&'static Tracepoint> {
+fn all_tracepoints(locked: &UpdateGuard<'_>) -> Vec<&'static Tracepoint> {
     // SAFETY: the section has the entries of `define_trace!`, and of nothing else.
     unsafe { gathered(&TRACEPOINTS, Table::Tracepoints, locked) }
 }
 
 /// All markers, while objects stay loaded.
-pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
+pub(crate) fn all_markers(locked: &UpdateGuard<'_>) -> Vec<&'static Marker> {
     // SAFETY: the section has the entries of `define_trace!` and `trace_mark!`, and of nothing else.
     unsafe { gathered(&MARKERS, Table::Markers, locked) }
 }
@@ -79,7 +79,7 @@ pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
 /// # Safety
 ///
 /// The objects' tables of this kind hold references to `T`s, statics of their objects.
-unsafe fn gathered<T: 'static>(own: &'static [&'static T], table: Table, locked: &Locked<'_>) -> Vec<&'static T> {
+unsafe fn gathered<T: 'static>(own: &'static [&'static T], table: Table, locked: &UpdateGuard<'_>) -> Vec<&'static T> {
     let mut all = own.to_vec();
     for other in objects(locked).map(|object| object.table(table)) {
         if !std::ptr::eq(other.as_ptr().cast(), own.as_ptr()) {
@@ -102,7 +102,7 @@ pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
             .is_some_and(|(provider, rest)| tracepoint.provider() == provider && tracepoint.name() == rest)
     };
     // While objects stay loaded: names are theirs.
-    let locked = update::lock_alone();
+    let locked = update::lock_without_setup();
     let tracepoints = all_tracepoints(&locked);
     if let Some(found) = tracepoints.iter().copied().find(is_it) {
         return Ok(found);

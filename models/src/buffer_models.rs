@@ -1,7 +1,7 @@
 //! Models of the gate: the open packet of a buffer belongs to its owner or to the flusher, never to both, and a request to close
 //! it is never lost.
 
-use crate::gate::{Gate, Switch};
+use crate::flush_handshake::{FlushHandshake, Switch};
 use crate::primitive::heavy_fence;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -9,7 +9,7 @@ use loom::thread;
 
 /// The open packet: how many records are in it; `None` if there is none. Loom reports any two accesses that are not ordered.
 struct Buffer {
-    gate: Gate,
+    handshake: FlushHandshake,
     packet: UnsafeCell<Option<usize>>,
     closed: UnsafeCell<usize>,
 }
@@ -37,7 +37,7 @@ impl Step {
 
 impl Buffer {
     fn new() -> Arc<Self> {
-        Arc::new(Self { gate: Gate::new(), packet: UnsafeCell::new(None), closed: UnsafeCell::new(0) })
+        Arc::new(Self { handshake: FlushHandshake::new(), packet: UnsafeCell::new(None), closed: UnsafeCell::new(0) })
     }
 
     /// What the owner does with an event; `false` if it goes to the nested buffer.
@@ -47,29 +47,29 @@ impl Buffer {
 
     /// The same outside any other event of the thread.
     fn record_outermost(&self) -> bool {
-        self.gate.enter_outermost();
+        self.handshake.enter_outermost();
         let written = self.record_inside();
-        self.gate.leave();
+        self.handshake.leave();
         written
     }
 
     /// What the owner does, and `interrupt` runs at each of the steps, as a signal handler on the thread does.
     fn record_and(&self, interrupt: impl Fn(Step)) -> bool {
         interrupt(Step::Before);
-        if !self.gate.enter() {
+        if !self.handshake.enter() {
             return false;
         }
         interrupt(Step::Entered);
         let written = self.record_inside();
         interrupt(Step::Written);
-        self.gate.leave();
+        self.handshake.leave();
         interrupt(Step::After);
         written
     }
 
     fn record_inside(&self) -> bool {
-        if self.gate.limit() == 0 {
-            match self.gate.may_switch() {
+        if self.handshake.limit() == 0 {
+            match self.handshake.may_switch() {
                 Switch::Busy => return false,
                 Switch::Close => self.close(),
                 Switch::Free => {}
@@ -78,7 +78,7 @@ impl Buffer {
                 // SAFETY: exclusive, as loom checks.
                 unsafe { (*packet).get_or_insert(0) };
             });
-            self.gate.set_limit(ROOM);
+            self.handshake.set_limit(ROOM);
         }
         // SAFETY: exclusive, as loom checks.
         self.packet.with_mut(|packet| unsafe { *(*packet).as_mut().expect("a packet is open") += 1 });
@@ -91,14 +91,14 @@ impl Buffer {
             // SAFETY: exclusive, as loom checks.
             self.closed.with_mut(|closed| unsafe { *closed += records });
         }
-        self.gate.no_packet();
+        self.handshake.no_packet();
     }
 
     /// What the flusher does. `false` if the owner was writing.
     fn flush(&self) -> bool {
-        self.gate.ask();
+        self.handshake.ask();
         assert!(heavy_fence());
-        self.gate.settle(|| self.close())
+        self.handshake.settle(|| self.close())
     }
 
     fn counts(&self) -> (usize, usize) {
@@ -139,7 +139,7 @@ fn a_request_is_not_lost() {
         owner.join().unwrap();
         let (_, closed) = buffer.counts();
         assert!(closed > 0 || !settled, "the record from before was closed by one of the two");
-        assert!(closed > 0 || buffer.gate.limit() == 0, "the owner will find the request");
+        assert!(closed > 0 || buffer.handshake.limit() == 0, "the owner will find the request");
     });
 }
 
@@ -149,13 +149,13 @@ fn a_busy_owner_closes_itself() {
     loom::model(|| {
         let buffer = Buffer::new();
         assert!(buffer.record());
-        buffer.gate.ask();
+        buffer.handshake.ask();
         let owner = {
             let buffer = Arc::clone(&buffer);
             thread::spawn(move || buffer.record_outermost())
         };
         assert!(heavy_fence());
-        let settled = buffer.gate.settle(|| buffer.close());
+        let settled = buffer.handshake.settle(|| buffer.close());
         assert!(owner.join().unwrap() || settled, "only a packet that the flusher has is refused");
         let (_, closed) = buffer.counts();
         assert_eq!(closed, 1, "closed once, with what was in it when it was asked for");
@@ -177,10 +177,10 @@ impl Ring {
     /// What the flusher does: asks for the packets of both, and closes one after the other.
     fn flush(&self) {
         let buffers = [&self.main, &self.nested];
-        buffers.iter().for_each(|buffer| buffer.gate.ask());
+        buffers.iter().for_each(|buffer| buffer.handshake.ask());
         assert!(heavy_fence());
         for buffer in buffers {
-            buffer.gate.settle(|| buffer.close());
+            buffer.handshake.settle(|| buffer.close());
         }
     }
 }

@@ -1,33 +1,32 @@
 //! The line in use by those inside a section.
 
-use crate::grace::{OpenSection, Section, grace_period_begins};
-use crate::rotation::{PLACES, Rotation};
+use crate::grace::{OpenSection, Section, begin_grace_period};
+use crate::rcu_slots::{RcuSlots, SLOTS};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
 struct World {
     section: Section,
-    rotation: Rotation<UnsafeCell<u64>>,
-    /// What the rotation leads to at first: it lives as long.
+    slots: RcuSlots<UnsafeCell<u64>>,
+    /// What the slots leads to at first: it lives as long.
     _nothing: Box<UnsafeCell<u64>>,
 }
 
 impl World {
     fn new() -> Self {
         let nothing = Box::new(UnsafeCell::new(0));
-        // SAFETY: kept beside the rotation, at an address that does not change.
-        let rotation = unsafe {
-            Rotation::empty(&raw const *nothing, std::array::from_fn::<_, PLACES, _>(|_| UnsafeCell::new(0)))
-        };
-        Self { section: Section::new(), rotation, _nothing: nothing }
+        // SAFETY: kept beside the slots, at an address that does not change.
+        let slots =
+            unsafe { RcuSlots::empty(&raw const *nothing, std::array::from_fn::<_, SLOTS, _>(|_| UnsafeCell::new(0))) };
+        Self { section: Section::new(), slots, _nothing: nothing }
     }
 
     /// What a site does. Loom's cell sees to it that nobody writes the place meanwhile.
     fn read(&self) -> u64 {
         self.section.enter();
         // SAFETY: inside a section until `exit` below.
-        let place = unsafe { self.rotation.read() };
+        let place = unsafe { self.slots.read() };
         // SAFETY: as above.
         let value = place.with(|place| unsafe { *place });
         self.section.exit();
@@ -52,12 +51,12 @@ fn a_place_is_not_written_while_it_is_read() {
         };
         let mut noted: Option<OpenSection> = None;
         // One more than there are places, so that one is used again, if it may be.
-        for value in 1..=PLACES as u64 + 1 {
-            world.rotation.settle(|| noted.is_none_or(|section| world.section.has_passed(section)));
+        for value in 1..=SLOTS as u64 + 1 {
+            world.slots.settle(|| noted.is_none_or(|section| world.section.has_ended(section)));
             // SAFETY: loom's cell is what shows it.
-            world.rotation.put(|place| place.with_mut(|place| unsafe { *place = value }));
-            world.rotation.note(|| {
-                let fenced = grace_period_begins();
+            world.slots.put(|place| place.with_mut(|place| unsafe { *place = value }));
+            world.slots.note(|| {
+                let fenced = begin_grace_period();
                 noted = world.section.open();
                 fenced
             });

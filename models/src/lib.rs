@@ -11,13 +11,11 @@
 #[path = "../../ring/src/channel/failpoint.rs"]
 #[macro_use]
 mod failpoint;
-#[path = "../../ring/src/channel/gate.rs"]
-mod gate;
+#[path = "../../ring/src/channel/flush_handshake.rs"]
+mod flush_handshake;
 #[path = "../../ring/src/grace.rs"]
 #[expect(dead_code, reason = "the models do not ask how deep a thread is")]
 mod grace;
-#[path = "../../ring/src/clock/latch.rs"]
-mod latch;
 #[path = "../../ring/src/channel/ownership.rs"]
 mod ownership;
 #[path = "../../ring/src/channel/packet.rs"]
@@ -31,10 +29,12 @@ mod packet;
 mod pool;
 #[path = "../../ring/src/primitive.rs"]
 mod primitive;
-#[path = "../../ring/src/published.rs"]
-mod published;
-#[path = "../../ring/src/clock/rotation.rs"]
-mod rotation;
+#[path = "../../ring/src/rcu_pointer.rs"]
+mod rcu_pointer;
+#[path = "../../ring/src/clock/rcu_slots.rs"]
+mod rcu_slots;
+#[path = "../../ring/src/clock/seqcount_latch.rs"]
+mod seqcount_latch;
 
 mod buffer_models;
 mod clock_models;

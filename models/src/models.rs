@@ -1,9 +1,9 @@
 //! Each model states what must hold, and which orderings (letters as in `docs/ordering.md`) it needs: weaken one of them and
 //! the model fails.
 
-use crate::grace::{Section, grace_period_begins};
-use crate::latch::Latch;
-use crate::published::Published;
+use crate::grace::{Section, begin_grace_period};
+use crate::rcu_pointer::RcuPointer;
+use crate::seqcount_latch::SeqcountLatch;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -17,12 +17,12 @@ struct Probe {
 /// One thread that fires and the published list, with everything by `Arc`, as the core has everything static.
 struct World {
     section: Section,
-    list: Published<Arc<Probe>>,
+    list: RcuPointer<Arc<Probe>>,
 }
 
 impl World {
     fn new(probe: &Arc<Probe>) -> Arc<Self> {
-        let world = Self { section: Section::new(), list: Published::none() };
+        let world = Self { section: Section::new(), list: RcuPointer::null() };
         assert!(world.list.replace(Some(Box::new(Arc::clone(probe)))).is_none());
         Arc::new(world)
     }
@@ -43,8 +43,8 @@ impl World {
     /// What `unregister` does.
     fn unregister(&self, probe: &Probe) {
         let old = self.list.replace(None);
-        assert!(grace_period_begins());
-        self.section.wait_until_passed();
+        assert!(begin_grace_period());
+        self.section.wait_until_ended();
         probe.freed.store(1, Ordering::Relaxed);
         drop(old);
     }
@@ -124,8 +124,8 @@ fn the_next_section_tells_what_the_one_before_did() {
             })
         };
         let old = world.list.replace(None);
-        assert!(grace_period_begins());
-        let passed = world.section.open().is_none_or(|open| world.section.has_passed(open));
+        assert!(begin_grace_period());
+        let passed = world.section.open().is_none_or(|open| world.section.has_ended(open));
         let seen = done.load(Ordering::Relaxed);
         let ran = firing.join().unwrap();
         assert!(!passed || !ran || seen == 1, "the section had passed, so what ran in it is visible");
@@ -161,7 +161,7 @@ fn an_inner_exit_does_not_end_the_outer_section() {
 #[test]
 fn a_published_list_is_whole() {
     loom::model(|| {
-        let world = Arc::new((Section::new(), Published::<AtomicUsize>::none()));
+        let world = Arc::new((Section::new(), RcuPointer::<AtomicUsize>::null()));
         let reading = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
@@ -192,14 +192,14 @@ fn two_changes_at_once() {
             let (world, second) = (Arc::clone(&world), Arc::clone(&second));
             thread::spawn(move || {
                 let old = world.list.replace(Some(Box::new(second)));
-                assert!(grace_period_begins());
-                world.section.wait_until_passed();
+                assert!(begin_grace_period());
+                world.section.wait_until_ended();
                 drop(old);
             })
         };
         let old = world.list.replace(None);
-        assert!(grace_period_begins());
-        world.section.wait_until_passed();
+        assert!(begin_grace_period());
+        world.section.wait_until_ended();
         drop(old);
         changing.join().unwrap();
         drop(world.list.replace(None));
@@ -210,7 +210,7 @@ fn two_changes_at_once() {
 #[test]
 fn a_reader_of_the_latch_never_sees_a_mixture() {
     loom::model(|| {
-        let latch = Arc::new(Latch::<2>::empty());
+        let latch = Arc::new(SeqcountLatch::<2>::empty());
         latch.publish([1, 10]);
         let reading = {
             let latch = Arc::clone(&latch);
@@ -232,7 +232,7 @@ fn a_reader_of_the_latch_never_sees_a_mixture() {
 #[test]
 fn a_latch_that_was_empty_gives_the_new_words() {
     loom::model(|| {
-        let latch = Arc::new(Latch::<2>::empty());
+        let latch = Arc::new(SeqcountLatch::<2>::empty());
         let reading = {
             let latch = Arc::clone(&latch);
             thread::spawn(move || {

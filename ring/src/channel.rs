@@ -15,11 +15,11 @@
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: how it is laid out, so that other
 //!   processes can read it (`docs/format-ring.md`).
-//! * `patience`: the bounded wait. `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `gate`: who may touch
+//! * `wait_policy`: the bounded wait. `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `flush_handshake`: who may touch
 //!   the open packet.
 //! * `ring`: the two buffers and the counters of one thread; `ownership`: whose it is; `pool`: the spares; `attachment`: which thread
 //!   has which, empty in a forked child.
-//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `drain`: its consumer.
+//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `consumer`: its consumer.
 //! * `failpoint`: named points at which a test has the process die; nothing without the feature of that name.
 
 #[cfg(not(feature = "failpoints"))]
@@ -33,24 +33,24 @@ mod account;
 mod attachment;
 mod buffer;
 mod config;
-mod drain;
+mod consumer;
 mod fast_path;
-mod gate;
+mod flush_handshake;
 mod header;
 mod memory;
 mod open;
 mod ownership;
 mod packet;
-mod patience;
 mod pool;
 mod ring;
+mod wait_policy;
 
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
-pub use drain::{FinishError, Packet, StreamId};
+pub use consumer::{FinishError, Packet, StreamId};
 pub use fast_path::SoleSubscriber;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
-pub use open::Verdict;
+pub use open::FilterOutcome;
 pub use open::{EventId, OpenChannel, TooManyEvents};
 pub use packet::{HEADER_SIZE, PACKET_MAGIC};
-pub use patience::Attending;
+pub use wait_policy::ConsumerGuard;

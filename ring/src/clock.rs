@@ -14,25 +14,26 @@
 //! the program makes by a system call, or by anything else that takes longer than that and [`error_bound`], shows in the times.
 
 mod calibration;
-mod choice;
-mod latch;
+mod fast_clock;
 mod line;
 mod machine;
-mod quick;
-mod rotation;
+mod rcu_slots;
+mod reading;
+mod selection;
+mod seqcount_latch;
 mod source;
 mod steering;
 mod system;
 mod tsc;
 
 pub use calibration::{Calibration, TscRefused};
-pub(crate) use choice::InUse;
-pub use choice::describe;
-pub use choice::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, trust_tsc};
-pub use line::Moment;
+pub(crate) use fast_clock::now as fast_now;
 pub(crate) use line::TIME_SHIFT;
-pub(crate) use quick::now as quick;
-pub use tsc::{error_bound, steer, steps};
+pub use line::Timestamp;
+pub(crate) use selection::ClockHold;
+pub use selection::describe;
+pub use selection::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, steer, trust_tsc};
+pub use tsc::{error_bound, steps};
 
 /// The time now, in ns on the clock that is [selected]: `CLOCK_MONOTONIC`'s, unless told otherwise.
 ///

@@ -13,6 +13,7 @@
 //! | `enum R { … }` | its integer R |
 
 mod copy;
+mod elements;
 mod list;
 mod scalar;
 mod types;
@@ -25,10 +26,11 @@ pub mod sealed {
     pub trait Sealed {}
 }
 
+pub use elements::{Array, Sequence};
 pub(crate) use list::size_behind;
 pub use list::{Both, Fields};
 pub use scalar::{Be, Scalar};
 pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 #[doc(hidden)]
-pub use value::Nuls;
-pub use value::{Array, Elements, FieldValue, PathBytes, Sequence, Text, Value, Writer};
+pub use value::NulHandling;
+pub use value::{Elements, FieldValue, PathBytes, Text, Value, Writer};

@@ -38,7 +38,7 @@
 //! before); the waiter then waits for one section longer, never shorter, because passes never move while a section is open.
 
 #[cfg(not(loom))]
-use crate::primitive::owners_fence;
+use crate::primitive::owner_fence;
 use crate::primitive::{AtomicUsize, Ordering, heavy_fence, light_fence, pause};
 
 /// The bits that count the depth. A thread is never 255 deep: `thread::section` stops long before.
@@ -60,7 +60,7 @@ impl Section {
 
     /// One that nobody leaves, and nobody waits for.
     #[cfg(not(loom))]
-    pub(crate) const fn open_for_ever() -> Self {
+    pub(crate) const fn always_open() -> Self {
         Self { word: AtomicUsize::new(1) }
     }
 
@@ -76,7 +76,7 @@ impl Section {
         debug_assert!(word & DEPTH_MASK < DEPTH_MASK, "read-side sections nested too deep");
         // G3: whoever sees this number of passes sees what the passes before it did. Pairs with the loads of the waiter.
         self.word.store(word + 1, Ordering::Release);
-        // G1: pairs with the fence in `grace_period_begins`.
+        // G1: pairs with the fence in `begin_grace_period`.
         light_fence();
     }
 
@@ -86,7 +86,7 @@ impl Section {
         let word = self.word.load(Ordering::Relaxed);
         debug_assert!(word & DEPTH_MASK > 0, "left a read-side section that was not entered");
         // Two stores instead of one of a chosen value: each is one instruction that adds to memory.
-        // G3: pairs with the loads of the waiter, in `open` and `has_passed`.
+        // G3: pairs with the loads of the waiter, in `open` and `has_ended`.
         if word & DEPTH_MASK == 1 {
             self.word.store(word.wrapping_add(ONE_PASS - 1), Ordering::Release);
         } else {
@@ -106,7 +106,7 @@ impl Section {
         // G3, as in `enter`.
         self.word.store(outside + 1, Ordering::Release);
         // G1.
-        owners_fence();
+        owner_fence();
         true
     }
 
@@ -133,11 +133,11 @@ impl Section {
         self.word.load(Ordering::Relaxed) & DEPTH_MASK
     }
 
-    /// Waits until the section that is open now, if one is, has ended. The caller has called [`grace_period_begins`].
-    pub(crate) fn wait_until_passed(&self) {
+    /// Waits until the section that is open now, if one is, has ended. The caller has called [`begin_grace_period`].
+    pub(crate) fn wait_until_ended(&self) {
         let Some(open) = self.open() else { return };
         let mut looks = 0;
-        while !self.has_passed(open) {
+        while !self.has_ended(open) {
             pause(looks);
             looks = looks.saturating_add(1);
         }
@@ -151,7 +151,7 @@ impl Section {
     }
 
     /// Whether the section that was seen open has ended.
-    pub(crate) fn has_passed(&self, open: OpenSection) -> bool {
+    pub(crate) fn has_ended(&self, open: OpenSection) -> bool {
         // G3: as in `open`.
         let word = self.word.load(Ordering::Acquire);
         word & DEPTH_MASK == 0 || word & !DEPTH_MASK != open.passes
@@ -184,7 +184,7 @@ impl OpenSection {
 /// The waiter's half of G1/G2: after the new list was stored, before the first counter is loaded. `false` if there is no telling
 /// who is inside: the kernel refuses the fence by now.
 #[must_use]
-pub(crate) fn grace_period_begins() -> bool {
+pub(crate) fn begin_grace_period() -> bool {
     // G2: pairs with the fence in `Section::enter`.
     heavy_fence()
 }

@@ -13,7 +13,7 @@ pub mod hint;
 pub mod membarrier;
 pub mod panic;
 pub mod primitive;
-pub mod published;
+pub mod rcu_pointer;
 mod record;
 pub mod thread;
 pub mod update;

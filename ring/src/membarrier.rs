@@ -13,7 +13,7 @@ use linux as system;
 #[cfg(not(linux_kernel))]
 use portable as system;
 
-pub use system::{choose, heavy_fence, is_asymmetric, light_fence, name, synchronize_cores};
+pub use system::{heavy_fence, is_asymmetric, light_fence, name, register, synchronize_cores};
 
 #[cfg(linux_kernel)]
 mod linux {
@@ -35,7 +35,7 @@ mod linux {
     }
 
     /// Registers the process, once. A child keeps the registration over fork.
-    pub fn choose() {
+    pub fn register() {
         // Helgrind knows fences of the program, not those of the kernel.
         if cfg!(tp_helgrind) {
             return;
@@ -84,7 +84,7 @@ mod portable {
     use std::sync::atomic::{Ordering, fence};
 
     /// There is nothing to choose.
-    pub fn choose() {}
+    pub fn register() {}
 
     /// The reader's half: a fence.
     #[inline(always)]

@@ -21,12 +21,12 @@ pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Order
 /// The owner's half of F1/F2, whose other half always is the kernel's, or a grace period.
 #[cfg(not(loom))]
 #[inline(always)]
-pub(crate) fn owners_fence() {
+pub(crate) fn owner_fence() {
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
 #[cfg(loom)]
-pub(crate) fn owners_fence() {
+pub(crate) fn owner_fence() {
     fence(Ordering::SeqCst);
 }
 

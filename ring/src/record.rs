@@ -1,7 +1,7 @@
 //! The header word of a record: 16 bits of event id, 48 bits of time.
 
-use crate::clock::{Moment, TIME_SHIFT};
-use crate::hint::settled;
+use crate::clock::{TIME_SHIFT, Timestamp};
+use crate::hint::materialize;
 
 /// The size of the header word in bytes.
 pub(crate) const HEADER_SIZE: usize = 8;
@@ -15,10 +15,10 @@ pub(crate) struct Head {
 
 impl Head {
     #[inline(always)]
-    pub(crate) fn new(id: u16, moment: Moment) -> Self {
+    pub(crate) fn new(id: u16, now: Timestamp) -> Self {
         // What is known before the clock is there comes first.
-        let word = settled(moment.origin.word.wrapping_add(u64::from(id)));
-        Self { time: settled(moment.time()), word: settled(word.wrapping_add(moment.passed << TIME_SHIFT)) }
+        let word = materialize(now.base.word.wrapping_add(u64::from(id)));
+        Self { time: materialize(now.time()), word: materialize(word.wrapping_add(now.offset << TIME_SHIFT)) }
     }
 }
 

@@ -1,11 +1,11 @@
-//! The control lock, what waits for a grace period, and fork.
+//! The update lock, what waits for a grace period, and fork.
 //!
 //! One lock serialises everything that replaces a published list or turns a key. It is held for those few stores only: never
 //! while waiting for readers, never while user code (a probe, a `Drop` of what a probe owns) runs. What was replaced is handed
 //! to [`retire`], which waits and frees outside a section, and puts it aside for the next change when called from inside one.
 //!
 //! The dynamic linker has a lock of its own, which it holds while it runs constructors and destructors, and those take the control
-//! lock. So nothing that asks the dynamic linker is done under the control lock: no `dlopen`, no first use of a thread-local that
+//! lock. So nothing that asks the dynamic linker is done under the update lock: no `dlopen`, no first use of a thread-local that
 //! has a destructor.
 
 use crate::fork::{self, ForkHooks};
@@ -28,37 +28,37 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 /// Anything that is freed by dropping it.
 pub type Garbage = Box<dyn Any + Send>;
 
-/// Proof that the control lock is held.
+/// Proof that the update lock is held.
 #[derive(Debug)]
-pub struct Locked<'a>(#[expect(dead_code, reason = "held for its Drop")] MutexGuard<'a, ()>);
+pub struct UpdateGuard<'a>(#[expect(dead_code, reason = "held for its Drop")] MutexGuard<'a, ()>);
 
-/// Takes the control lock. Not re-entrant, and never needed by a site.
-pub fn lock() -> Locked<'static> {
+/// Takes the update lock. Not re-entrant, and never needed by a site.
+pub fn lock() -> UpdateGuard<'static> {
     thread::pin_this_object();
-    let locked = lock_alone();
+    let locked = lock_without_setup();
     prepare(&locked);
     locked
 }
 
-/// Takes the control lock and makes no choices: for what only looks, and for what runs before `main` or inside `dlopen`, in whatever
+/// Takes the update lock and makes no choices: for what only looks, and for what runs before `main` or inside `dlopen`, in whatever
 /// process that happens, and switches nothing on by itself.
-pub fn lock_alone() -> Locked<'static> {
+pub fn lock_without_setup() -> UpdateGuard<'static> {
     // First: a child that is forked while the lock is held must find it free.
     fork::register(&FORK_HOOKS);
-    Locked(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
+    UpdateGuard(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Once per process, before anything is switched on. Under the lock, which is held around a fork: a child finds it done or not begun.
-fn prepare(_: &Locked<'_>) {
+fn prepare(_: &UpdateGuard<'_>) {
     static PREPARED: AtomicBool = AtomicBool::new(false);
-    // Relaxed: both under the control lock.
+    // Relaxed: both under the update lock.
     if !PREPARED.load(Ordering::Relaxed) {
         thread::prepare();
         PREPARED.store(true, Ordering::Relaxed);
     }
 }
 
-/// Frees `garbage`, and what earlier calls put aside, after a grace period. The control lock is not held.
+/// Frees `garbage`, and what earlier calls put aside, after a grace period. The update lock is not held.
 ///
 /// Inside a section nothing can be waited for: there `garbage` is put aside. Without any garbage there is nothing to wait for.
 pub fn retire(garbage: Vec<Garbage>) {
@@ -73,7 +73,7 @@ pub fn retire(garbage: Vec<Garbage>) {
     if garbage.is_empty() && earlier.is_empty() {
         return;
     }
-    if thread::wait_for_all() {
+    if thread::wait_for_grace_period() {
         // Dropping runs user code (what a probe owns); nothing is locked here.
         drop(garbage);
         drop(earlier);
@@ -91,8 +91,8 @@ pub(crate) fn has_deferred() -> bool {
 
 /// Waits for a grace period; `false` if none can be had.
 #[must_use]
-pub(crate) fn wait_for_grace() -> bool {
-    thread::wait_for_all()
+pub(crate) fn wait_for_grace_period() -> bool {
+    thread::wait_for_grace_period()
 }
 
 /// How many replaced lists and probes were kept because the kernel refused the fence that a grace period needs.
@@ -112,7 +112,7 @@ pub fn in_probe() -> bool {
 pub fn synchronize() {
     if !thread::in_section() {
         // Where nothing can be waited for, nothing is freed either: `retire` sees to that.
-        let _ = thread::wait_for_all();
+        let _ = thread::wait_for_grace_period();
     }
     retire(Vec::new());
 }
@@ -136,7 +136,7 @@ mod around_fork {
     /// What the thread that forks holds. Not in a thread-local: its first use would ask the dynamic linker.
     struct Place(UnsafeCell<Option<Held>>);
 
-    // SAFETY: only the holder of the control lock touches what is inside, and the guards are dropped by the thread that put them there
+    // SAFETY: only the holder of the update lock touches what is inside, and the guards are dropped by the thread that put them there
     // (in the child, by its copy): `before` and `after` see to both.
     unsafe impl Sync for Place {}
 
@@ -155,7 +155,7 @@ mod around_fork {
     pub(super) fn before() {
         let this_thread = this_thread();
         if FORKING.load(Ordering::Relaxed) == this_thread {
-            // SAFETY: this thread holds the control lock since it stored itself, and the reference ends here.
+            // SAFETY: this thread holds the update lock since it stored itself, and the reference ends here.
             if let Some(held) = unsafe { &mut *HELD.0.get() } {
                 held.times += 1;
             }
@@ -166,7 +166,7 @@ mod around_fork {
             _deferred: DEFERRED.lock().unwrap_or_else(PoisonError::into_inner),
             times: 1,
         };
-        // SAFETY: this thread holds the control lock.
+        // SAFETY: this thread holds the update lock.
         unsafe { *HELD.0.get() = Some(held) };
         FORKING.store(this_thread, Ordering::Relaxed);
     }
@@ -176,7 +176,7 @@ mod around_fork {
         if FORKING.load(Ordering::Relaxed) != this_thread() {
             return;
         }
-        // SAFETY: this thread holds the control lock since it stored itself; the reference is not used once the lock is given back.
+        // SAFETY: this thread holds the update lock since it stored itself; the reference is not used once the lock is given back.
         let place = unsafe { &mut *HELD.0.get() };
         if let Some(held) = place {
             held.times -= 1;

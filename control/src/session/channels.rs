@@ -52,8 +52,8 @@ impl Channels {
         config: Channel,
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<OpenChannel>, SessionError> {
-        if self.removed.iter().any(|name| name == config.called()) {
-            return Err(SessionError::ChannelNameUsed { name: config.called().to_owned() });
+        if self.removed.iter().any(|name| name == config.channel_name()) {
+            return Err(SessionError::ChannelNameUsed { name: config.channel_name().to_owned() });
         }
         match self.pending.take() {
             Some(pending) if *pending.config() == config => {

@@ -133,7 +133,7 @@ impl From<&Channel> for ChannelSpec {
         };
         let unless_usual = |value: usize, usual: usize| (value != usual).then_some(value);
         Self {
-            name: channel.called().to_owned(),
+            name: channel.channel_name().to_owned(),
             policy: channel.policy().name().to_owned(),
             ring_size: channel.ring_size(),
             packets: channel.packets_per_ring(),
@@ -152,7 +152,7 @@ impl From<&Channel> for ChannelSpec {
 
 /// As a channel in code is called.
 fn default_name() -> String {
-    Channel::default().called().to_owned()
+    Channel::default().channel_name().to_owned()
 }
 
 fn is_default_name(name: &String) -> bool {

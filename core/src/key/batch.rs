@@ -3,25 +3,25 @@
 use super::Key;
 use crate::site::{self, SwitchError};
 use std::sync::atomic::Ordering;
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 /// Changes of keys, made together: their sites are switched in one batch.
 #[derive(Debug)]
 pub(crate) struct KeyBatch<'l> {
     /// Users are counted, and sites written, by one thread at a time.
-    locked: &'l Locked<'l>,
+    locked: &'l UpdateGuard<'l>,
     on: bool,
     keys: Vec<&'static Key>,
 }
 
 impl<'l> KeyBatch<'l> {
     /// One more user for each key that will be added.
-    pub(crate) const fn on(locked: &'l Locked<'l>) -> Self {
+    pub(crate) const fn on(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: true, keys: Vec::new() }
     }
 
     /// One user less for each.
-    pub(crate) const fn off(locked: &'l Locked<'l>) -> Self {
+    pub(crate) const fn off(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: false, keys: Vec::new() }
     }
 

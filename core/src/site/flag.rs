@@ -2,7 +2,7 @@
 
 use super::{SiteReport, SwitchError, Table};
 use crate::key::Key;
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 /// Whether the key is on, as a site asks it.
 #[doc(hidden)]
@@ -22,7 +22,7 @@ macro_rules! __tracepoint_anchor {
 
 /// The flags are the keys' own: nothing is left to do.
 #[expect(clippy::unnecessary_wraps, reason = "the twin can fail")]
-pub(crate) fn switch(_: &[(&'static Key, bool)], _: &Locked<'_>) -> Result<(), SwitchError> {
+pub(crate) fn switch(_: &[(&'static Key, bool)], _: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     Ok(())
 }
 
@@ -37,20 +37,20 @@ impl Object {
 }
 
 /// Objects that made themselves known.
-pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object> {
+pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Object> {
     std::iter::empty()
 }
 
 /// They never come, and never go.
-pub(crate) const fn changes(_: &Locked<'_>) -> u64 {
+pub(crate) const fn changes(_: &UpdateGuard<'_>) -> u64 {
     0
 }
 
 /// There is none to be kept.
-pub(crate) fn keep_loaded<R>(list: impl FnOnce(&Locked<'_>) -> R) -> R {
-    list(&tracepoint_ring::update::lock_alone())
+pub(crate) fn keep_loaded<R>(list: impl FnOnce(&UpdateGuard<'_>) -> R) -> R {
+    list(&tracepoint_ring::update::lock_without_setup())
 }
 
-pub(crate) fn report(_: &Locked<'_>) -> SiteReport {
+pub(crate) fn report(_: &UpdateGuard<'_>) -> SiteReport {
     SiteReport { form: "flag", ..SiteReport::default() }
 }

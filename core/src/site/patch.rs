@@ -51,7 +51,7 @@ use super::{SiteReport, SwitchError};
 use crate::key::Key;
 use entry::{Entry, Form, Site};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
@@ -230,7 +230,7 @@ impl<'o> Batch<'o> {
 /// If a site that is to be switched on cannot be written. All of them are switched off again then, as far as they can be: one that
 /// cannot is counted, and goes on calling the cold path, which finds nothing to do. The same becomes of a site that cannot be
 /// switched off, which is no error.
-pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &Locked<'_>) -> Result<(), SwitchError> {
+pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     let mut wanted: Vec<(*const Key, Form)> =
         changes.iter().map(|(key, on)| (std::ptr::from_ref(*key), Form::of(*on))).collect();
     wanted.sort_unstable_by_key(|(key, _)| *key);
@@ -270,7 +270,7 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &Locked<'_>) -> R
 }
 
 /// Switches the sites of an object that has just arrived on, as far as their keys are.
-fn switch_arrived(object: &Object, _: &Locked<'_>) {
+fn switch_arrived(object: &Object, _: &UpdateGuard<'_>) {
     let mut arrived = Batch::new(Form::On);
     for entry in object.entries() {
         if entry.form_of_key() == Form::On {
@@ -283,7 +283,7 @@ fn switch_arrived(object: &Object, _: &Locked<'_>) {
     text::synchronize_cores();
 }
 
-pub(crate) fn report(locked: &Locked<'_>) -> SiteReport {
+pub(crate) fn report(locked: &UpdateGuard<'_>) -> SiteReport {
     SiteReport {
         form: "patched",
         sites: Some(objects(locked).map(|object| object.entries().len()).sum()),

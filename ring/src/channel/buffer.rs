@@ -15,21 +15,21 @@
 //!
 //! * Owner: writes the open packet; when a record does not fit, closes it (`closed` + 1) and opens the next. Under discard it
 //!   does so only if a slot is free; otherwise the event is lost and the open packet stays open, for smaller records to come.
-//!   Under overwrite it takes the oldest slot. Under wait it waits for a slot to become free, as `patience` says, before the event is
+//!   Under overwrite it takes the oldest slot. Under wait it waits for a slot to become free, as `wait_policy` says, before the event is
 //!   lost.
 //! * Drain: takes closed packets, then sets `released`; it may be in another process. Under overwrite it comes only when the owner is
-//!   known to be outside. It also closes the open packets of idle owners: `gate` says how.
+//!   known to be outside. It also closes the open packets of idle owners: `flush_handshake` says how.
 //!
 //! Cost of the common case: no locked instruction, no branch but those for room, age, the order of times, NULs, and `writing`.
 
 use super::account::Loss;
 use super::config::Policy;
-use super::gate::{Gate, Switch};
+use super::flush_handshake::{FlushHandshake, Switch};
 use super::header::StreamCounters;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
-use super::patience::Patience;
-use crate::clock::Moment;
-use crate::field::{Fields, Nuls, Writer, size_behind};
+use super::wait_policy::WaitPolicy;
+use crate::clock::Timestamp;
+use crate::field::{Fields, NulHandling, Writer, size_behind};
 use crate::hint::unlikely;
 use crate::record::{self, Head};
 #[cfg(target_pointer_width = "64")]
@@ -42,7 +42,7 @@ const MAX_AGE: u64 = 1 << 47;
 
 /// One of the two buffers of a ring.
 ///
-/// Where the owner writes is atomic for the flusher's sake, who closes the packet while the owner is elsewhere (see `gate`); what orders
+/// Where the owner writes is atomic for the flusher's sake, who closes the packet while the owner is elsewhere (see `flush_handshake`); what orders
 /// it is the gate.
 ///
 /// Words that are written at every event are apart from each other modulo 128, here, in the thread's section (56 or 120), in the
@@ -62,16 +62,16 @@ pub(super) struct Buffer {
     released: NonNull<AtomicU64>,
     policy: Policy,
     /// How long to wait for a free slot; `None`: not at all.
-    patience: Option<Box<Patience>>,
+    wait_policy: Option<Box<WaitPolicy>>,
     /// The open packet; null if there is none.
     packet: AtomicPtr<u8>,
-    gate: Gate,
+    handshake: FlushHandshake,
     /// The bytes of the open packet that are in use, header included.
     used: AtomicUsize,
     /// The time of the last record. Never 0 where the clock is the counter.
     last: AtomicU64,
     stream: Stream,
-    /// For each slot, the records of the stream up to the end of the closed packet in it. Published by `closed`.
+    /// For each slot, the records of the stream up to the end of the closed packet in it. RcuPointer by `closed`.
     records_at_end: Box<[AtomicU64]>,
     /// The bytes of all closed packets. Changed by whoever closes one.
     closed_bytes: AtomicU64,
@@ -79,7 +79,7 @@ pub(super) struct Buffer {
 
 #[cfg(target_pointer_width = "64")]
 const _: () = {
-    assert!(offset_of!(Buffer, packet) == 72 && offset_of!(Buffer, gate) == 80);
+    assert!(offset_of!(Buffer, packet) == 72 && offset_of!(Buffer, handshake) == 80);
     assert!(offset_of!(Buffer, used) == 104 && offset_of!(Buffer, last) == 112);
 };
 
@@ -125,7 +125,7 @@ fn size_of_record<V: Fields>(values: &V) -> usize {
 ///
 /// The packet is the caller's, and has room for the record there: the header word and the fields.
 #[inline(always)]
-unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize, nuls: Nuls) -> u32 {
+unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize, nuls: NulHandling) -> u32 {
     // SAFETY: the caller's promise.
     unsafe {
         failpoint!(Reserved, packet.instance());
@@ -154,7 +154,7 @@ impl Buffer {
         now: u64,
     ) -> Self {
         Self {
-            gate: Gate::new(),
+            handshake: FlushHandshake::new(),
             packet: AtomicPtr::new(null_mut()),
             used: AtomicUsize::new(0),
             begin: AtomicU64::new(now),
@@ -166,7 +166,7 @@ impl Buffer {
             packets: places.packets as u64,
             stream,
             policy,
-            patience: None,
+            wait_policy: None,
             released: NonNull::from(released),
             records_at_end: (0..places.packets).map(|_| AtomicU64::new(0)).collect(),
             closed_bytes: AtomicU64::new(0),
@@ -174,8 +174,8 @@ impl Buffer {
     }
 
     /// The same, whose owner waits for room.
-    pub(super) fn waiting(self, patience: Option<Patience>) -> Self {
-        Self { patience: patience.map(Box::new), ..self }
+    pub(super) fn waiting(self, wait_policy: Option<WaitPolicy>) -> Self {
+        Self { wait_policy: wait_policy.map(Box::new), ..self }
     }
 
     #[inline(always)]
@@ -199,13 +199,13 @@ impl Buffer {
     /// something does: [`record`](Self::record) knows what.
     #[inline(always)]
     pub(super) fn try_record<V: Fields>(&self, head: Head, values: &V) -> bool {
-        self.gate.enter() && self.try_record_inside(head, values, || ())
+        self.handshake.enter() && self.try_record_inside(head, values, || ())
     }
 
     /// The same outside any other event of the owner's. Calls `certain` when nothing can stand in the way any more, before the commit.
     #[inline(always)]
     pub(super) fn try_record_outermost<V: Fields>(&self, head: Head, values: &V, certain: impl FnOnce()) -> bool {
-        self.gate.enter_outermost();
+        self.handshake.enter_outermost();
         self.try_record_inside(head, values, certain)
     }
 
@@ -222,27 +222,27 @@ impl Buffer {
                 self.last.store(time, Ordering::Relaxed);
                 let packet = self.open_packet();
                 // SAFETY: the packet has room.
-                if unsafe { write(packet, head.word, values, used, Nuls::Find) } == 0 {
+                if unsafe { write(packet, head.word, values, used, NulHandling::Detect) } == 0 {
                     certain();
                     self.commit(packet, used + size);
-                    self.gate.leave();
+                    self.handshake.leave();
                     return true;
                 }
             }
         }
         unlikely();
-        self.gate.leave();
+        self.handshake.leave();
         false
     }
 
     /// Writes one record, in the next packet if need be.
     pub(super) fn record<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
-        if !self.gate.enter() {
+        if !self.handshake.enter() {
             return Err(Refused::Writing);
         }
         failpoint!(Entered, self.stream.instance);
         let result = self.record_inside(tid, id, time, values);
-        self.gate.leave();
+        self.handshake.leave();
         result
     }
 
@@ -261,9 +261,9 @@ impl Buffer {
         }
         let packet = self.open_packet();
         self.last.store(time, Ordering::Relaxed);
-        let word = Head::new(id, Moment::at(time)).word;
+        let word = Head::new(id, Timestamp::at(time)).word;
         // SAFETY: the packet has room.
-        let altered = unsafe { write(packet, word, values, used, Nuls::Replace) };
+        let altered = unsafe { write(packet, word, values, used, NulHandling::Replace) };
         if altered > 0 {
             self.counters().altered.increment();
         }
@@ -280,7 +280,7 @@ impl Buffer {
     #[inline(always)]
     fn has_room(&self, used: usize, size: usize) -> bool {
         // One comparison for both: with a limit of 0 the room is negative. No size is (`size_of_record`).
-        self.gate.limit().wrapping_sub(used).cast_signed() >= size.cast_signed()
+        self.handshake.limit().wrapping_sub(used).cast_signed() >= size.cast_signed()
     }
 
     #[inline(always)]
@@ -305,10 +305,10 @@ impl Buffer {
         if size > self.packet_size - HEADER_SIZE {
             return Err(Loss::TooLarge.into());
         }
-        match self.gate.may_switch() {
+        match self.handshake.may_switch() {
             Switch::Busy => return Err(Refused::Writing),
             Switch::Close if self.has_records() => {
-                failpoint!(SwitchAsked, self.stream.instance);
+                failpoint!(SwitchRequested, self.stream.instance);
                 self.close();
             }
             Switch::Free | Switch::Close => {}
@@ -318,7 +318,7 @@ impl Buffer {
         let young = time < self.too_old.load(Ordering::Relaxed);
         if open && young && used + size <= self.packet_size {
             // It was asked to be closed before there was anything in it.
-            self.gate.set_limit(self.packet_size);
+            self.handshake.set_limit(self.packet_size);
             return Ok(used);
         }
         let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
@@ -348,7 +348,7 @@ impl Buffer {
         self.begin.store(time, Ordering::Relaxed);
         self.too_old.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
         failpoint!(OpenWithoutLimit, self.stream.instance);
-        self.gate.set_limit(self.packet_size);
+        self.handshake.set_limit(self.packet_size);
         failpoint!(Opened, self.stream.instance);
         Ok(HEADER_SIZE)
     }
@@ -363,8 +363,8 @@ impl Buffer {
         if released() >= enough {
             return true;
         }
-        let Some(patience) = &self.patience else { return false };
-        let (waited, has_room) = patience.wait(enough, released);
+        let Some(wait_policy) = &self.wait_policy else { return false };
+        let (waited, has_room) = wait_policy.wait(enough, released);
         if !waited.is_zero() {
             self.counters().waited.increment();
             self.counters().waited_ns.add_shared(waited.as_nanos() as u64);
@@ -402,7 +402,7 @@ impl Buffer {
         self.used.store(0, Ordering::Relaxed);
         let closed_bytes = self.closed_bytes.load(Ordering::Relaxed) + closing.content as u64;
         self.closed_bytes.store(closed_bytes, Ordering::Relaxed);
-        self.gate.no_packet();
+        self.handshake.no_packet();
         let number = self.counters().closed.load(Ordering::Relaxed);
         self.records_at_end[self.slot(number)].store(self.records(), Ordering::Relaxed);
         failpoint!(CloseNotCounted, self.stream.instance);
@@ -414,7 +414,7 @@ impl Buffer {
     /// Runs what a signal handler would that comes in the middle of a record.
     #[cfg(test)]
     pub(super) fn interrupted(&self, handler: impl FnOnce()) {
-        self.gate.interrupted(handler);
+        self.handshake.interrupted(handler);
     }
 
     /// Counts an event that was lost on its way into this buffer.
@@ -426,19 +426,19 @@ impl Buffer {
 
     /// Closes the open packet, if it has any record. The caller knows that the owner is outside, or gone.
     pub(super) fn flush(&self) {
-        self.gate.reset();
+        self.handshake.reset();
         if self.has_records() {
             self.close();
         }
     }
 
     /// Asks for the open packet to be closed, if it holds a record and began before `before`. `false` if there is none; otherwise
-    /// `thread::owners_saw` and `settle` follow.
+    /// `thread::fence_owners` and `settle` follow.
     pub(super) fn ask(&self, before: u64) -> bool {
         let wanted = self.has_records() && self.begin.load(Ordering::Relaxed) < before;
         if wanted {
-            self.gate.ask();
-            failpoint!(FlushAsked, self.stream.instance);
+            self.handshake.ask();
+            failpoint!(FlushRequested, self.stream.instance);
         }
         wanted
     }
@@ -447,14 +447,14 @@ impl Buffer {
     pub(super) fn settle(&self) {
         failpoint!(FlushFenced, self.stream.instance);
         // What is left to the owner is closed at its next reserve; or here, when it is asked for again.
-        let _ = self.gate.settle(|| {
+        let _ = self.handshake.settle(|| {
             failpoint!(FlushTaken, self.stream.instance);
             if self.has_records() {
                 self.close();
             }
             failpoint!(FlushClosed, self.stream.instance);
         });
-        failpoint!(FlushSettled, self.stream.instance);
+        failpoint!(FlushDone, self.stream.instance);
     }
 
     /// The numbers of the packets that are closed and not released. Under overwrite the older ones may be gone already.

@@ -56,7 +56,7 @@ pub struct Channel {
     pub(super) at_first: usize,
     pub(super) max_rings: usize,
     /// How long an event waits for room, under [`Policy::Wait`].
-    pub(super) patience: Duration,
+    pub(super) max_wait: Duration,
     /// What each record says beside its event's fields.
     pub(super) contexts: Contexts,
 }
@@ -95,8 +95,8 @@ impl Channel {
     ///
     /// assert_eq!(Channel::wait(1 << 20, Duration::from_millis(50)).policy(), Policy::Wait);
     /// ```
-    pub fn wait(ring_size: usize, most: Duration) -> Self {
-        Self { patience: most, ..Self::new(Policy::Wait, ring_size) }
+    pub fn wait(ring_size: usize, max_wait: Duration) -> Self {
+        Self { max_wait, ..Self::new(Policy::Wait, ring_size) }
     }
 
     fn new(policy: Policy, ring_size: usize) -> Self {
@@ -108,7 +108,7 @@ impl Channel {
             spares: 16,
             at_first: usize::MAX,
             max_rings: 1024,
-            patience: Duration::ZERO,
+            max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
         }
     }
@@ -218,12 +218,12 @@ impl Channel {
     }
 
     /// How long an event waits for room; `None` unless the policy is [`Policy::Wait`].
-    pub fn patience(&self) -> Option<Duration> {
-        (self.policy == Policy::Wait).then_some(self.patience)
+    pub fn max_wait(&self) -> Option<Duration> {
+        (self.policy == Policy::Wait).then_some(self.max_wait)
     }
 
     /// What it is [called](Self::name).
-    pub fn called(&self) -> &str {
+    pub fn channel_name(&self) -> &str {
         &self.name
     }
 
@@ -268,10 +268,10 @@ impl Channel {
                 self.packet_size()
             )));
         }
-        if self.patience > LONGEST_WAIT {
+        if self.max_wait > LONGEST_WAIT {
             return Err(ConfigError(format!(
                 "events cannot wait for {:?}: {LONGEST_WAIT:?} is the most, since all that waits for the thread waits as long",
-                self.patience
+                self.max_wait
             )));
         }
         if self.max_rings == 0 {

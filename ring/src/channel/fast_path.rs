@@ -5,7 +5,7 @@ use super::open::{EventId, OpenChannel};
 use super::ring::Ring;
 use crate::clock;
 use crate::field::Fields;
-use crate::hint::chosen;
+use crate::hint::opaque_ref;
 use crate::record::Head;
 use crate::thread::ThreadSlot;
 use std::ptr::NonNull;
@@ -43,11 +43,11 @@ impl SoleSubscriber {
         let ring = unsafe { self.rings.as_ref().get_unchecked(slot.index()).load(Ordering::Relaxed).as_ref() };
         let Some(ring) = ring else { return false };
         // SAFETY: inside a section.
-        let Some(moment) = (unsafe { clock::quick() }) else { return false };
+        let Some(moment) = (unsafe { clock::fast_now() }) else { return false };
         let head = Head::new(self.id.get(), moment);
         // SAFETY: the channel has given the id, and each of its rings has an entry for it. Looked up as early as this: from here on it
         // has the register that led to it.
-        let event = chosen(unsafe { ring.event_at(self.entry) });
+        let event = opaque_ref(unsafe { ring.event_at(self.entry) });
         ring.try_record_outermost(event, head, values)
     }
 }

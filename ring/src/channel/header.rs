@@ -111,7 +111,7 @@ impl Layout {
     }
 
     /// The layout of the counters of threads that have no ring.
-    pub(super) fn of_orphans(events: usize) -> Self {
+    pub(super) fn of_ringless(events: usize) -> Self {
         Self::new(events, [0; 2], [0; 2])
     }
 

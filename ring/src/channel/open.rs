@@ -4,20 +4,19 @@ use super::account::{ChannelAccount, EventAccount, EventCounters, Loss, StreamAc
 use super::attachment::Attachment;
 use super::buffer::Buffer;
 use super::config::{Channel, ConfigError};
-use super::drain::FinishError;
 use super::header::{Layout, Mapped, Owner};
 use super::memory::{MemorySource, RingRequest};
 use super::packet::Stream;
-use super::patience::Attendance;
 use super::pool::Pool;
 use super::ring::Ring;
+use super::wait_policy::ConsumerPresence;
 use crate::clock;
 use crate::context::{ContextValues, with_callers};
 use crate::field::{Both, Fields};
 use crate::fork::{self, ForkHooks};
-use crate::published::Published;
+use crate::rcu_pointer::RcuPointer;
 use crate::thread::{self, ExitHook, ThreadSlot};
-use crate::update::{self, Locked};
+use crate::update::{self, UpdateGuard};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -37,7 +36,7 @@ impl EventId {
 
 /// Whether an event is for a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum FilterOutcome {
     /// It is.
     Accepted,
     /// Its filter refused it.
@@ -70,7 +69,7 @@ pub struct OpenChannel {
     pub(super) uuid: [u8; 16],
     pub(super) class: u32,
     /// While the channel is open, the process keeps its clock.
-    clock: clock::InUse,
+    clock: clock::ClockHold,
     pub(super) start: u64,
     /// The process that records.
     process: u32,
@@ -86,17 +85,17 @@ pub struct OpenChannel {
     /// Whether the pool had all its rings once, or could not have them.
     pub(super) was_filled: AtomicBool,
     /// Who drains.
-    pub(super) attendance: Arc<Attendance>,
+    pub(super) consumers: Arc<ConsumerPresence>,
     /// Held while packets are handed out.
     pub(super) draining: Mutex<()>,
-    /// How many subscriptions record here. Changed under the control lock.
+    /// How many subscriptions record here. Changed under the update lock.
     subscriptions: AtomicU32,
-    /// Nobody may subscribe any more. Changed under the control lock.
+    /// Nobody may subscribe any more. Changed under the update lock.
     finished: AtomicBool,
     /// The counters of threads without a ring, and the losses on their stream.
-    orphans: ManuallyDrop<Mapped>,
+    ringless: ManuallyDrop<Mapped>,
     /// What a forked child counts: nothing else of the channel is there.
-    strays: Box<[EventCounters]>,
+    forked: Box<[EventCounters]>,
 }
 
 impl fmt::Debug for OpenChannel {
@@ -106,11 +105,11 @@ impl fmt::Debug for OpenChannel {
 }
 
 /// The channels that are open, for threads that end and for fork.
-static OPEN: Published<Vec<Arc<OpenChannel>>> = Published::none();
+static OPEN: RcuPointer<Vec<Arc<OpenChannel>>> = RcuPointer::null();
 
 /// The instance number of the stream of events that had no ring: beyond those of rings. Not the largest of 64 bits, which
 /// babeltrace2 takes for "none".
-pub(super) const ORPHAN_INSTANCE: u64 = u32::MAX as u64;
+pub(super) const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 
 /// How many channels may be open at once: each has a table of all threads, and is asked by every thread that ends.
 const MAX_OPEN: usize = 32;
@@ -139,7 +138,7 @@ impl OpenChannel {
         Self::open_as(NUMBER.fetch_add(1, Ordering::Relaxed), config, uuid, class, max_events, source)
     }
 
-    /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is [kept](Self::keep_this_thread) for
+    /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is [kept](Self::restrict_this_thread) for
     /// one of them is kept for both.
     ///
     /// # Errors
@@ -166,12 +165,12 @@ impl OpenChannel {
         let max_events = max_events.clamp(1, MAX_EVENTS);
         let no_memory =
             |layout: Layout, error| ConfigError(format!("no memory for a ring of {} bytes: {error}", layout.size));
-        let in_use = clock::InUse::begin();
+        let in_use = clock::ClockHold::begin();
         let start = clock::now();
-        let layout = Layout::of_orphans(max_events);
+        let layout = Layout::of_ringless(max_events);
         let request = RingRequest::new(&config.name, class, None, layout.size);
-        let owner = Owner { uuid, class, policy: config.policy, instance: ORPHAN_INSTANCE, start };
-        let orphans = source
+        let owner = Owner { uuid, class, policy: config.policy, instance: RINGLESS_INSTANCE, start };
+        let ringless = source
             .ring_memory(request)
             .and_then(|memory| Mapped::new(memory, layout, owner))
             .map_err(|error| no_memory(layout, error))?;
@@ -191,12 +190,12 @@ impl OpenChannel {
             source,
             unsupplied: AtomicUsize::new(0),
             was_filled: AtomicBool::new(false),
-            attendance: Arc::default(),
+            consumers: Arc::default(),
             draining: Mutex::default(),
             subscriptions: AtomicU32::new(0),
             finished: AtomicBool::new(false),
-            orphans: ManuallyDrop::new(orphans),
-            strays: (0..max_events).map(|_| EventCounters::default()).collect(),
+            ringless: ManuallyDrop::new(ringless),
+            forked: (0..max_events).map(|_| EventCounters::default()).collect(),
             config,
         });
         channel.supply_at_first().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
@@ -256,8 +255,8 @@ impl OpenChannel {
     /// see the events as ever.
     ///
     /// `false`, and nothing has changed, inside a probe, and where the thread cannot be served ([`crate::unserved_events`]).
-    pub fn keep_this_thread(&self) -> bool {
-        thread::keep_current_for(self.number)
+    pub fn restrict_this_thread(&self) -> bool {
+        thread::restrict_current_to(self.number)
     }
 
     /// The description that the channel was opened with.
@@ -294,28 +293,28 @@ impl OpenChannel {
     }
 
     /// Whether subscribing has ended.
-    pub fn is_finished(&self, _: &Locked<'_>) -> bool {
+    pub fn is_finished(&self, _: &UpdateGuard<'_>) -> bool {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// One subscription more. The control lock is held, and the channel is not finished.
-    pub fn subscribed(&self, _: &Locked<'_>) {
+    /// One subscription more. The update lock is held, and the channel is not finished.
+    pub fn subscribed(&self, _: &UpdateGuard<'_>) {
         self.subscriptions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One subscription less. The control lock is held.
-    pub fn unsubscribed(&self, _: &Locked<'_>) {
+    /// One subscription less. The update lock is held.
+    pub fn unsubscribed(&self, _: &UpdateGuard<'_>) {
         self.subscriptions.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Allows no subscription from here on.
-    pub(super) fn end_subscriptions(&self) -> Result<(), FinishError> {
+    /// Refuses subscriptions from here on. `false`, with nothing changed, while there is one.
+    pub(super) fn end_subscriptions(&self) -> bool {
         let _locked = update::lock();
-        if self.subscriptions.load(Ordering::Relaxed) > 0 {
-            return Err(FinishError::Subscribed);
+        let has_ended = self.subscriptions.load(Ordering::Relaxed) == 0;
+        if has_ended {
+            self.finished.store(true, Ordering::Relaxed);
         }
-        self.finished.store(true, Ordering::Relaxed);
-        Ok(())
+        has_ended
     }
 
     /// Whether the channel has given this id.
@@ -336,13 +335,13 @@ impl OpenChannel {
         self.max_events
     }
 
-    pub(super) fn orphans_discarded(&self) -> u64 {
-        self.orphans.header().main_counters.discarded.get()
+    pub(super) fn ringless_discarded(&self) -> u64 {
+        self.ringless.header().main_counters.discarded.get()
     }
 
     /// Whether nothing was lost of what threads without a ring counted.
-    pub(super) fn orphans_are_whole(&self) -> bool {
-        self.orphans.is_whole()
+    pub(super) fn ringless_is_whole(&self) -> bool {
+        self.ringless.is_whole()
     }
 
     /// What was fired, recorded and lost so far. In a forked child, what was lost there.
@@ -359,20 +358,20 @@ impl OpenChannel {
             (0..given).map(event).collect::<Vec<_>>()
         };
         if !self.attachment.is_attached() {
-            let events = sum(&[&self.strays]);
+            let events = sum(&[&self.forked]);
             let discarded = events.iter().map(EventAccount::total_lost).sum();
-            let streams = vec![StreamAccount { instance: ORPHAN_INSTANCE, discarded, ..StreamAccount::default() }];
+            let streams = vec![StreamAccount { instance: RINGLESS_INSTANCE, discarded, ..StreamAccount::default() }];
             return ChannelAccount { events, streams };
         }
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows: Vec<_> = rings.iter().map(|ring| ring.account()).chain([self.orphans.account()]).collect();
-        let orphans = StreamAccount {
-            instance: ORPHAN_INSTANCE,
-            discarded: self.orphans_discarded(),
+        let rows: Vec<_> = rings.iter().map(|ring| ring.account()).chain([self.ringless.account()]).collect();
+        let ringless = StreamAccount {
+            instance: RINGLESS_INSTANCE,
+            discarded: self.ringless_discarded(),
             ..StreamAccount::default()
         };
         let streams =
-            rings.iter().flat_map(|ring| ring.buffers()).filter(|b| b.is_used()).map(Buffer::account).chain([orphans]);
+            rings.iter().flat_map(|ring| ring.buffers()).filter(|b| b.is_used()).map(Buffer::account).chain([ringless]);
         ChannelAccount { events: sum(&rows), streams: streams.collect() }
     }
 }
@@ -381,7 +380,7 @@ impl Drop for OpenChannel {
     fn drop(&mut self) {
         if self.attachment.is_attached() {
             // SAFETY: dropped once, here.
-            unsafe { ManuallyDrop::drop(&mut self.orphans) };
+            unsafe { ManuallyDrop::drop(&mut self.ringless) };
         } else {
             // The memory is the parent's, and at its addresses here may be something else by now.
             std::mem::forget(std::mem::take(&mut *self.rings.lock().unwrap_or_else(PoisonError::into_inner)));
@@ -406,7 +405,7 @@ impl OpenChannel {
     #[cold]
     #[inline(never)]
     fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        if !self.attachment.is_attached() || !slot.serves(self.number) {
+        if !self.attachment.is_attached() || !slot.is_recorded_by(self.number) {
             return None;
         }
         let taken = self.pool.take()?;
@@ -433,22 +432,22 @@ impl OpenChannel {
         id: EventId,
         time: u64,
         values: &V,
-        judge: impl FnOnce() -> Verdict,
+        judge: impl FnOnce() -> FilterOutcome,
     ) {
         let Some(ring) = self.ring(slot) else {
             // Before anything is judged: a brake would count it.
-            if slot.serves(self.number) {
-                self.orphaned(id, judge());
+            if slot.is_recorded_by(self.number) {
+                self.count_ringless(id, judge());
             }
             return;
         };
         let event = ring.event(id.0);
         event.fired.increment();
         match judge() {
-            Verdict::Accepted => ring.record(event, id.0, time, values),
-            Verdict::Refused => event.filtered.increment(),
-            Verdict::Suppressed => event.suppressed.increment(),
-            Verdict::Panicked => ring.lost(id.0, Loss::Panicked),
+            FilterOutcome::Accepted => ring.record(event, id.0, time, values),
+            FilterOutcome::Refused => event.filtered.increment(),
+            FilterOutcome::Suppressed => event.suppressed.increment(),
+            FilterOutcome::Panicked => ring.lost(id.0, Loss::Panicked),
         }
     }
 
@@ -464,9 +463,9 @@ impl OpenChannel {
         id: EventId,
         time: u64,
         values: &V,
-        verdict: Verdict,
+        verdict: FilterOutcome,
     ) {
-        if verdict != Verdict::Accepted {
+        if verdict != FilterOutcome::Accepted {
             return self.serve(slot, id, time, &(), || verdict);
         }
         with_callers(self.config.contexts, |callers| {
@@ -477,27 +476,27 @@ impl OpenChannel {
 
     /// An event whose fields could not be evaluated.
     pub fn panicked(&self, slot: &'static ThreadSlot, id: EventId) {
-        self.serve(slot, id, 0, &(), || Verdict::Panicked);
+        self.serve(slot, id, 0, &(), || FilterOutcome::Panicked);
     }
 
     /// An event of a thread that has no ring.
     #[cold]
     #[inline(never)]
-    fn orphaned(&self, id: EventId, verdict: Verdict) {
+    fn count_ringless(&self, id: EventId, verdict: FilterOutcome) {
         let attached = self.attachment.is_attached();
-        let row = if attached { self.orphans.account() } else { &*self.strays };
+        let row = if attached { self.ringless.account() } else { &*self.forked };
         let event = &row[id.0 as usize];
         event.fired.add_shared(1);
         let reason = match verdict {
-            Verdict::Refused => return event.filtered.add_shared(1),
-            Verdict::Suppressed => return event.suppressed.add_shared(1),
-            Verdict::Panicked => Loss::Panicked,
-            Verdict::Accepted if attached => Loss::NoRing,
-            Verdict::Accepted => Loss::NotAttached,
+            FilterOutcome::Refused => return event.filtered.add_shared(1),
+            FilterOutcome::Suppressed => return event.suppressed.add_shared(1),
+            FilterOutcome::Panicked => Loss::Panicked,
+            FilterOutcome::Accepted if attached => Loss::NoRing,
+            FilterOutcome::Accepted => Loss::NotAttached,
         };
         event.lost(reason).add_shared(1);
         if attached {
-            self.orphans.header().main_counters.discarded.add_shared(1);
+            self.ringless.header().main_counters.discarded.add_shared(1);
         }
     }
 

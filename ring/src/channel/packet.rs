@@ -10,8 +10,6 @@
 //!
 //! All little-endian. Times in nanoseconds, sizes in bits. Commit is the store of `content_size`.
 
-#[cfg(feature = "failpoints")]
-use super::failpoint::Point;
 use crate::primitive::{AtomicU64, Ordering, fence, word_at};
 
 /// The first four bytes of a packet.
@@ -88,26 +86,26 @@ impl PacketPtr {
             // C2: for readers of other processes, who look at the magic and the number before and after they copy: without a magic
             // first, then without content, and with a magic last.
             self.store(0, head[0]);
-            failpoint!(OpenMagicGone, Point::of_opening(stream, opening.size));
+            failpoint!(OpenMagicGone, opened_instance(stream, opening.size));
             self.commit(HEADER_SIZE);
             fence(Ordering::Release);
-            failpoint!(OpenContentReset, Point::of_opening(stream, opening.size));
+            failpoint!(OpenContentReset, opened_instance(stream, opening.size));
             for (offset, word) in (0..).step_by(8).zip(head).skip(1) {
                 self.store(offset, word);
             }
-            failpoint!(OpenStreamWritten, Point::of_opening(stream, opening.size));
+            failpoint!(OpenStreamWritten, opened_instance(stream, opening.size));
             self.store(TIMESTAMP_BEGIN, opening.time);
             self.store(TIMESTAMP_END, opening.time);
             self.store(PACKET_SIZE, bits(opening.size));
             self.store(SEQ_NUM, opening.seq_num);
-            failpoint!(OpenNumberWritten, Point::of_opening(stream, opening.size));
+            failpoint!(OpenNumberWritten, opened_instance(stream, opening.size));
             self.store(EVENTS_DISCARDED, 0);
             self.store(TID, u64::from(opening.tid));
             self.store(EVENTS_BEFORE, opening.events_before);
-            failpoint!(OpenHeaderWritten, Point::of_opening(stream, opening.size));
+            failpoint!(OpenHeaderWritten, opened_instance(stream, opening.size));
             // C2.
             self.word(0).store((head[0] | u64::from(PACKET_MAGIC)).to_le(), Ordering::Release);
-            failpoint!(OpenMagicWritten, Point::of_opening(stream, opening.size));
+            failpoint!(OpenMagicWritten, opened_instance(stream, opening.size));
         }
     }
 
@@ -129,11 +127,11 @@ impl PacketPtr {
         // SAFETY: the caller owns the place; the offsets are aligned words of the header.
         unsafe {
             self.store(TIMESTAMP_END, closing.time);
-            failpoint!(CloseTimeWritten, Point::of_closing(self, closing.content));
+            failpoint!(CloseTimeWritten, self.closed_instance(closing.content));
             self.store(PACKET_SIZE, bits(closing.content));
-            failpoint!(CloseSizeWritten, Point::of_closing(self, closing.content));
+            failpoint!(CloseSizeWritten, self.closed_instance(closing.content));
             self.store(EVENTS_DISCARDED, closing.events_discarded);
-            failpoint!(CloseHeaderWritten, Point::of_closing(self, closing.content));
+            failpoint!(CloseHeaderWritten, self.closed_instance(closing.content));
         }
     }
 
@@ -171,12 +169,33 @@ impl PacketPtr {
     ///
     /// # Safety
     ///
-    /// The place is valid and was opened.
+    /// The slot is valid and was opened.
     #[cfg(feature = "failpoints")]
     pub(super) unsafe fn instance(self) -> u64 {
         // SAFETY: an aligned word of the header.
         u64::from_le(unsafe { self.word(INSTANCE) }.load(Ordering::Relaxed))
     }
+
+    /// The instance for the failpoints of `close`: the stream's, or [`NO_STREAM`] for a packet without records, which is in no ring.
+    ///
+    /// # Safety
+    ///
+    /// As [`instance`](Self::instance).
+    #[cfg(feature = "failpoints")]
+    unsafe fn closed_instance(self, content: usize) -> u64 {
+        // SAFETY: the caller's promise.
+        if content > HEADER_SIZE { unsafe { self.instance() } } else { NO_STREAM }
+    }
+}
+
+/// The instance for the failpoints of a packet that is not in a ring. No stream has it.
+#[cfg(feature = "failpoints")]
+const NO_STREAM: u64 = u64::MAX;
+
+/// The instance for the failpoints of `open`: the stream's, or [`NO_STREAM`] for a packet without room for records, which is in no ring.
+#[cfg(feature = "failpoints")]
+const fn opened_instance(stream: &Stream, size: usize) -> u64 {
+    if size > HEADER_SIZE { stream.instance } else { NO_STREAM }
 }
 
 const fn bits(bytes: usize) -> u64 {

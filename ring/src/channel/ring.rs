@@ -7,8 +7,8 @@ use super::config::{Channel, Policy};
 use super::header::{HEADER_PAGE, Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
-use super::patience::Patience;
-use crate::clock::Moment;
+use super::wait_policy::WaitPolicy;
+use crate::clock::Timestamp;
 use crate::field::Fields;
 use crate::record::Head;
 use std::io;
@@ -37,7 +37,7 @@ impl Ring {
         owner: Owner,
         events: usize,
         memory: Box<dyn RingMemory>,
-        patience: Option<Patience>,
+        wait_policy: Option<WaitPolicy>,
         now: u64,
     ) -> io::Result<Self> {
         let layout = Layout::of_ring(config, events);
@@ -74,7 +74,7 @@ impl Ring {
             )
         };
         let (base, account) = (memory.base(), NonNull::from(memory.account()));
-        Ok(Self { main: main.waiting(patience), nested, base, account, memory })
+        Ok(Self { main: main.waiting(wait_policy), nested, base, account, memory })
     }
 
     #[inline(always)]
@@ -136,7 +136,7 @@ impl Ring {
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
         failpoint!(Fired, self.main.instance());
-        if self.main.try_record(Head::new(id, Moment::at(time)), values) {
+        if self.main.try_record(Head::new(id, Timestamp::at(time)), values) {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();
         } else {

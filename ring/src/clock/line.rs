@@ -13,7 +13,7 @@
 //! Who is on time (the next line is drawn before this one bends) has one product to work out. What was corrected ends by itself:
 //! a line that nobody replaces for hours goes on at the rate of the clock, not at the one that was needed to catch up with it.
 
-use crate::hint::{chosen, opaque, unlikely};
+use crate::hint::{opaque, opaque_ref, unlikely};
 
 /// Half of a counter's bits.
 const HALF: u32 = 32;
@@ -77,40 +77,40 @@ pub(super) struct Ticks {
 
 /// A moment: so many ns after another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    pub(crate) origin: Origin,
-    pub(crate) passed: u64,
+pub struct Timestamp {
+    pub(crate) base: TimestampBase,
+    pub(crate) offset: u64,
 }
 
 /// A moment to count from, in both forms in which it is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct TimestampBase {
     /// In ns.
     pub(crate) time: u64,
     /// The same as a record's header word has it, with the event id 0.
     pub(crate) word: u64,
 }
 
-impl Origin {
+impl TimestampBase {
     const fn at(time: u64) -> Self {
         Self { time, word: time << TIME_SHIFT }
     }
 }
 
-impl Moment {
+impl Timestamp {
     /// No time of the counter's: before all records that have one.
-    pub const NOWHERE: Self = Self::at(0);
+    pub const INVALID: Self = Self::at(0);
 
     /// The moment at `time`.
     #[inline(always)]
     pub const fn at(time: u64) -> Self {
-        Self { origin: Origin::at(time), passed: 0 }
+        Self { base: TimestampBase::at(time), offset: 0 }
     }
 
     /// In ns.
     #[inline(always)]
     pub const fn time(self) -> u64 {
-        self.origin.time.wrapping_add(self.passed)
+        self.base.time.wrapping_add(self.offset)
     }
 }
 
@@ -133,34 +133,34 @@ pub(super) struct Segment {
     /// The upper half of the counter in the first window.
     first: u64,
     /// Those behind the last one, of which there is one at least, are nowhere.
-    windows: [Window; WINDOWS + 1],
+    windows: [TickWindow; WINDOWS + 1],
 }
 
 /// All that a moment in it is worked out from: one register leads there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct TickWindow {
     /// Nanoseconds per tick, in units of 2⁻⁶⁴.
     rate: u64,
     /// The moment at which the lower half is 0.
-    origin: Origin,
+    base: TimestampBase,
 }
 
-impl Window {
-    /// One whose moments are all [nowhere](Moment::NOWHERE).
-    pub(super) const NOWHERE: Self = Self { rate: 0, origin: Moment::NOWHERE.origin };
+impl TickWindow {
+    /// One whose moments are all [nowhere](Timestamp::INVALID).
+    pub(super) const INVALID: Self = Self { rate: 0, base: Timestamp::INVALID.base };
 
     /// The moment at which the lower half of the counter stands at `low`.
     #[inline(always)]
-    pub(super) fn at(&self, low: u64) -> Moment {
-        let Self { rate, origin } = *chosen(self);
-        let passed = ((u128::from(low) * u128::from(rate)) >> 64) as u64;
-        Moment { origin, passed }
+    pub(super) fn at(&self, low: u64) -> Timestamp {
+        let Self { rate, base } = *opaque_ref(self);
+        let offset = ((u128::from(low) * u128::from(rate)) >> 64) as u64;
+        Timestamp { base, offset }
     }
 }
 
 impl Segment {
     /// One that no moment is in.
-    pub(super) const NONE: Self = Self { first: u64::MAX, windows: [Window::NOWHERE; WINDOWS + 1] };
+    pub(super) const NONE: Self = Self { first: u64::MAX, windows: [TickWindow::INVALID; WINDOWS + 1] };
 
     /// The windows of a line up to its bend, the first one also before its base, as far as the counter does not run over in them; none if
     /// a tick is longer than a nanosecond.
@@ -176,18 +176,18 @@ impl Segment {
         let at_zero = (u128::from(base_ns) << 64).wrapping_sub(u128::from(base_tsc) * u128::from(rate));
         let window = |at: usize| {
             if at == WINDOWS || u128::from(first + at as u64 + 1) << HALF > end.min(1 << 64) {
-                return Window::NOWHERE;
+                return TickWindow::INVALID;
             }
             let zero = u128::from(first + at as u64) << HALF;
-            let origin = Origin::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64);
-            Window { rate, origin }
+            let base = TimestampBase::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64);
+            TickWindow { rate, base }
         };
         Self { first, windows: std::array::from_fn(window) }
     }
 
-    /// The window that the upper half of the counter is in; [nowhere](Window::NOWHERE) outside the segment.
+    /// The window that the upper half of the counter is in; [nowhere](TickWindow::INVALID) outside the segment.
     #[inline(always)]
-    pub(super) fn window(&self, high: u64) -> &Window {
+    pub(super) fn window(&self, high: u64) -> &TickWindow {
         if high == self.first {
             &self.windows[0]
         } else {
@@ -202,9 +202,9 @@ impl Segment {
         }
     }
 
-    /// The moment of the line at which the counter stands at `ticks`; [nowhere](Moment::NOWHERE) outside the windows.
+    /// The moment of the line at which the counter stands at `ticks`; [nowhere](Timestamp::INVALID) outside the windows.
     #[cfg(test)]
-    fn at(&self, ticks: Ticks) -> Moment {
+    fn at(&self, ticks: Ticks) -> Timestamp {
         self.window(ticks.high).at(ticks.low)
     }
 }
@@ -311,14 +311,14 @@ mod tests {
                         {
                             let inside = tsc >= first && u128::from(tsc) < end;
                             let moment = segment.at(halves(tsc));
-                            assert_eq!(moment != Moment::NOWHERE, inside, "{line:?} {tsc}");
+                            assert_eq!(moment != Timestamp::INVALID, inside, "{line:?} {tsc}");
                             assert!(
                                 !inside || (0..=1).contains(&(line.at(tsc) - moment.time())),
                                 "{line:?} {tsc}: {moment:?}"
                             );
                         }
                         for tsc in [end as u64, first.wrapping_sub(1)] {
-                            assert_eq!(segment.at(halves(tsc)), Moment::NOWHERE, "{line:?} {tsc}");
+                            assert_eq!(segment.at(halves(tsc)), Timestamp::INVALID, "{line:?} {tsc}");
                         }
                     }
                 }
@@ -326,9 +326,9 @@ mod tests {
         }
         let slow = Line::straight(0, 0, rate_of(1_000_000_000).expect("plausible"));
         let moment = Segment::of(&slow).at(halves(1));
-        assert_eq!(moment, Moment::NOWHERE, "a tick of a nanosecond has no place in the fraction");
-        assert_eq!(Segment::NONE.at(halves(0)), Moment::NOWHERE);
-        assert_eq!(Segment::NONE.at(halves(u64::MAX)), Moment::NOWHERE);
+        assert_eq!(moment, Timestamp::INVALID, "a tick of a nanosecond has no place in the fraction");
+        assert_eq!(Segment::NONE.at(halves(0)), Timestamp::INVALID);
+        assert_eq!(Segment::NONE.at(halves(u64::MAX)), Timestamp::INVALID);
     }
 
     /// From tick to tick, where a window ends, too.

@@ -1,17 +1,7 @@
 //! How the line is kept at the clock: what to draw next, given a comparison of the two. No clock is read here.
 
 use super::line::{Line, SHIFT, rate_between, ticks, to_window_end};
-
-/// The two clocks at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reading {
-    /// The counter, in ticks.
-    pub(super) tsc: u64,
-    /// `CLOCK_MONOTONIC`, in ns.
-    pub(super) ns: u64,
-    /// By how much `ns` may be off at `tsc`, in ns.
-    pub(super) uncertainty: u64,
-}
+use super::reading::Reading;
 
 /// The pause between the first comparisons, in ns; each is twice as long as the one before, up to the longest.
 const FIRST_PERIOD: u64 = 100_000_000;
@@ -39,7 +29,7 @@ pub(super) struct Steering {
 
 /// What a comparison led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SteeringOutcome {
     /// The line was bent. Until now it was off by no more than so many ns.
     Steered { error: u64 },
     /// The line begins anew, at the clock.
@@ -76,19 +66,19 @@ impl Steering {
     }
 
     /// Draws the next line, which takes over at `now`, in ticks: a moment after the reading.
-    pub(super) fn compare(&mut self, reading: Reading, now: u64) -> Verdict {
+    pub(super) fn compare(&mut self, reading: Reading, now: u64) -> SteeringOutcome {
         let passed = reading.tsc.wrapping_sub(self.last.tsc).cast_signed();
         let difference = self.line.at(reading.tsc).wrapping_sub(reading.ns).cast_signed();
         let error = difference.unsigned_abs();
         let rate = rate_between(i128::from(passed), i128::from(reading.ns) - i128::from(self.last.ns));
         if reading.uncertainty > GOOD && (0..self.due_after().saturating_mul(PATIENCE)).contains(&passed) {
-            return Verdict::Waiting;
+            return SteeringOutcome::Waiting;
         }
         if error > STEP {
             // One step is the counter's or the clock's: both go on as before, from elsewhere. Two in a row are the rate's.
             let rate = if self.stepped { rate.unwrap_or(self.line.rate) } else { self.line.rate };
             *self = Self { stepped: true, ..Self::begin(reading, rate) };
-            return Verdict::Stepped;
+            return SteeringOutcome::Stepped;
         }
         let rate = rate.map_or(self.line.rate, |measured| self.learn(measured, reading, passed));
         self.period = (self.period * 2).min(LONGEST_PERIOD);
@@ -98,7 +88,7 @@ impl Steering {
         self.line = Line { base_tsc: now, base_ns: self.line.at(now), bent_rate: rate + correction, bend, rate };
         self.last = reading;
         self.stepped = false;
-        Verdict::Steered { error: error + reading.uncertainty }
+        SteeringOutcome::Steered { error: error + reading.uncertainty }
     }
 
     /// The rate, given that of the last period: what the readings' uncertainty explains moves it a little, what it does not
@@ -163,7 +153,7 @@ mod tests {
                 }
                 let reading = self.reading();
                 let before = steering.line().at(self.tsc);
-                assert!(matches!(steering.compare(reading, self.tsc), Verdict::Steered { .. }));
+                assert!(matches!(steering.compare(reading, self.tsc), SteeringOutcome::Steered { .. }));
                 assert_eq!(steering.line().at(self.tsc), before, "the time jumps");
             }
             worst
@@ -201,7 +191,7 @@ mod tests {
         world.pass(3_600_000_000_000);
         let reading = world.reading();
         let verdict = steering.compare(reading, world.tsc);
-        assert!(matches!(verdict, Verdict::Steered { error: 89_990..=90_010 }), "{verdict:?}");
+        assert!(matches!(verdict, SteeringOutcome::Steered { error: 89_990..=90_010 }), "{verdict:?}");
         // Half of it is gone half-way to the bend; from there on the line is on the clock, and nearly as steep as it, should nobody steer again.
         let Line { base_tsc, bend, .. } = steering.line();
         let end = base_tsc.wrapping_add_signed(bend);
@@ -224,7 +214,7 @@ mod tests {
             world.tsc = tsc;
             world.ns += 5_000_000;
             let reading = world.reading();
-            assert_eq!(steering.compare(reading, world.tsc), Verdict::Stepped);
+            assert_eq!(steering.compare(reading, world.tsc), SteeringOutcome::Stepped);
             assert_eq!((steering.line().at(world.tsc), steering.line().rate), (world.ns, World::rate()));
             assert!(world.follow(&mut steering, 4) < 1000);
         }
@@ -237,7 +227,7 @@ mod tests {
         for _ in 0..2 {
             world.pass(FIRST_PERIOD);
             let reading = world.reading();
-            assert_eq!(steering.compare(reading, world.tsc), Verdict::Stepped);
+            assert_eq!(steering.compare(reading, world.tsc), SteeringOutcome::Stepped);
         }
         assert!(world.follow(&mut steering, 4) < 1000);
     }
@@ -249,9 +239,11 @@ mod tests {
         let bad = |world: &mut World| Reading { uncertainty: GOOD + 1, ..world.reading() };
         for _ in 1..PATIENCE {
             world.pass(FIRST_PERIOD);
-            assert_eq!(steering.compare(bad(&mut world), world.tsc), Verdict::Waiting);
+            assert_eq!(steering.compare(bad(&mut world), world.tsc), SteeringOutcome::Waiting);
         }
         world.pass(FIRST_PERIOD);
-        assert!(matches!(steering.compare(bad(&mut world), world.tsc), Verdict::Steered { error } if error < GOOD + 3));
+        assert!(
+            matches!(steering.compare(bad(&mut world), world.tsc), SteeringOutcome::Steered { error } if error < GOOD + 3)
+        );
     }
 }

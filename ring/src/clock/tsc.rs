@@ -1,14 +1,15 @@
 //! The clock made from the time stamp counter: the line in use, and its steering.
 
-use super::latch::Latch;
+use super::fast_clock;
 use super::line::Line;
 use super::machine::{counter, ordered_counter};
-use super::steering::{Reading, Steering, Verdict};
-use super::{choice, quick, system};
+use super::reading::compare_clocks;
+use super::seqcount_latch::SeqcountLatch;
+use super::steering::{Steering, SteeringOutcome};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// The line in use; empty while the time comes from elsewhere. Replaced under the control lock.
-static LINE: Latch<5> = Latch::empty();
+/// The line in use; empty while the time comes from elsewhere. Replaced under the update lock.
+static LINE: SeqcountLatch<5> = SeqcountLatch::empty();
 
 /// When the line was last compared with the clock, in ticks, and how long that is enough; `i64::MAX`: it is not steered. Only
 /// a hint, which spares those who come too early the lock.
@@ -18,9 +19,6 @@ static ENOUGH: AtomicI64 = AtomicI64::new(i64::MAX);
 /// See [`error_bound`] and [`steps`].
 static ERROR: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
-
-/// How many readings the best is taken of.
-const READINGS: usize = 5;
 
 /// The time now; `None` while it comes from elsewhere.
 #[inline(always)]
@@ -40,18 +38,11 @@ fn to_words(line: &Line) -> [u64; 5] {
     [base_tsc, base_ns, bent_rate.cast_unsigned(), bend.cast_unsigned(), rate.cast_unsigned()]
 }
 
-/// Keeps the time at `CLOCK_MONOTONIC`'s. Called regularly, some times a second at least, by whoever drains channels; sessions do it.
-///
-/// Does nothing unless the clock is the time stamp counter and some time has passed since it was last compared: 100 ms at first,
-/// in the end 1 s. Not for signal handlers.
-///
-/// Cost: a few nanoseconds; when it compares, some `clock_gettime`s and two short locks.
-pub fn steer() {
-    let since = counter().wrapping_sub(COMPARED.load(Ordering::Relaxed));
-    // A counter that went back is far ahead here, and compared at once.
-    if since >= ENOUGH.load(Ordering::Relaxed).cast_unsigned() {
-        choice::with_steering(compare);
-    }
+/// Whether the line is to be compared with the clock again.
+pub(super) fn is_comparison_due() -> bool {
+    let elapsed = counter().wrapping_sub(COMPARED.load(Ordering::Relaxed));
+    // A counter that went backwards shows as a huge difference, and is compared at once.
+    elapsed >= ENOUGH.load(Ordering::Relaxed).cast_unsigned()
 }
 
 /// By how much the time may differ from `CLOCK_MONOTONIC`'s, in ns: the difference at the last comparison and its uncertainty
@@ -65,13 +56,13 @@ pub fn steps() -> u64 {
     STEPS.load(Ordering::Relaxed)
 }
 
-/// Compares the clocks, and bends the line. The control lock is held.
-fn compare(steering: &mut Steering) {
+/// Compares the clocks, and corrects the line. The update lock is held.
+pub(super) fn compare(steering: &mut Steering) {
     let reading = compare_clocks();
     match steering.compare(reading, ordered_counter()) {
-        Verdict::Waiting => return,
-        Verdict::Steered { error } => ERROR.store(error, Ordering::Relaxed),
-        Verdict::Stepped => {
+        SteeringOutcome::Waiting => return,
+        SteeringOutcome::Steered { error } => ERROR.store(error, Ordering::Relaxed),
+        SteeringOutcome::Stepped => {
             ERROR.store(reading.uncertainty, Ordering::Relaxed);
             STEPS.fetch_add(1, Ordering::Relaxed);
         }
@@ -79,7 +70,7 @@ fn compare(steering: &mut Steering) {
     put_in_use(steering);
 }
 
-/// Sets the time to the clock's at once, and takes it from the counter from here on. The control lock is held.
+/// Sets the time to the clock's at once, and takes it from the counter from here on. The update lock is held.
 pub(super) fn begin(steering: &mut Steering) {
     steering.set(compare_clocks());
     ERROR.store(steering.last().uncertainty, Ordering::Relaxed);
@@ -88,33 +79,15 @@ pub(super) fn begin(steering: &mut Steering) {
 
 fn put_in_use(steering: &Steering) {
     let line = steering.line();
-    quick::replace(&line, || LINE.publish(to_words(&line)));
+    fast_clock::replace(&line, || LINE.publish(to_words(&line)));
     COMPARED.store(steering.last().tsc, Ordering::Relaxed);
     ENOUGH.store(steering.due_after(), Ordering::Relaxed);
 }
 
-/// Takes the time from elsewhere, whose error is `error`. The control lock is held.
+/// Takes the time from elsewhere, whose error is `error`. The update lock is held.
 pub(super) fn end(error: u64) {
-    quick::take_away();
+    fast_clock::take_away();
     LINE.clear();
     ENOUGH.store(i64::MAX, Ordering::Relaxed);
     ERROR.store(error, Ordering::Relaxed);
-}
-
-/// Both clocks at one moment: the counter between two readings of the clock, the closest of several. The counter is usable.
-pub(super) fn compare_clocks() -> Reading {
-    let one = || {
-        let begin = system::monotonic();
-        let tsc = ordered_counter();
-        let apart = system::monotonic().saturating_sub(begin);
-        Reading { tsc, ns: begin + apart / 2, uncertainty: apart.div_ceil(2) + 1 }
-    };
-    let mut best = one();
-    for _ in 1..READINGS {
-        let next = one();
-        if next.uncertainty < best.uncertainty {
-            best = next;
-        }
-    }
-    best
 }

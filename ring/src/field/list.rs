@@ -26,7 +26,7 @@ pub trait Fields: Sealed + Copy {
     fn field(&self, index: usize) -> Option<Value<'_>>;
 }
 
-/// Of how many fields, none of which is larger than [`MOST`](super::value::MOST), the sizes are added without a look at whether the sum runs
+/// Of how many fields, none of which is larger than [`MAX_SIZE`](super::value::MAX_SIZE), the sizes are added without a look at whether the sum runs
 /// over.
 const MOST_FIELDS: usize = 31;
 

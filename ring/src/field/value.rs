@@ -1,24 +1,23 @@
 //! Values of any kind: how many bytes they take, how they are written, how a filter sees them.
 
 use super::copy::copy_text;
-use super::scalar::Scalar;
 use super::sealed::Sealed;
-use crate::hint::{settled_place, unlikely};
+use crate::hint::{opaque_ptr, unlikely};
 
 /// What becomes of a NUL inside a text, which would end there for who reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nuls {
+pub enum NulHandling {
     /// It is replaced.
     Replace,
     /// What was written with it is not used, and need not be whole.
-    Find,
+    Detect,
 }
 
 /// Where the bytes of a record go. Given to the generated `encode` only.
 #[derive(Debug)]
 pub struct Writer {
     at: *mut u8,
-    treatment: Nuls,
+    treatment: NulHandling,
     nuls: u32,
 }
 
@@ -27,7 +26,7 @@ impl Writer {
     ///
     /// From `at` on there is room for all that will be written.
     #[inline(always)]
-    pub unsafe fn new(at: *mut u8, treatment: Nuls) -> Self {
+    pub unsafe fn new(at: *mut u8, treatment: NulHandling) -> Self {
         Self { at, treatment, nuls: 0 }
     }
 
@@ -58,13 +57,13 @@ impl Writer {
     /// There is room for `bytes.len() + 1` bytes.
     #[inline(always)]
     unsafe fn text(&mut self, bytes: &[u8]) {
-        self.at = settled_place(self.at);
+        self.at = opaque_ptr(self.at);
         // SAFETY: the caller gives the room; the source is a slice elsewhere, so nothing overlaps.
         let has_nul = unsafe {
             self.at.add(bytes.len()).write(0);
             match self.treatment {
-                Nuls::Find => copy_text(bytes, self.at),
-                Nuls::Replace => {
+                NulHandling::Detect => copy_text(bytes, self.at),
+                NulHandling::Replace => {
                     self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
                     replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
                 }
@@ -121,18 +120,18 @@ pub trait Elements: std::fmt::Debug {
     fn get(&self, index: usize) -> Option<Value<'_>>;
 }
 
-/// Whether no memory of a process is larger than [`MOST`]: the addresses of these have 57 bits and fewer.
+/// Whether no memory of a process is larger than [`MAX_SIZE`]: the addresses of these have 57 bits and fewer.
 pub(super) const IS_BOUNDED: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")) && usize::BITS == 64;
 
 /// What no field's size is above, if that is so.
-pub(super) const MOST: usize = if IS_BOUNDED { 1 << (usize::BITS - 7) } else { usize::MAX };
+pub(super) const MAX_SIZE: usize = if IS_BOUNDED { 1 << (usize::BITS - 7) } else { usize::MAX };
 
 /// One value of a field block: the macros build them, the marker stage writes them.
 ///
 /// Sealed: the ring trusts `encode` to write what `encoded_size` said.
 pub trait FieldValue: Sealed + Copy {
-    /// How many bytes `encode` will write; the same at every call, and at most [`MOST`].
+    /// How many bytes `encode` will write; the same at every call, and at most [`MAX_SIZE`].
     #[doc(hidden)]
     fn encoded_size(&self) -> usize;
     /// Writes the value.
@@ -192,101 +191,5 @@ impl FieldValue for PathBytes<'_> {
     #[inline]
     fn value(&self) -> Value<'_> {
         Value::Path(self.0)
-    }
-}
-
-/// Writes elements one after the other.
-///
-/// # Safety
-///
-/// `writer` has room for `elements.len() * T::WIDTH` bytes.
-#[inline(always)]
-unsafe fn write_elements<T: Scalar>(elements: &[T], writer: &mut Writer) {
-    let bytes = elements.len() * T::WIDTH;
-    // SAFETY: the caller gives the room. Where T is PLAIN its memory is WIDTH initialised bytes an element, without padding.
-    unsafe {
-        if T::PLAIN {
-            writer.at().copy_from_nonoverlapping(elements.as_ptr().cast(), bytes);
-        } else {
-            for (i, element) in elements.iter().enumerate() {
-                element.store(writer.at().add(i * T::WIDTH));
-            }
-        }
-        writer.advance(bytes);
-    }
-}
-
-/// A fixed number of elements.
-#[derive(Clone, Copy, Debug)]
-pub struct Array<'a, T, const N: usize>(pub &'a [T; N]);
-
-impl<T: Scalar, const N: usize> Sealed for Array<'_, T, N> {}
-
-impl<T: Scalar + std::fmt::Debug, const N: usize> FieldValue for Array<'_, T, N> {
-    #[inline(always)]
-    fn encoded_size(&self) -> usize {
-        // Where addresses have 32 bits, elements may be wider in a record than in memory.
-        N.saturating_mul(T::WIDTH)
-    }
-
-    #[inline(always)]
-    unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes, N elements.
-        unsafe { write_elements(self.0, writer) }
-    }
-
-    #[inline]
-    fn value(&self) -> Value<'_> {
-        Value::Elements(self)
-    }
-}
-
-impl<T: Scalar + std::fmt::Debug, const N: usize> Elements for Array<'_, T, N> {
-    fn len(&self) -> usize {
-        N
-    }
-
-    fn get(&self, index: usize) -> Option<Value<'_>> {
-        self.0.get(index).map(|element| element.dynamic())
-    }
-}
-
-/// Any number of elements, with their number in front.
-#[derive(Clone, Copy, Debug)]
-pub struct Sequence<'a, T>(pub &'a [T]);
-
-impl<T: Scalar> Sealed for Sequence<'_, T> {}
-
-impl<T: Scalar + std::fmt::Debug> FieldValue for Sequence<'_, T> {
-    #[inline(always)]
-    fn encoded_size(&self) -> usize {
-        // A length that 32 bits cannot hold never gets as far as `encode`: no packet is that large.
-        // As for arrays.
-        self.0.len().saturating_mul(T::WIDTH).min(MOST - 4) + 4
-    }
-
-    #[inline(always)]
-    unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes: the length, then the elements.
-        unsafe {
-            (self.0.len() as u32).store(writer.at());
-            writer.advance(4);
-            write_elements(self.0, writer);
-        }
-    }
-
-    #[inline]
-    fn value(&self) -> Value<'_> {
-        Value::Elements(self)
-    }
-}
-
-impl<T: Scalar + std::fmt::Debug> Elements for Sequence<'_, T> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn get(&self, index: usize) -> Option<Value<'_>> {
-        self.0.get(index).map(|element| element.dynamic())
     }
 }

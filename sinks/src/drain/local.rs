@@ -12,7 +12,7 @@ use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint_core::channel::{Attending, OpenChannel, Packet, Policy};
+use tracepoint_core::channel::{ConsumerGuard, OpenChannel, Packet, Policy};
 use tracepoint_core::clock;
 
 /// The rings of channels of this process.
@@ -22,7 +22,7 @@ pub struct LocalRings {
     channels: Vec<Arc<OpenChannel>>,
     removed: Vec<RemovedChannel>,
     /// Tells channels that were added that they are drained regularly.
-    attending: Vec<(u32, Attending)>,
+    attending: Vec<(u32, ConsumerGuard)>,
     /// Whether old packets are closed regularly.
     flushes: bool,
     /// Whether packets stay in the rings, for a consumer in another process.
@@ -154,7 +154,7 @@ impl Drain<LocalRings> {
         let metadata = MetadataText::added_channel(&self.source.trace, &description);
         self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
         self.metadata.push_str(metadata.as_str());
-        self.source.attending.push((channel.class(), channel.attend()));
+        self.source.attending.push((channel.class(), channel.register_consumer()));
         self.source.channels.push(Arc::clone(channel));
         Ok(())
     }
@@ -176,12 +176,12 @@ impl Drain<LocalRings> {
 
     /// The shortest time for which an event of these channels waits for the drain; `None` if events do not wait.
     pub fn wait_limit(&self) -> Option<Duration> {
-        self.source.channels.iter().filter_map(|channel| channel.config().patience()).min()
+        self.source.channels.iter().filter_map(|channel| channel.config().max_wait()).min()
     }
 
     /// Tells the channels that they are drained regularly, until the answer is dropped.
-    pub fn attend(&self) -> Vec<Attending> {
-        self.source.channels.iter().map(|channel| channel.attend()).collect()
+    pub fn attend(&self) -> Vec<ConsumerGuard> {
+        self.source.channels.iter().map(|channel| channel.register_consumer()).collect()
     }
 
     /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight

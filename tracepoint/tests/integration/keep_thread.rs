@@ -72,15 +72,15 @@ fn others_neither_record_nor_count_what_it_fires() {
     let thread = std::thread::spawn(move || {
         // It had rings in all of them before.
         trace_told(1);
-        assert!(to.keep_this_thread());
+        assert!(to.restrict_this_thread());
         trace_told(2);
         trace_told(3);
         let kept = Arc::clone(&to);
-        let probe = register_trace_inside(move |_| assert!(!kept.keep_this_thread(), "not inside a probe"));
+        let probe = register_trace_inside(move |_| assert!(!kept.restrict_this_thread(), "not inside a probe"));
         trace_inside(0);
         drop(probe);
         // It may think better of it.
-        assert!(also.keep_this_thread());
+        assert!(also.restrict_this_thread());
         trace_told(4);
     });
     thread.join().expect("well");
@@ -111,7 +111,7 @@ fn channels_that_were_opened_beside_it_get_them_too() {
     let subscriptions = [&own, &beside, &other].map(record);
     for kept in [Arc::clone(&own), Arc::clone(&beside)] {
         let fire = move || {
-            assert!(kept.keep_this_thread());
+            assert!(kept.restrict_this_thread());
             beside::fire(1);
         };
         std::thread::spawn(fire).join().expect("well");
@@ -134,7 +134,7 @@ fn the_only_channel_is_another_one() {
     let subscription = marker.subscribe(Subscriber::record(Arc::clone(&other), id)).expect("switches");
     let to = Arc::clone(&own);
     std::thread::spawn(move || {
-        assert!(to.keep_this_thread());
+        assert!(to.restrict_this_thread());
         alone::fire(1);
     })
     .join()

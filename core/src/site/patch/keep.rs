@@ -1,20 +1,20 @@
 //! Objects that stay loaded, whatever `dlclose` says: for whoever keeps what he has listed of them.
 
 use super::object::{changes, objects};
-use tracepoint_ring::update::{self, Locked};
+use tracepoint_ring::update::{self, UpdateGuard};
 
 /// Keeps all objects loaded that are known, and runs `list` while those are the ones.
 ///
 /// Asks the dynamic linker: no lock of ours is held. An object that comes or goes meanwhile has it begin again.
-pub(crate) fn keep_loaded<R>(list: impl FnOnce(&Locked<'_>) -> R) -> R {
+pub(crate) fn keep_loaded<R>(list: impl FnOnce(&UpdateGuard<'_>) -> R) -> R {
     loop {
         let (before, addresses) = {
-            let locked = update::lock_alone();
+            let locked = update::lock_without_setup();
             let addresses: Vec<_> = objects(&locked).map(|object| std::ptr::from_ref(object).addr()).collect();
             (changes(&locked), addresses)
         };
         addresses.into_iter().for_each(linker::keep);
-        let locked = update::lock_alone();
+        let locked = update::lock_without_setup();
         // None has gone: each was there when it was kept.
         if changes(&locked) == before {
             return list(&locked);

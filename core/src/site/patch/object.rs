@@ -7,7 +7,7 @@ use crate::site::Table;
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use tracepoint_ring::update::{self, Locked};
+use tracepoint_ring::update::{self, UpdateGuard};
 
 /// A linked object's description of itself, made by the assembler (`__tracepoint_object!`); writable, for the link.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(null_mut());
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// Another number than before: objects have come, or gone.
-pub(crate) fn changes(_: &Locked<'_>) -> u64 {
+pub(crate) fn changes(_: &UpdateGuard<'_>) -> u64 {
     CHANGES.load(Ordering::Relaxed)
 }
 
@@ -79,7 +79,7 @@ impl Object {
 }
 
 /// All objects. They stay where they are while the control lock is held: who unloads one waits for it.
-pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object> {
+pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Object> {
     let mut at = OBJECTS.load(Ordering::Relaxed);
     std::iter::from_fn(move || {
         // SAFETY: linked nodes are statics of objects that are loaded: they are unlinked, under the control lock, before that ends.
@@ -96,7 +96,7 @@ pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object>
 /// `object` is the object's own description, alive until [`unregister_object`] is called with it.
 pub unsafe extern "C" fn register_object(object: *mut Object) {
     let code = Segments::of_object_with(object.addr());
-    let locked = update::lock_alone();
+    let locked = update::lock_without_setup();
     // SAFETY: the caller's promise; `next` is the only part that changes once the node is linked, and it is atomic.
     let node = unsafe { &*object };
     // Linkers that compile (linker-plugin LTO) keep every copy of the constructor: each calls with the one description.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn register_object(object: *mut Object) {
 ///
 /// `object` was registered.
 pub unsafe extern "C" fn unregister_object(object: *mut Object) {
-    let _locked = update::lock_alone();
+    let _locked = update::lock_without_setup();
     let mut link = &OBJECTS;
     loop {
         let at = link.load(Ordering::Relaxed);

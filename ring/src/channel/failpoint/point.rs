@@ -1,10 +1,5 @@
 //! The list of points.
 
-use crate::channel::packet::{HEADER_SIZE, PacketPtr, Stream};
-
-/// An instance that no stream has: what is passed on the way of a packet outside of rings does not count.
-const NO_STREAM: u64 = u64::MAX;
-
 macro_rules! points {
     ($($(#[$doc:meta])* $name:ident)*) => {
         /// A point of the code, in the order in which an event, and then its ring, comes by.
@@ -57,7 +52,7 @@ points! {
     /// The buffer is free; the event is not counted as recorded.
     Left
     /// The owner closes its packet because it was asked to.
-    SwitchAsked
+    SwitchRequested
     /// The owner begins to switch from a packet to the next.
     SwitchBegun
     /// A packet is about to be closed.
@@ -89,7 +84,7 @@ points! {
     /// The next packet is open.
     Opened
     /// The packet of an idle thread is asked for: the limit is set.
-    FlushAsked
+    FlushRequested
     /// The owner has seen that.
     FlushFenced
     /// The flusher has the packet, in place of its owner.
@@ -97,7 +92,7 @@ points! {
     /// The flusher has closed it, and not given the buffer back.
     FlushClosed
     /// The buffer is the owner's again.
-    FlushSettled
+    FlushDone
     /// A closed packet is about to be handed to the sinks.
     DrainBegun
     /// The sinks have it; its place is not released.
@@ -116,21 +111,4 @@ points! {
     RingSpare
     /// It is in the pool.
     RingPooled
-}
-
-impl Point {
-    /// Whose packet is opened: the stream's, unless it is one without room for records, which is not in a ring.
-    pub(in crate::channel) const fn of_opening(stream: &Stream, size: usize) -> u64 {
-        if size > HEADER_SIZE { stream.instance } else { NO_STREAM }
-    }
-
-    /// Whose packet is closed with this content: the stream's that its header names, unless it is empty, and not in a ring.
-    ///
-    /// # Safety
-    ///
-    /// The place is valid and was opened.
-    pub(in crate::channel) unsafe fn of_closing(packet: PacketPtr, content: usize) -> u64 {
-        // SAFETY: the caller's promise.
-        if content > HEADER_SIZE { unsafe { packet.instance() } } else { NO_STREAM }
-    }
 }

@@ -1,6 +1,6 @@
 //! Places for a value that somebody replaces about once a second, and that sites read without looking back.
 //!
-//! The words of a [latch](super::latch) may change under a reader, who has to look again. A reader inside a section need not: a place is
+//! The words of a [latch](super::seqcount_latch) may change under a reader, who has to look again. A reader inside a section need not: a place is
 //! not written again before every section is over in which it may have been read. Nobody waits for that. Whoever replaces the value
 //! notes which sections are open, and looks at the next replacement whether those have ended:
 //!
@@ -22,39 +22,39 @@ use crate::primitive::{AtomicPtr, Ordering};
 use std::sync::atomic::AtomicU32;
 
 /// How many places there are: the current one, one that is noted, and two for the seconds in which that does not end.
-pub(crate) const PLACES: usize = 4;
+pub(crate) const SLOTS: usize = 4;
 
 /// The places, and which of them readers find. All but `read` is for one thread at a time.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Rotation<P> {
+pub(crate) struct RcuSlots<P> {
     current: AtomicPtr<P>,
     nothing: *const P,
     /// One bit for each place.
     retired: AtomicU32,
     noted: AtomicU32,
-    places: [P; PLACES],
+    places: [P; SLOTS],
 }
 
 // SAFETY: `nothing` is a reference to a `P` (the contract of `empty`), and `P` may be shared.
-unsafe impl<P: Sync> Sync for Rotation<P> {}
+unsafe impl<P: Sync> Sync for RcuSlots<P> {}
 // SAFETY: as above.
-unsafe impl<P: Send + Sync> Send for Rotation<P> {}
+unsafe impl<P: Send + Sync> Send for RcuSlots<P> {}
 
-impl<P> Rotation<P> {
+impl<P> RcuSlots<P> {
     /// Readers find `nothing`.
     ///
     /// # Safety
     ///
     /// `nothing` is valid for as long as this is used.
     #[cfg(not(loom))]
-    pub(crate) const unsafe fn empty(nothing: *const P, places: [P; PLACES]) -> Self {
+    pub(crate) const unsafe fn empty(nothing: *const P, places: [P; SLOTS]) -> Self {
         let current = AtomicPtr::new(nothing.cast_mut());
         Self { current, nothing, retired: AtomicU32::new(0), noted: AtomicU32::new(0), places }
     }
 
     #[cfg(loom)]
-    pub(crate) unsafe fn empty(nothing: *const P, places: [P; PLACES]) -> Self {
+    pub(crate) unsafe fn empty(nothing: *const P, places: [P; SLOTS]) -> Self {
         let current = AtomicPtr::new(nothing.cast_mut());
         Self { current, nothing, retired: AtomicU32::new(0), noted: AtomicU32::new(0), places }
     }
@@ -126,50 +126,50 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    fn value(rotation: &Rotation<Cell<u32>>) -> u32 {
+    fn value(slots: &RcuSlots<Cell<u32>>) -> u32 {
         // SAFETY: there is one thread, which puts nothing while it uses the place.
-        unsafe { rotation.read() }.get()
+        unsafe { slots.read() }.get()
     }
 
     #[test]
     fn a_place_is_used_again_when_its_sections_have_ended() {
         let nothing = Cell::new(0);
         // SAFETY: declared before.
-        let rotation = unsafe { Rotation::empty(&raw const nothing, [const { Cell::new(0) }; PLACES]) };
-        let put = |number| rotation.put(|place| place.set(number));
-        assert_eq!(value(&rotation), 0);
-        for number in 1..=PLACES as u32 {
+        let slots = unsafe { RcuSlots::empty(&raw const nothing, [const { Cell::new(0) }; SLOTS]) };
+        let put = |number| slots.put(|place| place.set(number));
+        assert_eq!(value(&slots), 0);
+        for number in 1..=SLOTS as u32 {
             put(number);
-            assert_eq!(value(&rotation), number);
+            assert_eq!(value(&slots), number);
             // A fence that is refused frees nothing.
-            rotation.note(|| false);
-            rotation.settle(|| unreachable!("nothing is noted"));
+            slots.note(|| false);
+            slots.settle(|| unreachable!("nothing is noted"));
         }
         put(10);
-        assert_eq!(value(&rotation), 0, "no place is free");
-        rotation.note(|| true);
+        assert_eq!(value(&slots), 0, "no place is free");
+        slots.note(|| true);
         put(11);
-        assert_eq!(value(&rotation), 0, "the sections that were noted last");
-        rotation.settle(|| false);
+        assert_eq!(value(&slots), 0, "the sections that were noted last");
+        slots.settle(|| false);
         put(12);
-        assert_eq!(value(&rotation), 0, "and last");
-        rotation.settle(|| true);
+        assert_eq!(value(&slots), 0, "and last");
+        slots.settle(|| true);
         put(13);
-        assert_eq!(value(&rotation), 13);
+        assert_eq!(value(&slots), 13);
     }
 
     #[test]
     fn one_replacement_after_the_other_never_runs_out() {
         let nothing = Cell::new(0);
         // SAFETY: declared before.
-        let rotation = unsafe { Rotation::empty(&raw const nothing, [const { Cell::new(0) }; PLACES]) };
+        let slots = unsafe { RcuSlots::empty(&raw const nothing, [const { Cell::new(0) }; SLOTS]) };
         for number in 1..100 {
             // Every third time a section lasts longer.
-            rotation.settle(|| number % 3 != 0);
-            rotation.take_away();
-            rotation.put(|place| place.set(number));
-            rotation.note(|| true);
-            assert_eq!(value(&rotation), number);
+            slots.settle(|| number % 3 != 0);
+            slots.take_away();
+            slots.put(|place| place.set(number));
+            slots.note(|| true);
+            assert_eq!(value(&slots), number);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::primitive::{AtomicU64, Ordering, fence};
 /// `N` words, or none.
 #[repr(align(64))]
 #[derive(Debug)]
-pub(crate) struct Latch<const N: usize> {
+pub(crate) struct SeqcountLatch<const N: usize> {
     /// The generation of the words in use; 0: there are none.
     current: AtomicU64,
     slots: [[AtomicU64; N]; 2],
@@ -25,7 +25,7 @@ pub(crate) struct Latch<const N: usize> {
     last: AtomicU64,
 }
 
-impl<const N: usize> Latch<N> {
+impl<const N: usize> SeqcountLatch<N> {
     /// No words.
     #[cfg(not(loom))]
     pub(crate) const fn empty() -> Self {
@@ -105,7 +105,7 @@ mod tests {
     /// Words that belong together, replaced as fast as possible, with and without a pause of no words between.
     #[test]
     fn a_reader_never_sees_a_mixture() {
-        static LATCH: Latch<5> = Latch::empty();
+        static LATCH: SeqcountLatch<5> = SeqcountLatch::empty();
         static DONE: AtomicU64 = AtomicU64::new(0);
         assert_eq!(LATCH.read(|| ()), None);
         let rounds: u64 = if cfg!(miri) { 100 } else { 300_000 };
@@ -144,7 +144,7 @@ mod tests {
     /// A replacement while somebody reads: the read begins anew and gives what is there then.
     #[test]
     fn a_read_that_is_overtaken_begins_anew() {
-        let latch = Latch::<2>::empty();
+        let latch = SeqcountLatch::<2>::empty();
         latch.publish([1, 1]);
         let calls = AtomicU64::new(0);
         let read = latch.read(|| {

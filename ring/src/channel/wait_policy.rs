@@ -3,7 +3,7 @@
 //! The one place where a site waits, chosen by name ([`Channel::wait`](super::Channel::wait)). Nobody waits who could wait for
 //! himself or in vain:
 //!
-//! * where nobody drains the channel ([`OpenChannel::attend`](super::OpenChannel::attend) says that somebody does), or who does waits
+//! * where nobody drains the channel ([`OpenChannel::register_consumer`](super::OpenChannel::register_consumer) says that somebody does), or who does waits
 //!   for a grace period, and with it for those who wait;
 //! * inside another event: a probe, or a signal handler that interrupts one;
 //! * where signals are blocked, as one is in its own handler: nothing tells a handler from a thread that blocks signals, so such
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// How many drain a channel. What it says is a hint, so that Relaxed is enough: who stops draining leaves waits to their bound.
 #[derive(Debug, Default)]
-pub(super) struct Attendance {
+pub(super) struct ConsumerPresence {
     attending: AtomicUsize,
     /// So many of them wait for a grace period.
     away: AtomicUsize,
@@ -30,12 +30,12 @@ pub(super) struct Attendance {
 /// As long as it is there, somebody drains the channel regularly.
 #[derive(Debug)]
 #[must_use = "dropping it says that nobody drains the channel"]
-pub struct Attending(Arc<Attendance>);
+pub struct ConsumerGuard(Arc<ConsumerPresence>);
 
-impl Attendance {
-    pub(super) fn begin(self: &Arc<Self>) -> Attending {
+impl ConsumerPresence {
+    pub(super) fn begin(self: &Arc<Self>) -> ConsumerGuard {
         self.attending.fetch_add(1, Ordering::Relaxed);
-        Attending(Arc::clone(self))
+        ConsumerGuard(Arc::clone(self))
     }
 
     /// Runs what may wait for a grace period: who waits for the drain inside a section gives up meanwhile.
@@ -51,7 +51,7 @@ impl Attendance {
     }
 }
 
-impl Drop for Attending {
+impl Drop for ConsumerGuard {
     fn drop(&mut self) {
         self.0.attending.fetch_sub(1, Ordering::Relaxed);
     }
@@ -59,9 +59,9 @@ impl Drop for Attending {
 
 /// How long an owner waits for room.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct WaitPolicy {
     most: Duration,
-    attendance: Arc<Attendance>,
+    consumers: Arc<ConsumerPresence>,
     /// How much had been drained when a wait was in vain, and one more; 0: none was. The owner's.
     in_vain_at: AtomicU64,
 }
@@ -70,15 +70,15 @@ pub(super) struct Patience {
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-impl Patience {
-    pub(super) fn new(most: Duration, attendance: &Arc<Attendance>) -> Self {
-        Self { most, attendance: Arc::clone(attendance), in_vain_at: AtomicU64::new(0) }
+impl WaitPolicy {
+    pub(super) fn new(most: Duration, consumers: &Arc<ConsumerPresence>) -> Self {
+        Self { most, consumers: Arc::clone(consumers), in_vain_at: AtomicU64::new(0) }
     }
 
     /// Waits until `drained`, which only grows, is at least `enough`: for how long, and whether it is now.
     pub(super) fn wait(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
         let in_vain = self.in_vain_at.load(Ordering::Relaxed) == drained() + 1;
-        if in_vain || !self.attendance.is_attended() || !crate::thread::is_outermost() || signals_are_blocked() {
+        if in_vain || !self.consumers.is_attended() || !crate::thread::is_outermost() || signals_are_blocked() {
             return (Duration::ZERO, drained() >= enough);
         }
         self.wait_for_drain(enough, drained)
@@ -92,7 +92,7 @@ impl Patience {
                 return (begin.elapsed(), true);
             }
             let waited = begin.elapsed();
-            if waited >= self.most || !self.attendance.is_attended() {
+            if waited >= self.most || !self.consumers.is_attended() {
                 self.in_vain_at.store(drained() + 1, Ordering::Relaxed);
                 return (waited, false);
             }
@@ -125,44 +125,44 @@ fn signals_are_blocked() -> bool {
 mod tests {
     use super::*;
 
-    fn patience(most: Duration) -> (Patience, Arc<Attendance>) {
-        let attendance = Arc::new(Attendance::default());
-        (Patience::new(most, &attendance), attendance)
+    fn policy(most: Duration) -> (WaitPolicy, Arc<ConsumerPresence>) {
+        let consumers = Arc::new(ConsumerPresence::default());
+        (WaitPolicy::new(most, &consumers), consumers)
     }
 
     #[test]
     fn nobody_waits_where_nobody_drains() {
-        let (patience, _) = patience(Duration::MAX);
-        assert_eq!(patience.wait(1, || 0), (Duration::ZERO, false));
+        let (policy, _) = policy(Duration::MAX);
+        assert_eq!(policy.wait(1, || 0), (Duration::ZERO, false));
     }
 
     #[test]
     fn a_wait_ends_when_there_is_room() {
-        let (patience, attendance) = patience(Duration::MAX);
-        let _attending = attendance.begin();
+        let (policy, consumers) = policy(Duration::MAX);
+        let _attending = consumers.begin();
         let looks = AtomicU64::new(0);
-        let (waited, room) = patience.wait(5, || looks.fetch_add(1, Ordering::Relaxed));
+        let (waited, room) = policy.wait(5, || looks.fetch_add(1, Ordering::Relaxed));
         assert!(room && waited > Duration::ZERO);
     }
 
     #[test]
     fn a_wait_in_vain_is_not_repeated_before_something_was_drained() {
         let most = Duration::from_millis(1);
-        let (patience, attendance) = patience(most);
-        let attending = attendance.begin();
-        let (waited, room) = patience.wait(8, || 3);
+        let (policy, consumers) = policy(most);
+        let attending = consumers.begin();
+        let (waited, room) = policy.wait(8, || 3);
         assert!(!room && waited >= most);
-        assert_eq!(patience.wait(8, || 3), (Duration::ZERO, false));
-        assert!(patience.wait(8, || 4).0 >= most);
+        assert_eq!(policy.wait(8, || 3), (Duration::ZERO, false));
+        assert!(policy.wait(8, || 4).0 >= most);
         drop(attending);
-        assert_eq!(patience.wait(8, || 5), (Duration::ZERO, false));
+        assert_eq!(policy.wait(8, || 5), (Duration::ZERO, false));
     }
 
     #[cfg(posix)]
     #[test]
     fn who_may_be_a_handler_does_not_wait() {
-        let (patience, attendance) = patience(Duration::MAX);
-        let _attending = attendance.begin();
+        let (policy, consumers) = policy(Duration::MAX);
+        let _attending = consumers.begin();
         thread::spawn(move || {
             // SAFETY: a set that is emptied before it is used; blocks a signal for this thread alone.
             unsafe {
@@ -171,7 +171,7 @@ mod tests {
                 libc::sigaddset(&raw mut set, libc::SIGUSR1);
                 libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
             }
-            assert_eq!(patience.wait(1, || 0), (Duration::ZERO, false));
+            assert_eq!(policy.wait(1, || 0), (Duration::ZERO, false));
         })
         .join()
         .expect("no panic");

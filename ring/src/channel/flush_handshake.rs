@@ -12,7 +12,7 @@
 //!    └──────────────────── the flusher has closed the packet ─────────────────────────────┘
 //! ```
 //!
-//! In TAKEN, for the few stores that closing takes, the owner does not wait: [`may_switch`](Gate::may_switch) refuses, and the
+//! In TAKEN, for the few stores that closing takes, the owner does not wait: [`may_switch`](FlushHandshake::may_switch) refuses, and the
 //! event goes to the nested buffer, as if a signal handler had fired it. The flusher never has both buffers at a time, and it comes to
 //! the nested one last: whoever is refused by both one after the other, and is no handler, finds the main one free again.
 //!
@@ -30,7 +30,7 @@
 //!   two reads what the other put there. If the owner reads the flusher's 0, it sees ASKED too, and puts the 0 back. If the flusher
 //!   reads the owner's limit, its 0 stands.
 
-use crate::primitive::{AtomicUsize, Ordering, owners_fence};
+use crate::primitive::{AtomicUsize, Ordering, owner_fence};
 
 const OPEN: usize = 0;
 const ASKED: usize = 1;
@@ -39,13 +39,13 @@ const TAKEN: usize = 2;
 /// The owner's and the flusher's agreement over one buffer. Its place in that, and the order of its words, matter: see `buffer`.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Gate {
+pub(crate) struct FlushHandshake {
     writing: AtomicUsize,
     limit: AtomicUsize,
     state: AtomicUsize,
 }
 
-impl Gate {
+impl FlushHandshake {
     /// No packet is open: the first reserve takes the slow path.
     pub(crate) fn new() -> Self {
         Self { writing: AtomicUsize::new(0), limit: AtomicUsize::new(0), state: AtomicUsize::new(OPEN) }
@@ -61,7 +61,7 @@ impl Gate {
         }
         self.writing.store(1, Ordering::Relaxed);
         // F1, and for handlers on this thread: what follows stays after the store.
-        owners_fence();
+        owner_fence();
         true
     }
 
@@ -71,7 +71,7 @@ impl Gate {
         debug_assert!(self.writing.load(Ordering::Relaxed) == 0, "writes are inside events");
         self.writing.store(1, Ordering::Relaxed);
         // F1, as above.
-        owners_fence();
+        owner_fence();
     }
 
     /// After the commit.
@@ -117,7 +117,7 @@ impl Gate {
 
     // -- the flusher: one at a time -------------------------------------------------------------------------------------
 
-    /// Wants the open packet closed. To be followed by `thread::owners_saw` (F2), once for any number of gates, and then by `settle`.
+    /// Wants the open packet closed. To be followed by `thread::fence_owners` (F2), once for any number of gates, and then by `settle`.
     pub(crate) fn ask(&self) {
         // An earlier request may still stand.
         let _ = self.state.compare_exchange(OPEN, ASKED, Ordering::Relaxed, Ordering::Relaxed);

@@ -7,10 +7,10 @@ use super::buffer::Buffer;
 use super::config::Policy;
 use super::header::Layout;
 use super::memory::RingRequest;
-use super::open::{ORPHAN_INSTANCE, OpenChannel};
+use super::open::{OpenChannel, RINGLESS_INSTANCE};
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
-use super::patience::{Attending, Patience};
 use super::ring::Ring;
+use super::wait_policy::{ConsumerGuard, WaitPolicy};
 use crate::clock;
 use crate::thread;
 use crate::update;
@@ -107,7 +107,7 @@ impl OpenChannel {
             let size = Layout::of_ring(&self.config, self.max_events()).size;
             let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), size))?;
             let owner = self.owner(2 * index);
-            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.patience(), clock::now())?;
+            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.wait_policy(), clock::now())?;
             let ring = Arc::new(ring);
             self.pool.put(Arc::as_ptr(&ring));
             rings.push(ring);
@@ -118,8 +118,8 @@ impl OpenChannel {
 
     /// Says that somebody drains the channel regularly from here on, until the answer is dropped: under [`Policy::Wait`] events wait for
     /// that.
-    pub fn attend(&self) -> Attending {
-        self.attendance.begin()
+    pub fn register_consumer(&self) -> ConsumerGuard {
+        self.consumers.begin()
     }
 
     /// Has threads whose ring's memory was lost take another one at their next event, and nobody one that is lost.
@@ -180,8 +180,8 @@ impl OpenChannel {
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let rings = self.all_rings();
         let asked: Vec<_> = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.ask(before)).collect();
-        // F2: pairs with the fence in `Gate::enter`.
-        if !asked.is_empty() && self.owners_saw() {
+        // F2: pairs with the fence in `FlushHandshake::enter`.
+        if !asked.is_empty() && self.fence_owners() {
             asked.into_iter().for_each(Buffer::settle);
         }
     }
@@ -201,8 +201,12 @@ impl OpenChannel {
     }
 
     /// F2, for which nobody must wait who is inside a section himself, where that takes a grace period.
-    fn owners_saw(&self) -> bool {
-        if crate::membarrier::is_asymmetric() { thread::owners_saw() } else { self.attendance.away(thread::owners_saw) }
+    fn fence_owners(&self) -> bool {
+        if crate::membarrier::is_asymmetric() {
+            thread::fence_owners()
+        } else {
+            self.consumers.away(thread::fence_owners)
+        }
     }
 
     fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
@@ -214,8 +218,8 @@ impl OpenChannel {
         }
     }
 
-    fn patience(&self) -> Option<Patience> {
-        (self.config.policy == Policy::Wait).then(|| Patience::new(self.config.patience, &self.attendance))
+    fn wait_policy(&self) -> Option<WaitPolicy> {
+        (self.config.policy == Policy::Wait).then(|| WaitPolicy::new(self.config.max_wait, &self.consumers))
     }
 
     fn all_rings(&self) -> Vec<Arc<Ring>> {
@@ -263,10 +267,10 @@ impl OpenChannel {
             let stream = StreamId { class: self.class, instance: buffer.instance() };
             take(Packet { stream, bytes: &bytes, events_before: account.recorded, events_after: account.recorded });
         }
-        if self.orphans_discarded() > 0 {
-            let stream = StreamId { class: self.class, instance: ORPHAN_INSTANCE };
+        if self.ringless_discarded() > 0 {
+            let stream = StreamId { class: self.class, instance: RINGLESS_INSTANCE };
             let opening = Opening { seq_num: 1, ..Opening::empty(end) };
-            let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
+            let bytes = empty_packet(&self.stream(stream.instance), opening, self.ringless_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
         self.insist_on_whole(&rings)
@@ -288,11 +292,13 @@ impl OpenChannel {
         if !self.attachment.is_attached() {
             return Err(FinishError::Forked);
         }
-        self.end_subscriptions()?;
+        if !self.end_subscriptions() {
+            return Err(FinishError::Subscribed);
+        }
         if update::in_probe() {
             return Err(FinishError::InsideProbe);
         }
-        if !update::wait_for_grace() {
+        if !update::wait_for_grace_period() {
             return Err(FinishError::NoGracePeriod);
         }
         // From here on no thread is, or will be, inside a record of this channel: nobody is subscribed, nobody can be again, and
@@ -307,7 +313,7 @@ impl OpenChannel {
     }
 
     fn insist_on_whole(&self, rings: &[Arc<Ring>]) -> Result<(), FinishError> {
-        let is_whole = self.orphans_are_whole() && rings.iter().all(|ring| ring.is_whole());
+        let is_whole = self.ringless_is_whole() && rings.iter().all(|ring| ring.is_whole());
         if is_whole { Ok(()) } else { Err(FinishError::MemoryLost) }
     }
 }

@@ -1,9 +1,10 @@
 //! Which clock the process uses, and who depends on it.
 
 use super::calibration::{Calibration, TscRefused};
+use super::reading::compare_clocks;
 use super::source::{self, Source};
 use super::steering::Steering;
-use super::{machine, quick, system, tsc};
+use super::{fast_clock, machine, system, tsc};
 use crate::update;
 use std::borrow::Cow;
 use std::fmt;
@@ -74,28 +75,28 @@ impl fmt::Display for ClockInUse {
 impl std::error::Error for ClockInUse {}
 
 /// What was chosen, and what is known about the counter.
-struct Choice {
+struct Selection {
     clock: Clock,
     tsc: Result<Steering, Cow<'static, str>>,
 }
 
-/// Only locked while the control lock is held, which fork respects: so it is never found locked in a child.
-static CHOICE: Mutex<Choice> = Mutex::new(Choice {
+/// Only locked while the update lock is held, which fork respects: so it is never found locked in a child.
+static SELECTION: Mutex<Selection> = Mutex::new(Selection {
     clock: Clock::Monotonic,
     tsc: Err(Cow::Borrowed("nobody has said that the counter can be trusted")),
 });
 
-/// How many channels are open. It grows under the control lock.
+/// How many channels are open. It grows under the update lock.
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
 /// A channel's share in the clock: as long as it lasts the process keeps the clock that it has.
 #[derive(Debug)]
-pub(crate) struct InUse(AtomicBool);
+pub(crate) struct ClockHold(AtomicBool);
 
-impl InUse {
+impl ClockHold {
     /// One user more.
     pub(crate) fn begin() -> Self {
-        let _locked = update::lock_alone();
+        let _locked = update::lock_without_setup();
         USERS.fetch_add(1, Ordering::Relaxed);
         Self(AtomicBool::new(true))
     }
@@ -108,34 +109,43 @@ impl InUse {
     }
 }
 
-impl Drop for InUse {
+impl Drop for ClockHold {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// Runs `change` on the choice, under the control lock.
-fn with_choice<R>(change: impl FnOnce(&mut Choice) -> R) -> R {
-    let _locked = update::lock_alone();
-    change(&mut choice())
+/// Runs `change` on the selection, under the update lock.
+fn with_selection<R>(change: impl FnOnce(&mut Selection) -> R) -> R {
+    let _locked = update::lock_without_setup();
+    change(&mut selection())
 }
 
-/// The control lock is held.
-fn choice() -> MutexGuard<'static, Choice> {
-    CHOICE.lock().unwrap_or_else(PoisonError::into_inner)
+/// The update lock is held.
+fn selection() -> MutexGuard<'static, Selection> {
+    SELECTION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `steer` on the steering, if the clock is the counter.
-pub(super) fn with_steering(steer: impl FnOnce(&mut Steering)) {
-    with_choice(|choice| {
-        if let (Clock::Monotonic, Ok(steering)) = (choice.clock, &mut choice.tsc) {
-            steer(steering);
+/// Keeps the clock synchronised with `CLOCK_MONOTONIC`. To be called several times a second by the thread that drains channels; sessions
+/// do so.
+///
+/// Does nothing unless the clock is the time stamp counter and the last comparison is old enough: 100 ms at first, 1 s in the end. Not
+/// safe in signal handlers.
+///
+/// Cost: a few nanoseconds; a comparison takes some `clock_gettime` calls and two short locks.
+pub fn steer() {
+    if !tsc::is_comparison_due() {
+        return;
+    }
+    with_selection(|selection| {
+        if let (Clock::Monotonic, Ok(steering)) = (selection.clock, &mut selection.tsc) {
+            tsc::compare(steering);
         }
     });
 }
 
-impl Choice {
-    /// Takes the time from where the choice says. What is not the counter comes first: readers find it once that is cleared.
+impl Selection {
+    /// Takes the time from where the selection says. What is not the counter comes first: readers find it once that is cleared.
     fn apply(&mut self) {
         match self.clock {
             Clock::Monotonic | Clock::System => source::use_source(system::monotonic),
@@ -148,7 +158,7 @@ impl Choice {
             (Clock::Coarse, _) => tsc::end(system::coarse_error()),
             (Clock::None, _) => {
                 tsc::end(0);
-                quick::put_constant();
+                fast_clock::put_constant();
             }
             _ => tsc::end(0),
         }
@@ -169,27 +179,27 @@ impl Choice {
 ///
 /// If channels are open, and the process uses another clock.
 pub fn select(clock: Clock) -> Result<(), ClockInUse> {
-    with_choice(|choice| {
-        if choice.clock.is(clock) {
+    with_selection(|selection| {
+        if selection.clock.is(clock) {
             return Ok(());
         }
         if USERS.load(Ordering::Relaxed) > 0 {
-            return Err(ClockInUse { clock: choice.name() });
+            return Err(ClockInUse { clock: selection.name() });
         }
-        choice.clock = clock;
-        choice.apply();
+        selection.clock = clock;
+        selection.apply();
         Ok(())
     })
 }
 
 /// The clock that was selected.
 pub fn selected() -> Clock {
-    with_choice(|choice| choice.clock)
+    with_selection(|selection| selection.clock)
 }
 
 /// What the time is taken from: `tsc`, `clock_gettime`, `coarse`, `none` or `user`.
 pub fn name() -> &'static str {
-    with_choice(|choice| choice.name())
+    with_selection(|selection| selection.name())
 }
 
 /// The caller knows that the processors' time stamp counters tick together (Linux says so by using them for its own clock), and
@@ -204,20 +214,20 @@ pub fn name() -> &'static str {
 /// If the counter does not tick evenly or may not be read, or if the calibration is none. The clock stays what it was.
 pub fn trust_tsc(calibration: Calibration) -> Result<(), TscRefused> {
     let rate = machine::usable().map_err(TscRefused).and_then(|()| calibration.rate());
-    with_choice(|choice| {
+    with_selection(|selection| {
         let rate = rate.inspect_err(|refused| {
-            if let Err(reason) = &mut choice.tsc {
+            if let Err(reason) = &mut selection.tsc {
                 *reason = Cow::Borrowed(refused.0);
             }
         })?;
         let idle = USERS.load(Ordering::Relaxed) == 0;
-        if choice.tsc.is_err() {
-            choice.tsc = Ok(Steering::begin(tsc::compare_clocks(), rate));
+        if selection.tsc.is_err() {
+            selection.tsc = Ok(Steering::begin(compare_clocks(), rate));
         } else if !idle {
             return Ok(());
         }
-        if matches!(choice.clock, Clock::Monotonic) {
-            choice.apply();
+        if matches!(selection.clock, Clock::Monotonic) {
+            selection.apply();
         }
         Ok(())
     })
@@ -227,10 +237,10 @@ pub fn trust_tsc(calibration: Calibration) -> Result<(), TscRefused> {
 /// [`platform`](crate::platform()) tells the reason.
 pub fn distrust_tsc(reason: impl Into<Cow<'static, str>>) {
     let reason = reason.into();
-    with_choice(|choice| {
-        choice.tsc = Err(reason);
-        if matches!(choice.clock, Clock::Monotonic) {
-            choice.apply();
+    with_selection(|selection| {
+        selection.tsc = Err(reason);
+        if matches!(selection.clock, Clock::Monotonic) {
+            selection.apply();
         }
     });
 }
@@ -249,7 +259,7 @@ pub fn calibrate(duration: Duration) -> Result<(), TscRefused> {
 
 /// The clock in a few words: which, and how good, or why not a better one.
 pub fn describe() -> String {
-    with_choice(|choice| match (choice.clock, &choice.tsc) {
+    with_selection(|selection| match (selection.clock, &selection.tsc) {
         (Clock::Monotonic, Ok(_)) => {
             let steps = match tsc::steps() {
                 0 => String::new(),

@@ -6,21 +6,21 @@ use std::ptr::{NonNull, null_mut};
 /// A pointer to the current version of an immutable `T`, or to none.
 ///
 /// Readers hold a read-side section (see [`crate::grace`]) for as long as they use what [`read`](Self::read) gave them.
-/// Writers are serialised by the control lock; the old version that they get back is freed after a grace period.
+/// Writers are serialised by the update lock; the old version that they get back is freed after a grace period.
 #[derive(Debug)]
-pub struct Published<T> {
+pub struct RcuPointer<T> {
     current: AtomicPtr<T>,
 }
 
-impl<T> Published<T> {
+impl<T> RcuPointer<T> {
     /// No version.
     #[cfg(not(loom))]
-    pub const fn none() -> Self {
+    pub const fn null() -> Self {
         Self { current: AtomicPtr::new(null_mut()) }
     }
 
     #[cfg(loom)]
-    pub(crate) fn none() -> Self {
+    pub(crate) fn null() -> Self {
         Self { current: AtomicPtr::new(null_mut()) }
     }
 
@@ -28,7 +28,7 @@ impl<T> Published<T> {
     ///
     /// # Safety
     ///
-    /// The caller is inside a read-side section, or holds the control lock, for the whole of `'a`.
+    /// The caller is inside a read-side section, or holds the update lock, for the whole of `'a`.
     #[inline(always)]
     pub unsafe fn read<'a>(&self) -> Option<&'a T> {
         // P1: pairs with the Release half of the swap in `replace`: the contents were written before the pointer.
@@ -45,7 +45,7 @@ impl<T> Published<T> {
         !self.current.load(Ordering::Relaxed).is_null()
     }
 
-    /// Puts `next` in place and returns the version before. The caller holds the control lock.
+    /// Puts `next` in place and returns the version before. The caller holds the update lock.
     pub fn replace(&self, next: Option<Box<T>>) -> Option<Retired<T>> {
         let next = next.map_or(null_mut(), Box::into_raw);
         // P1: Release pairs with the Acquire load in `read`.
