@@ -91,14 +91,14 @@ impl Buffer {
             // SAFETY: exclusive, as loom checks.
             self.closed.with_mut(|closed| unsafe { *closed += records });
         }
-        self.handshake.no_packet();
+        self.handshake.clear_limit();
     }
 
     /// What the flusher does. `false` if the owner was writing.
     fn flush(&self) -> bool {
-        self.handshake.ask();
+        self.handshake.request();
         assert!(heavy_fence());
-        self.handshake.settle(|| self.close())
+        self.handshake.try_close(|| self.close())
     }
 
     fn counts(&self) -> (usize, usize) {
@@ -149,13 +149,13 @@ fn a_busy_owner_closes_itself() {
     loom::model(|| {
         let buffer = Buffer::new();
         assert!(buffer.record());
-        buffer.handshake.ask();
+        buffer.handshake.request();
         let owner = {
             let buffer = Arc::clone(&buffer);
             thread::spawn(move || buffer.record_outermost())
         };
         assert!(heavy_fence());
-        let settled = buffer.handshake.settle(|| buffer.close());
+        let settled = buffer.handshake.try_close(|| buffer.close());
         assert!(owner.join().unwrap() || settled, "only a packet that the flusher has is refused");
         let (_, closed) = buffer.counts();
         assert_eq!(closed, 1, "closed once, with what was in it when it was asked for");
@@ -177,10 +177,10 @@ impl Ring {
     /// What the flusher does: asks for the packets of both, and closes one after the other.
     fn flush(&self) {
         let buffers = [&self.main, &self.nested];
-        buffers.iter().for_each(|buffer| buffer.handshake.ask());
+        buffers.iter().for_each(|buffer| buffer.handshake.request());
         assert!(heavy_fence());
         for buffer in buffers {
-            buffer.handshake.settle(|| buffer.close());
+            buffer.handshake.try_close(|| buffer.close());
         }
     }
 }

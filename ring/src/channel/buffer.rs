@@ -402,7 +402,7 @@ impl Buffer {
         self.used.store(0, Ordering::Relaxed);
         let closed_bytes = self.closed_bytes.load(Ordering::Relaxed) + closing.content as u64;
         self.closed_bytes.store(closed_bytes, Ordering::Relaxed);
-        self.handshake.no_packet();
+        self.handshake.clear_limit();
         let number = self.counters().closed.load(Ordering::Relaxed);
         self.records_at_end[self.slot(number)].store(self.records(), Ordering::Relaxed);
         failpoint!(CloseNotCounted, self.stream.instance);
@@ -434,20 +434,20 @@ impl Buffer {
 
     /// Asks for the open packet to be closed, if it holds a record and began before `before`. `false` if there is none; otherwise
     /// `thread::fence_owners` and `settle` follow.
-    pub(super) fn ask(&self, before: u64) -> bool {
+    pub(super) fn request_flush(&self, before: u64) -> bool {
         let wanted = self.has_records() && self.begin.load(Ordering::Relaxed) < before;
         if wanted {
-            self.handshake.ask();
+            self.handshake.request();
             failpoint!(FlushRequested, self.stream.instance);
         }
         wanted
     }
 
     /// Closes the packet that was asked for, unless the owner is writing, or does it itself.
-    pub(super) fn settle(&self) {
+    pub(super) fn try_flush(&self) {
         failpoint!(FlushFenced, self.stream.instance);
         // What is left to the owner is closed at its next reserve; or here, when it is asked for again.
-        let _ = self.handshake.settle(|| {
+        let _ = self.handshake.try_close(|| {
             failpoint!(FlushTaken, self.stream.instance);
             if self.has_records() {
                 self.close();

@@ -119,7 +119,7 @@ impl OpenChannel {
     /// Says that somebody drains the channel regularly from here on, until the answer is dropped: under [`Policy::Wait`] events wait for
     /// that.
     pub fn register_consumer(&self) -> ConsumerGuard {
-        self.consumers.begin()
+        self.consumers.register()
     }
 
     /// Has threads whose ring's memory was lost take another one at their next event, and nobody one that is lost.
@@ -179,10 +179,11 @@ impl OpenChannel {
         }
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let rings = self.all_rings();
-        let asked: Vec<_> = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.ask(before)).collect();
+        let requested: Vec<_> =
+            rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.request_flush(before)).collect();
         // F2: pairs with the fence in `FlushHandshake::enter`.
-        if !asked.is_empty() && self.fence_owners() {
-            asked.into_iter().for_each(Buffer::settle);
+        if !requested.is_empty() && self.fence_owners() {
+            requested.into_iter().for_each(Buffer::try_flush);
         }
     }
 
@@ -205,7 +206,7 @@ impl OpenChannel {
         if crate::membarrier::is_asymmetric() {
             thread::fence_owners()
         } else {
-            self.consumers.away(thread::fence_owners)
+            self.consumers.while_waiting(thread::fence_owners)
         }
     }
 

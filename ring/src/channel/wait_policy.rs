@@ -1,90 +1,92 @@
-//! The bounded wait: an event that finds its ring full waits for the drain, for as long as the channel allows.
+//! The bounded wait: an event that finds its ring full waits for the consumer, for as long as the channel allows.
 //!
-//! The one place where a site waits, chosen by name ([`Channel::wait`](super::Channel::wait)). Nobody waits who could wait for
-//! himself or in vain:
+//! This is the only place where a site waits, and a channel opts into it by name ([`Channel::wait`](super::Channel::wait)). A thread does not
+//! wait:
 //!
-//! * where nobody drains the channel ([`OpenChannel::register_consumer`](super::OpenChannel::register_consumer) says that somebody does), or who does waits
-//!   for a grace period, and with it for those who wait;
-//! * inside another event: a probe, or a signal handler that interrupts one;
-//! * where signals are blocked, as one is in its own handler: nothing tells a handler from a thread that blocks signals, so such
-//!   threads do not wait at all;
-//! * again, when the last wait was in vain and nothing was drained since: a sink that blocks costs a thread one wait, not one for
-//!   each event.
+//! * without a consumer ([`OpenChannel::register_consumer`](super::OpenChannel::register_consumer) registers one), nor while every consumer
+//!   itself waits for a grace period, which cannot elapse before this thread leaves its section;
+//! * inside another event, that is, in a probe or in a signal handler that has interrupted one: it would wait for itself;
+//! * while it blocks signals, as a thread does in a signal handler: nothing tells a handler from a thread that blocks signals;
+//! * after a wait that timed out, until something has been drained: a sink that blocks costs a thread one wait, not one for each event.
 //!
-//! While it waits, the thread has the buffer's gate: its handlers write to the nested buffer, and a flusher leaves the packet to it. It
-//! stays inside its section, too, so that a grace period lasts as long as the wait.
+//! A waiting thread keeps the buffer marked as being written (see [`flush_handshake`](super::flush_handshake)): its signal handlers write to
+//! the nested buffer, and the flusher leaves the packet to it. It also stays inside its section, so that a grace period lasts as long as the
+//! wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many drain a channel. What it says is a hint, so that Relaxed is enough: who stops draining leaves waits to their bound.
+/// The consumers of a channel. A hint, so Relaxed suffices: a wait that has missed the end of a consumer still times out.
 #[derive(Debug, Default)]
 pub(super) struct ConsumerPresence {
-    attending: AtomicUsize,
-    /// So many of them wait for a grace period.
-    away: AtomicUsize,
+    registered: AtomicUsize,
+    /// How many of them wait for a grace period.
+    waiting: AtomicUsize,
 }
 
-/// As long as it is there, somebody drains the channel regularly.
+/// A registered consumer, which drains the channel regularly until this is dropped.
 #[derive(Debug)]
-#[must_use = "dropping it says that nobody drains the channel"]
+#[must_use = "dropping it ends the registration: events no longer wait for this consumer"]
 pub struct ConsumerGuard(Arc<ConsumerPresence>);
 
 impl ConsumerPresence {
-    pub(super) fn begin(self: &Arc<Self>) -> ConsumerGuard {
-        self.attending.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn register(self: &Arc<Self>) -> ConsumerGuard {
+        self.registered.fetch_add(1, Ordering::Relaxed);
         ConsumerGuard(Arc::clone(self))
     }
 
-    /// Runs what may wait for a grace period: who waits for the drain inside a section gives up meanwhile.
-    pub(super) fn away<R>(&self, wait: impl FnOnce() -> R) -> R {
-        self.away.fetch_add(1, Ordering::Relaxed);
+    /// Runs `wait`, which may wait for a grace period: threads that wait for the consumer inside a section give up meanwhile.
+    pub(super) fn while_waiting<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let result = wait();
-        self.away.fetch_sub(1, Ordering::Relaxed);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         result
     }
 
-    fn is_attended(&self) -> bool {
-        self.attending.load(Ordering::Relaxed) > self.away.load(Ordering::Relaxed)
+    /// Whether a consumer can drain now.
+    fn is_present(&self) -> bool {
+        self.registered.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for ConsumerGuard {
     fn drop(&mut self) {
-        self.0.attending.fetch_sub(1, Ordering::Relaxed);
+        self.0.registered.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// How long an owner waits for room.
+/// How long the owner of a ring waits for a free packet.
 #[derive(Debug)]
 pub(super) struct WaitPolicy {
-    most: Duration,
+    max_wait: Duration,
     consumers: Arc<ConsumerPresence>,
-    /// How much had been drained when a wait was in vain, and one more; 0: none was. The owner's.
-    in_vain_at: AtomicU64,
+    /// The number of drained packets at the last wait that timed out, plus one; 0 if none did. Stored by the owner only.
+    timed_out_at: AtomicU64,
 }
 
-/// The first pause between two looks, and the longest. The drain does not wake anybody.
+/// The first and the longest pause between two checks. The consumer does not wake the waiting thread.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
 impl WaitPolicy {
-    pub(super) fn new(most: Duration, consumers: &Arc<ConsumerPresence>) -> Self {
-        Self { most, consumers: Arc::clone(consumers), in_vain_at: AtomicU64::new(0) }
+    pub(super) fn new(max_wait: Duration, consumers: &Arc<ConsumerPresence>) -> Self {
+        Self { max_wait, consumers: Arc::clone(consumers), timed_out_at: AtomicU64::new(0) }
     }
 
-    /// Waits until `drained`, which only grows, is at least `enough`: for how long, and whether it is now.
+    /// Waits until `drained`, which only grows, has reached `enough`. Returns the time that it waited, and whether it was reached.
     pub(super) fn wait(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
-        let in_vain = self.in_vain_at.load(Ordering::Relaxed) == drained() + 1;
-        if in_vain || !self.consumers.is_attended() || !crate::thread::is_outermost() || signals_are_blocked() {
+        let has_timed_out = self.timed_out_at.load(Ordering::Relaxed) == drained() + 1;
+        let may_wait =
+            !has_timed_out && self.consumers.is_present() && crate::thread::is_outermost() && !signals_are_blocked();
+        if !may_wait {
             return (Duration::ZERO, drained() >= enough);
         }
-        self.wait_for_drain(enough, drained)
+        self.wait_for_consumer(enough, drained)
     }
 
-    fn wait_for_drain(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
+    fn wait_for_consumer(&self, enough: u64, drained: impl Fn() -> u64) -> (Duration, bool) {
         let begin = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -92,11 +94,11 @@ impl WaitPolicy {
                 return (begin.elapsed(), true);
             }
             let waited = begin.elapsed();
-            if waited >= self.most || !self.consumers.is_attended() {
-                self.in_vain_at.store(drained() + 1, Ordering::Relaxed);
+            if waited >= self.max_wait || !self.consumers.is_present() {
+                self.timed_out_at.store(drained() + 1, Ordering::Relaxed);
                 return (waited, false);
             }
-            thread::sleep(pause.min(self.most.saturating_sub(waited)));
+            thread::sleep(pause.min(self.max_wait.saturating_sub(waited)));
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
@@ -106,13 +108,13 @@ impl WaitPolicy {
 #[cfg(posix)]
 fn signals_are_blocked() -> bool {
     let mut blocked = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: with no new set the call only writes the present one to the place, which is valid.
+    // SAFETY: without a new set the call only stores the current one in `blocked`, which is valid for it.
     if unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), blocked.as_mut_ptr()) } != 0 {
         return true;
     }
-    // SAFETY: all zero is an empty set, and the call has written over it.
+    // SAFETY: zeroed, which is a valid set, and overwritten by the call.
     let blocked = unsafe { blocked.assume_init() };
-    // SAFETY: a set that is initialised; a number that is no signal's is refused, and not a member.
+    // SAFETY: the set is initialised; the call returns -1 for a number that is not a signal.
     (1..=64).any(|signal| unsafe { libc::sigismember(&raw const blocked, signal) } == 1)
 }
 
@@ -125,13 +127,13 @@ fn signals_are_blocked() -> bool {
 mod tests {
     use super::*;
 
-    fn policy(most: Duration) -> (WaitPolicy, Arc<ConsumerPresence>) {
+    fn policy(max_wait: Duration) -> (WaitPolicy, Arc<ConsumerPresence>) {
         let consumers = Arc::new(ConsumerPresence::default());
-        (WaitPolicy::new(most, &consumers), consumers)
+        (WaitPolicy::new(max_wait, &consumers), consumers)
     }
 
     #[test]
-    fn nobody_waits_where_nobody_drains() {
+    fn an_event_does_not_wait_without_a_consumer() {
         let (policy, _) = policy(Duration::MAX);
         assert_eq!(policy.wait(1, || 0), (Duration::ZERO, false));
     }
@@ -139,32 +141,32 @@ mod tests {
     #[test]
     fn a_wait_ends_when_there_is_room() {
         let (policy, consumers) = policy(Duration::MAX);
-        let _attending = consumers.begin();
+        let _consumer = consumers.register();
         let looks = AtomicU64::new(0);
         let (waited, room) = policy.wait(5, || looks.fetch_add(1, Ordering::Relaxed));
         assert!(room && waited > Duration::ZERO);
     }
 
     #[test]
-    fn a_wait_in_vain_is_not_repeated_before_something_was_drained() {
-        let most = Duration::from_millis(1);
-        let (policy, consumers) = policy(most);
-        let attending = consumers.begin();
+    fn a_wait_that_timed_out_is_not_repeated_before_something_was_drained() {
+        let max_wait = Duration::from_millis(1);
+        let (policy, consumers) = policy(max_wait);
+        let consumer = consumers.register();
         let (waited, room) = policy.wait(8, || 3);
-        assert!(!room && waited >= most);
+        assert!(!room && waited >= max_wait);
         assert_eq!(policy.wait(8, || 3), (Duration::ZERO, false));
-        assert!(policy.wait(8, || 4).0 >= most);
-        drop(attending);
+        assert!(policy.wait(8, || 4).0 >= max_wait);
+        drop(consumer);
         assert_eq!(policy.wait(8, || 5), (Duration::ZERO, false));
     }
 
     #[cfg(posix)]
     #[test]
-    fn who_may_be_a_handler_does_not_wait() {
+    fn a_thread_that_blocks_signals_does_not_wait() {
         let (policy, consumers) = policy(Duration::MAX);
-        let _attending = consumers.begin();
+        let _consumer = consumers.register();
         thread::spawn(move || {
-            // SAFETY: a set that is emptied before it is used; blocks a signal for this thread alone.
+            // SAFETY: the set is emptied before it is used; only this thread blocks the signal.
             unsafe {
                 let mut set = std::mem::zeroed();
                 libc::sigemptyset(&raw mut set);

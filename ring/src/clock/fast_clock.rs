@@ -1,8 +1,8 @@
-//! The clock of the short way: for those inside a section, who need not look back whether what they read was replaced meanwhile.
+//! The clock of the fast path, for readers inside a section, which need no retry (see [`rcu_slots`](super::rcu_slots)).
 //!
-//! It is the line of [`tsc`](super::tsc), published a second time. Any other clock, a moment behind the line's bend, or a line that could not
-//! be put anywhere (see [`rcu_slots`](super::rcu_slots)): then there is no time here, and who asks takes it from [`now`](super::now), but for
-//! the clock that always says 0, which is known here.
+//! It holds the first part of the line of [`tsc`](super::tsc), published a second time. It gives no time while another clock is in use, after
+//! the line's bend, and while no slot is free; the caller then takes the time from [`now`](super::now). The clock that is always 0 is the one
+//! exception: it is known here too.
 
 use super::line::{Line, Segment, TickWindow, Timestamp};
 use super::machine::counter_halves;
@@ -12,40 +12,40 @@ use crate::thread;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the time is taken from.
-const ELSEWHERE: usize = 0;
+// The values of `FastClock::source`.
+const NONE: usize = 0;
 const COUNTER: usize = 1;
 const CONSTANT: usize = 2;
 
-/// Both words that are read for a time are in one line of the cache. Changed under the update lock.
+/// Both words that are read for a time are in one cache line. Changed under the update lock.
 #[repr(C, align(64))]
 struct FastClock {
-    /// Spares those who have another clock the reading of the counter: the line is in use if it is found.
+    /// Saves reading the counter where another clock is in use. Only a hint: a reader that finds the line uses it.
     source: AtomicUsize,
-    line: RcuSlots<Place>,
+    line: RcuSlots<SegmentSlot>,
 }
 
-struct Place(UnsafeCell<Segment>);
+struct SegmentSlot(UnsafeCell<Segment>);
 
-// SAFETY: written in `replace` only, while nobody can read it.
-unsafe impl Sync for Place {}
+// SAFETY: written in `replace` only, to a slot that `RcuSlots` gives out as free, which no reader has.
+unsafe impl Sync for SegmentSlot {}
 
-impl Place {
+impl SegmentSlot {
     const fn new() -> Self {
         Self(UnsafeCell::new(Segment::NONE))
     }
 }
 
-static NOTHING: Place = Place::new();
+static FALLBACK: SegmentSlot = SegmentSlot::new();
 
 static FAST_CLOCK: FastClock = FastClock {
-    source: AtomicUsize::new(ELSEWHERE),
-    // SAFETY: a static.
-    line: unsafe { RcuSlots::empty(&raw const NOTHING, [const { Place::new() }; SLOTS]) },
+    source: AtomicUsize::new(NONE),
+    // SAFETY: FALLBACK is a static.
+    line: unsafe { RcuSlots::empty(&raw const FALLBACK, [const { SegmentSlot::new() }; SLOTS]) },
 };
 
-/// The time now by the line, or 0 where that is the clock; `None` where the clock is another one. [Nowhere](Timestamp::INVALID) if it takes
-/// more to tell it, which is before the last record of any ring.
+/// The time now: by the line, or 0 if that is the clock. `None` if another clock is in use. [Invalid](Timestamp::INVALID), which is before
+/// the last record of any ring, if the line is not available or has bent.
 ///
 /// # Safety
 ///
@@ -55,39 +55,39 @@ pub(crate) unsafe fn now() -> Option<Timestamp> {
     let source = FAST_CLOCK.source.load(Ordering::Relaxed);
     let (window, low) = if source == COUNTER {
         let ticks = counter_halves();
-        // SAFETY: inside a section, so that nobody writes the place that is found.
+        // SAFETY: the caller is inside a section, so the slot that `read` finds is not written while it is used.
         (unsafe { &*FAST_CLOCK.line.read().0.get() }.window(ticks.high), ticks.low)
     } else {
         unlikely();
         if source != CONSTANT {
             return None;
         }
-        // The same steps from here on: of two forms of a moment, both would be in registers.
+        // An invalid timestamp is 0, the time of this clock. Both branches give a window, so that one form of timestamp is in registers.
         (&TickWindow::INVALID, 0)
     };
     Some(window.at(low))
 }
 
-/// From here on the time is the line's, which `publish` publishes to those who take the longer way: nobody finds the new line on one way
-/// while others find the old one on the other. The update lock is held.
+/// Replaces the line. Calls `publish`, which publishes it to the full path, while the fast path has none: no reader finds the new line on one
+/// path while another finds the old one on the other. The update lock is held.
 pub(super) fn replace(line: &Line, publish: impl FnOnce()) {
-    FAST_CLOCK.line.settle(thread::poll_grace_period);
-    FAST_CLOCK.line.take_away();
+    FAST_CLOCK.line.reclaim(thread::poll_grace_period);
+    FAST_CLOCK.line.unpublish();
     publish();
-    // SAFETY: nobody reads the place (`RcuSlots::put`), and nobody else writes it: the update lock is held.
-    FAST_CLOCK.line.put(|place| unsafe { *place.0.get() = Segment::of(line) });
+    // SAFETY: the slot is free, so no reader has it, and the update lock excludes other writers.
+    FAST_CLOCK.line.publish(|slot| unsafe { *slot.0.get() = Segment::of(line) });
     FAST_CLOCK.source.store(COUNTER, Ordering::Relaxed);
-    FAST_CLOCK.line.note(thread::start_poll_grace_period);
+    FAST_CLOCK.line.start_poll(thread::start_poll_grace_period);
 }
 
-/// From here on the time is always 0. No channel is open. The update lock is held.
-pub(super) fn put_constant() {
-    take_away();
+/// Makes the time 0 from here on. No channel is open. The update lock is held.
+pub(super) fn use_constant() {
+    disable();
     FAST_CLOCK.source.store(CONSTANT, Ordering::Relaxed);
 }
 
-/// From here on the time comes from elsewhere. The update lock is held.
-pub(super) fn take_away() {
-    FAST_CLOCK.source.store(ELSEWHERE, Ordering::Relaxed);
-    FAST_CLOCK.line.take_away();
+/// Leaves the time to the full path from here on. The update lock is held.
+pub(super) fn disable() {
+    FAST_CLOCK.source.store(NONE, Ordering::Relaxed);
+    FAST_CLOCK.line.unpublish();
 }

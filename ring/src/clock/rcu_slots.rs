@@ -1,122 +1,124 @@
-//! Places for a value that somebody replaces about once a second, and that sites read without looking back.
+//! RCU slots: a value that is replaced about once a second, and that readers inside a section read without a retry.
 //!
-//! The words of a [latch](super::seqcount_latch) may change under a reader, who has to look again. A reader inside a section need not: a place is
-//! not written again before every section is over in which it may have been read. Nobody waits for that. Whoever replaces the value
-//! notes which sections are open, and looks at the next replacement whether those have ended:
+//! The words of a [seqcount latch](super::seqcount_latch) may change under a reader, which therefore has to check afterwards and retry. A
+//! reader inside a section need not: a slot is not written again before every section that may have read it has ended. The writer does not
+//! wait for that. It starts to poll for a grace period after it has replaced the value, and checks at the next replacement whether that has
+//! elapsed:
 //!
 //! ```text
-//!         put                put, take_away             note                settle: all that were noted have ended
-//!   FREE ─────▶ CURRENT ───────────────────▶ RETIRED ─────────▶ NOTED ────────────────────────────────────────────▶ FREE
+//!        publish                publish, unpublish               start_poll                    reclaim
+//!   FREE ───────▶ CURRENT ────────────────────────▶ RETIRED ───────────────▶ PENDING ─────────────────────────▶ FREE
+//!                                                          grace period begins       grace period has elapsed
 //! ```
 //!
-//! Where a section lasts longer than that (a probe that sleeps, a thread that does not run), places run out, and the value is taken away:
-//! readers find `nothing` then, and go another way.
+//! If a section lasts longer than that (a probe that sleeps, a thread that is not scheduled), the free slots run out, and the value is
+//! unpublished: readers then find `fallback`, and take the full path.
 //!
 //! Letters as in `docs/ordering.md`.
 //!
-//! * **K4**: the value is in its place before the pointer leads there: Release, and Acquire in `read`.
-//! * A place is used again as any list is freed: it is retired (P1's place is K4), the fence in `note` comes after that (G2), and
-//!   `settle` has seen the sections end that were open then (G3) before the place is written.
+//! * **K4**: a value is in its slot before the pointer leads there: Release in `switch_to`, Acquire in `read`.
+//! * A slot is reused as any other RCU-protected memory is: the pointer is replaced (K4, in the role of P1), the fence that `start_poll` runs
+//!   comes after that (G2), and `reclaim` has seen the end of all sections that were open then (G3) before the slot is written.
 
 use crate::primitive::{AtomicPtr, Ordering};
 use std::sync::atomic::AtomicU32;
 
-/// How many places there are: the current one, one that is noted, and two for the seconds in which that does not end.
+/// The number of slots: the current one, one pending, and two for the seconds in which a section does not end.
 pub(crate) const SLOTS: usize = 4;
 
-/// The places, and which of them readers find. All but `read` is for one thread at a time.
+/// The slots, and which of them readers find. All functions but `read` are for one thread at a time.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct RcuSlots<P> {
     current: AtomicPtr<P>,
-    nothing: *const P,
-    /// One bit for each place.
+    fallback: *const P,
+    /// One bit for each slot that was replaced.
     retired: AtomicU32,
-    noted: AtomicU32,
-    places: [P; SLOTS],
+    /// One bit for each slot that was retired before the grace period that is being polled.
+    pending: AtomicU32,
+    slots: [P; SLOTS],
 }
 
-// SAFETY: `nothing` is a reference to a `P` (the contract of `empty`), and `P` may be shared.
+// SAFETY: `fallback` points to a `P` that outlives this value (the contract of `empty`), and `P` may be shared.
 unsafe impl<P: Sync> Sync for RcuSlots<P> {}
 // SAFETY: as above.
 unsafe impl<P: Send + Sync> Send for RcuSlots<P> {}
 
 impl<P> RcuSlots<P> {
-    /// Readers find `nothing`.
+    /// No value: readers find `fallback`.
     ///
     /// # Safety
     ///
-    /// `nothing` is valid for as long as this is used.
+    /// `fallback` is valid for as long as this is used.
     #[cfg(not(loom))]
-    pub(crate) const unsafe fn empty(nothing: *const P, places: [P; SLOTS]) -> Self {
-        let current = AtomicPtr::new(nothing.cast_mut());
-        Self { current, nothing, retired: AtomicU32::new(0), noted: AtomicU32::new(0), places }
+    pub(crate) const unsafe fn empty(fallback: *const P, slots: [P; SLOTS]) -> Self {
+        let current = AtomicPtr::new(fallback.cast_mut());
+        Self { current, fallback, retired: AtomicU32::new(0), pending: AtomicU32::new(0), slots }
     }
 
     #[cfg(loom)]
-    pub(crate) unsafe fn empty(nothing: *const P, places: [P; SLOTS]) -> Self {
-        let current = AtomicPtr::new(nothing.cast_mut());
-        Self { current, nothing, retired: AtomicU32::new(0), noted: AtomicU32::new(0), places }
+    pub(crate) unsafe fn empty(fallback: *const P, slots: [P; SLOTS]) -> Self {
+        let current = AtomicPtr::new(fallback.cast_mut());
+        Self { current, fallback, retired: AtomicU32::new(0), pending: AtomicU32::new(0), slots }
     }
 
-    /// The current place.
+    /// The current slot, or `fallback`.
     ///
     /// # Safety
     ///
-    /// The caller is inside a read-side section for as long as it uses the place.
+    /// The caller is inside a read-side section for as long as it uses the slot.
     #[inline(always)]
     pub(crate) unsafe fn read(&self) -> &P {
-        // K4: pairs with the swap in `lead_to`.
+        // K4: pairs with the swap in `switch_to`.
         let current = self.current.load(Ordering::Acquire);
-        // SAFETY: one of the places, or `nothing`.
+        // SAFETY: points to one of the slots, or to `fallback`; both are valid for as long as `self`.
         unsafe { &*current }
     }
 
-    /// Has `write` fill a free place, and leads readers there; to `nothing` if no place is free.
-    pub(crate) fn put(&self, write: impl FnOnce(&P)) {
-        let in_use = self.retired.load(Ordering::Relaxed) | self.noted.load(Ordering::Relaxed) | self.current_bit();
-        match self.places.iter().enumerate().find(|(at, _)| in_use & 1 << at == 0) {
-            Some((_, place)) => {
-                write(place);
-                self.lead_to(place);
+    /// Calls `write` to fill a free slot, and publishes it; unpublishes the value if no slot is free.
+    pub(crate) fn publish(&self, write: impl FnOnce(&P)) {
+        let in_use = self.retired.load(Ordering::Relaxed) | self.pending.load(Ordering::Relaxed) | self.current_bit();
+        match self.slots.iter().enumerate().find(|(at, _)| in_use & 1 << at == 0) {
+            Some((_, slot)) => {
+                write(slot);
+                self.switch_to(slot);
             }
-            None => self.take_away(),
+            None => self.unpublish(),
         }
     }
 
-    /// Leads readers to `nothing`.
-    pub(crate) fn take_away(&self) {
-        // SAFETY: the contract of `empty`.
-        self.lead_to(unsafe { &*self.nothing });
+    /// Makes readers find `fallback`.
+    pub(crate) fn unpublish(&self) {
+        // SAFETY: valid by the contract of `empty`.
+        self.switch_to(unsafe { &*self.fallback });
     }
 
-    fn lead_to(&self, place: &P) {
+    fn switch_to(&self, slot: &P) {
         let before = self.current_bit();
         // K4: pairs with the load in `read`.
-        self.current.swap(std::ptr::from_ref(place).cast_mut(), Ordering::AcqRel);
+        self.current.swap(std::ptr::from_ref(slot).cast_mut(), Ordering::AcqRel);
         self.retired.store(self.retired.load(Ordering::Relaxed) | before, Ordering::Relaxed);
     }
 
-    /// The bit of the current place; 0 if that is `nothing`.
+    /// The bit of the current slot; 0 if that is `fallback`.
     fn current_bit(&self) -> u32 {
         let current = self.current.load(Ordering::Relaxed).cast_const();
-        self.places.iter().position(|place| std::ptr::eq(place, current)).map_or(0, |at| 1 << at)
+        self.slots.iter().position(|slot| std::ptr::eq(slot, current)).map_or(0, |at| 1 << at)
     }
 
-    /// Has `note` begin a grace period and note the sections that are open, if there is a place to be freed and nothing else noted;
-    /// it says whether it could.
-    pub(crate) fn note(&self, note: impl FnOnce() -> bool) {
+    /// Calls `begin`, which begins a grace period and returns whether it could, if a slot is retired and no grace period is being polled.
+    pub(crate) fn start_poll(&self, begin: impl FnOnce() -> bool) {
         let retired = self.retired.load(Ordering::Relaxed);
-        if retired != 0 && self.noted.load(Ordering::Relaxed) == 0 && note() {
-            self.noted.store(retired, Ordering::Relaxed);
+        if retired != 0 && self.pending.load(Ordering::Relaxed) == 0 && begin() {
+            self.pending.store(retired, Ordering::Relaxed);
             self.retired.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Frees what was noted, if `have_passed` says that the sections have ended that were open then.
-    pub(crate) fn settle(&self, have_passed: impl FnOnce() -> bool) {
-        if self.noted.load(Ordering::Relaxed) != 0 && have_passed() {
-            self.noted.store(0, Ordering::Relaxed);
+    /// Frees the pending slots if `has_elapsed` tells that the grace period that was begun last has elapsed.
+    pub(crate) fn reclaim(&self, has_elapsed: impl FnOnce() -> bool) {
+        if self.pending.load(Ordering::Relaxed) != 0 && has_elapsed() {
+            self.pending.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -127,48 +129,48 @@ mod tests {
     use std::cell::Cell;
 
     fn value(slots: &RcuSlots<Cell<u32>>) -> u32 {
-        // SAFETY: there is one thread, which puts nothing while it uses the place.
+        // SAFETY: there is one thread, which publishes nothing while it uses the slot.
         unsafe { slots.read() }.get()
     }
 
     #[test]
-    fn a_place_is_used_again_when_its_sections_have_ended() {
-        let nothing = Cell::new(0);
-        // SAFETY: declared before.
-        let slots = unsafe { RcuSlots::empty(&raw const nothing, [const { Cell::new(0) }; SLOTS]) };
-        let put = |number| slots.put(|place| place.set(number));
+    fn a_slot_is_reused_after_a_grace_period() {
+        let fallback = Cell::new(0);
+        // SAFETY: `fallback` is declared first, and so dropped last.
+        let slots = unsafe { RcuSlots::empty(&raw const fallback, [const { Cell::new(0) }; SLOTS]) };
+        let publish = |number| slots.publish(|slot| slot.set(number));
         assert_eq!(value(&slots), 0);
         for number in 1..=SLOTS as u32 {
-            put(number);
+            publish(number);
             assert_eq!(value(&slots), number);
-            // A fence that is refused frees nothing.
-            slots.note(|| false);
-            slots.settle(|| unreachable!("nothing is noted"));
+            // Without the fence no grace period begins, and nothing is freed.
+            slots.start_poll(|| false);
+            slots.reclaim(|| unreachable!("nothing is pending"));
         }
-        put(10);
-        assert_eq!(value(&slots), 0, "no place is free");
-        slots.note(|| true);
-        put(11);
-        assert_eq!(value(&slots), 0, "the sections that were noted last");
-        slots.settle(|| false);
-        put(12);
-        assert_eq!(value(&slots), 0, "and last");
-        slots.settle(|| true);
-        put(13);
+        publish(10);
+        assert_eq!(value(&slots), 0, "no slot is free");
+        slots.start_poll(|| true);
+        publish(11);
+        assert_eq!(value(&slots), 0, "the grace period has only begun");
+        slots.reclaim(|| false);
+        publish(12);
+        assert_eq!(value(&slots), 0, "the grace period has not elapsed");
+        slots.reclaim(|| true);
+        publish(13);
         assert_eq!(value(&slots), 13);
     }
 
     #[test]
-    fn one_replacement_after_the_other_never_runs_out() {
-        let nothing = Cell::new(0);
-        // SAFETY: declared before.
-        let slots = unsafe { RcuSlots::empty(&raw const nothing, [const { Cell::new(0) }; SLOTS]) };
+    fn slots_never_run_out_while_grace_periods_elapse() {
+        let fallback = Cell::new(0);
+        // SAFETY: `fallback` is declared first, and so dropped last.
+        let slots = unsafe { RcuSlots::empty(&raw const fallback, [const { Cell::new(0) }; SLOTS]) };
         for number in 1..100 {
-            // Every third time a section lasts longer.
-            slots.settle(|| number % 3 != 0);
-            slots.take_away();
-            slots.put(|place| place.set(number));
-            slots.note(|| true);
+            // Every third grace period has not elapsed yet.
+            slots.reclaim(|| number % 3 != 0);
+            slots.unpublish();
+            slots.publish(|slot| slot.set(number));
+            slots.start_poll(|| true);
             assert_eq!(value(&slots), number);
         }
     }

@@ -158,7 +158,7 @@ impl Selection {
             (Clock::Coarse, _) => tsc::end(system::coarse_error()),
             (Clock::None, _) => {
                 tsc::end(0);
-                fast_clock::put_constant();
+                fast_clock::use_constant();
             }
             _ => tsc::end(0),
         }

@@ -86,7 +86,7 @@ fn put_in_use(steering: &Steering) {
 
 /// Takes the time from elsewhere, whose error is `error`. The update lock is held.
 pub(super) fn end(error: u64) {
-    fast_clock::take_away();
+    fast_clock::disable();
     LINE.clear();
     ENOUGH.store(i64::MAX, Ordering::Relaxed);
     ERROR.store(error, Ordering::Relaxed);
