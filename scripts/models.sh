@@ -47,7 +47,7 @@ mutate() { # letter, file, extended regex, replacement
 
 mutate "G1 (fence in enter)" grace.rs '(?<=\n)        light_fence\(\);' ''
 mutate "G2 (fence of the waiter)" grace.rs '    heavy_fence\(\)(?=\n\})' '    true'
-mutate "G3 (release in exit)" grace.rs 'ONE_PASS - 1\), Ordering::Release\)' 'ONE_PASS - 1), Ordering::Relaxed)'
+mutate "G3 (release in exit)" grace.rs 'ONE_COMPLETED - 1\), Ordering::Release\)' 'ONE_COMPLETED - 1), Ordering::Relaxed)'
 mutate "G3 (release in enter)" grace.rs 'store\(word \+ 1, Ordering::Release\)' 'store(word + 1, Ordering::Relaxed)'
 mutate "P1 (release of the list)" rcu_pointer.rs 'Ordering::AcqRel' 'Ordering::Relaxed'
 mutate "P1 (acquire of the list)" rcu_pointer.rs 'load\(Ordering::Acquire\)' 'load(Ordering::Relaxed)'

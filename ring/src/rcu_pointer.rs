@@ -1,19 +1,19 @@
-//! An immutable list behind one pointer: replaced by a store, read inside a section, freed after a grace period.
+//! An RCU-protected pointer: replaced by one store, read inside a section; the old value is freed after a grace period.
 
 use crate::primitive::{AtomicPtr, Ordering};
 use std::ptr::{NonNull, null_mut};
 
-/// A pointer to the current version of an immutable `T`, or to none.
+/// A pointer to the current version of an immutable `T`, or null.
 ///
-/// Readers hold a read-side section (see [`crate::grace`]) for as long as they use what [`read`](Self::read) gave them.
-/// Writers are serialised by the update lock; the old version that they get back is freed after a grace period.
+/// Readers stay inside a read-side section (see [`crate::grace`]) for as long as they use the reference that [`read`](Self::read) returned.
+/// Writers are serialised by the update lock, and free the old version after a grace period.
 #[derive(Debug)]
 pub struct RcuPointer<T> {
     current: AtomicPtr<T>,
 }
 
 impl<T> RcuPointer<T> {
-    /// No version.
+    /// A null pointer.
     #[cfg(not(loom))]
     pub const fn null() -> Self {
         Self { current: AtomicPtr::new(null_mut()) }
@@ -31,21 +31,21 @@ impl<T> RcuPointer<T> {
     /// The caller is inside a read-side section, or holds the update lock, for the whole of `'a`.
     #[inline(always)]
     pub unsafe fn read<'a>(&self) -> Option<&'a T> {
-        // P1: pairs with the Release half of the swap in `replace`: the contents were written before the pointer.
+        // P1: pairs with the Release half of the swap in `replace`: the contents are written before the pointer.
         let current = self.current.load(Ordering::Acquire);
-        // SAFETY: a non-null pointer came from `Box::into_raw` in `replace` and is freed only after a grace period that
-        // began after it was replaced; the caller's section (or lock) keeps that from ending.
+        // SAFETY: a non-null pointer comes from `Box::into_raw` in `replace`, and is freed only after a grace period that begins after it
+        // was replaced. That cannot elapse during the caller's section; the update lock, if the caller holds that, prevents a replacement.
         unsafe { current.as_ref() }
     }
 
-    /// Whether there is a current version; it may have been replaced by the time that the caller looks.
+    /// Whether there is a current version. Only a hint: it may change at any time.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn is_some(&self) -> bool {
         !self.current.load(Ordering::Relaxed).is_null()
     }
 
-    /// Puts `next` in place and returns the version before. The caller holds the update lock.
+    /// Publishes `next` and returns the previous version. The caller holds the update lock.
     pub fn replace(&self, next: Option<Box<T>>) -> Option<Retired<T>> {
         let next = next.map_or(null_mut(), Box::into_raw);
         // P1: Release pairs with the Acquire load in `read`.
@@ -53,21 +53,21 @@ impl<T> RcuPointer<T> {
     }
 }
 
-/// A version that was replaced. Readers may still use it, so it is kept as a pointer, not as a box, until it is dropped.
+/// A version that was replaced. Readers may still use it, so it is a pointer and not a box until it is dropped.
 ///
 /// Drop it after a grace period that began after `replace` returned.
-#[must_use = "dropping it frees the old version: let a grace period pass first"]
+#[must_use = "dropping it frees the old version: wait for a grace period first"]
 #[derive(Debug)]
 pub struct Retired<T>(NonNull<T>);
 
-// SAFETY: a retired version is a box in waiting: it is owned by whoever holds this value, and readers of other threads only
-// share it, so it may move to and be freed on another thread exactly if `T` may be both sent and shared.
+// SAFETY: this value owns the old version, which readers on other threads may still share. So it may be moved to and dropped on another
+// thread if `T` is both `Send` and `Sync`.
 unsafe impl<T: Send + Sync> Send for Retired<T> {}
 
 impl<T> Drop for Retired<T> {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from `Box::into_raw` in `replace`, the swap took it out of `current`, and the holder has let
-        // a grace period pass (the contract of this type), so no reader is left.
+        // SAFETY: the pointer comes from `Box::into_raw` in `replace`, whose swap removed it from `current`, so it is freed once. By the contract
+        // of this type a grace period has elapsed since, so no reader uses it.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }

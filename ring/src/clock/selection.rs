@@ -1,4 +1,4 @@
-//! Which clock the process uses, and who depends on it.
+//! Which clock the process uses, and how many channels depend on it.
 
 use super::calibration::{Calibration, TscRefused};
 use super::reading::compare_clocks;
@@ -16,27 +16,26 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Clock {
-    /// `CLOCK_MONOTONIC`: made from the processor's time stamp counter where that is [trusted](trust_tsc), read by
-    /// `clock_gettime` elsewhere.
+    /// `CLOCK_MONOTONIC`: derived from the processor's time stamp counter if that is [trusted](trust_tsc), otherwise read by
+    /// `clock_gettime`.
     #[default]
     Monotonic,
     /// `CLOCK_MONOTONIC`, always read by `clock_gettime`.
     System,
-    /// `CLOCK_MONOTONIC_COARSE`: the time of the last tick of the kernel's timer, milliseconds behind, and the cheapest clock
-    /// to read. `CLOCK_MONOTONIC` where there is none.
+    /// `CLOCK_MONOTONIC_COARSE`: the time of the kernel's last timer tick, up to some milliseconds old, and the cheapest clock to read.
+    /// `CLOCK_MONOTONIC` on systems without it.
     Coarse,
-    /// No clock: every event has the time 0. The events of one stream are in their order, those of several are not.
+    /// No clock: every event has the time 0. Events are ordered within a stream, but not across streams.
     None,
-    /// A function that gives nanoseconds.
+    /// A function that returns nanoseconds.
     ///
-    /// It is called on the traced threads, for each event, and in signal handlers if these fire events: it must neither wait
-    /// nor allocate, nor fire events itself. If it panics the time is 0. A time below that of the last record in a ring is
-    /// raised to it.
+    /// It is called on the traced threads, for each event, and in signal handlers that fire events, so it must not block,
+    /// allocate, or fire events. If it panics, the time is 0. A time below that of the last record in a ring is raised to it.
     User(fn() -> u64),
 }
 
 impl Clock {
-    /// Whether the two are one clock.
+    /// Whether both are the same clock.
     fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::User(one), Self::User(other)) => std::ptr::fn_addr_eq(one, other),
@@ -44,7 +43,7 @@ impl Clock {
         }
     }
 
-    /// Whether its times are on the axis of `CLOCK_MONOTONIC`.
+    /// Whether its times are those of `CLOCK_MONOTONIC`.
     pub const fn is_monotonic(self) -> bool {
         matches!(self, Self::Monotonic | Self::System | Self::Coarse)
     }
@@ -59,49 +58,49 @@ impl Clock {
     }
 }
 
-/// Channels are open that have times of another clock.
+/// The clock cannot be changed, because channels are open that use another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockInUse {
-    /// What [`name`] gives for that clock.
+    /// The [`name`] of that clock.
     pub clock: &'static str,
 }
 
 impl fmt::Display for ClockInUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the process has one clock, and channels are open that use another one ({})", self.clock)
+        write!(f, "the clock cannot be changed while channels are open that use another one ({})", self.clock)
     }
 }
 
 impl std::error::Error for ClockInUse {}
 
-/// What was chosen, and what is known about the counter.
+/// The selected clock, and whether the counter can be trusted.
 struct Selection {
     clock: Clock,
     tsc: Result<Steering, Cow<'static, str>>,
 }
 
-/// Only locked while the update lock is held, which fork respects: so it is never found locked in a child.
+/// Locked only while the update lock is held, which is also held around a fork: a child never finds it locked.
 static SELECTION: Mutex<Selection> = Mutex::new(Selection {
     clock: Clock::Monotonic,
-    tsc: Err(Cow::Borrowed("nobody has said that the counter can be trusted")),
+    tsc: Err(Cow::Borrowed("the time stamp counter has not been declared trustworthy")),
 });
 
-/// How many channels are open. It grows under the update lock.
+/// The number of channels that use the clock. It is incremented under the update lock.
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
-/// A channel's share in the clock: as long as it lasts the process keeps the clock that it has.
+/// Held by an open channel: the process keeps its clock for as long as there is one.
 #[derive(Debug)]
 pub(crate) struct ClockHold(AtomicBool);
 
 impl ClockHold {
-    /// One user more.
+    /// Begins the use of the clock by a channel.
     pub(crate) fn begin() -> Self {
         let _locked = update::lock_without_setup();
         USERS.fetch_add(1, Ordering::Relaxed);
         Self(AtomicBool::new(true))
     }
 
-    /// One user less, however often it is called.
+    /// Ends the use; further calls do nothing.
     pub(crate) fn end(&self) {
         if self.0.swap(false, Ordering::Relaxed) {
             USERS.fetch_sub(1, Ordering::Relaxed);
@@ -145,7 +144,7 @@ pub fn steer() {
 }
 
 impl Selection {
-    /// Takes the time from where the selection says. What is not the counter comes first: readers find it once that is cleared.
+    /// Puts the selected clock into use. The function goes first: readers call it as soon as the counter's line is cleared.
     fn apply(&mut self) {
         match self.clock {
             Clock::Monotonic | Clock::System => source::use_source(system::monotonic),
@@ -172,12 +171,11 @@ impl Selection {
     }
 }
 
-/// From here on the events of the process have the times of `clock`. There is one clock for the whole process: times of several
-/// in one ring would be nonsense.
+/// Selects the clock for the events of the process. There is one for the whole process, because a ring cannot hold times of several.
 ///
 /// # Errors
 ///
-/// If channels are open, and the process uses another clock.
+/// If channels are open that use another clock.
 pub fn select(clock: Clock) -> Result<(), ClockInUse> {
     with_selection(|selection| {
         if selection.clock.is(clock) {
@@ -192,26 +190,26 @@ pub fn select(clock: Clock) -> Result<(), ClockInUse> {
     })
 }
 
-/// The clock that was selected.
+/// The selected clock.
 pub fn selected() -> Clock {
     with_selection(|selection| selection.clock)
 }
 
-/// What the time is taken from: `tsc`, `clock_gettime`, `coarse`, `none` or `user`.
+/// The source of the time: `tsc`, `clock_gettime`, `coarse`, `none` or `user`.
 pub fn name() -> &'static str {
     with_selection(|selection| selection.name())
 }
 
-/// The caller knows that the processors' time stamp counters tick together (Linux says so by using them for its own clock), and
-/// how fast. From here on [`Clock::Monotonic`] is made from the counter, beginning at the clock's time now, and is to be
+/// Declares that the processors' time stamp counters are synchronised (Linux tells so by using them for its own clock), with this frequency.
+/// From here on [`Clock::Monotonic`] is derived from the counter, starting at the current time of `CLOCK_MONOTONIC`, and has to be
 /// [steered](super::steer).
 ///
-/// If that was known already, the calibration is not used. The time is then set to the clock's at once if no channel is open,
-/// and otherwise left to the steering.
+/// If the counter is already in use, the calibration is ignored. The time is then set to that of `CLOCK_MONOTONIC` if no channel is open,
+/// and left to the steering otherwise.
 ///
 /// # Errors
 ///
-/// If the counter does not tick evenly or may not be read, or if the calibration is none. The clock stays what it was.
+/// If the counter has no constant frequency or may not be read, or if the calibration is not plausible. The clock does not change.
 pub fn trust_tsc(calibration: Calibration) -> Result<(), TscRefused> {
     let rate = machine::usable().map_err(TscRefused).and_then(|()| calibration.rate());
     with_selection(|selection| {
@@ -233,8 +231,8 @@ pub fn trust_tsc(calibration: Calibration) -> Result<(), TscRefused> {
     })
 }
 
-/// The caller knows that the time stamp counter cannot be trusted: [`Clock::Monotonic`] is read by `clock_gettime`.
-/// [`platform`](crate::platform()) tells the reason.
+/// Declares that the time stamp counter cannot be trusted: [`Clock::Monotonic`] is read by `clock_gettime` from here on. [`describe`] shows
+/// the reason.
 pub fn distrust_tsc(reason: impl Into<Cow<'static, str>>) {
     let reason = reason.into();
     with_selection(|selection| {
@@ -245,8 +243,8 @@ pub fn distrust_tsc(reason: impl Into<Cow<'static, str>>) {
     });
 }
 
-/// Measures the time stamp counter for `duration` (1 ms at least; 10 ms is good for some millionths, and steering does the
-/// rest), and [trusts](trust_tsc) it: for programs without sessions, on machines that are known to have good counters.
+/// Measures the time stamp counter for `duration` (at least 1 ms; 10 ms give an accuracy of a few ppm, which steering improves), and
+/// [trusts](trust_tsc) it: for programs without sessions, on machines whose counters are known to be synchronised.
 ///
 /// Sleeps for that time.
 ///
@@ -257,13 +255,13 @@ pub fn calibrate(duration: Duration) -> Result<(), TscRefused> {
     trust_tsc(Calibration::measure(duration)?)
 }
 
-/// The clock in a few words: which, and how good, or why not a better one.
+/// Describes the clock in a few words: its source, and its accuracy or the reason why it is not the counter.
 pub fn describe() -> String {
     with_selection(|selection| match (selection.clock, &selection.tsc) {
         (Clock::Monotonic, Ok(_)) => {
             let steps = match tsc::steps() {
                 0 => String::new(),
-                steps => format!(", {steps} times the time jumped"),
+                steps => format!(", {steps} time jumps"),
             };
             format!("tsc, error below {} ns{steps}", tsc::error_bound())
         }

@@ -57,7 +57,8 @@ fn one_clock_at_a_time() {
     clock::select(Clock::Monotonic).expect("the clock in use");
     let refused = clock::select(Clock::User(readings)).expect_err("another clock");
     assert_eq!(refused.clock, clock::name());
-    let message = format!("the process has one clock, and channels are open that use another one ({})", refused.clock);
+    let message =
+        format!("the clock cannot be changed while channels are open that use another one ({})", refused.clock);
     assert_eq!(refused.to_string(), message);
     channel.close();
     channel.close();
