@@ -74,7 +74,7 @@ impl OpenChannel {
         // Recycling closes packets, as `flush` does, and only one may do that at a time.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let supplied = self.fill_pool(most);
-        self.unsupplied.store(self.pool.empty_places(), Ordering::Relaxed);
+        self.unsupplied.store(self.pool.missing(), Ordering::Relaxed);
         if !matches!(supplied, Ok(count) if count == most) {
             self.was_filled.store(true, Ordering::Relaxed);
         }
@@ -85,7 +85,7 @@ impl OpenChannel {
     fn fill_pool(&self, most: usize) -> io::Result<usize> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         self.give_up_broken(&rings);
-        let most = self.pool.empty_places().min(most);
+        let most = self.pool.missing().min(most);
         let mut wanted = most;
         if wanted == 0 {
             return Ok(0);
@@ -154,8 +154,8 @@ impl OpenChannel {
         if !self.attachment.is_attached() {
             return 0;
         }
-        let taken = self.pool.empty_places().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
-        (taken * 100 / self.pool.places().max(1)) as u32
+        let taken = self.pool.missing().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
+        (taken * 100 / self.pool.capacity().max(1)) as u32
     }
 
     /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
