@@ -130,8 +130,8 @@ fn invalid_channels_are_refused() {
     let create = ["create", "bad", "-e", "*", "--wait"];
     for (more, part) in [
         (&["-o", "o", "--add-channel", "a:size=1"][..], "a channel has no setting `size`; there are policy, ring-size"),
-        (&["-o", "o", "--add-channel", "a/b"], "`a/b` is no channel name: use 1 to 64 letters"),
-        (&["-o", "o", "--add-channel", ""], "`` is no channel name"),
+        (&["-o", "o", "--add-channel", "a/b"], "`a/b` is not a channel name: use 1 to 64 letters"),
+        (&["-o", "o", "--add-channel", ""], "`` is not a channel name"),
         (&["-o", "o", "--add-channel", "channel0"], "two channels are called `channel0`; give each"),
         (&["-o", "o", "--add-channel", "a", "--add-channel", "a"], "two channels are called `a`"),
         (&["-o", "o", "--channel", "a"], "the session has no channel `a`; it has channel0"),

@@ -33,7 +33,7 @@ fn what_cannot_be_is_refused() {
         |config| OpenChannel::open(config, [0; 16], 0, 1, Box::new(AnonymousMemory)).expect_err("refused").to_string();
     assert!(open(Channel::discard(1000)).contains("packets of 120 bytes; they need 512 bytes"));
     assert!(open(Channel::discard(1 << 20).packets(1)).contains("at least 2 packets"));
-    assert!(open(Channel::discard(1 << 20).name("a/b")).contains("`a/b` is no channel name"));
+    assert!(open(Channel::discard(1 << 20).name("a/b")).contains("`a/b` is not a channel name"));
     assert!(open(Channel::discard(1 << 20).max_rings(0)).contains("at least one ring"));
 }
 
