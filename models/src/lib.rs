@@ -23,6 +23,7 @@ mod ownership;
 #[expect(dead_code, reason = "the models do what the owner of a packet does, and not what its consumer does")]
 mod packet;
 #[path = "../../ring/src/channel/pool.rs"]
+#[expect(dead_code, reason = "the models do not use its capacity, and lose no memory")]
 mod pool;
 #[path = "../../ring/src/primitive.rs"]
 mod primitive;

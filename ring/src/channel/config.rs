@@ -39,6 +39,7 @@ impl Policy {
 /// of signal handlers that interrupt a write.
 ///
 /// ```
+/// # use tracepoint_ring as tracepoint;
 /// use tracepoint::channel::Channel;
 ///
 /// let flight_recorder = Channel::overwrite(4 << 20);
@@ -90,6 +91,7 @@ impl Channel {
     /// session, or to unregister a probe) waits as long. The account has the number and the duration of waits.
     ///
     /// ```
+    /// # use tracepoint_ring as tracepoint;
     /// use std::time::Duration;
     /// use tracepoint::channel::{Channel, Policy};
     ///
@@ -159,6 +161,7 @@ impl Channel {
     /// events from the fast path to the full path: for figures see `docs/costs.md`.
     ///
     /// ```
+    /// # use tracepoint_ring as tracepoint;
     /// use tracepoint::channel::Channel;
     /// use tracepoint::context::Context;
     ///
