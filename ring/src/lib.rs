@@ -1,4 +1,4 @@
-//! Ring buffers of packed events, one for each thread: what `tracepoint-core` records into, and what sinks drain.
+//! Per-thread ring buffers of packed events: `tracepoint-core` records into them, and sinks drain them.
 //!
 //! This crate knows nothing of tracepoints, probes or markers. Programs use it through `tracepoint`.
 

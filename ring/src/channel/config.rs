@@ -39,7 +39,8 @@ impl Policy {
 /// of signal handlers that interrupt a write.
 ///
 /// ```
-/// use tracepoint_ring::channel::Channel;
+/// # use tracepoint_ring as tracepoint;
+/// use tracepoint::channel::Channel;
 ///
 /// let flight_recorder = Channel::overwrite(4 << 20);
 /// let drained = Channel::discard(1 << 20).name("net").spares(32);
@@ -90,6 +91,7 @@ impl Channel {
     /// session, or to unregister a probe) waits as long. The account has the number and the duration of waits.
     ///
     /// ```
+    /// # use tracepoint_ring as tracepoint;
     /// use std::time::Duration;
     /// use tracepoint_ring::channel::{Channel, Policy};
     ///
@@ -159,8 +161,9 @@ impl Channel {
     /// events from the fast path to the full path: for figures see `docs/costs.md`.
     ///
     /// ```
-    /// use tracepoint_ring::channel::Channel;
-    /// use tracepoint_ring::context::Context;
+    /// # use tracepoint_ring as tracepoint;
+    /// use tracepoint::channel::Channel;
+    /// use tracepoint::context::Context;
     ///
     /// let by_task = Channel::overwrite(1 << 20).context(Context::ThreadName).context(Context::User);
     /// ```
@@ -187,22 +190,22 @@ impl Channel {
         self.ring_size
     }
 
-    /// Into how many [packets](Self::packets) a ring is cut.
+    /// The number of [packets](Self::packets) of a ring.
     pub const fn packets_per_ring(&self) -> usize {
         self.packets
     }
 
-    /// How many [spare](Self::spares) rings are kept ready.
+    /// The number of [spare](Self::spares) rings that are kept ready.
     pub const fn spare_rings(&self) -> usize {
         self.spares
     }
 
-    /// How many spare rings are made when the channel is opened; `None`: all of them. See [`at_first`](Self::at_first).
+    /// The number of spare rings that are made when the channel is opened; `None` for all of them. See [`at_first`](Self::at_first).
     pub fn rings_at_first(&self) -> Option<usize> {
         (self.at_first != usize::MAX).then_some(self.at_first)
     }
 
-    /// How many rings there are at most. See [`max_rings`](Self::max_rings).
+    /// The largest number of rings. See [`max_rings`](Self::max_rings).
     pub const fn ring_limit(&self) -> usize {
         self.max_rings
     }
@@ -212,7 +215,7 @@ impl Channel {
         Context::ALL.iter().copied().filter(|context| self.contexts.contains(*context))
     }
 
-    /// How many callers a call stack has at most. See [`call_stack_depth`](Self::call_stack_depth).
+    /// The largest number of callers in a call stack. See [`call_stack_depth`](Self::call_stack_depth).
     pub const fn callers(&self) -> usize {
         self.contexts.depth()
     }

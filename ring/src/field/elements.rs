@@ -4,7 +4,7 @@ use super::scalar::Scalar;
 use super::sealed::Sealed;
 use super::value::{Elements, FieldValue, MAX_SIZE, Value, Writer};
 
-/// Writes elements one after the other.
+/// Writes elements in order.
 ///
 /// # Safety
 ///
@@ -12,7 +12,7 @@ use super::value::{Elements, FieldValue, MAX_SIZE, Value, Writer};
 #[inline(always)]
 unsafe fn write_elements<T: Scalar>(elements: &[T], writer: &mut Writer) {
     let bytes = elements.len() * T::WIDTH;
-    // SAFETY: the caller gives the room. Where T is PLAIN its memory is WIDTH initialised bytes an element, without padding.
+    // SAFETY: the caller guarantees the room. If T is PLAIN, each element is WIDTH initialised bytes in memory, without padding.
     unsafe {
         if T::PLAIN {
             writer.at().copy_from_nonoverlapping(elements.as_ptr().cast(), bytes);
@@ -34,13 +34,13 @@ impl<T: Scalar, const N: usize> Sealed for Array<'_, T, N> {}
 impl<T: Scalar + std::fmt::Debug, const N: usize> FieldValue for Array<'_, T, N> {
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        // Where addresses have 32 bits, elements may be wider in a record than in memory.
+        // Saturating, because on 32-bit targets `usize` elements are wider in a record than in memory.
         N.saturating_mul(T::WIDTH)
     }
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes, N elements.
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, N elements.
         unsafe { write_elements(self.0, writer) }
     }
 
@@ -60,7 +60,7 @@ impl<T: Scalar + std::fmt::Debug, const N: usize> Elements for Array<'_, T, N> {
     }
 }
 
-/// Any number of elements, with their number in front.
+/// Any number of elements, preceded by their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence<'a, T>(pub &'a [T]);
 
@@ -69,14 +69,13 @@ impl<T: Scalar> Sealed for Sequence<'_, T> {}
 impl<T: Scalar + std::fmt::Debug> FieldValue for Sequence<'_, T> {
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        // A length that 32 bits cannot hold never gets as far as `encode`: no packet is that large.
-        // As for arrays.
+        // Saturating, as for arrays. A length above 32 bits never reaches `encode`, since no packet is that large.
         self.0.len().saturating_mul(T::WIDTH).min(MAX_SIZE - 4) + 4
     }
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes: the length, then the elements.
+        // SAFETY: the caller guarantees room for `encoded_size` bytes: the length, then the elements.
         unsafe {
             (self.0.len() as u32).store(writer.at());
             writer.advance(4);

@@ -10,7 +10,7 @@ pub(super) use posix::{at_thread_exit, pin_this_object, prepare, thread_id};
 #[cfg(not(posix))]
 pub(super) use portable::{at_thread_exit, pin_this_object, prepare, thread_id};
 
-/// What is called with the slot of a thread that ends.
+/// The function that is called with the slot of a thread that ends.
 type Leave = fn(&'static super::ThreadSlot);
 
 #[cfg(posix)]

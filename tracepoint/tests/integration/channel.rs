@@ -47,7 +47,7 @@ fn ids_end_at_sixteen_bits() {
         assert_eq!(channel.add_event().expect("an id").get(), id);
     }
     let refused = channel.add_event().expect_err("the 65,537th").to_string();
-    assert_eq!(refused, "the channel was opened for 65536 events, and all are given");
+    assert_eq!(refused, "the channel was opened for 65536 events, and all their ids are allocated");
     channel.close();
 }
 

@@ -26,7 +26,7 @@ fn the_thirty_third_waits_for_another_to_be_closed() {
     own_process!();
     let mut channels: Vec<_> = (0..MOST).map(|class| open(class).expect("room")).collect();
     let refused = open(MOST).expect_err("there are 32").to_string();
-    assert_eq!(refused, "32 channels are open in this process, which is the most: close one first");
+    assert_eq!(refused, "32 channels are open in this process, which is the limit: close one first");
     let subscriptions: Vec<_> = channels.iter().map(record).collect();
     trace_seen(1);
     drop(subscriptions);
