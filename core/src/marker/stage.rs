@@ -7,7 +7,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber, FilterOutcome};
+use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel, SoleSubscriber};
 use tracepoint_ring::clock;
 use tracepoint_ring::thread::{self, ThreadSlot};
 

@@ -22,7 +22,7 @@ pub struct LocalRings {
     channels: Vec<Arc<OpenChannel>>,
     removed: Vec<RemovedChannel>,
     /// Tells channels that were added that they are drained regularly.
-    attending: Vec<(u32, ConsumerGuard)>,
+    consumers: Vec<(u32, ConsumerGuard)>,
     /// Whether old packets are closed regularly.
     flushes: bool,
     /// Whether packets stay in the rings, for a consumer in another process.
@@ -154,7 +154,7 @@ impl Drain<LocalRings> {
         let metadata = MetadataText::added_channel(&self.source.trace, &description);
         self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
         self.metadata.push_str(metadata.as_str());
-        self.source.attending.push((channel.class(), channel.register_consumer()));
+        self.source.consumers.push((channel.class(), channel.register_consumer()));
         self.source.channels.push(Arc::clone(channel));
         Ok(())
     }
