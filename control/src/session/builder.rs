@@ -291,26 +291,23 @@ fn check_matched(
 /// Why this rule, which includes events, matches none.
 pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
     let any_level = Rule { level: None, filter: None, limit: None, ..rule.clone() };
-    let named = crate::spec::NameRule::parse(&any_level.event).ok();
+    let pattern = crate::spec::NameRule::parse(&any_level.event).ok();
     let levels: Vec<_> = all
         .iter()
-        .filter(|event| named.as_ref().is_some_and(|name| name.matches(&event.declared())))
+        .filter(|event| pattern.as_ref().is_some_and(|pattern| pattern.matches(&event.declared())))
         .map(PlannedEvent::level)
         .collect();
-    match (&rule.level, levels.iter().min()) {
-        (Some(level), Some(most_important)) => SessionError::NothingLeft {
-            reason: format!(
-                "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",
-                levels.len(),
-                rule.event
-            ),
-        },
-        _ => {
-            let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
-            let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
-            SessionError::NoMatch { rule: rule.event.clone(), nearest }
-        }
+    if let (Some(level), Some(most_important)) = (&rule.level, levels.iter().min()) {
+        let reason = format!(
+            "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",
+            levels.len(),
+            rule.event
+        );
+        return SessionError::NothingLeft { reason };
     }
+    let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
+    let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
+    SessionError::NoMatch { rule: rule.event.clone(), nearest }
 }
 
 /// Fails if a session cannot be called so.
