@@ -104,7 +104,7 @@ impl Disable {
             } else {
                 format!("; it has {}", first_few(&known, ", "))
             };
-            Err(format!("{} has no {what}{known}", self.name))
+            Err(format!("the session {} has no {what}{known}", self.name))
         };
         for rule in rules {
             if spec.disable(rule) == 0 {

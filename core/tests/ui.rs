@@ -1,0 +1,9 @@
+//! Each misuse of the macros, and its message. Here and not beside the facade, because messages depend on the types of all
+//! dependencies, and the workspace builds the facade with all features.
+//!
+//! `TRYBUILD=overwrite` writes the messages anew: read them.
+
+#[test]
+fn every_misuse_has_its_message() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}
