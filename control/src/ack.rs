@@ -1,4 +1,4 @@
-//! What a process did for a session: `acks/PID-START.json`, which its agent writes.
+//! Acknowledgement of a session by a process: `acks/PID-START.json`, which its agent writes.
 
 pub(crate) mod files;
 
@@ -10,67 +10,67 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use tracepoint_sinks::account::{Account, ChannelAccount};
 
-/// What a session does in a process.
+/// State of a session in a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum AckState {
-    /// Nothing: no rule matches anything in it, or the session is stopped.
+    /// Not recording: no rule matches an event of the process, or the session is stopped.
     #[default]
     Waiting,
-    /// It records.
+    /// Recording.
     Recording,
-    /// The session cannot be understood, or not be started.
+    /// The session's description is invalid, or the recording cannot start.
     Refused,
-    /// Nothing is recorded any more; a sink blocks, and has not taken the rest.
+    /// Recording has stopped, but a sink blocks and has not taken the rest yet.
     Ending,
-    /// The recording ended, and its outputs are complete.
+    /// Recording has stopped, and the outputs are complete.
     Ended,
 }
 
-/// What became of a rule.
+/// Result of a rule in a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RuleAck {
-    /// How many events of the process it speaks of.
+    /// Number of events of the process that the rule matches.
     Events(usize),
-    /// It is not known there, or its filter or limit cannot be kept, and why.
+    /// The process does not support the rule, its filter or its limit, for this reason.
     Unsupported(String),
 }
 
-/// What became of events: sums over all of a session in a process.
+/// Counters of events: sums over a session in a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Counters {
-    /// How often events were reached.
+    /// Number of times that enabled events were reached.
     pub fired: u64,
-    /// How many were written to a ring.
+    /// Number of events written to a ring.
     pub recorded: u64,
-    /// How many the filter turned away.
+    /// Number of events rejected by a filter.
     pub filtered: u64,
-    /// How many were left out on purpose.
+    /// Number of events left out by a limit or a rate.
     pub suppressed: u64,
-    /// How many were lost, by reason; `overwritten` and `sink` after the ring.
+    /// Number of lost events by reason; `overwritten` and `sink` are losses after the ring.
     pub lost: BTreeMap<String, u64>,
     /// Bytes that sinks took.
     pub bytes: u64,
 }
 
 impl Counters {
-    /// How many were lost, whatever the reason.
+    /// Number of lost events, for all reasons.
     pub fn total_lost(&self) -> u64 {
         self.lost.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Adds what an account says, of a session whose sinks took so many bytes.
+    /// Adds the counters of an account, and the bytes that the session's sinks took.
     pub(crate) fn add_account(&mut self, account: &Account, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
         account.channels.iter().for_each(|channel| self.add_channel(channel));
     }
 
-    /// Adds what an account says of one channel.
+    /// Adds the counters of one channel.
     fn add_channel(&mut self, channel: &ChannelAccount) {
         for event in &channel.events {
             self.fired = self.fired.saturating_add(event.fired);
@@ -85,7 +85,7 @@ impl Counters {
         }
     }
 
-    /// Adds the sums of another process, or of another recording.
+    /// Adds the counters of another process or recording.
     pub fn add(&mut self, other: &Self) {
         self.fired = self.fired.saturating_add(other.fired);
         self.recorded = self.recorded.saturating_add(other.recorded);
@@ -103,12 +103,12 @@ impl Counters {
     }
 }
 
-/// The sums of each channel by its name, where there are several. Bytes are not told apart: they are 0.
+/// Counters of each channel by name, if the session has several. Bytes are not counted per channel and stay 0.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChannelCounters(pub(crate) BTreeMap<String, Counters>);
 
 impl ChannelCounters {
-    /// Adds what an account says.
+    /// Adds the counters of an account.
     pub(crate) fn add_account(&mut self, account: &Account) {
         for channel in account.channels.iter().filter(|_| account.channels.len() > 1) {
             self.0.entry(channel.name.clone()).or_default().add_channel(channel);
@@ -116,13 +116,13 @@ impl ChannelCounters {
     }
 }
 
-/// An event that was switched off because its session was over its budget.
+/// An event that was disabled because its session exceeded its budget.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OverBudget {
-    /// The event: the one that came most often.
+    /// The event: the most frequent one.
     pub event: String,
-    /// What the session took, and what it may.
+    /// The cost of the session, and its budget.
     pub reason: String,
 }
 
@@ -138,80 +138,80 @@ impl std::fmt::Display for OverBudget {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What became of a rotation.
+/// Result of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Rotated {
-    /// Which one it was: [`SessionSpec::rotations`](crate::SessionSpec::rotations).
+    /// Its number, as in [`SessionSpec::rotations`](crate::SessionSpec::rotations).
     pub number: u64,
-    /// The chunks that were closed; none if nothing was recorded since the last time.
+    /// The closed chunks; none if nothing was recorded since the last rotation.
     pub chunks: Vec<PathBuf>,
-    /// Why a trace goes on where it is.
+    /// Why a trace was not rotated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a process did for a session.
+/// Acknowledgement of a session by a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ack {
     /// The process.
     pub process: ProcessKey,
-    /// Its short name.
+    /// Short name of the process.
     pub name: String,
     /// The session's id.
     pub id: String,
-    /// The generation that was applied, or refused.
+    /// The generation of the session that was applied or refused.
     pub generation: u64,
-    /// What the session does there.
+    /// State of the session in the process.
     pub state: AckState,
-    /// Why it was refused, or what sinks said.
+    /// Why it was refused, or an error of a sink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// For each rule what became of it; `None` for those that are not for this process.
+    /// Result of each rule; `None` for rules that do not concern this process.
     pub rules: Vec<Option<RuleAck>>,
-    /// How many events are on.
+    /// Number of enabled events.
     pub events: usize,
-    /// Events that are off, although rules match them: because their filters do not fit.
+    /// Events that a rule matches but that are not enabled, because a filter does not fit their fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
-    /// Events that are off because the session was over its budget.
+    /// Events that were disabled because the session exceeded its budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_budget: Vec<OverBudget>,
-    /// How often an event was switched off for that, in the whole session.
+    /// Number of times that an event was disabled for that reason in the whole session.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub times_over_budget: u64,
-    /// How the state dumps of the process fared in the last recording.
+    /// Status of the state dumps of the process in the last recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub state_dumps: Vec<StateDumpStatus>,
-    /// What was recorded. An event that goes into several channels counts in each.
+    /// Counters of the events. An event that goes into several channels counts once in each.
     pub counters: Counters,
-    /// The same for each channel by its name, if there are several; which bytes are whose is not known, and 0.
+    /// Counters of each channel by name, if there are several; bytes are not counted per channel and stay 0.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub channels: BTreeMap<String, Counters>,
-    /// The traces that it wrote, or writes.
+    /// Paths of the traces that it has written or is writing.
     pub outputs: Vec<PathBuf>,
-    /// Where its UDP servers listen, while it records.
+    /// Addresses of its UDP servers while it records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<SocketAddr>,
-    /// What is to be told of its sinks, while it records: which cannot write now, or had to remove something.
+    /// Messages about its sinks while it records: write errors, and traces removed to free space.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<String>,
-    /// The last rotation that was asked for while it recorded.
+    /// The last rotation that was requested while it recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<Rotated>,
-    /// Where its rings are, while it records.
+    /// Directory of its rings while it records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<PathBuf>,
 }
 
 impl Ack {
-    /// That of a process that has done nothing yet.
+    /// The acknowledgement of a process that has done nothing yet.
     pub(crate) fn new(process: ProcessKey, name: String) -> Self {
         Self {
             process,
@@ -241,7 +241,7 @@ impl Ack {
 mod tests {
     use super::*;
 
-    /// What others write into an acknowledgement is no reason to panic.
+    /// Values in an acknowledgement come from other processes, and must not cause an overflow panic.
     #[test]
     fn sums_end_at_the_largest_number() {
         let most = Counters {

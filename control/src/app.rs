@@ -1,6 +1,6 @@
-//! What a traced process publishes of itself, in `apps/PID-START/`, and where in the run directory that is.
+//! The files in which a traced process describes itself, in `apps/PID-START/` of the run directory.
 //!
-//! `docs/format-run-directory.md` describes the files. Agents write them, controllers read them; members that are not known are passed over.
+//! `docs/format-run-directory.md` describes the files. Agents write them, controllers read them; unknown members are ignored.
 
 mod description;
 mod dirs;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 
-/// The directories in the run directory.
+/// Subdirectories of the run directory.
 pub(crate) const APPS: &str = "apps";
 pub(crate) const SESSIONS: &str = "sessions";
 
@@ -28,15 +28,15 @@ pub(crate) const BELL: &str = "bell";
 pub(crate) const SESSION: &str = "session.toml";
 pub(crate) const LOG: &str = "log";
 
-/// The longest file that is read, in bytes.
+/// Maximum length of a file that is read, in bytes.
 const MAX_JSON: u64 = 64 << 20;
 
-/// Reads a file of JSON.
+/// Reads a JSON file.
 pub(crate) fn read_json<T: DeserializeOwned>(dir: &PrivateDir, name: &str) -> io::Result<T> {
     Ok(serde_json::from_slice(&dir.read_file(name, MAX_JSON)?)?)
 }
 
-/// Replaces a file of JSON that nobody else writes.
+/// Replaces a JSON file of which this process is the only writer.
 pub(crate) fn replace_json<T: Serialize>(dir: &PrivateDir, name: &str, value: &T) -> io::Result<()> {
     dir.replace(name, &serde_json::to_vec(value)?)
 }

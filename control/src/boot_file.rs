@@ -1,7 +1,7 @@
-//! Small files in the run directory with numbers that hold until the machine boots again, on which all processes agree.
+//! Small files in the run directory with numbers that are valid until the next boot and shared by all processes.
 //!
-//! A file is text: its name and version, the boot, and one number in each line. It is looked at and written while a lock file
-//! beside it is locked, and replaced whole; what is damaged, or of another boot, is as if it were not there.
+//! A file is text: its name and version, the boot id, and one number per line. It is read and written under the lock of a separate lock
+//! file, and replaced atomically. A damaged file, or one of another boot, is treated as missing.
 
 use crate::group::shared;
 use crate::rundir::RunDir;
@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often the lock is tried, and the pause between: a stopped process that holds it must not stop us.
+/// Number of attempts to lock, and the pause between them. A stopped process that holds the lock must not stop this one.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -23,24 +23,24 @@ const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 /// A file with `N` numbers.
 #[derive(Debug)]
 pub(crate) struct BootFile<const N: usize> {
-    /// What it is called.
+    /// File name.
     pub(crate) name: &'static str,
-    /// What the numbers are called, in their order.
+    /// Names of the numbers, in order.
     pub(crate) numbers: [&'static str; N],
 }
 
 impl<const N: usize> BootFile<N> {
-    /// Locks the file, which need not be there yet. Waits for others that have it, but not for long.
+    /// Locks the file, which need not exist yet. Waits for other processes up to a tenth of a second.
     pub(crate) fn lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
-        self.lock_patiently(run_dir, TRIES)
+        self.lock_with_tries(run_dir, TRIES)
     }
 
-    /// The same without waiting.
+    /// Like `lock`, without waiting.
     pub(crate) fn try_lock<'a>(&'a self, run_dir: &'a RunDir) -> io::Result<Locked<'a, N>> {
-        self.lock_patiently(run_dir, 1)
+        self.lock_with_tries(run_dir, 1)
     }
 
-    fn lock_patiently<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<Locked<'a, N>> {
+    fn lock_with_tries<'a>(&'a self, run_dir: &'a RunDir, tries: u32) -> io::Result<Locked<'a, N>> {
         let boot = boot_id().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the machine has no boot id"))?;
         let dir = run_dir.fd();
         let name = format!("{}.lock", self.name);
@@ -57,11 +57,11 @@ impl<const N: usize> BootFile<N> {
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, format!("another process does not give {name} back")))
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("another process holds the lock {name} for too long")))
     }
 }
 
-/// A file, locked. Two processes that find none must not both write one, each believing its own.
+/// A locked file. Without the lock, two processes that find no file could each write one, and each use its own numbers.
 #[derive(Debug)]
 pub(crate) struct Locked<'a, const N: usize> {
     file: &'a BootFile<N>,
@@ -71,7 +71,7 @@ pub(crate) struct Locked<'a, const N: usize> {
 }
 
 impl<const N: usize> Locked<'_, N> {
-    /// The numbers; `None` if there is no file, or it is of another boot, or damaged: it is to be written anew.
+    /// The numbers; `None` if the file is missing, damaged or of another boot, and must be written.
     pub(crate) fn read(&self) -> Option<[i128; N]> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(self.dir, self.file.name, flags, Mode::empty()).ok()?;
@@ -86,11 +86,11 @@ impl<const N: usize> Locked<'_, N> {
         (rest.ends_with('\n') && lines.next().is_none()).then_some(numbers)
     }
 
-    /// Replaces the file: it is there with these numbers, or as it was.
+    /// Replaces the file atomically.
     pub(crate) fn write(&self, numbers: [i128; N]) -> io::Result<()> {
         let name = self.file.name;
         let temporary = format!(".{name}.new");
-        // What a process left here that was killed is in the way of nobody but us: the lock is held.
+        // A killed process may have left its temporary file. Nobody uses it: this process holds the lock.
         let _ = unlinkat(self.dir, &temporary, AtFlags::empty());
         let mut file = shared(File::from(openat(self.dir, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?))?;
         let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
@@ -105,12 +105,12 @@ impl<const N: usize> Locked<'_, N> {
 
 impl<const N: usize> Drop for Locked<'_, N> {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child that was forked meanwhile. Fails only for a bad descriptor.
+        // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
         let _ = flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
-/// What tells this boot of the machine from all others.
+/// The boot id of the machine, which changes with each boot.
 pub(crate) fn boot_id() -> Option<Uuid> {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().parse().ok()
 }
@@ -122,7 +122,7 @@ mod tests {
     const FILE: BootFile<2> = BootFile { name: "numbers", numbers: ["one", "other"] };
 
     #[test]
-    fn what_is_damaged_or_of_another_boot_is_not_there() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_damaged_file_or_one_of_another_boot_counts_as_missing() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let dir = RunDir::at(&temp.path().join("run"))?;
         let boot = boot_id().ok_or("no boot id")?;
@@ -158,7 +158,7 @@ mod tests {
         let dir = RunDir::at(&temp.path().join("run"))?;
         let held = FILE.lock(&dir)?;
         let refused = FILE.try_lock(&dir).err().ok_or("locked twice")?;
-        assert_eq!(refused.to_string(), "another process does not give numbers.lock back");
+        assert_eq!(refused.to_string(), "another process holds the lock numbers.lock for too long");
         drop(held);
         assert!(FILE.try_lock(&dir).is_ok());
         Ok(())

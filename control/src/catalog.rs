@@ -1,9 +1,9 @@
-//! What of the program can be recorded: all but the events by which recordings speak of themselves.
+//! The tracepoints and markers of the program that can be recorded: all except the library's own.
 
 use tracepoint_core::private::{self, Kept};
 use tracepoint_core::{Marker, Tracepoint};
 
-/// The provider of those.
+/// The provider of the library's own events.
 pub(crate) const OWN: &str = "tracepoint";
 
 /// The markers of the program.
@@ -11,12 +11,12 @@ pub(crate) fn markers() -> impl Iterator<Item = &'static Marker> {
     tracepoint_core::markers().filter(|marker| marker.provider() != OWN)
 }
 
-/// What there is, for whoever keeps it: objects that it is of stay loaded.
+/// A snapshot of the program's tracepoints and markers. It keeps the shared objects that contain them loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog(Kept);
 
 impl Catalog {
-    /// As of now.
+    /// Takes a snapshot.
     pub(crate) fn new() -> Self {
         let mut kept = private::kept();
         kept.tracepoints.retain(|tracepoint| tracepoint.provider() != OWN);
@@ -24,7 +24,7 @@ impl Catalog {
         Self(kept)
     }
 
-    /// Whether objects were loaded or unloaded since.
+    /// Whether objects were loaded or unloaded since the snapshot.
     pub(crate) fn is_old(&self) -> bool {
         self.0.changes != private::changes()
     }

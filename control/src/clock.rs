@@ -1,10 +1,9 @@
-//! Where the clock's zero is, in the time of the world.
+//! The offset of the trace clock from UTC.
 //!
-//! Times are those of `CLOCK_MONOTONIC`; viewers want the time of day, and merge traces by it. The distance between the two
-//! clocks cannot be measured twice with the same result: two processes that measured it for themselves would be microseconds
-//! apart in a merged trace, and effects would come before their causes. It is therefore measured once per boot, and kept in the
-//! file `clock` of the run directory. Setting the machine's clock later does not change it: what matters more is that the
-//! traces of one boot agree.
+//! Times of events are those of `CLOCK_MONOTONIC`; viewers show the time of day, and merge traces by it. Two measurements of the offset
+//! between the two clocks never agree exactly: if each process measured it, their events would be microseconds apart in a merged trace,
+//! and effects could precede their causes. The offset is therefore measured once per boot, and stored in the file `clock` of the run
+//! directory. It stays unchanged when the wall clock is set later, because agreement between the traces of one boot matters more.
 
 use crate::boot_file::{BootFile, boot_id};
 use crate::rundir::RunDir;
@@ -16,10 +15,10 @@ use tracepoint_sinks::ClockInfo;
 use uuid::Uuid;
 
 const FILE: BootFile<1> = BootFile { name: "clock", numbers: ["offset_ns"] };
-/// How many measurements the best is taken of.
+/// Number of measurements, of which the best is used.
 const MEASUREMENTS: usize = 32;
 
-/// Selects the clock that a session asks for, if it does, and prepares the one that is selected.
+/// Selects the session's clock, if it sets one, and prepares the selected clock.
 pub(crate) fn choose(clock: Option<Clock>) -> Result<(), ClockInUse> {
     clock.map_or(Ok(()), select)?;
     if matches!(selected(), Clock::Monotonic) {
@@ -28,8 +27,8 @@ pub(crate) fn choose(clock: Option<Clock>) -> Result<(), ClockInUse> {
     Ok(())
 }
 
-/// The clock of this boot, as all processes that share `run_dir` see it. Without a directory that can be used, as this process
-/// alone sees it, and the error says why.
+/// Description of the clock, with the offset shared by all processes that use `run_dir`. If the directory cannot be used, with an offset
+/// of this process alone, and the error.
 pub(crate) fn clock_info(run_dir: &RunDir) -> (ClockInfo, io::Result<()>) {
     match shared_offset(run_dir) {
         Ok(offset) => (info(offset), Ok(())),
@@ -37,7 +36,7 @@ pub(crate) fn clock_info(run_dir: &RunDir) -> (ClockInfo, io::Result<()>) {
     }
 }
 
-/// The clock as this process alone sees it.
+/// Description of the clock with an offset of this process alone.
 pub(crate) fn own_clock_info() -> ClockInfo {
     info(measure())
 }
@@ -56,7 +55,7 @@ fn shared_offset(run_dir: &RunDir) -> io::Result<i64> {
     Ok(offset)
 }
 
-/// The distance between the clocks, in ns: `CLOCK_REALTIME` between two readings of `CLOCK_MONOTONIC`, the closest of several.
+/// Measures `CLOCK_REALTIME` - `CLOCK_MONOTONIC` in ns: reads the former between two readings of the latter; the closest pair wins.
 fn measure() -> i64 {
     let one = || {
         let before = ns(clock_gettime(ClockId::Monotonic));
@@ -97,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_file_says_counts_if_it_can_be() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_stored_offset_is_used_if_it_is_valid() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let dir = RunDir::at(&temp.path().join("run"))?;
-        let say = |offset| FILE.lock(&dir)?.write([offset]);
-        say(5)?;
+        let store = |offset| FILE.lock(&dir)?.write([offset]);
+        store(5)?;
         assert_eq!(clock_info(&dir).0.offset, 5);
-        say(i128::MAX)?;
+        store(i128::MAX)?;
         let (info, shared) = clock_info(&dir);
         shared?;
         assert_eq!(FILE.lock(&dir)?.read(), Some([info.offset.into()]));

@@ -1,4 +1,4 @@
-//! The background thread of a session: it moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
+//! The background thread of a session: moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
 pub(crate) mod poll_interval;
 pub(crate) mod shared;
@@ -17,24 +17,24 @@ use std::time::{Duration, Instant};
 use tracepoint_core::clock;
 use tracepoint_sinks::Drain;
 
-/// Its name, as `top -H` shows it.
+/// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";
-/// How old an open packet gets: a slow trickle of events reaches the sinks after this time, and a little more.
+/// Maximum age of an open packet: events of a slow trickle reach the sinks after this time plus [`FLUSH`].
 const AGE: Duration = Duration::from_millis(500);
-/// The pause between two looks for such packets.
+/// Interval between checks for such packets.
 const FLUSH: Duration = Duration::from_millis(100);
-/// The pause between two looks at what the clock is made from.
+/// Interval between checks of the clock's source.
 const CLOCK: Duration = Duration::from_secs(10);
 
-/// The thread, and the way to wake it.
+/// The thread, and the channel that stops it.
 #[derive(Debug)]
 pub(crate) struct DrainThread {
-    /// Dropping it wakes the thread, and ends it.
+    /// Dropping it wakes and ends the thread.
     stop: Sender<()>,
     thread: JoinHandle<()>,
-    /// The processor time that it has taken, in ns: as of the end of its last round.
+    /// Processor time of the thread in ns, as of the end of its last round.
     taken: Arc<AtomicU64>,
-    /// Why the last round could not make rings for threads to come, if it could not.
+    /// Why the last round could not make spare rings for new threads, if it could not.
     unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
 }
 
@@ -46,7 +46,7 @@ impl DrainThread {
         let own = Arc::clone(&taken);
         let unsupplied = Arc::<Mutex<_>>::default();
         let wanting = Arc::clone(&unsupplied);
-        // From here on, and not from when the thread runs: events may come to wait for it before.
+        // Registered before the thread runs: events may start to wait for the drain before that.
         let begin = |drain: &mut Drain| (drain.attend(), PollInterval::new(drain.wait_limit()));
         let (attending, interval) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let body = move || {
@@ -57,12 +57,12 @@ impl DrainThread {
         Ok(Self { stop, thread, taken, unsupplied })
     }
 
-    /// The processor time that it has taken, but for the round that it is in.
+    /// Processor time of the thread, without its current round.
     pub(crate) fn taken(&self) -> Duration {
         Duration::from_nanos(self.taken.load(Ordering::Relaxed))
     }
 
-    /// Why there are no rings for threads to come, as of its last round; `None`: there are.
+    /// Why there were no spare rings for new threads after the last round; `None` if there were.
     pub(crate) fn unsupplied(&self) -> Option<io::ErrorKind> {
         *self.unsupplied.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +70,7 @@ impl DrainThread {
     /// Ends the thread, and waits until it has ended.
     pub(crate) fn stop(self) {
         drop(self.stop);
-        // A panic was caught inside; there is nothing left that could come out here.
+        // Panics are caught inside the thread, so `join` has none to report.
         let _ = self.thread.join();
     }
 }
@@ -98,8 +98,8 @@ fn run(
             }
             drain.drain()
         };
-        // Without memory for another ring threads to come have none, which the channel counts. A round that panicked is tried
-        // again: what it had not released is still in the rings.
+        // Without memory for spare rings, new threads get none, and the channel counts their lost events. A round that panicked is
+        // repeated: packets that it had not released are still in the rings.
         let drained = catch_unwind(AssertUnwindSafe(|| drain.round(round)));
         pause = match drained {
             Ok(Some(drained)) => {
@@ -109,9 +109,9 @@ fn run(
             Ok(None) | Err(_) => interval.pause(),
         };
         clock::steer();
-        taken.store(own_thread::taken().as_nanos() as u64, Ordering::Relaxed);
+        taken.store(own_thread::cpu_time().as_nanos() as u64, Ordering::Relaxed);
         if looked.elapsed() >= CLOCK {
-            tsc::look_after();
+            tsc::check_source();
             looked = Instant::now();
         }
     }

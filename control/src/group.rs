@@ -1,4 +1,4 @@
-//! The group that a run directory is open to, if it is: `TRACEPOINT_GROUP`.
+//! The group that shares the run directory, if `TRACEPOINT_GROUP` is set.
 
 use crate::secure_exec::secure;
 use rustix::fs::{Gid, Mode, fchmod, fchown};
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
 
-/// The group, by its name or number; `None` if none is named, or there is none of that name. Looked up once: what was made for a
-/// group stays so.
+/// The group, given by name or number; `None` if none is set or the name is unknown. Looked up once, so that the answer does not change
+/// while the process runs.
 pub(crate) fn group() -> Option<Gid> {
     static GROUP: OnceLock<Option<u32>> = OnceLock::new();
     let found = *GROUP.get_or_init(|| {
@@ -18,7 +18,7 @@ pub(crate) fn group() -> Option<Gid> {
     found.map(Gid::from_raw)
 }
 
-/// Lets the group read and write a file that this process has just made, if there is one.
+/// Gives the group read and write access to a file that this process has just made, if a group is set.
 pub(crate) fn shared(file: File) -> io::Result<File> {
     if let Some(group) = group() {
         fchown(&file, None, Some(group))?;

@@ -1,19 +1,19 @@
-//! What is worth knowing about a session, and is no error.
+//! Notices about a session that are not errors.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Something that a session does differently from what its description suggests.
+/// A deviation of a session from what its description suggests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// Several declarations share a name and differ in level or fields: they are recorded as events of their own.
+    /// Several declarations share a name and differ in level or fields: each is recorded as a separate event.
     Renamed {
-        /// The name that they share.
+        /// The shared name.
         name: String,
-        /// The name under which one of them is recorded.
+        /// The name that one of them is recorded under.
         recorded: String,
-        /// Where it is declared: file and line.
+        /// Location of its declaration: file and line.
         declared: String,
     },
     /// The session has no rule that includes events: it records nothing until one is added.
@@ -23,25 +23,25 @@ pub enum Notice {
         /// The rule.
         rule: String,
     },
-    /// An event is not recorded: it lacks a field of the filter, or has it with another type.
+    /// An event is not recorded: it lacks a field that the filter uses, or the field has another type.
     FilterDoesNotFit {
         /// The event.
         event: String,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
-    /// The run directory cannot be used. Times of several processes may be microseconds apart when their traces are merged.
+    /// The run directory cannot be used. In a merge with other processes' traces, times may be microseconds off.
     NoSharedClock {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The session has cost more than its budget, and its hottest event was switched off.
+    /// The session's cost exceeded its budget, and its most frequent event was disabled.
     OverBudget {
-        /// The event, and what it cost.
+        /// The event and the cost.
         reason: String,
     },
-    /// The path of a sink has a line feed in it, and is not listed beside the rings: should the process be killed, nobody knows
-    /// that events are there, too.
+    /// The path of a sink contains a newline, so it is missing from the list of outputs: recovery after a kill will not find that part of the
+    /// events.
     OutputNotListed {
         /// The path.
         path: PathBuf,
@@ -62,12 +62,12 @@ impl fmt::Display for Notice {
             }
             Self::OutputNotListed { path } => {
                 let path = path.to_string_lossy();
-                write!(f, "{path:?} cannot be listed beside the rings: choose a path without line feeds")
+                write!(f, "{path:?} is not listed for recovery, because it contains a newline: choose another path")
             }
             Self::NoSharedClock { reason } => {
                 write!(
                     f,
-                    "the clock cannot be shared with other processes, whose times may be microseconds apart: {reason}"
+                    "the clock cannot be shared with other processes, so their times may be microseconds apart: {reason}"
                 )
             }
         }

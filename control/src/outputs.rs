@@ -1,4 +1,4 @@
-//! The sinks that a session's description names: each is made from its [`SinkSpec`], with a bound on what it writes.
+//! Makes the sinks that a session's description names, each with a limit on the space that it uses.
 
 mod ctf;
 mod file;
@@ -20,15 +20,15 @@ use std::time::Duration;
 use tracepoint_sinks::udp::{DropPolicy, UdpOptions, UdpSink};
 use tracepoint_sinks::{CtfSink, Sink, TextSink};
 
-/// How long a server goes on serving its client when the session ends.
+/// How long a UDP server continues to serve its client after the session ends.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// What a sink writes to, and how it fares there.
+/// Output of a sink: where it writes, and messages about it.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    /// Where its trace is.
+    /// Path of its trace.
     pub(crate) path: Option<PathBuf>,
-    /// Where its server listens.
+    /// Address of its server.
     pub(crate) server: Option<SocketAddr>,
     directory: Option<PathBuf>,
     file: Option<PathBuf>,
@@ -36,8 +36,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Removes what was made for a recording that did not start, so that the next attempt finds what this one found. What has content
-    /// stays.
+    /// Removes the files and directories made for a recording that did not start, so that another attempt can make them again. Files with
+    /// content stay.
     pub(crate) fn remove_unused(self) {
         if let Some(directory) = self.directory {
             let _ = CtfSink::remove_unused(&directory);
@@ -47,25 +47,25 @@ impl Output {
         }
     }
 
-    /// What keeps it from writing now.
+    /// Messages about write errors and freed space.
     pub(crate) fn notices(&self) -> impl Iterator<Item = String> {
         self.watch.iter().flat_map(|watch| watch.notices())
     }
 }
 
-/// Makes a sink for the trace called `name`; the error says why it cannot be made.
+/// Makes a sink for the trace called `name`; the error is the reason why it cannot be made.
 pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Result<(Box<dyn Sink>, Output), String> {
     let mut output = Output::default();
     let sink: Box<dyn Sink> = match spec.kind.as_str() {
         "dt" => {
-            space::insist(&spec.path)?;
+            space::require_space(&spec.path)?;
             let (sink, path) = file::dt(&spec.path, name, spec.dt_slots())?;
             output.path = Some(path);
             Box::new(sink)
         }
         "text" if spec.path.as_os_str().is_empty() => Box::new(TextSink::stderr()),
         "text" => {
-            space::insist(&spec.path)?;
+            space::require_space(&spec.path)?;
             let (file, path) = file::text(&spec.path, name, allowance)?;
             output.watch = Some(file.watch());
             (output.file, output.path) = (Some(path.clone()), Some(path));
@@ -85,14 +85,16 @@ pub(crate) fn make(spec: &SinkSpec, name: &str, allowance: Arc<Allowance>) -> Re
             Box::new(sink)
         }
         "ctf" => {
-            space::insist(&spec.path)?;
+            space::require_space(&spec.path)?;
             let chunks = Chunks { size: spec.rotate_size, every: spec.rotate_every(), keep: spec.keep };
             let (sink, path) = ctf(&spec.path, name, allowance, &chunks).map_err(|error| error.to_string())?;
             output.watch = Some(sink.watch());
             (output.directory, output.path) = (Some(path.clone()), Some(path));
             Box::new(sink)
         }
-        kind => return Err(format!("a sink of the kind `{kind}` cannot be made from a description")),
+        kind => {
+            return Err(format!("a sink of the kind `{kind}` cannot be made from a description; pass it as an object"));
+        }
     };
     Ok((sink, output))
 }

@@ -4,17 +4,17 @@ use nix::sys::signal::{SigSet, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// The program's signals are for the program's threads, but for those that this thread makes itself, which end the program where they are
-/// blocked. Should this fail, a handler runs here, as it may on any thread.
+/// Blocks all signals on the calling thread, so that the program's own threads handle them. Synchronous fault signals stay unblocked:
+/// blocking them would end the program. If this fails, a signal handler may run on this thread, as on any other.
 pub(crate) fn leave_signals_to_the_program() {
-    let mut theirs = SigSet::all();
-    for own in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
-        theirs.remove(own);
+    let mut blocked = SigSet::all();
+    for fault in [Signal::SIGBUS, Signal::SIGSEGV, Signal::SIGFPE, Signal::SIGILL] {
+        blocked.remove(fault);
     }
-    let _ = theirs.thread_block();
+    let _ = blocked.thread_block();
 }
 
-/// The processor time that the calling thread has taken.
-pub(crate) fn taken() -> Duration {
+/// Processor time of the calling thread.
+pub(crate) fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

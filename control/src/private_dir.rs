@@ -1,7 +1,7 @@
-//! Directories of this user alone, and the files in them.
+//! Directories that only this user (or a chosen group) can write to, and the files in them.
 //!
-//! A directory is opened once, never through a symbolic link, and looked at before it is used; from there on everything goes
-//! through the open directory, so that nobody can put something else in its place.
+//! A directory is opened once, without following a symbolic link, and checked before use. All later operations go through the open
+//! descriptor, so no other user can substitute another directory.
 
 use crate::group::{group, shared};
 use rustix::fs::{
@@ -17,11 +17,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A directory cannot be used, or not be trusted.
+/// A directory cannot be used or trusted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirError {
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error("{} belongs to user {owner}, not to {user}", path.display())]
     Owner {
         /// The directory.
@@ -31,37 +31,37 @@ pub enum DirError {
         /// The id of this process's user.
         user: u32,
     },
-    /// Others may write to it.
-    #[error("others may write to {}; take that right away (`chmod go-w`)", path.display())]
+    /// Other users may write to it.
+    #[error("other users may write to {0}; remove that permission (`chmod go-w {0}`)", path.display())]
     Writable {
         /// The directory.
         path: PathBuf,
     },
-    /// It cannot be made or used; a symbolic link, too, is not followed.
+    /// An operation failed. Symbolic links are not followed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `make`, `open`, …
+        /// The operation: `make`, `open`, …
         action: &'static str,
         /// The directory, or a file in it.
         path: PathBuf,
-        /// What the operating system answered.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl DirError {
-    /// Whether the directory, or file, was not there.
+    /// Whether the directory or file does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }
 
 const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-// Not blocking: where somebody has put a pipe, it is no file, and nobody waits for it.
+// O_NONBLOCK: opening a FIFO that was put in place of a file must not block.
 const OPEN_FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A directory, open, that belongs to this user and that nobody else may write to.
+/// An open directory that belongs to this user or group, and that no other user may write to.
 #[derive(Debug)]
 pub(crate) struct PrivateDir {
     path: PathBuf,
@@ -69,12 +69,12 @@ pub(crate) struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// The directory at `path`; if it is not there it is made, parents included, for this user only.
+    /// Opens the directory at `path`; makes it and its missing parents, for this user only.
     pub(crate) fn at(path: &Path) -> Result<Self, DirError> {
         let failed = |action, source| DirError::Io { action, path: path.to_owned(), source };
         let existed = path.symlink_metadata().is_ok();
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed("make", error))?;
-        // The last component is opened, not followed: in a directory like /dev/shm anybody could have put a link there.
+        // The last component is not followed: in a directory like /dev/shm another user could have put a link there.
         let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(|errno| failed("open", errno.into()))?;
         let dir = Self { path: path.to_owned(), fd };
         if !existed {
@@ -83,14 +83,14 @@ impl PrivateDir {
         dir.checked()
     }
 
-    /// The directory at `path`, which must be there.
+    /// Opens the directory at `path`, which must exist.
     pub(crate) fn open(path: &Path) -> Result<Self, DirError> {
         let failed = |errno: Errno| DirError::Io { action: "open", path: path.to_owned(), source: errno.into() };
         let fd = rustix::fs::open(path, OPEN_DIR, Mode::empty()).map_err(failed)?;
         Self { path: path.to_owned(), fd }.checked()
     }
 
-    /// The directory `name` in this one; if it is not there it is made.
+    /// Opens the directory `name` in this one; makes it if it does not exist.
     pub(crate) fn subdir(&self, name: &str) -> Result<Self, DirError> {
         match self.make_subdir(name) {
             Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => self.open_subdir(name),
@@ -98,7 +98,7 @@ impl PrivateDir {
         }
     }
 
-    /// The directory `name` in this one, which must not be there yet.
+    /// Makes the directory `name` in this one; it must not exist yet.
     pub(crate) fn make_subdir(&self, name: &str) -> Result<Self, DirError> {
         let failed = |errno: Errno| self.failed("make", name, errno.into());
         mkdirat(&self.fd, name, Mode::RWXU).map_err(failed)?;
@@ -109,8 +109,7 @@ impl PrivateDir {
         dir.checked()
     }
 
-    /// Lets the group in that `TRACEPOINT_GROUP` names, if it does. This process has just made the directory; or somebody else has, who
-    /// was faster, and whose it stays.
+    /// Gives access to the group that `TRACEPOINT_GROUP` names, if set. Does nothing if another user made the directory first.
     fn open_to_group(&self) -> io::Result<()> {
         let Some(group) = group() else { return Ok(()) };
         if self.stat()?.st_uid != rustix::process::geteuid().as_raw() {
@@ -120,7 +119,7 @@ impl PrivateDir {
         Ok(fchmod(&self.fd, Mode::RWXU | Mode::RWXG)?)
     }
 
-    /// The directory `name` in this one, which must be there.
+    /// Opens the directory `name` in this one, which must exist.
     pub(crate) fn open_subdir(&self, name: &str) -> Result<Self, DirError> {
         let failed = |errno: Errno| self.failed("open", name, errno.into());
         let fd = openat(&self.fd, name, OPEN_DIR, Mode::empty()).map_err(failed)?;
@@ -130,7 +129,7 @@ impl PrivateDir {
     fn checked(self) -> Result<Self, DirError> {
         let stat = self.stat().map_err(|source| DirError::Io { action: "open", path: self.path.clone(), source })?;
         let user = rustix::process::geteuid().as_raw();
-        // None but its members can have given it to the group.
+        // Only a member of the group, or root, can have given the directory to the group.
         let is_groups = group().is_some_and(|group| group.as_raw() == stat.st_gid);
         if stat.st_uid != user && !is_groups {
             return Err(DirError::Owner { path: self.path, owner: stat.st_uid, user });
@@ -141,23 +140,22 @@ impl PrivateDir {
         Ok(self)
     }
 
-    /// The error in the course of `action` on the file `name`, or on the directory itself if that is empty.
+    /// The error of `action` on the file `name`, or on the directory itself if `name` is empty.
     pub(crate) fn failed(&self, action: &'static str, name: &str, source: io::Error) -> DirError {
         let path = if name.is_empty() { self.path.clone() } else { self.path.join(name) };
         DirError::Io { action, path, source }
     }
 
-    /// The path under which it was opened.
+    /// The path that it was opened by.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory, open.
     pub(crate) const fn fd(&self) -> &OwnedFd {
         &self.fd
     }
 
-    /// Whether it belongs to this user, or to the group whose members share it.
+    /// Whether it belongs to `user` or to the shared group.
     pub(crate) fn is_of(&self, user: u32) -> io::Result<bool> {
         let stat = self.stat()?;
         Ok(stat.st_uid == user || group().is_some_and(|group| group.as_raw() == stat.st_gid))
@@ -167,12 +165,12 @@ impl PrivateDir {
         Ok(fstat(&self.fd)?)
     }
 
-    /// The same directory, opened once more: locks belong to what was opened.
+    /// Opens the directory again: a `flock` lock belongs to the open file description.
     pub(crate) fn reopen(&self) -> io::Result<OwnedFd> {
         Ok(openat(&self.fd, ".", OPEN_DIR, Mode::empty())?)
     }
 
-    /// The names of what is in it. Those that are no text are nobody's here, and left out.
+    /// The names of its entries. Names that are not UTF-8 are left out; this program makes none.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd)? {
@@ -182,17 +180,16 @@ impl PrivateDir {
         Ok(names)
     }
 
-    /// How long the file `name` is, in bytes.
+    /// Length of the file `name`, in bytes.
     pub(crate) fn file_len(&self, name: &str) -> io::Result<u64> {
         Ok(u64::try_from(statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?.st_size).unwrap_or(0))
     }
 
-    /// Opens the file `name` for reading.
     pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
         Ok(File::from(openat(&self.fd, name, OFlags::RDONLY | OPEN_FILE, Mode::empty())?))
     }
 
-    /// Opens the file `name`, which belongs to whom the directory belongs to, for reading and writing.
+    /// Opens the file `name` for reading and writing; it must belong to the owner or the group of the directory.
     pub(crate) fn open_to_change(&self, name: &str) -> io::Result<File> {
         let file = File::from(openat(&self.fd, name, OFlags::RDWR | OPEN_FILE, Mode::empty())?);
         let (stat, own) = (fstat(&file)?, self.stat()?);
@@ -203,15 +200,15 @@ impl PrivateDir {
         Ok(file)
     }
 
-    /// What tells the file `name` from one that was put in its place, or changed.
+    /// Inode and length of the file `name`: changes when the file is replaced or grows.
     pub(crate) fn stamp(&self, name: &str) -> io::Result<(u64, u64)> {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok((stat.st_ino, u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
-    /// Makes the file `name`, which must not be there yet, for reading and writing; it will be `len` bytes long.
+    /// Makes the file `name`, which must not exist yet, for reading and writing; the caller will write `len` bytes.
     pub(crate) fn create_file(&self, name: &str, len: u64) -> io::Result<File> {
-        // Going beyond the limit on file sizes would not just fail: it would send SIGXFSZ to the program that is traced.
+        // Exceeding the file-size limit would send SIGXFSZ to the traced program, beyond failing.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| len > limit) {
             let text = "the limit on file sizes is lower; raise it (`ulimit -f`)";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
@@ -220,17 +217,17 @@ impl PrivateDir {
         shared(File::from(openat(&self.fd, name, flags, OWNER)?))
     }
 
-    /// Reads the file `name`, if it is no longer than `most` bytes.
+    /// Reads the file `name`; fails if it is longer than `most` bytes.
     pub(crate) fn read_file(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open_file(name)?.take(most + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > most {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {most} bytes")));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("the file is longer than {most} bytes")));
         }
         Ok(bytes)
     }
 
-    /// Opens the file `name` for appending; it is made if it is not there.
+    /// Opens the file `name` for appending; makes it if it does not exist.
     pub(crate) fn append_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
         match openat(&self.fd, name, flags | OFlags::CREATE | OFlags::EXCL, OWNER) {
@@ -240,22 +237,21 @@ impl PrivateDir {
         }
     }
 
-    /// Appends to the file `name`, if it is there; all of it at once.
+    /// Appends to the existing file `name`, in one write.
     pub(crate) fn append_if_there(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::APPEND | OPEN_FILE;
         File::from(openat(&self.fd, name, flags, Mode::empty())?).write_all(bytes)
     }
 
-    /// The same as [`PrivateDir::put_whole`] by the only one who writes this file: what a process left that was killed while it did
-    /// so is in nobody's way.
+    /// Like [`PrivateDir::put_whole`], for the only writer of this file: first removes a temporary file that a killed predecessor left.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.remove_file(&Self::unfinished(name));
+        self.remove_file(&Self::temporary(name));
         self.put_whole(name, bytes)
     }
 
-    /// Puts the file `name` there, whole: no reader sees a part of it.
+    /// Writes the file `name` atomically: readers never see a part of it.
     pub(crate) fn put_whole(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let temporary = Self::unfinished(name);
+        let temporary = Self::temporary(name);
         let written = self.create_file(&temporary, bytes.len() as u64).and_then(|mut file| file.write_all(bytes));
         let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, name)?));
         if moved.is_err() {
@@ -264,22 +260,22 @@ impl PrivateDir {
         moved
     }
 
-    /// What a file is called until it is whole.
-    pub(crate) fn unfinished(name: &str) -> String {
+    /// Name of a file until it is complete.
+    pub(crate) fn temporary(name: &str) -> String {
         format!(".{name}.new")
     }
 
-    /// Removes the file `name`, if that can be done.
+    /// Removes the file `name`; ignores errors.
     pub(crate) fn remove_file(&self, name: &str) {
         let _ = unlinkat(&self.fd, name, AtFlags::empty());
     }
 
-    /// Removes the directory `name`, if it is empty.
+    /// Removes the directory `name` if it is empty; ignores errors.
     pub(crate) fn remove_empty(&self, name: &str) {
         let _ = unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
     }
 
-    /// Removes the directory `name`, open as `dir`, with the files in it. What else is in it stays, and keeps it.
+    /// Removes the directory `name`, open as `dir`, with its files. Subdirectories stay, and then the directory, too.
     pub(crate) fn remove_with_files(&self, name: &str, dir: &Self) {
         for file in dir.names().unwrap_or_default() {
             dir.remove_file(&file);

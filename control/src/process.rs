@@ -1,4 +1,4 @@
-//! What this process is, and whether another one is there.
+//! Identity of this process, and checks for other processes.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
 use tracepoint_sinks::ProcessInfo;
 
-/// What tells a process from all others of its boot: its id, and when it started, in clock ticks after boot. Written `PID-START`.
+/// Identifies a process within a boot: its pid, and its start time in clock ticks after boot. Written `PID-START`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
 pub struct ProcessKey {
-    /// Its id, as it sees it itself.
+    /// Its pid in its own pid namespace.
     pub pid: u32,
-    /// When it started.
+    /// Its start time, in clock ticks after boot.
     pub started: u64,
 }
 
@@ -24,7 +24,7 @@ impl ProcessKey {
         Self { pid: std::process::id(), started: started() }
     }
 
-    /// The process that a directory belongs to, by the directory's name: `PID-START`, or `PID-START-NUMBER`.
+    /// The process that a directory belongs to, from the directory's name: `PID-START` or `PID-START-NUMBER`.
     pub(crate) fn of_directory(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let key = Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? };
@@ -32,7 +32,7 @@ impl ProcessKey {
         (matches!(number, None | Some(Ok(_))) && parts.next().is_none()).then_some(key)
     }
 
-    /// Whether it exists. Asked where its id means something.
+    /// Whether the process exists. Valid only for a pid of this process's pid namespace.
     pub(crate) fn exists(self) -> bool {
         exists(self.pid, self.started)
     }
@@ -67,14 +67,14 @@ impl TryFrom<String> for ProcessKey {
     }
 }
 
-/// The name of the trace of a program called `program`, in a directory of many; `entry` tells its process from others.
+/// Name of a process's trace in a directory with several, from its program's name and its entry `PID-START`.
 pub(crate) fn trace_name(program: &str, entry: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     let name: String = program.chars().map(plain).collect();
     format!("{}-{entry}", name.trim_start_matches('.'))
 }
 
-/// Looks at the process itself. What cannot be found out is left empty.
+/// Describes this process. Unknown fields stay empty.
 pub(crate) fn this_process() -> ProcessInfo {
     let executable = executable().to_string_lossy().into_owned();
     let name = std::fs::read_to_string("/proc/self/comm").map(|name| name.trim_end().to_owned()).unwrap_or_default();
@@ -82,44 +82,44 @@ pub(crate) fn this_process() -> ProcessInfo {
     ProcessInfo { pid: std::process::id(), name, executable, hostname }
 }
 
-/// The path of its program; empty if it is not known.
+/// The path of its executable; empty if unknown.
 pub(crate) fn executable() -> OsString {
     std::env::current_exe().map(OsString::from).unwrap_or_default()
 }
 
-/// The machine's name.
+/// The host name of the machine.
 pub(crate) fn hostname() -> Vec<u8> {
     rustix::system::uname().nodename().to_bytes().to_vec()
 }
 
-/// When this process started, in clock ticks after boot; 0 if it is not known.
+/// Start time of this process, in clock ticks after boot; 0 if unknown.
 pub(crate) fn started() -> u64 {
     std::fs::read("/proc/self/stat").ok().and_then(|stat| start_time(&stat)).unwrap_or(0)
 }
 
-/// When the process with this id started; `None` if there is none, or one that has ended and is not yet reaped.
+/// Start time of the process with this pid; `None` if there is none, or if it is a zombie.
 pub(crate) fn started_at(pid: u32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     if has_ended(&stat) { None } else { start_time(&stat) }
 }
 
-/// Whether the process with this id, and this time of start, exists.
+/// Whether a process with this pid and start time exists.
 pub(crate) fn exists(pid: u32, started: u64) -> bool {
     started_at(pid) == Some(started)
 }
 
-/// The inode of this process's pid namespace, which says where ids mean the same; 0 if it is not known.
+/// The inode of this process's pid namespace, in which its pid is valid; 0 if unknown.
 pub(crate) fn pid_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino())
 }
 
-/// Whether field 3 of a `stat` file says so.
+/// Whether field 3 of a `stat` file is a zombie or dead state.
 fn has_ended(stat: &[u8]) -> bool {
     let state = stat.iter().rposition(|byte| *byte == b')').and_then(|name_end| stat.get(name_end + 2));
     matches!(state, Some(b'Z' | b'X'))
 }
 
-/// Field 22 of a `stat` file. The second field, a name in parentheses, may hold anything, blanks and parentheses included.
+/// Field 22 of a `stat` file. The second field, a name in parentheses, may contain blanks and parentheses.
 fn start_time(stat: &[u8]) -> Option<u64> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;

@@ -1,7 +1,7 @@
-//! Root, acting as another user where that one's files are, and as itself where its own are.
+//! Lets root act as another user where that user's files are accessed, and as root where its own are.
 //!
-//! Linux has users for each thread, and that is what is changed here. The real and the saved one stay root's, so that the thread can go
-//! back; nothing of another user's is run with them.
+//! Linux has credentials per thread; only the effective ids of the thread are changed. The real and the saved ids stay root's, so that
+//! the thread can switch back. No program of the other user is executed meanwhile.
 
 use crate::secure_exec::secure;
 use rustix::process::{Gid, Uid, getegid, geteuid, getgroups};
@@ -10,11 +10,11 @@ use std::io;
 use std::process;
 use std::sync::Arc;
 
-/// As whom a thread acts: as this process, or as another user with whose processes it deals.
+/// The credentials that a thread acts with: those of this process, or those of another user.
 #[derive(Clone, Debug, Default)]
 pub struct Rights(Option<Arc<Other>>);
 
-/// Another user, and the groups of this process.
+/// Another user's ids, and the groups of this process.
 #[derive(Debug)]
 struct Other {
     user: Uid,
@@ -23,16 +23,16 @@ struct Other {
     own_groups: Vec<Gid>,
 }
 
-/// The thread acts as the other user again when this is dropped.
-struct Back<'a>(&'a Other);
+/// Makes the thread act as the other user again when dropped.
+struct SwitchBack<'a>(&'a Other);
 
 impl Rights {
-    /// The calling thread acts as this user from here on, with this group and no others, and as root where it is told to: so do the threads
-    /// that it starts.
+    /// The calling thread acts as `user` from now on, with `group` as its only group, and as root only inside `as_self`. Threads that it
+    /// starts inherit this.
     ///
     /// # Errors
     ///
-    /// If this process is not root's.
+    /// If this process does not run as root.
     pub fn beside_root(user: u32, group: u32) -> io::Result<Self> {
         if !geteuid().is_root() {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "only root can act as another user"));
@@ -44,16 +44,16 @@ impl Rights {
         Ok(Self(Some(Arc::new(other))))
     }
 
-    /// Acts as this process itself for a while.
+    /// Runs `act` with the credentials of this process.
     ///
     /// # Panics
     ///
-    /// Ends the process if the thread cannot be the other user again: it must not go on as root.
+    /// Aborts the process if the thread cannot switch back to the other user: it must not go on as root.
     pub fn as_self<R>(&self, act: impl FnOnce() -> R) -> R {
         let _back = self.0.as_deref().map(|other| {
-            // What is then not allowed fails by itself.
+            // If the switch fails, operations that need root fail with their own errors.
             let _ = other.leave();
-            Back(other)
+            SwitchBack(other)
         });
         act()
     }
@@ -73,7 +73,7 @@ impl Other {
     }
 }
 
-impl Drop for Back<'_> {
+impl Drop for SwitchBack<'_> {
     fn drop(&mut self) {
         if self.0.enter().is_err() {
             process::abort();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    /// Needs to be root, as other tests that play several users.
+    /// Needs root, like the other tests with several users.
     #[test]
     fn a_thread_is_two_users() {
         let play = || {
@@ -101,7 +101,7 @@ mod tests {
             assert_eq!(owner("user").expect("made").expect("there"), (65_532, 65_533));
             assert_eq!(rights.as_self(|| owner("root")).expect("made").expect("there"), (0, 0));
             assert_eq!(owner("again").expect("made").expect("there"), (65_532, 65_533));
-            // A thread of its own is both, too.
+            // A thread started here inherits both identities.
             let inside = std::thread::scope(|scope| {
                 let rights = rights.clone();
                 scope.spawn(move || (geteuid().as_raw(), rights.as_self(|| geteuid().as_raw()))).join().expect("ended")
@@ -110,7 +110,7 @@ mod tests {
             assert!(Rights::beside_root(1, 1).is_err(), "it is not root now");
             rights.as_self(|| drop(temp));
         };
-        // Not on the thread of the other tests.
+        // On a thread of its own: the test runner reuses this one.
         std::thread::spawn(play).join().expect("as it should be");
         assert_eq!(Rights::default().as_self(geteuid), geteuid());
     }

@@ -1,6 +1,6 @@
-//! Rings in files: memory that outlives the process, and that others can read without its help.
+//! Rings in files: memory that outlives the process, and that other processes can read.
 //!
-//! `docs/format-ring.md` describes the files. The ring writes all of it but the identity, which says whose the ring is.
+//! `docs/format-ring.md` describes the files. The ring itself writes everything except the identity page.
 
 mod identity;
 mod mapping;
@@ -19,15 +19,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::{MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 
-/// What the names of the files end with.
+/// Suffix of the names of ring files.
 pub(crate) const RING_SUFFIX: &str = ".ring";
 
-/// How much room is taken at a time, in bytes. A signal undoes a part, and programs that profile themselves have thousands a
-/// second.
+/// Bytes allocated per `fallocate` call. A signal makes the call start over, and a profiled program gets thousands of them a second.
 const PART: u64 = 1 << 20;
 
-/// How long nothing is tried after a refusal: what is full stays full for a while, and finding out takes time, and for a moment the
-/// last room that others have.
+/// How long ring creation fails immediately after a refusal. A full file system stays full for a while; an attempt takes time, and
+/// briefly takes the last space that other programs have.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Makes a file in the process's directory for each ring.
@@ -35,16 +34,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct RingFiles {
     dir: Arc<ProcessDir>,
     identity: Identity,
-    /// How many bytes the rings of all processes of the session may take together.
+    /// Maximum size of the ring files of all processes of the session, in bytes.
     cap: u64,
-    /// Counts pages of files that were cut off; `None` if the program may end then.
+    /// Counts the pages lost when files are truncated; `None` if truncation may end the program (SIGBUS).
     cut_off: Option<Arc<AtomicU64>>,
-    /// When the last ring was refused, and why.
+    /// Time and reason of the last refusal.
     refused: Mutex<Option<(Instant, io::ErrorKind, String)>>,
 }
 
 impl RingFiles {
-    /// Files in `dir`, for the session called `session`. With `cut_off` they may be cut off while the session runs.
+    /// Ring files in `dir`, for the session called `session`. With `cut_off`, a file may be truncated while the session runs.
     pub(crate) fn new(dir: Arc<ProcessDir>, session: &str, cap: u64, cut_off: Option<Arc<AtomicU64>>) -> Self {
         let identity = Identity::of_this_process(session, &dir.metadata_path());
         Self { dir, identity, cap, cut_off, refused: Mutex::new(None) }
@@ -90,7 +89,7 @@ impl MemorySource for RingFiles {
     }
 }
 
-/// What the reader of the message can do about it; empty where the message says so already, or nothing general can be said.
+/// What the user can do about the error; empty if the message says so already or there is no general advice.
 fn mend(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::StorageFull => "; make room there, or name a directory on another file system (`.dir(path)`)",
@@ -106,7 +105,7 @@ fn file_name(request: &RingRequest<'_>) -> String {
     }
 }
 
-/// Takes the room for the whole file now: where it is missing later, a store into the mapping ends the program.
+/// Allocates space for the whole file now. If space ran out later, a store into the mapping would end the program with SIGBUS.
 fn allocate(file: &File, len: u64) -> io::Result<()> {
     let mut from = 0;
     while from < len {
@@ -121,7 +120,7 @@ fn allocate(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The same where the file system has no call for it.
+/// Allocates by writing zeros, for file systems without `fallocate`.
 fn fill(mut file: &File, len: u64) -> io::Result<()> {
     let zeros = [0; 16 << 10];
     let mut left = len;

@@ -1,4 +1,4 @@
-//! The run directory: where the processes of a user find each other.
+//! The run directory, through which the processes of a user find each other.
 
 use crate::private_dir::{DirError, PrivateDir};
 use crate::secure_exec::secure;
@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A directory of this user alone, on which the user's processes agree: `$TRACEPOINT_RUN_DIR`, else systemd's
+/// A directory that only this user can write to, shared by the user's processes: `$TRACEPOINT_RUN_DIR`, else systemd's
 /// `$RUNTIME_DIRECTORY`, else `$XDG_RUNTIME_DIR/tracepoint`, else `/dev/shm/tracepoint-UID`.
 #[derive(Debug)]
 pub struct RunDir(PrivateDir);
@@ -19,34 +19,34 @@ pub struct RunDir(PrivateDir);
 pub struct RunDirError(#[from] DirError);
 
 impl RunDirError {
-    /// Whether it is not there.
+    /// Whether it does not exist.
     pub(crate) fn is_missing(&self) -> bool {
         self.0.is_missing()
     }
 
-    /// What is wrong with it.
+    /// The underlying error.
     pub(crate) fn into_reason(self) -> DirError {
         self.0
     }
 }
 
 impl RunDir {
-    /// Finds the run directory, and makes it, for this user only, if it is not there.
+    /// Finds the run directory; makes it, for this user only, if it does not exist.
     ///
     /// # Errors
     ///
-    /// If it cannot be made, is a symbolic link, belongs to another user, or is open for others to write.
+    /// If it cannot be made, is a symbolic link, belongs to another user, or is writable by other users.
     pub fn find() -> Result<Self, RunDirError> {
         Self::at(&Self::place())
     }
 
-    /// Where it is, or is to be.
+    /// Path of the run directory, which may not exist yet.
     pub(crate) fn place() -> PathBuf {
-        // Who may set the environment of a program with more rights is not who may say where it writes.
+        // In a setuid or setgid program, the caller controls the environment and must not choose where the program writes.
         place(|name| if secure() { None } else { env::var_os(name) }, rustix::process::geteuid().as_raw())
     }
 
-    /// The same with the directory at `path`.
+    /// Like [`RunDir::find`], for the directory at `path`.
     ///
     /// # Errors
     ///
@@ -55,45 +55,44 @@ impl RunDir {
         Ok(Self(PrivateDir::at(path)?))
     }
 
-    /// The same without making it.
+    /// Opens the directory at `path`, which must exist.
     pub(crate) fn open(path: &Path) -> Result<Self, RunDirError> {
         Ok(Self(PrivateDir::open(path)?))
     }
 
-    /// Its path.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// The directory, open.
     pub(crate) const fn fd(&self) -> &OwnedFd {
         self.0.fd()
     }
 
-    /// The directory `name` in it, which must be there.
+    /// Opens the directory `name` in it, which must exist.
     pub(crate) fn open_subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
         self.0.open_subdir(name)
     }
 
-    /// Whether it is that of a user, or of the group whose members share it.
+    /// Whether it belongs to `user` or to the shared group.
     pub(crate) fn is_of(&self, user: u32) -> bool {
         self.0.is_of(user).unwrap_or(false)
     }
 
-    /// The directory `name` in it; if it is not there it is made.
+    /// Opens the directory `name` in it; makes it if it does not exist.
     pub(crate) fn subdir(&self, name: &str) -> Result<PrivateDir, DirError> {
         self.0.subdir(name)
     }
 }
 
-/// Where the run directory is, from the environment. An empty variable counts as none.
+/// Path of the run directory, from the environment. An empty variable counts as unset.
 pub(crate) fn place(variable: impl Fn(&str) -> Option<OsString>, user: u32) -> PathBuf {
     let set = |name| variable(name).filter(|value| !value.is_empty());
     if let Some(path) = set("TRACEPOINT_RUN_DIR") {
         return path.into();
     }
     if let Some(list) = set("RUNTIME_DIRECTORY") {
-        // systemd separates several directories by colons; the first is ours.
+        // systemd separates several directories by colons; the first is used.
         let first = list.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
         return OsStr::from_bytes(first).into();
     }

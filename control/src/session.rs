@@ -1,4 +1,4 @@
-//! Sessions: from the rules to the recording, and to its account.
+//! Sessions: rules, the running recording, and its final account.
 
 mod active_sink;
 mod budget_thread;
@@ -41,31 +41,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracepoint_core::channel::Channel;
 use tracepoint_sinks::{SinkId, SinkReport};
 
-/// A recording that runs. [`Session::stop`] ends it and gives the account; dropping it ends it too.
+/// A running recording. [`Session::stop`] ends it and returns the account; dropping it ends it as well.
 ///
-/// A child that is forked from the process has no part in the session: what it fires is not recorded, and `stop` and drop do
-/// nothing there.
+/// A child that is forked from the process is not part of the session: its events are not recorded, and `stop` and drop do nothing in it.
 ///
-/// The rings are files in the session's directory, unless they are [in memory](SessionBuilder::in_memory). When the session
-/// ends, they are removed; when the process is killed, or ends by `process::exit` without `stop`, they stay, with all that was
-/// committed.
+/// The rings are files in the session's directory, unless they are [in memory](SessionBuilder::in_memory). The files are removed when the
+/// session ends. If the process is killed, or calls `process::exit` without `stop`, they stay, with all committed events.
 ///
-/// Packets go to the sinks when they are full, or half a second old, and all of them when the session ends; those of flight recorders
-/// only then. `stop` waits for the sinks: one that blocks for ever blocks it, too.
+/// Packets go to the sinks when they are full or half a second old, and all of them when the session ends; packets of flight recorders
+/// only at the end. `stop` waits for the sinks, without limit if one blocks.
 ///
-/// Inside a probe a session cannot be waited for: `stop` and all that changes a session refuse there, and a session that is dropped there is
-/// ended by a thread of its own, soon after.
+/// Inside a probe no code can wait for a session: `stop` and all calls that change a session return an error there, and a session that is
+/// dropped there is ended by a thread of its own, soon after.
 pub struct Session {
     name: String,
     /// The process that started it.
     process: u32,
     drain: Option<Arc<SharedDrain>>,
     active: Arc<Mutex<Active>>,
-    /// Looks at its budget, if it has one.
+    /// Checks the session's budget, if it has one.
     budget: Option<BudgetThread>,
 }
 
-/// A session's description, and what was made of it.
+/// A session's description, and the recording made from it.
 struct Active {
     spec: SessionSpec,
     matcher: Matcher,
@@ -76,7 +74,7 @@ struct Active {
 }
 
 impl Session {
-    /// Begins the description of a session called `name`: 1 to 255 bytes, without `/` and NUL, not starting with a dot.
+    /// Builds a session called `name`: 1 to 255 bytes, without `/` and NUL, not starting with a dot.
     pub fn builder(name: impl Into<String>) -> SessionBuilder {
         SessionBuilder::new(name.into())
     }
@@ -93,27 +91,27 @@ impl Session {
         Ok(Self { name, process, drain, active, budget })
     }
 
-    /// Its name.
+    /// The session's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the session does differently from what its description suggests: at its start, and since.
+    /// Deviations from what the description suggests, from the start until now.
     pub fn notices(&self) -> Vec<Notice> {
-        self.look(|active| active.notices.clone())
+        self.inspect(|active| active.notices.clone())
     }
 
-    /// Its description, as it is now. Sinks that are objects stand in it by their names.
+    /// The current description. A sink that is an object appears in it by its name.
     pub fn spec(&self) -> SessionSpec {
-        self.look(|active| active.spec.clone())
+        self.inspect(|active| active.spec.clone())
     }
 
-    /// Its sinks, with their descriptions.
+    /// The session's sinks, with their descriptions.
     pub fn sinks(&self) -> Vec<(SinkId, SinkSpec)> {
-        self.look(|active| active.recording.as_ref().map(Recording::sinks).unwrap_or_default())
+        self.inspect(|active| active.recording.as_ref().map(Recording::sinks).unwrap_or_default())
     }
 
-    /// How it fares. The counters run while they are read. In a forked child the status is empty.
+    /// The current counters; they may change while they are read. In a forked child the status is empty.
     ///
     /// Waits for a sink that is being written to.
     pub fn status(&self) -> Status {
@@ -121,19 +119,19 @@ impl Session {
         drain.and_then(|drain| drain.with(|drain| Status::new(drain.report()))).unwrap_or_default()
     }
 
-    /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
+    /// Status of the [state dumps](crate::state_dump) that ran for the session; none in a forked child.
     pub fn state_dumps(&self) -> Vec<StateDumpStatus> {
-        self.look(|active| active.recording.as_ref().map(Recording::state_dumps).unwrap_or_default())
+        self.inspect(|active| active.recording.as_ref().map(Recording::state_dumps).unwrap_or_default())
     }
 
-    /// Adds a rule while the session runs: the events that it matches are recorded from here on, and the program tells its
-    /// [state](crate::state_dump). A rule for the same events, programs, process and channel is replaced: so the conditions of a rule are
-    /// changed. Events that the budget has switched off are on again.
+    /// Adds a rule while the session runs: from now on the events that it matches are recorded, and the [state dumps](crate::state_dump)
+    /// run. The rule replaces one for the same events, programs, process and channel; this changes the conditions of a rule. Events that the
+    /// budget has disabled are enabled again.
     ///
     /// # Errors
     ///
-    /// If the rule cannot be used, matches no event, or names a channel that the session does not have; if the new events cannot be described
-    /// to a sink, or not be switched on. The session goes on as it was. In a forked child and inside a probe, as [`stop`](Self::stop).
+    /// If the rule is invalid, matches no event, or names a channel that the session does not have; if the new events cannot be described
+    /// to a sink, or cannot be enabled. The session then continues unchanged. In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn enable(&self, rule: impl Into<Rule>) -> Result<(), SessionError> {
         let rule = rule.into();
         let enable = |spec: &mut SessionSpec| {
@@ -143,9 +141,9 @@ impl Session {
         self.change(enable, Some(&rule))
     }
 
-    /// Removes the rules for these events (and programs, process and channel) while the session runs; where `rule` has conditions, only those
-    /// that have them, too. What no other rule matches is not recorded from here on. To leave out a part of what a rule matches,
-    /// [`enable`](Self::enable) one that begins with `!`.
+    /// Removes the rules for these events (and programs, process and channel) while the session runs; if `rule` has conditions, only rules
+    /// with the same conditions. Events that no other rule matches are not recorded from now on. To exclude some of the events that a rule
+    /// matches, [`enable`](Self::enable) a rule that starts with `!`.
     ///
     /// # Errors
     ///
@@ -163,8 +161,8 @@ impl Session {
         self.change(disable, None)
     }
 
-    /// Adds a sink while the session runs: it is told of the trace, its channels and its events, and gets the packets that are moved from
-    /// here on. What was recorded before is no loss of the sink: its account counts it as the part of the trace before.
+    /// Adds a sink while the session runs: it gets the description of the trace, its channels and its events, and the packets that are moved
+    /// from now on. Earlier events are not losses of the sink: its account counts them as the part of the trace before it was added.
     ///
     /// ```
     /// use tracepoint_control::{Channel, Session, SinkSpec, sinks::TextSink};
@@ -186,7 +184,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// If the sink cannot be made, or cannot begin. In a forked child and inside a probe, as [`stop`](Self::stop).
+    /// If the sink cannot be made or started. In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn add_sink(&self, sink: impl Into<SinkSource>) -> Result<SinkId, SessionError> {
         self.check_caller()?;
         let mut active = self.lock();
@@ -201,12 +199,12 @@ impl Session {
         Ok(id)
     }
 
-    /// Removes a sink while the session runs: it gets what is in the rings, but for flight recorders, and is finished. The report has
-    /// its account, of the part of the trace that it has.
+    /// Removes a sink while the session runs: it gets the packets in the rings, except those of flight recorders, and is finished. The report
+    /// has its account, for the part of the trace that it got.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoSuchSink`] if it is not there; [`SessionError::Spec`] if it is the last one, and a channel needs one. In a forked
+    /// [`SessionError::NoSuchSink`] if it does not exist; [`SessionError::Spec`] if it is the last one and a channel needs one. In a forked
     /// child and inside a probe, as [`stop`](Self::stop).
     pub fn remove_sink(&self, sink: SinkId) -> Result<SinkReport, SessionError> {
         self.check_caller()?;
@@ -224,11 +222,11 @@ impl Session {
         Ok(report)
     }
 
-    /// Adds a channel while the session runs: rules that are enabled from here on may name it.
+    /// Adds a channel while the session runs: rules that are enabled later may name it.
     ///
     /// # Errors
     ///
-    /// If there is a channel of that name, or was one; if it cannot be opened; if a sink cannot take packets of another channel: it says so.
+    /// If a channel of that name exists or existed; if it cannot be opened; if a sink cannot take packets of another channel.
     /// In a forked child and inside a probe, as [`stop`](Self::stop).
     pub fn add_channel(&self, channel: Channel) -> Result<(), SessionError> {
         self.check_caller()?;
@@ -243,12 +241,12 @@ impl Session {
         Ok(())
     }
 
-    /// Removes a channel while the session runs, and the rules that name it: its events are switched off, and the sinks get what is in its
-    /// rings. Its counts stay in the account.
+    /// Removes a channel while the session runs, and the rules that name it: its events are disabled, and the sinks get the packets in its
+    /// rings. Its counters stay in the account.
     ///
     /// # Errors
     ///
-    /// [`SessionError::NoChannel`] if there is none of that name, or it is the default one. In a forked child and inside a probe, as
+    /// [`SessionError::NoChannel`] if no channel has that name, or it is the default one. In a forked child and inside a probe, as
     /// [`stop`](Self::stop).
     pub fn remove_channel(&self, name: &str) -> Result<(), SessionError> {
         let remove = |spec: &mut SessionSpec| {
@@ -260,7 +258,7 @@ impl Session {
         self.change(remove, None)
     }
 
-    /// Changes the description, and makes the recording follow. `added` is a rule that was added: it has to match something.
+    /// Changes the description, and applies it to the recording. `added` is a rule that must match an event.
     fn change(
         &self,
         change: impl FnOnce(&mut SessionSpec) -> Result<(), SessionError>,
@@ -274,37 +272,36 @@ impl Session {
         active.apply(wanted, added, || self.stopped())
     }
 
-    /// Has each [`CtfSink`](tracepoint_sinks::CtfSink) close what it has as a trace by itself, with all events that this thread has fired
-    /// until now, and go on in another chunk: the directories of those that were closed. Packets that are open are closed, whatever their
-    /// threads do; no packet is in two chunks, or in none. A sink that has got nothing since the last time closes nothing.
+    /// Makes each [`CtfSink`](tracepoint_sinks::CtfSink) finish its current chunk as a complete trace and continue in a new one; returns the
+    /// directories of the finished chunks. They contain all events that this thread has fired until now: open packets are closed, whatever
+    /// their threads do, and each packet goes into exactly one chunk. A sink that got no packet since the last rotation finishes no chunk.
     ///
-    /// Waits for the sinks. What flight recorders hold stays in their rings.
+    /// Waits for the sinks. The contents of flight recorders stay in their rings.
     ///
     /// # Errors
     ///
-    /// [`SessionError::CannotRotate`] if there is no such sink; [`SessionError::Rotate`] if one cannot go on elsewhere, as on a full
-    /// disk: it goes on where it is. [`SessionError::Forked`] in a child that was forked from the process,
-    /// [`SessionError::InsideProbe`] inside a probe.
+    /// [`SessionError::CannotRotate`] if no sink can rotate; [`SessionError::Rotate`] if a sink cannot start a new chunk, for example on a
+    /// full disk: it continues in the current one. [`SessionError::Forked`] in a forked child, [`SessionError::InsideProbe`] inside a probe.
     pub fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
         self.check_caller()?;
         self.lock().recording.as_ref().ok_or_else(|| self.stopped())?.rotate()
     }
 
-    /// Ends the recording: switches the events off, waits for those that are being written, moves what is in the rings to the
-    /// sinks, and closes these.
+    /// Ends the recording: disables the events, waits for those that are being written, moves the contents of the rings to the sinks, and
+    /// finishes the sinks.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Sinks`] if a sink failed, now or while the session ran; it holds the summary, and the other sinks are
-    /// complete. [`SessionError::Forked`] in a child that was forked from the process; nothing is done there.
-    /// [`SessionError::InsideProbe`] inside a probe; the session is then dropped.
+    /// [`SessionError::Sinks`] if a sink failed, now or while the session ran; the error holds the summary, and the other sinks are
+    /// complete. [`SessionError::Forked`] in a forked child, where nothing is done. [`SessionError::InsideProbe`] inside a probe; the
+    /// session is then dropped.
     pub fn stop(self) -> Result<Summary, SessionError> {
         self.check_caller()?;
         let recording = self.lock().recording.take();
         recording.map_or_else(|| Summary::new(self.name.clone(), Vec::new(), 0), Recording::stop)
     }
 
-    /// Fails where the session cannot be waited for.
+    /// Fails where a caller cannot wait for the session.
     fn check_caller(&self) -> Result<(), SessionError> {
         if !self.is_ours() {
             return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
@@ -323,16 +320,16 @@ impl Session {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the session; the default in a forked child, and inside a probe while the session is being changed: a change may wait for
-    /// the probe.
-    fn look<R: Default>(&self, look: impl FnOnce(&Active) -> R) -> R {
+    /// Reads from the session. Returns the default in a forked child; also inside a probe while another thread changes the session, because
+    /// the change may wait for the probe.
+    fn inspect<R: Default>(&self, read: impl FnOnce(&Active) -> R) -> R {
         if !self.is_ours() {
             return R::default();
         }
         if tracepoint_core::in_probe() {
-            return self.active.try_lock().map(|active| look(&active)).unwrap_or_default();
+            return self.active.try_lock().map(|active| read(&active)).unwrap_or_default();
         }
-        look(&self.lock())
+        read(&self.lock())
     }
 
     fn is_ours(&self) -> bool {
@@ -341,7 +338,7 @@ impl Session {
 }
 
 impl Active {
-    /// Makes the recording follow another description.
+    /// Applies another description to the recording.
     fn apply(
         &mut self,
         wanted: SessionSpec,
@@ -371,15 +368,15 @@ impl Active {
         Ok(())
     }
 
-    /// Compares what the session costs with its budget, and switches the hottest event off if it costs more.
-    fn look_at_budget(&mut self) {
+    /// Compares the session's cost with its budget, and disables the most frequent event if the cost is higher.
+    fn check_budget(&mut self) {
         let usage = self.recording.as_ref().and_then(Recording::usage);
         let Some((limits, usage)) = self.spec.budget.as_ref().zip(usage) else { return };
         let over = self.budget.look(limits, std::time::Instant::now(), usage).map(ToString::to_string);
         if let Some(reason) = over {
             let stopped = || SessionError::Stopped { name: String::new() };
             let spec = self.spec.clone();
-            // An event that cannot be switched off now is found again at a later look.
+            // If the event cannot be disabled now, a later check disables it.
             let _ = self.apply(spec, None, stopped);
             self.notices.push(Notice::OverBudget { reason });
         }
@@ -389,10 +386,10 @@ impl Active {
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.is_ours() {
-            // The thread is the parent's, and may have held a lock when the process forked.
+            // The thread exists in the parent only, and may have held a lock when the process forked.
             return std::mem::forget(self.budget.take());
         }
-        // The budget's thread may have a part in it for a moment longer. Inside a probe it may be held by a change that waits for the probe.
+        // Inside a probe another thread may hold the lock for a change that waits for the probe.
         let active = if tracepoint_core::in_probe() { self.active.try_lock().ok() } else { Some(self.lock()) };
         let recording = active.and_then(|mut active| active.recording.take());
         drop(recording);

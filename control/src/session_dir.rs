@@ -1,14 +1,14 @@
-//! The directories of a session: one that its processes share, and in it one for each of them.
+//! The directories of a session: one shared by its processes, with a subdirectory for each process.
 //!
 //! ```text
-//!   sessions/NAME/            in the run directory; or a directory that the session names
-//!       rings/                locked for as long as somebody looks at it as a whole
-//!           PID-START/        locked for as long as the process records: metadata, outputs, *.ring
+//!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
+//!       rings/                locked while a process scans or changes it as a whole
+//!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
 //! ```
 //!
-//! A process's directory vanishes when the session ends well. What a process left that was killed stays, for whoever wants to
-//! recover it; of the dead the newest few are kept. Nothing here asks a process for help: the locks are the kernel's, and end with
-//! those who hold them.
+//! A process removes its directory when its session ends normally. The directory of a killed process stays for recovery; the newest
+//! few of these are kept. No code here needs the cooperation of another process: the locks are `flock` locks, which the kernel
+//! releases when their holder dies.
 
 mod dead;
 mod error;
@@ -27,41 +27,40 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How often making a directory is tried while others remove the one that it is to be in.
+/// Number of attempts to make a directory while other processes remove its parent.
 pub(crate) const TRIES: u32 = 100;
 
 const SESSIONS: &str = "sessions";
 pub(crate) const RINGS: &str = "rings";
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
-/// Locked by whoever takes the packets of the rings from outside.
+/// Locked by the process that consumes the rings remotely, such as the recorder.
 const CONSUMER: &str = "consumer";
 
-/// File systems whose files are memory, by the kernel's numbers.
+/// Magic numbers of the file systems that keep files in memory (`statfs(2)`).
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 
-/// Where a session's directory is.
+/// Location of a session's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In the run directory, under the session's name.
     RunDir,
-    /// Here.
+    /// At this path.
     At(PathBuf),
 }
 
-/// What a session says of its directory.
+/// Configuration of a session's directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// Where it is.
     pub(crate) place: Place,
-    /// Whether it may be on a disk.
+    /// Whether it may be on a disk file system.
     pub(crate) allow_disk: bool,
-    /// What is kept of processes that died.
+    /// How many directories of dead processes are kept.
     pub(crate) keep_dead: KeepDead,
 }
 
-/// What is kept of processes that died: of the newest, so many, and so many bytes of rings.
+/// Limits on the kept directories of dead processes, newest first: their number, and the sum of their rings in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeepDead {
     pub(crate) processes: usize,
@@ -69,7 +68,7 @@ pub(crate) struct KeepDead {
 }
 
 impl KeepDead {
-    /// Everything, and nothing.
+    /// No limits.
     pub(crate) const ALL: Self = Self { processes: usize::MAX, bytes: u64::MAX };
     pub(crate) const NONE: Self = Self { processes: 0, bytes: 0 };
 }
@@ -77,7 +76,7 @@ impl KeepDead {
 /// The directory of this process in a session.
 #[derive(Debug)]
 pub(crate) struct ProcessDir {
-    /// Where the session's directory is, and what it is called there; `None` if it was named by the user, and is not ours.
+    /// The parent of the session's directory, and the directory's name; `None` if the user chose the path, which is then not removed.
     sessions: Option<(PrivateDir, String)>,
     session: PrivateDir,
     rings: PrivateDir,
@@ -88,11 +87,11 @@ pub(crate) struct ProcessDir {
 }
 
 impl ProcessDir {
-    /// Makes it, and the directories that it is in where they are not there yet; removes what too many dead processes left.
+    /// Makes the directory and its missing parents; removes directories of dead processes beyond the limits.
     pub(crate) fn make(options: &Options, session: &str) -> Result<Self, RingDirError> {
         let mut result = Self::try_make(options, session);
         for _ in 1..TRIES {
-            // Another process of the session ended, and removed the session's directory while it was empty still.
+            // A process of the session that just ended may have removed the session's directory while it was still empty.
             if !matches!(&result, Err(error) if error.is_missing()) {
                 break;
             }
@@ -120,7 +119,7 @@ impl ProcessDir {
         let lock = Lock::take(&rings).map_err(|error| session.failed("lock", RINGS, error))?;
         dead::remove_old(&rings, options.keep_dead);
         let (name, dir) = make_own(&rings)?;
-        // The lock tells others that this process is alive. They hold the other one when they look.
+        // This lock marks the process as alive. Others test it while they hold the lock on `rings`.
         flock(&dir, FlockOperation::NonBlockingLockExclusive)
             .map_err(|errno| rings.failed("lock", &name, errno.into()))?;
         drop(lock);
@@ -128,23 +127,20 @@ impl ProcessDir {
         Ok(Self { sessions, session, rings, name, dir, path, keep_dead: options.keep_dead })
     }
 
-    /// Its absolute path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The absolute path of the metadata.
     pub(crate) fn metadata_path(&self) -> PathBuf {
         self.path.join(METADATA)
     }
 
-    /// The directory, open.
     pub(crate) const fn dir(&self) -> &PrivateDir {
         &self.dir
     }
 
-    /// Puts the files there that tell how to read the rings, and where packets went that are no longer in them.
-    /// Without `outputs`, that is said by whoever takes the packets from outside.
+    /// Writes the metadata, and the list of the outputs that packets are moved to. Without `outputs`, the process that consumes the
+    /// rings remotely writes the list.
     pub(crate) fn describe(&self, metadata: &str, outputs: Option<&[u8]>) -> Result<(), RingDirError> {
         let outputs = outputs.map(|bytes| (OUTPUTS, bytes));
         for (name, bytes) in outputs.into_iter().chain([(METADATA, metadata.as_bytes())]) {
@@ -153,34 +149,35 @@ impl ProcessDir {
         Ok(())
     }
 
-    /// Says that packets are taken from outside: what is locked by whoever does that.
+    /// Makes the file that a remote consumer locks.
     pub(crate) fn admit_consumer(&self) -> Result<(), RingDirError> {
         let made = self.dir.create_file(CONSUMER, 0);
         made.map_err(|error| self.dir.failed("make", CONSUMER, error))?;
         Ok(())
     }
 
-    /// Leaves all as it is to whoever takes the packets from outside: as if the process had died. Where nobody wants them any more, who
-    /// has taken away the metadata then, it is removed; and of what other processes left, what is too much.
+    /// Leaves the directory to the remote consumer, as if this process had died. If the consumer has detached, which it shows by removing
+    /// the metadata, removes the directory. Also removes directories of dead processes beyond the limits.
     pub(crate) fn leave(&self) {
         if self.dir.file_len(METADATA).is_err() {
             return self.remove();
         }
-        // Not by closing it: a forked child may have it open, too. Fails only for a bad descriptor.
+        // An explicit unlock: a forked child may hold the same descriptor open, so closing it is not enough. Fails only for a bad
+        // descriptor.
         let _ = flock(&self.dir, FlockOperation::Unlock);
         if let Ok(_lock) = Lock::take(&self.rings) {
             dead::remove_old(&self.rings, self.keep_dead);
         }
     }
 
-    /// Makes `file`, unless the files of the rings of all living processes of the session, this one included, are then larger than
-    /// `cap` bytes together. The file has its length at once, so that it counts for all who ask after it.
+    /// Makes `file`, unless the ring files of all living processes of the session, this one included, would exceed `cap` bytes in sum.
+    /// The file gets its full length under the lock, so that other processes count it at once.
     pub(crate) fn make_counted(&self, file: &str, len: u64, cap: u64) -> io::Result<std::fs::File> {
         let _lock = Lock::take(&self.rings)?;
         let used = dead::memory_of_living(&self.rings)?;
         if used.saturating_add(len) > cap {
             let text = format!(
-                "the session's rings take {used} bytes, and {len} more are beyond its cap of {cap}; raise it \
+                "the session's rings take {used} bytes, and {len} more would exceed its cap of {cap}; raise the cap \
                  (`.memory_cap(bytes)`), or choose smaller or fewer rings"
             );
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
@@ -190,7 +187,7 @@ impl ProcessDir {
         Ok(made)
     }
 
-    /// Removes the directory with all that is in it, and those above that are empty then. For sessions that ended well.
+    /// Removes the directory with its files, and then its parents where they are empty. For a session that ended normally.
     pub(crate) fn remove(&self) {
         dead::remove(&self.rings, &self.name, &self.dir);
         self.session.remove_empty(RINGS);
@@ -200,8 +197,8 @@ impl ProcessDir {
     }
 }
 
-/// Removes what dead processes left in a session's directory, but for what is to be kept, and its directories that are empty then; the
-/// directories of processes that stay. What cannot be removed, or is looked at by others for long, stays.
+/// Removes the directories of dead processes beyond the limits `keep` from a session's directory, and its directories that are then
+/// empty; returns the paths of those kept. What cannot be removed stays, and all of it if the lock is held by others for too long.
 pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let Ok(rings) = session.open_subdir(RINGS) else { return Vec::new() };
     let kept = match Lock::take(&rings) {
@@ -212,7 +209,7 @@ pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> 
     kept
 }
 
-/// Removes what one dead process left, if it is dead; `path` is what `remove_dead` has called it.
+/// Removes one directory that `remove_dead` returned as `path`, if its process is dead.
 pub(crate) fn remove_one_dead(session: &PrivateDir, path: &Path) {
     let Ok(rings) = session.open_subdir(RINGS) else { return };
     if let (Some(name), Ok(_lock)) = (path.file_name().and_then(OsStr::to_str), Lock::take(&rings)) {
@@ -227,7 +224,7 @@ impl Options {
             path: dir.path().to_owned(),
             source: errno.into(),
         })?;
-        // The type of the number differs between machines; the numbers have 32 bits.
+        // The type of `f_type` differs between architectures; magic numbers have 32 bits.
         let file_system = (found.f_type as i64).cast_unsigned() & 0xFFFF_FFFF;
         if self.allow_disk || file_system == TMPFS || file_system == RAMFS {
             return Ok(());
@@ -236,8 +233,8 @@ impl Options {
     }
 }
 
-/// Makes a directory for this process. A process that records more than once under one name has several, numbered from 2 on: so
-/// has one that became another program and left one behind.
+/// Makes a directory for this process. The name gets a number, from 2 on, if the process already has a directory: it records more than
+/// one session of this name, or left one behind before `execve`.
 fn make_own(rings: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
     let first = format!("{}-{}", std::process::id(), process::started());
     let mut name = first.clone();
@@ -256,7 +253,7 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// The last one out removes what the next one is about to use.
+    /// A process that leaves last may remove a parent that another one is about to use.
     #[test]
     fn making_and_removing_at_once_goes_well() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;

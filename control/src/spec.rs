@@ -6,30 +6,30 @@
 //!   tracectl, Controller ───┘                     └─▶ Session, of this process alone ──────────┘
 //! ```
 //!
-//! [`SessionSpec`] says which events are recorded (rules), through which rings (channels), into which sinks, within which bounds (limits,
-//! budget). It is plain data: code builds it through [`SessionBuilder`](crate::SessionBuilder), `tracectl` through options, and
-//! either can be turned into the other ([`SessionBuilder::from_spec`](crate::SessionBuilder::from_spec),
-//! [`Session::spec`](crate::Session::spec)). A session without a rule that includes events records nothing. What a process decides for
-//! itself is no part of it: where its rings are, its clock, and sinks that are objects of the program. Those stand in the description by
-//! their names, and cannot be made from it.
+//! [`SessionSpec`] describes which events are recorded (rules), through which rings (channels), into which sinks, and within which limits
+//! and budget. It is plain data: code builds it through [`SessionBuilder`](crate::SessionBuilder), `tracectl` through options, and
+//! each form converts into the other ([`SessionBuilder::from_spec`](crate::SessionBuilder::from_spec),
+//! [`Session::spec`](crate::Session::spec)). A session without a rule that includes events records nothing. The location of the rings, the
+//! clock, and sinks that are objects of the program are local to a process and not part of it. Such sinks appear in the description by
+//! name, and cannot be made from it.
 //!
-//! **One way from the description to a recording.** `rule_match::Matcher` finds the events and compiles their filters, `outputs` makes the
-//! sinks that the description names, and `session::Recording` owns channels, sinks and the thread between them. The owner of a description
-//! is the [`Session`](crate::Session) in code, under its lock, or the agent's thread for a file.
+//! **All recordings are made in one way.** `rule_match::Matcher` finds the events and compiles their filters, `outputs` makes the sinks
+//! that the description names, and `session::Recording` owns channels, sinks and the drain thread. The owner of a description is the
+//! [`Session`](crate::Session) in code, under its lock, or the agent's thread for a file.
 //!
-//! **Changes while it runs** replace the description: the recording compares it with the one before, and adds and removes what differs.
-//! Each step is complete or has no effect; a step that fails leaves the recording as it was before that step.
+//! **Changes to a running session** replace the description: the recording compares it with the former one, and adds and removes what
+//! differs. Each step completes or has no effect; a step that fails leaves the recording as it was before that step.
 //!
 //! | what | added | removed |
 //! |---|---|---|
-//! | rule | events are described to sinks and readers, then switched on | events are switched off; ids and counters stay |
-//! | filter, limit | exchanged while the event stays on; each event passes one or the other | the same |
-//! | channel | rings are made, the stream class is described to all sinks, then rules may name it | its events are switched off, its rings drained into the sinks; its account stays |
-//! | sink | is told the trace, all channels and events, then gets each packet that follows; what came before is not its loss | gets what was recorded until then, and is finished with an account of its part |
+//! | rule | events are described to sinks and readers, then enabled | events are disabled; ids and counters stay |
+//! | filter, limit | replaced while the event stays enabled; each firing is checked by the old or the new one | the same |
+//! | channel | rings are made, the stream class is described to all sinks, then rules may name it | its events are disabled, its rings drained into the sinks; its account stays |
+//! | sink | gets the description of the trace, all channels and events, then each packet that follows; earlier events are not its losses | gets what was recorded until then, and is finished with an account of its part |
 //!
-//! Failures: a rule that cannot be used is an error in code, and `unsupported` alone in an acknowledgement. A sink that cannot be made,
-//! or a channel that a sink cannot take, is refused, and the rest goes on. What is refused is told by
-//! [`SessionError`](crate::SessionError) in code, and in the acknowledgement's `error` otherwise.
+//! Failures: an invalid rule is an error in code, and `unsupported` in an acknowledgement, without effect on other rules. A sink that
+//! cannot be made, or a channel that a sink cannot take, is refused, and the other parts are applied. Errors are returned as
+//! [`SessionError`](crate::SessionError) in code, and reported in the acknowledgement's `error` otherwise.
 //!
 //! `docs/format-run-directory.md` describes the file.
 
@@ -62,7 +62,7 @@ use uuid::Uuid;
 
 const FORMAT: &str = "tracepoint-session";
 const VERSION: i64 = 1;
-/// The most rules in a file.
+/// Maximum number of rules in a file.
 const MAX_RULES: usize = 10_000;
 
 /// Whether a session records.
@@ -70,56 +70,56 @@ const MAX_RULES: usize = 10_000;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum State {
-    /// Its events are on.
+    /// Its events are enabled.
     Active,
-    /// They are off.
+    /// Its events are disabled.
     #[default]
     Stopped,
-    /// It is about to be removed.
+    /// It is to be removed.
     Destroyed,
 }
 
-/// What is wanted of a session.
+/// Description of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionSpec {
-    /// Tells sessions apart that had the same name, one after the other.
+    /// A unique id: distinguishes the session from earlier ones of the same name.
     pub id: String,
-    /// One more with each change.
+    /// Incremented by each change.
     pub generation: u64,
     /// Whether it records.
     pub state: State,
-    /// Only processes take part that have this in `TRACEPOINT_TAG`.
+    /// Restricts the session to processes with this value of `TRACEPOINT_TAG`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// The process with which it ends.
+    /// The session ends when this process exits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) owner: Option<Owner>,
-    /// The default channel, of which each process opens one: that of rules that name none.
+    /// The default channel, for rules that name none. Each process opens its own.
     pub channel: ChannelSpec,
-    /// Further ones.
+    /// Further channels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<ChannelSpec>,
-    /// Who takes the packets out of the rings.
+    /// The process that drains the rings.
     #[serde(skip_serializing_if = "DrainedBy::is_default")]
     pub drain: DrainedBy,
-    /// Bounds on what it takes.
+    /// Limits on its memory.
     pub limits: Limits,
-    /// What it may cost each process; `None` is no bound.
+    /// Maximum cost in each process; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSpec>,
-    /// One more whenever its traces shall go on in other chunks.
+    /// Incremented to make the traces continue in new chunks.
     #[serde(skip_serializing_if = "is_zero")]
     pub rotations: u64,
-    /// Where the packets go. Without a sink they stay in the rings.
+    /// Destinations of the packets. Without a sink they stay in the rings.
     #[serde(rename = "sink", skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<SinkSpec>,
-    /// Which events are recorded.
+    /// The rules that select events.
     #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<RuleEntry>,
 }
 
-/// The file, its format and version aside, with rules that are not looked at yet.
+/// The contents of the file, without format and version, with unparsed rules.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Raw {
@@ -146,34 +146,34 @@ struct Raw {
 }
 
 impl SessionSpec {
-    /// The longest `session.toml` that is read, in bytes.
+    /// Maximum length of a `session.toml` that is read, in bytes.
     pub const MAX_SIZE: u64 = 4 << 20;
 
-    /// A session that is stopped, with no rule and no sink.
+    /// A stopped session without rules and sinks.
     pub fn new() -> Self {
         Self { id: Uuid::new_v4().to_string(), generation: 1, ..Self::default() }
     }
 
-    /// The rules, in their order. An error in place of one that this version does not know.
+    /// The rules in order; an error for each rule that this version does not understand.
     pub fn rules(&self) -> impl Iterator<Item = Result<&Rule, &RuleError>> {
         self.rules.iter().map(|entry| entry.rule.as_ref())
     }
 
-    /// Its channels, the default one first.
+    /// All channels, the default one first.
     pub fn all_channels(&self) -> impl Iterator<Item = &ChannelSpec> {
         once(&self.channel).chain(&self.channels)
     }
 
-    /// What they are called.
+    /// Names of all channels.
     pub(crate) fn channel_names(&self) -> Vec<&str> {
         self.all_channels().map(|channel| channel.name.as_str()).collect()
     }
 
-    /// Adds a rule, unless there is an equal one: whether it was added.
+    /// Adds a rule, unless an equal one exists; returns whether it was added.
     ///
     /// # Errors
     ///
-    /// If the rule does not read as one, or names no channel of the session, or if there are 10,000 already.
+    /// If the rule is invalid, names a channel that the session does not have, or would be the 10,001st.
     pub fn add_rule(&mut self, rule: &Rule) -> Result<bool, SpecError> {
         let entry = RuleEntry::new(rule).in_channels(&self.channel_names());
         if let Err(error) = &entry.rule {
@@ -189,7 +189,7 @@ impl SessionSpec {
         Ok(true)
     }
 
-    /// Adds a rule that may be malformed, which [`SessionSpec::first_bad_rule`] finds; not if there is an equal one.
+    /// Adds a rule unless an equal one exists. The rule may be malformed; [`SessionSpec::first_bad_rule`] reports that.
     pub(crate) fn push_rule(&mut self, rule: &Rule) {
         let entry = RuleEntry::new(rule);
         if !self.rules.contains(&entry) {
@@ -197,14 +197,14 @@ impl SessionSpec {
         }
     }
 
-    /// Why the first rule that cannot be used cannot.
+    /// The error of the first invalid rule.
     pub(crate) fn first_bad_rule(&self) -> Option<RuleError> {
         let names = self.channel_names();
         let error = |entry: &RuleEntry| entry.clone().in_channels(&names).rule.err();
         self.rules.iter().find_map(error)
     }
 
-    /// Puts a channel in the place of the one that is called the same; adds it if there is none.
+    /// Replaces the channel of the same name, or adds the channel.
     pub fn set_channel(&mut self, channel: ChannelSpec) {
         let same = once(&mut self.channel).chain(&mut self.channels).find(|known| known.name == channel.name);
         match same {
@@ -213,8 +213,8 @@ impl SessionSpec {
         }
     }
 
-    /// Adds a rule in the place of those for the same events, programs, process and channel: whether the rules are others then. So the
-    /// conditions of a rule are changed.
+    /// Adds a rule and removes those for the same events, programs, process and channel, so that it changes the conditions of a rule. Returns
+    /// whether the rules changed.
     ///
     /// # Errors
     ///
@@ -233,22 +233,22 @@ impl SessionSpec {
         Ok(self.rules != before)
     }
 
-    /// Removes the rules for the same events, programs, process and channel; where `rule` has a condition, only those that have it, too.
-    /// How many there were.
+    /// Removes the rules for the same events, programs, process and channel; if `rule` has conditions, only rules with the same conditions.
+    /// Returns their number.
     pub fn disable(&mut self, rule: &Rule) -> usize {
         let before = self.rules.len();
         self.rules.retain(|entry| !entry.is_for_same(rule) || !entry.has_conditions_of(rule));
         before - self.rules.len()
     }
 
-    /// Removes the sinks of the same kind that write to the same place: how many there were.
+    /// Removes the sinks of the same kind and destination; returns their number.
     pub fn remove_sink(&mut self, sink: &SinkSpec) -> usize {
         let before = self.sinks.len();
         self.sinks.retain(|known| !known.is_at_same_place(sink));
         before - self.sinks.len()
     }
 
-    /// Removes a channel, and the rules that name it: whether it was there. The default channel stays.
+    /// Removes a channel and the rules that name it; returns whether it existed. The default channel cannot be removed.
     pub fn remove_channel(&mut self, name: &str) -> bool {
         let before = self.channels.len();
         self.channels.retain(|channel| channel.name != name);
@@ -259,44 +259,44 @@ impl SessionSpec {
         is_removed
     }
 
-    /// Removes the rules that say what `rule` says: how many there were.
+    /// Removes the rules equal to `rule`; returns their number.
     pub fn remove_rule(&mut self, rule: &Rule) -> usize {
         let before = self.rules.len();
         self.rules.retain(|entry| entry.rule.as_ref() != Ok(rule));
         before - self.rules.len()
     }
 
-    /// Events that the budget had switched off, in whichever process, are on again.
+    /// Enables events again that the budget has disabled in any process.
     pub fn renew_budget(&mut self) {
         if let Some(budget) = &mut self.budget {
             budget.round += 1;
         }
     }
 
-    /// A session that is as this one, and another one.
+    /// A copy of this session with a new id.
     #[must_use]
     pub fn another(&self) -> Self {
         Self { id: Uuid::new_v4().to_string(), generation: 1, owner: None, ..self.clone() }
     }
 
-    /// The session ends with this process, however that ends.
+    /// Ends the session when this process exits or is killed.
     pub fn end_with_this_process(&mut self) {
         self.owner = Some(Owner::this_process());
     }
 
-    /// Whether a process with this tag takes part.
+    /// Whether the session applies to a process with this tag.
     pub(crate) fn is_for(&self, tag: Option<&str>) -> bool {
         self.tag.is_none() || self.tag.as_deref() == tag
     }
 
-    /// Whether there is something for this process to do, as far as its rules tell: whoever waits need not wait for the others.
+    /// Whether this process may have events to record, judged by tag and rules. A controller waits only for such processes.
     pub(crate) fn concerns(&self, tag: Option<&str>, process: ProcessKey, exe: &str) -> bool {
-        // Of a rule that is not understood here only those know who understand it.
+        // A rule that this version does not understand may match events of a process with a newer version.
         let may_be = |rule: Result<&Rule, &RuleError>| rule.map_or(true, |rule| rule.concerns(process, exe));
         self.is_for(tag) && self.rules().any(may_be)
     }
 
-    /// Whether its files can be removed: nobody is there who waits for what processes say at its end.
+    /// Whether its files can be removed: its controller no longer waits for acknowledgements of its end.
     pub(crate) fn is_left_behind(&self) -> bool {
         match self.owner.filter(Owner::is_comparable) {
             Some(owner) => owner.is_gone(),
@@ -304,12 +304,12 @@ impl SessionSpec {
         }
     }
 
-    /// Whether it is, or is as good as, destroyed.
+    /// Whether it is destroyed, or its owner has exited.
     pub(crate) fn is_over(&self) -> bool {
         self.state == State::Destroyed || self.owner.is_some_and(|owner| owner.is_gone())
     }
 
-    /// The file's text.
+    /// The text of the file.
     ///
     /// # Errors
     ///
@@ -323,14 +323,14 @@ impl SessionSpec {
         toml::to_string(&table).map_err(SpecError::malformed)
     }
 
-    /// Reads a file. A rule that is not understood is an entry of its own, and no error.
+    /// Parses a file. A rule that is not understood becomes an entry with an error.
     ///
     /// # Errors
     ///
-    /// If it is longer than 4 MiB, is not TOML, of another format or a newer version, or has something that is not understood.
+    /// If it is longer than 4 MiB, is not TOML, has another format or a newer version, or contains unknown keys or values.
     pub fn parse(bytes: &[u8]) -> Result<Self, SpecError> {
         if bytes.len() as u64 > Self::MAX_SIZE {
-            return Err(SpecError::malformed("it is longer than 4 MiB"));
+            return Err(SpecError::malformed("the file is longer than 4 MiB"));
         }
         let text = str::from_utf8(bytes).map_err(SpecError::malformed)?;
         let mut table: Table = text.parse().map_err(SpecError::malformed)?;
@@ -367,14 +367,14 @@ impl SessionSpec {
         Ok(spec)
     }
 
-    /// Id and generation of a file that need not be understood otherwise.
+    /// Id and generation of a file; the rest may be invalid.
     pub(crate) fn identify(bytes: &[u8]) -> Option<(String, u64)> {
         let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
         let id = table.get("id")?.as_str()?.to_owned();
         Some((id, table.get("generation")?.as_integer()?.try_into().ok()?))
     }
 
-    /// The same for whoever changes the file: all of it is understood.
+    /// Like [`parse`](Self::parse), for a program that will change the file: every rule must be understood.
     ///
     /// # Errors
     ///
@@ -386,7 +386,7 @@ impl SessionSpec {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 const fn is_zero(number: &u64) -> bool {
     *number == 0
 }

@@ -1,16 +1,16 @@
-//! State dumps: what a recording that begins late has missed, told by the program itself.
+//! State dumps: the program fires events that describe existing state, for a recording that starts late.
 //!
 //! ```text
-//!   registered ──a session begins to record, or begins to record more──▶ running, on a thread of its own
+//!   registered ──a session starts to record, or enables more events──▶ running, on a thread of its own
 //!   running ──returns──▶ done          running ──panics──▶ done, counted
-//!   running ──500 ms──▶ late: nobody waits for it; whoever starts next passes it over, counted, until it returns
+//!   running ──500 ms──▶ late: the starting thread stops waiting; later runs are skipped and counted until it returns
 //! ```
 //!
-//! The step before is a session whose events are on ([`crate::Session`]); the step after are the sites that the dump fires. Its thread is
-//! kept for the session's channels: other recordings do not get what it fires ([`tracepoint_core::channel::OpenChannel::restrict_this_thread`]).
+//! A session ([`crate::Session`]) runs the dumps after it has enabled its events. The dump's thread is bound to the session's channels, so
+//! other recordings do not get the events of the dump ([`tracepoint_core::channel::OpenChannel::restrict_this_thread`]).
 //!
-//! No lock is held while a dump runs, and whoever waits for it goes on after a while: a dump that needs what the waiting thread holds is
-//! late, and no deadlock. Where a session ends first, the rest of the dump meets sites that are off.
+//! No lock is held while a dump runs, and the wait for it is bounded: a dump that needs a lock of the waiting thread becomes late, it does
+//! not deadlock. If the session ends first, the rest of the dump fires at disabled sites.
 
 mod events;
 mod registry;

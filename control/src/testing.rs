@@ -1,7 +1,7 @@
-//! Sessions for tests: what a test's own threads fire, in memory, with assertions.
+//! Sessions for tests: record the events of a test's own threads in memory, and assert on them.
 //!
-//! Tests of a program run side by side, and a [`Session`](crate::Session) sees the events of the whole process. A [`TestSession`] sees those
-//! of the thread that started it, and of threads that [enter](Member::enter) it, and nothing of other tests.
+//! Tests of a program run concurrently, and a [`Session`](crate::Session) sees the events of the whole process. A [`TestSession`] sees
+//! only the events of the thread that started it, and of threads that [enter](Member::enter) it.
 //!
 //! ```
 //! use tracepoint_control::testing::TestSession;
@@ -27,8 +27,8 @@
 //! session.expect("shop:refused").never();
 //! ```
 //!
-//! An event costs an allocation or more here, and a lock that the session's threads share: this is for tests. An event that comes in the
-//! middle of another one's keeping, from a signal handler or an allocator with tracepoints, is not kept; expectations fail then, and say so.
+//! An event costs at least one allocation, and a lock shared by the session's threads: use this in tests only. An event that interrupts
+//! the storing of another one, from a signal handler or a traced allocator, is missed; assertions then fail and say so.
 
 mod event;
 mod expect;
@@ -45,7 +45,7 @@ use std::sync::Arc;
 use tracepoint_core::Marker;
 use tracepoint_core::marker::{Subscriber, Subscription};
 
-/// A recording of what the calling thread fires, and threads that enter it, for a test.
+/// Records the events of the calling thread, and of threads that enter it, for a test.
 #[derive(Debug)]
 pub struct TestSession {
     keep: Arc<Keep>,
@@ -54,62 +54,62 @@ pub struct TestSession {
 }
 
 impl TestSession {
-    /// Records the events whose `provider:name` match `rule`, as [`SessionBuilder::events`](crate::SessionBuilder::events) has it, from
-    /// here on until it is dropped. There may be several at a time, on one thread too.
+    /// Records the events whose `provider:name` matches `rule`, which is as in
+    /// [`SessionBuilder::events`](crate::SessionBuilder::events), until it is dropped. Several may exist at a time, also on one thread.
     ///
     /// # Panics
     ///
-    /// If the rule does not read as one, or matches nothing; if the sites cannot be switched on.
+    /// If the rule is invalid or matches no event; if the sites cannot be enabled.
     #[track_caller]
     pub fn start(rule: &str) -> Self {
         let rule = NameRule::parse(rule).unwrap_or_else(|reason| panic!("rule `{rule}`: {reason}"));
         let all: Vec<(String, &'static Marker)> =
             tracepoint_core::markers().map(|marker| (marker.full_name(), marker)).collect();
-        let chosen: Vec<_> = all.iter().filter(|(name, _)| rule.matches(name) != rule.excludes()).collect();
-        if chosen.is_empty() {
+        let matching: Vec<_> = all.iter().filter(|(name, _)| rule.matches(name) != rule.excludes()).collect();
+        if matching.is_empty() {
             let nearest = nearest_names(rule.text(), all.iter().map(|(name, _)| name.as_str()));
             panic!("no event matches `{}`; nearest: {}", rule.text(), nearest.join(", "));
         }
         let keep = Arc::<Keep>::default();
         let here = keep.member().enter();
-        let subscribers = chosen.iter().map(|(_, marker)| (*marker, Subscriber::aggregate(Arc::clone(&keep) as _)));
+        let subscribers = matching.iter().map(|(_, marker)| (*marker, Subscriber::aggregate(Arc::clone(&keep) as _)));
         match Subscription::start_all(subscribers) {
             Ok(subscriptions) => Self { keep, _here: here, _subscriptions: subscriptions },
-            Err(error) => panic!("the test session does not start: {error}"),
+            Err(error) => panic!("cannot start the test session: {error}"),
         }
     }
 
-    /// What another thread needs to take part.
+    /// The handle with which another thread enters the session.
     pub fn member(&self) -> Member {
         self.keep.member()
     }
 
-    /// All events so far, in the order in which they were kept: that of each thread, and of threads that wait for each other.
+    /// All events so far, in the order of storing: the order of each thread, and of threads that synchronise with each other.
     ///
     /// # Panics
     ///
-    /// If events were not kept.
+    /// If events were missed.
     #[track_caller]
     pub fn events(&self) -> Vec<Event> {
         self.keep.events()
     }
 
-    /// Looks at the events called `name`, a `provider:name`.
+    /// Starts an assertion on the events called `name`, a `provider:name`.
     ///
     /// # Panics
     ///
-    /// If no event of the program is called so: an expectation that nothing can meet, or nothing can break, is a mistake.
+    /// If the program has no event of this name: the assertion could never fail, or never pass.
     #[track_caller]
     pub fn expect(&self, name: &str) -> Expectation<'_> {
         Self::check_name(name);
         Expectation::new(self, name)
     }
 
-    /// Events with these names came one after the other; others may have come between.
+    /// Asserts that events with these names occurred in this order; other events may lie in between.
     ///
     /// # Panics
     ///
-    /// If they did not, or if no event of the program is called so.
+    /// If they did not, or if the program has no event of one of these names.
     #[track_caller]
     pub fn expect_in_order(&self, names: &[&str]) {
         for name in names {
@@ -119,7 +119,7 @@ impl TestSession {
         let mut rest = events.iter();
         for (index, name) in names.iter().enumerate() {
             let found = rest.any(|event| event.name() == *name);
-            assert!(found, "{name} did not come after {:?}; {}", &names[..index], expect::listing(&events));
+            assert!(found, "{name} did not occur after {:?}; {}", &names[..index], expect::listing(&events));
         }
     }
 

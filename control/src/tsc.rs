@@ -1,9 +1,9 @@
-//! Whether the time stamp counter can be the clock, and how fast it ticks.
+//! Decides whether the time stamp counter (TSC) can be the clock, and calibrates it.
 //!
-//! Linux knows the first: it watches the counters of all processors, and uses them for its own clock only while they agree. The
-//! second takes time to measure, the more the better it is to be known: it is measured by the first process after boot for 10 ms,
-//! and kept in the file `tsc` of the run directory with the moment at which that began. Whoever comes later starts from there, and
-//! has a longer baseline.
+//! Linux checks that the counters of all processors agree, and uses the TSC as its clock source only while they do; this module follows
+//! it. The precision of the tick rate grows with the time of measurement. The first process after boot measures for 10 ms, and stores the
+//! result with the start of the measurement in the file `tsc` of the run directory. Later processes extend the measurement from that
+//! start, which gives a longer baseline.
 
 use crate::boot_file::{BootFile, Locked};
 use crate::rundir::RunDir;
@@ -13,31 +13,31 @@ use tracepoint_core::clock::{self, Calibration, TscRefused};
 
 const FILE: BootFile<4> = BootFile { name: "tsc", numbers: ["base_tsc", "base_ns", "ticks_per_second", "baseline_ns"] };
 
-/// Where the kernel says which clock it uses itself.
+/// The file with the name of the kernel's current clock source.
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// How long the first process measures.
+/// Duration of the first measurement.
 const FIRST_MEASUREMENT: Duration = Duration::from_millis(10);
-/// The file is written anew when the baseline is so many times as long.
+/// Factor by which the baseline must grow before the file is written again.
 const LONGER: u64 = 2;
 
-/// Trusts the counter, if the kernel does. Otherwise the clock is `clock_gettime`, and the core keeps the reason.
+/// Uses the counter if the kernel does. Otherwise the clock is `clock_gettime`, and the core records the reason.
 pub(crate) fn trust() {
     if let Err(reason) = kernel_trusts_it() {
         return clock::distrust_tsc(reason);
     }
-    // Why not, the core keeps.
+    // On an error the core records the reason.
     let _ = calibration().and_then(clock::trust_tsc);
 }
 
-/// Looks after a clock that is made from the counter: the kernel may have come to distrust it, and the baseline has become longer.
-pub(crate) fn look_after() {
+/// Checks a clock that uses the counter: the kernel may have stopped using it. Extends the stored baseline.
+pub(crate) fn check_source() {
     if clock::name() != "tsc" {
         return;
     }
     if let Err(reason) = kernel_trusts_it() {
         return clock::distrust_tsc(reason);
     }
-    // Somebody else has the file, or there is none: then it is not made better now.
+    // If another process holds the lock, or there is no file, a later check extends it.
     let Ok(run_dir) = RunDir::find() else { return };
     if let Ok(locked) = FILE.try_lock(&run_dir) {
         let _ = shared_calibration(&locked);
@@ -48,11 +48,11 @@ fn kernel_trusts_it() -> Result<(), String> {
     match std::fs::read_to_string(CLOCK_SOURCE) {
         Ok(name) if name.trim_end() == "tsc" => Ok(()),
         Ok(name) => Err(format!("the kernel's own clock is {}", name.trim_end())),
-        Err(error) => Err(format!("the kernel does not tell its own clock: {CLOCK_SOURCE}: {error}")),
+        Err(error) => Err(format!("cannot read the kernel's clock source: {CLOCK_SOURCE}: {error}")),
     }
 }
 
-/// The calibration of this boot; without a run directory that can be used, one of this process alone.
+/// The calibration of this boot; if the run directory cannot be used, one of this process alone.
 fn calibration() -> Result<Calibration, TscRefused> {
     let shared = |run_dir: &RunDir| -> io::Result<_> { Ok(shared_calibration(&FILE.lock(run_dir)?)) };
     match RunDir::find().map(|run_dir| shared(&run_dir)) {
@@ -61,16 +61,16 @@ fn calibration() -> Result<Calibration, TscRefused> {
     }
 }
 
-/// The calibration in the file, as good as it is by now; if there is none, or it is wrong, a new one.
+/// The stored calibration, extended to now if that doubles its baseline; a new one if there is none or it is wrong.
 fn shared_calibration(locked: &Locked<'_, 4>) -> Result<Calibration, TscRefused> {
     let known = locked.read().and_then(from_numbers);
-    let (calibration, news) = match known.and_then(|known| Some((known, known.prolonged()?))) {
+    let (calibration, is_new) = match known.and_then(|known| Some((known, known.prolonged()?))) {
         Some((known, longer)) if longer.baseline_ns / LONGER < known.baseline_ns => (known, false),
         Some((_, longer)) => (longer, true),
         None => (Calibration::measure(FIRST_MEASUREMENT)?, true),
     };
-    if news {
-        // A file that cannot be written leaves everybody with a measurement of their own.
+    if is_new {
+        // If the file cannot be written, each process measures for itself.
         let _ = locked.write(to_numbers(calibration));
     }
     Ok(calibration)
@@ -99,7 +99,7 @@ mod skip;
 mod tests {
     use super::*;
 
-    /// Whether this machine has a counter whose measurement can be shared.
+    /// Whether this machine has an invariant time stamp counter.
     fn measurable() -> bool {
         let refused = Calibration::measure(Duration::ZERO).err();
         if let Some(reason) = &refused {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_measurement_is_shared_and_made_better() -> Result<(), Box<dyn std::error::Error>> {
+    fn the_first_measurement_is_shared_and_extended() -> Result<(), Box<dyn std::error::Error>> {
         if !measurable() {
             return Ok(());
         }
@@ -118,7 +118,7 @@ mod tests {
         let dir = RunDir::at(&temp.path().join("run"))?;
         let first = shared_calibration(&FILE.lock(&dir)?)?;
         assert!(first.baseline_ns >= 10_000_000);
-        // At once it is the same; later it began at the same moment, and took longer.
+        // The calibration stays the same at first; later it has the same start and a longer baseline.
         let mut last = first;
         while last == first {
             last = shared_calibration(&FILE.lock(&dir)?)?;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_measured_again() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_wrong_calibration_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
         if !measurable() {
             return Ok(());
         }

@@ -110,7 +110,7 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
             "max-rings" => spec.max_rings = Some(number()?),
             "max-wait" => {
                 let max_wait = units::duration(value).map_err(invalid)?;
-                spec.patience_ms = Some(u32::try_from(max_wait.as_millis()).unwrap_or(u32::MAX));
+                spec.max_wait_ms = Some(u32::try_from(max_wait.as_millis()).unwrap_or(u32::MAX));
             }
             "contexts" => spec.contexts = value.split('+').map(str::to_owned).collect(),
             _ => {
@@ -145,7 +145,7 @@ mod tests {
             "a:policy=wait,ring-size=64K,packets=4,spares=2,max-rings=9,max-wait=2s,contexts=thread+cpu".to_owned();
         let mut expected = ChannelSpec::default().named("a");
         (expected.ring_size, expected.packets, expected.spares) = (64 << 10, 4, 2);
-        (expected.max_rings, expected.patience_ms) = (Some(9), Some(2000));
+        (expected.max_rings, expected.max_wait_ms) = (Some(9), Some(2000));
         expected.policy = "wait".to_owned();
         expected.contexts = vec!["thread".to_owned(), "cpu".to_owned()];
         assert_eq!(added_channel(&all)?.spec("overwrite"), expected);

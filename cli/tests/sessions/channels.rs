@@ -136,10 +136,10 @@ fn invalid_channels_are_refused() {
         (&["-o", "o", "--add-channel", "channel0"], "two channels are called `channel0`; give each"),
         (&["-o", "o", "--add-channel", "a", "--add-channel", "a"], "two channels are called `a`"),
         (&["-o", "o", "--channel", "a"], "the session has no channel `a`; it has channel0"),
-        (&["-o", "o", "--add-channel", "a:policy=keep"], "channel `a`: the policy `keep` is not known; there are"),
+        (&["-o", "o", "--add-channel", "a:policy=keep"], "channel `a`: unknown policy `keep`; there are"),
         (&["--add-channel", "a:policy=discard"], "channel `a`: without a sink"),
         (&["-o", "o", "--add-channel", "a:ring-size=1K"], "channel `a`: a ring of 1024 bytes in 8 packets"),
-        (&["-o", "o", "--context", "weather"], "the context `weather` is not known; there are process"),
+        (&["-o", "o", "--context", "weather"], "unknown context `weather`; there are process"),
     ] {
         let (code, out, err) = place.tracectl(&[&create[..], more].concat());
         assert!(matches!(code, Some(2 | 3)) && out.is_empty(), "{more:?}: {code:?} {out}");

@@ -1,10 +1,11 @@
 //! Acknowledgements as files: `acks/PID-START.json` in the directory of a session, which may be removed at any time.
 //!
-//! Agents take no lock, so that nobody can keep them waiting. Whoever removes a session removes its file first, then the
-//! acknowledgements that are there, then the directories. An agent writes first, and then looks whether the session's file is still there:
-//! if it is, who removes it finds what was written; if not, the agent takes it back, and the directories with it. So the last of them leaves
-//! nothing. Of an agent that is killed in between, what it wrote stays until somebody lists the sessions. A new session of that name may be
-//! in the same directory by then: what is removed is empty, and whoever finds it gone makes it again.
+//! Agents take no lock, so no other process can make them wait. A controller that removes a session removes its file first, then the
+//! existing acknowledgements, then the directories. An agent writes its acknowledgement first, and then checks that the session's file
+//! still exists: if it does, the remover will find the acknowledgement; if not, the agent removes it and the directories. Either way the
+//! last process leaves nothing. The acknowledgement of an agent that is killed in between stays until the sessions are listed. A new
+//! session of that name may use the same directory by then: only empty directories are removed, and a process that misses one makes it
+//! again.
 
 use super::Ack;
 use crate::app::{SESSION, read_json, replace_json};
@@ -14,7 +15,7 @@ use std::io;
 
 const ACKS: &str = "acks";
 
-/// Writes the acknowledgement of the process whose entry is called `process` for the session called `session`, whose directory is `dir`;
+/// Writes the acknowledgement of `process`, the name of its entry, into `dir`, the directory of the session called `session`. Leaves
 /// nothing if the session was removed meanwhile.
 pub(crate) fn put(
     sessions: &PrivateDir,
@@ -27,7 +28,7 @@ pub(crate) fn put(
     let is_gone = || matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound);
     let mut written = write(dir, &name, ack);
     for _ in 1..TRIES {
-        // One that answered for a session of that name before has removed the directory, which was empty.
+        // Another agent, which acknowledged a removed session of that name, has removed the directory while it was empty.
         if !matches!(&written, Err(error) if error.is_missing()) || is_gone() {
             break;
         }
@@ -48,11 +49,11 @@ fn write(dir: &PrivateDir, name: &str, ack: &Ack) -> Result<(), DirError> {
     replace_json(&acks, name, ack).map_err(|error| acks.failed("write", name, error))
 }
 
-/// All of the session whose directory is `dir`, by process.
+/// All acknowledgements in `dir`, the directory of a session, by process.
 pub(crate) fn all(dir: &PrivateDir) -> Result<Vec<Ack>, DirError> {
     let acks = match dir.open_subdir(ACKS) {
         Ok(acks) => acks,
-        // Nobody has answered yet.
+        // No agent has acknowledged yet.
         Err(error) if error.is_missing() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
@@ -63,7 +64,7 @@ pub(crate) fn all(dir: &PrivateDir) -> Result<Vec<Ack>, DirError> {
     Ok(found)
 }
 
-/// Removes all of them. The session's file is gone.
+/// Removes all acknowledgements. The session's file is already removed.
 pub(crate) fn remove_all(dir: &PrivateDir) {
     if let Ok(acks) = dir.open_subdir(ACKS) {
         dir.remove_with_files(ACKS, &acks);
@@ -87,14 +88,14 @@ mod tests {
                 let (sessions, ack, over) = (&sessions, &ack, &over);
                 scope.spawn(move || {
                     while !over.load(Ordering::Relaxed) {
-                        // It is there, and a moment later it may not be.
+                        // The session exists now, and may be removed before `put` writes.
                         let dir = sessions.open_subdir("s").ok().filter(|dir| dir.file_len(SESSION).is_ok());
                         let _ = dir.map(|dir| put(sessions, "s", &dir, process, ack));
                     }
                 });
             }
             for _ in 0..1000 {
-                // One of the others may remove it between two steps.
+                // An agent may remove the directory between two steps.
                 let Some(dir) = sessions.subdir("s").ok().filter(|dir| dir.replace(SESSION, b"").is_ok()) else {
                     continue;
                 };

@@ -194,7 +194,7 @@ impl ActiveSession {
     fn record(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) {
         if let Some(recording) = &mut self.recording {
             // Its events can be switched off whatever the channels are.
-            if !events.is_empty() && recording.cannot_have(spec) {
+            if !events.is_empty() && recording.needs_restart_for(spec) {
                 let text = "a session that is drained from outside has the channels with which it began; others count when it records anew";
                 self.refusals.fail(text.to_owned(), false);
                 return;

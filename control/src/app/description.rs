@@ -1,4 +1,4 @@
-//! The files of a traced process, in code.
+//! The contents of the files of a traced process.
 
 use crate::boot_file::boot_id;
 use crate::catalog::Catalog;
@@ -8,38 +8,38 @@ use std::collections::BTreeMap;
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::{Level, Location, Marker, Tracepoint};
 
-/// Who a traced process is: `process.json`.
+/// Identity of a traced process: `process.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ApplicationInfo {
-    /// Its id, as it sees it itself.
+    /// Its pid in its own pid namespace.
     pub pid: u32,
     /// When it started, in clock ticks after boot.
     pub started: u64,
-    /// The boot of its machine; empty if it is not known.
+    /// The boot id of its machine; empty if unknown.
     pub boot: String,
-    /// The inode of its pid namespace, which says where its id means something; 0 if it is not known.
+    /// The inode of its pid namespace, in which its pid is valid; 0 if unknown.
     pub pid_namespace: u64,
     /// Its user's id.
     pub user: u32,
     /// Its short name, as `ps` shows it.
     pub name: String,
-    /// The path of its program.
+    /// The path of its executable.
     pub executable: String,
-    /// The machine's name.
+    /// The host name of its machine.
     pub hostname: String,
-    /// What it was given by its platform, in one line.
+    /// The tracing features that its platform supports, in one line.
     pub platform: String,
-    /// What was in its `TRACEPOINT_TAG`.
+    /// The value of its `TRACEPOINT_TAG`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// The version of the library in it.
+    /// The version of the tracing library that it is linked with.
     pub library: String,
 }
 
 impl ApplicationInfo {
-    /// This process.
+    /// Describes this process.
     pub(crate) fn of_this_process(tag: Option<String>) -> Self {
         let process = this_process();
         Self {
@@ -57,13 +57,13 @@ impl ApplicationInfo {
         }
     }
 
-    /// What tells it from all others of its boot.
+    /// Identifies the process within its boot.
     pub fn key(&self) -> ProcessKey {
         ProcessKey { pid: self.pid, started: self.started }
     }
 }
 
-/// What kind of hook it is.
+/// Kind of a tracepoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -73,30 +73,30 @@ pub enum TracepointKind {
     Event,
     /// A marker written by hand, which can be recorded.
     Marker,
-    /// A tracepoint without fields: its probes alone see it.
+    /// A tracepoint without fields, which only probes see.
     Hook,
 }
 
-/// A tracepoint: an entry of `tracepoints.json`.
+/// Description of a tracepoint: an entry of `tracepoints.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct TracepointInfo {
     /// `provider:name`.
     pub name: String,
-    /// What kind of hook it is.
+    /// Its kind.
     pub kind: TracepointKind,
-    /// How important it is.
+    /// Its level.
     pub level: String,
-    /// The arguments that its probes see.
+    /// The arguments that its probes get.
     pub arguments: Vec<ArgumentInfo>,
-    /// The condition of the declaration; empty if there is none.
+    /// The condition of its declaration; empty if there is none.
     pub condition: String,
-    /// What is recorded.
+    /// The recorded fields.
     pub fields: Vec<FieldInfo>,
-    /// What its author says of it; may be empty.
+    /// Its documentation; may be empty.
     pub doc: String,
-    /// Where it is declared: file and line.
+    /// Location of its declaration: file and line.
     pub declared: String,
 }
 
@@ -106,7 +106,7 @@ impl TracepointInfo {
         self.kind != TracepointKind::Hook
     }
 
-    /// Its level; the default one if it has none that is known.
+    /// Its level; the default level if the text is unknown.
     pub(crate) fn parsed_level(&self) -> Level {
         self.level.parse().unwrap_or_default()
     }
@@ -119,7 +119,7 @@ impl TracepointInfo {
 pub struct ArgumentInfo {
     /// Its name.
     pub name: String,
-    /// Its type, as it was written.
+    /// Its type, as declared.
     #[serde(rename = "type")]
     pub ty: String,
 }
@@ -131,23 +131,23 @@ pub struct ArgumentInfo {
 pub struct FieldInfo {
     /// Its name.
     pub name: String,
-    /// Its type, as it stands in a field block.
+    /// Its type, as written in a field block.
     #[serde(rename = "type")]
     pub ty: String,
 }
 
-/// What is on in a process: `status.json`.
+/// Current status of a process: `status.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AppStatus {
-    /// The tokens of the last bells that were answered.
+    /// The tokens of the last bells that the agent answered.
     pub(crate) answered: Vec<String>,
-    /// The tracepoints and markers that are on, for whomever.
+    /// The enabled tracepoints and markers, whatever enabled them.
     pub on: Vec<String>,
-    /// How often events fired in sessions that are controlled from outside and record now.
+    /// Number of times that events fired in remotely controlled sessions that record now.
     pub fired: BTreeMap<String, u64>,
-    /// What the platform gives, in one line: as of now.
+    /// The tracing features that its platform supports now, in one line.
     pub platform: String,
 }
 

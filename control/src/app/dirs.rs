@@ -1,4 +1,4 @@
-//! Which entries in `apps` are of processes that live.
+//! Tells which entries in `apps` belong to living processes.
 
 use super::{ApplicationInfo, BELL, PROCESS, STATUS, TRACEPOINTS, read_json};
 use crate::private_dir::PrivateDir;
@@ -6,25 +6,25 @@ use crate::process::{self, ProcessKey};
 use crate::session_dir::lock::is_locked;
 use std::io;
 
-/// Whether somebody has this entry locked. That the process lives is not told: children inherit the lock. Costs next to nothing.
+/// Whether a process holds the lock on this entry; it may be a child that inherited it. Cheap.
 pub(crate) fn is_held(entry: &PrivateDir) -> bool {
     is_locked(entry).unwrap_or(true)
 }
 
-/// Whether the process of this entry lives, as far as can be told; in doubt it does.
+/// Whether the process of this entry is alive, as far as is known; assumes so in doubt.
 pub(crate) fn is_alive(entry: &PrivateDir) -> bool {
     if !is_held(entry) {
         return false;
     }
     match read_json::<ApplicationInfo>(entry, PROCESS) {
         Ok(info) => info.pid_namespace == 0 || info.pid_namespace != process::pid_namespace() || info.key().exists(),
-        // Not written yet.
+        // The agent has not written it yet.
         Err(_) => true,
     }
 }
 
-/// Removes the entries of processes that are gone, as `is_alive` has it. The caller has `apps` locked, so that nobody is just making one.
-/// What is no entry stays: the run directory may be one that a service keeps other things in.
+/// Removes the entries of processes that are not alive according to `is_alive`. The caller holds the lock on `apps`, so no process is
+/// just making an entry. Other files stay: a service may keep its own files in the run directory.
 pub(crate) fn remove_stale(apps: &PrivateDir, is_alive: fn(&PrivateDir) -> bool) -> io::Result<()> {
     for name in apps.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()) {
         if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_alive(entry)) {
@@ -34,11 +34,11 @@ pub(crate) fn remove_stale(apps: &PrivateDir, is_alive: fn(&PrivateDir) -> bool)
     Ok(())
 }
 
-/// Removes an entry: the files that agents make, and the directory, if nothing else is in it.
+/// Removes an entry: the files that agents make, and the directory if it is then empty.
 pub(crate) fn remove(apps: &PrivateDir, name: &str, entry: &PrivateDir) {
     for file in [BELL, PROCESS, TRACEPOINTS, STATUS] {
         entry.remove_file(file);
-        entry.remove_file(&PrivateDir::unfinished(file));
+        entry.remove_file(&PrivateDir::temporary(file));
     }
     apps.remove_empty(name);
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A service that has directories called `apps` of its own keeps them.
+    /// A service may have its own directories under `apps`; they stay.
     #[test]
     fn what_is_no_entry_stays() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;

@@ -1,21 +1,21 @@
-//! How long the drain rests between two rounds: so long that rings get a quarter full meanwhile.
+//! How long the drain sleeps between two rounds: so long that rings get about a quarter full meanwhile.
 //!
-//! Rings that are fuller have it come back sooner, in proportion; rings that are emptier, later, by an eighth each time: what comes
-//! after a quiet time comes in bursts. Half a ring in one round means that there is no time to rest at all.
+//! Fuller rings shorten the pause in proportion; emptier rings lengthen it by an eighth per round, because events come in bursts after a
+//! quiet time. If a round finds a ring half full or more, the next one follows without a pause.
 
 use std::time::Duration;
 use tracepoint_sinks::Drained;
 
-/// The shortest pause and the longest.
+/// Bounds of the pause.
 const SHORTEST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_millis(200);
 /// The pause before the first round.
 const FIRST: Duration = Duration::from_millis(10);
-/// How full rings shall be when they are looked at, in percent, and how full they are when there is no time to rest.
+/// The targeted fill level of the rings in percent, and the level from which there is no pause.
 const AIM: u32 = 25;
 const TOO_FULL: u32 = 50;
-/// Where events wait for the drain, it comes round so many times while they do.
-const ROUNDS_OF_PATIENCE: u32 = 4;
+/// Number of rounds within the time that a waiting event waits for the drain.
+const ROUNDS_PER_WAIT: u32 = 4;
 
 /// The pauses of one drain.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ pub(crate) struct PollInterval {
 }
 
 impl PollInterval {
-    /// Of a drain for which events wait so long, if they do.
-    pub(crate) fn new(patience: Option<Duration>) -> Self {
-        let longest = patience
-            .map_or(LONGEST, |patience| (patience / ROUNDS_OF_PATIENCE).clamp(Duration::from_millis(1), LONGEST));
+    /// For a drain; `max_wait` is how long events wait for it, if they do.
+    pub(crate) fn new(max_wait: Option<Duration>) -> Self {
+        let longest =
+            max_wait.map_or(LONGEST, |wait| (wait / ROUNDS_PER_WAIT).clamp(Duration::from_millis(1), LONGEST));
         Self { pause: FIRST.min(longest), shortest: SHORTEST.min(longest), longest }
     }
 
@@ -38,7 +38,7 @@ impl PollInterval {
         self.pause
     }
 
-    /// After a round: the pause, or none. Where nothing was moved there is always one, however full the rings are.
+    /// The pause after a round. It is zero for full rings, unless the round moved nothing.
     pub(crate) fn after(&mut self, round: &Drained) -> Duration {
         self.adapt(round.fullness);
         if round.fullness >= TOO_FULL && round.packets > 0 { Duration::ZERO } else { self.pause }
@@ -87,11 +87,11 @@ mod tests {
         assert_eq!(interval.after(&round(AIM, 2)), LONGEST, "as it should be: nothing changes");
     }
 
-    /// Who waits is not kept waiting for all the time that he has.
+    /// Events that wait for the drain must not wait until their timeout.
     #[test]
-    fn patience_bounds_the_pause() {
-        for (patience, longest) in [(1, 1), (40, 10), (10_000, 200)] {
-            let mut interval = PollInterval::new(Some(Duration::from_millis(patience)));
+    fn the_wait_limit_bounds_the_pause() {
+        for (max_wait, longest) in [(1, 1), (40, 10), (10_000, 200)] {
+            let mut interval = PollInterval::new(Some(Duration::from_millis(max_wait)));
             (0..100).for_each(|_| interval.adapt(0));
             assert_eq!(interval.pause(), Duration::from_millis(longest));
             (0..100).for_each(|_| interval.adapt(100));
@@ -99,11 +99,11 @@ mod tests {
         }
     }
 
-    /// A steady flow is met with a steady pause.
+    /// A steady flow of events leads to a steady pause.
     #[test]
-    fn a_steady_flow_settles() {
+    fn a_steady_flow_converges() {
         let mut interval = PollInterval::new(None);
-        // One percent a millisecond.
+        // The rings fill by one percent per millisecond.
         let fullness = |pause: Duration| pause.as_millis() as u32;
         for _ in 0..100 {
             interval.adapt(fullness(interval.pause()));

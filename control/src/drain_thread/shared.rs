@@ -1,8 +1,8 @@
-//! A drain that several have.
+//! A drain shared by the drain thread and the threads that control the session.
 //!
-//! Its thread has it locked for as long as a sink takes, which is for ever where a disk hangs, or nobody reads from a pipe. Whoever
-//! controls more than this one session waits for it for a while, and then not again before a round has come to its end. What has to do
-//! with sinks itself is done by a thread of its own there.
+//! The drain thread holds the lock while a sink writes, which may take forever if a disk hangs or a pipe has no reader. A thread that
+//! controls several sessions waits for the lock with a timeout; after a timeout it does not wait again until the drain thread has
+//! completed a round. Operations that involve sinks run on a thread of their own.
 
 use crate::own_thread::leave_signals_to_the_program;
 use std::io;
@@ -13,55 +13,54 @@ use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 use tracepoint_sinks::{Drain, SinkError};
 
-/// The pauses between two looks whether it can be had.
+/// Bounds of the pause between attempts to lock.
 const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(1);
-/// For so long its thread leaves it to whoever wants it: a few of those pauses.
-const LEFT: Duration = Duration::from_millis(5);
+/// How long the drain thread leaves the lock to a waiting thread: a few of those pauses.
+const YIELD: Duration = Duration::from_millis(5);
 
-/// What could not be done, and what may be done later.
+/// Actions of the errors: one that was not done, and one that will be done later.
 const BLOCKS: &str = "reach the sinks: one of them blocks";
-const LATE: &str = "wait for the sinks: one of them blocks; it is done when that goes on";
+const LATE: &str = "wait for the sinks: one of them blocks; the operation will complete when that sink continues";
 
-/// Whether what [`SharedDrain::act`] could not wait for is done later.
-pub(crate) fn is_late(error: &SinkError) -> bool {
+/// Whether the operation that [`SharedDrain::act`] did not wait for will be done later.
+pub(crate) fn will_complete_later(error: &SinkError) -> bool {
     error.io_error().kind() == io::ErrorKind::TimedOut
 }
 
 #[derive(Debug)]
 pub(crate) struct SharedDrain {
-    /// `None` once it was taken out.
+    /// `None` once it was taken.
     drain: Mutex<Option<Drain>>,
-    /// How long whoever controls the session waits for it, from when that is said; before, as long as it takes.
-    patience: OnceLock<Duration>,
-    // Nothing is ordered by these two: at worst somebody waits once more, or a moment longer.
-    /// Whether it was waited for in vain since its thread's last round.
+    /// How long controlling threads wait for the lock; without limit until it is set.
+    timeout: OnceLock<Duration>,
+    // Relaxed accesses: a stale value of these two at worst costs one more wait, or a slightly longer one.
+    /// Whether a wait timed out since the last round of the drain thread.
     is_overdue: AtomicBool,
-    /// Whether somebody waits for it.
+    /// Whether a thread waits for the lock.
     is_wanted: AtomicBool,
 }
 
 impl SharedDrain {
     pub(crate) const fn new(drain: Drain) -> Self {
         let (is_overdue, is_wanted) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { drain: Mutex::new(Some(drain)), patience: OnceLock::new(), is_overdue, is_wanted }
+        Self { drain: Mutex::new(Some(drain)), timeout: OnceLock::new(), is_overdue, is_wanted }
     }
 
-    /// From here on whoever controls the session does not wait longer than that.
-    pub(crate) fn wait_no_longer_than(&self, patience: Duration) {
-        // Said once.
-        let _ = self.patience.set(patience);
+    /// Limits how long controlling threads wait. Only the first call has an effect.
+    pub(crate) fn set_timeout(&self, timeout: Duration) {
+        let _ = self.timeout.set(timeout);
     }
 
-    /// What a panic left half done is done by the next one.
+    /// Ignores poisoning: the next round repeats what a panic interrupted.
     fn lock(&self) -> MutexGuard<'_, Option<Drain>> {
         self.drain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For its thread; `None` once it was taken out, here and below.
+    /// For the drain thread. `None` once the drain was taken, here and below.
     pub(crate) fn round<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
         let begun = Instant::now();
-        while self.is_wanted.load(Ordering::Relaxed) && begun.elapsed() < LEFT {
+        while self.is_wanted.load(Ordering::Relaxed) && begun.elapsed() < YIELD {
             sleep(SHORTEST);
         }
         let result = self.lock().as_mut().map(act);
@@ -69,17 +68,17 @@ impl SharedDrain {
         result
     }
 
-    /// However long it takes.
+    /// Waits for the lock without limit.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
         self.lock().as_mut().map(act)
     }
 
-    /// Something that has nothing to do with what sinks write; an error if it cannot be done in time.
-    pub(crate) fn look<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Result<Option<R>, SinkError> {
-        let Some(&patience) = self.patience.get() else { return Ok(self.with(act)) };
-        let patience = if self.is_overdue.load(Ordering::Relaxed) { Duration::ZERO } else { patience };
+    /// Runs an operation that involves no sink; an error if the lock is not free in time.
+    pub(crate) fn inspect<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Result<Option<R>, SinkError> {
+        let Some(&timeout) = self.timeout.get() else { return Ok(self.with(act)) };
+        let timeout = if self.is_overdue.load(Ordering::Relaxed) { Duration::ZERO } else { timeout };
         self.is_wanted.store(true, Ordering::Relaxed);
-        let locked = self.lock_within(patience);
+        let locked = self.lock_within(timeout);
         self.is_wanted.store(false, Ordering::Relaxed);
         match locked {
             Some(mut drain) => Ok(drain.as_mut().map(act)),
@@ -87,17 +86,17 @@ impl SharedDrain {
         }
     }
 
-    /// The same, if it can be done at once.
-    pub(crate) fn glance<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
+    /// Runs an operation that involves no sink if the lock is free now.
+    pub(crate) fn try_inspect<R>(&self, act: impl FnOnce(&mut Drain) -> R) -> Option<R> {
         self.lock_within(Duration::ZERO)?.as_mut().map(act)
     }
 
-    /// Something that sinks take part in; an error if it is not done in time. It is done later then.
+    /// Runs an operation that involves sinks; an error if it does not complete in time. After [`LATE`] it completes later.
     pub(crate) fn act<R: Send + 'static>(
         self: &Arc<Self>,
         act: impl FnOnce(&mut Drain) -> Result<R, SinkError> + Send + 'static,
     ) -> Result<Option<R>, SinkError> {
-        let Some(&patience) = self.patience.get() else { return self.with(act).transpose() };
+        let Some(&timeout) = self.timeout.get() else { return self.with(act).transpose() };
         if self.is_overdue.load(Ordering::Relaxed) {
             return Err(self.overdue(BLOCKS, io::ErrorKind::WouldBlock));
         }
@@ -109,12 +108,12 @@ impl SharedDrain {
             drain.is_wanted.store(true, Ordering::Relaxed);
             let mut locked = drain.lock();
             drain.is_wanted.store(false, Ordering::Relaxed);
-            // Who has waited in vain is not told any more.
+            // Fails if the caller has timed out; the result is then dropped.
             let _ = done.send(locked.as_mut().map(act).transpose());
         };
         let spawned = Builder::new().name("tracepoint-sinks".to_owned()).spawn(body);
-        spawned.map_err(|error| SinkError::new("start a thread for what sinks do", error))?;
-        match result.recv_timeout(patience) {
+        spawned.map_err(|error| SinkError::new("start a thread for the sinks", error))?;
+        match result.recv_timeout(timeout) {
             Ok(result) => result,
             Err(RecvTimeoutError::Timeout) => Err(self.overdue(LATE, io::ErrorKind::TimedOut)),
             Err(RecvTimeoutError::Disconnected) => {
@@ -123,7 +122,7 @@ impl SharedDrain {
         }
     }
 
-    /// Takes the drain out, however long it takes.
+    /// Takes the drain; waits for the lock without limit.
     pub(crate) fn take(&self) -> Option<Drain> {
         self.lock().take()
     }
@@ -133,13 +132,13 @@ impl SharedDrain {
         SinkError::new(what, kind.into())
     }
 
-    fn lock_within(&self, patience: Duration) -> Option<MutexGuard<'_, Option<Drain>>> {
+    fn lock_within(&self, timeout: Duration) -> Option<MutexGuard<'_, Option<Drain>>> {
         let (begun, mut pause) = (Instant::now(), SHORTEST);
         loop {
             match self.drain.try_lock() {
                 Ok(drain) => return Some(drain),
                 Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if begun.elapsed() >= patience => return None,
+                Err(TryLockError::WouldBlock) if begun.elapsed() >= timeout => return None,
                 Err(TryLockError::WouldBlock) => sleep(pause),
             }
             pause = (pause * 2).min(LONGEST);

@@ -1,4 +1,4 @@
-//! A CTF directory for each process.
+//! CTF sinks made from a description: one directory for each process.
 
 use super::space::{Allowance, Space, Watch};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tracepoint_sinks::{
     CtfError, CtfSink, NewEvents, Output, Rotation, Sink, SinkError, SinkExtension, StreamInfo, TraceStart,
 };
 
-/// When a trace goes on in another chunk, and how many of them stay.
+/// When a trace continues in a new chunk, and the number of chunks that are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunks {
     pub(super) size: Option<u64>,
@@ -33,8 +33,8 @@ impl Chunks {
     }
 }
 
-/// A new CTF directory `name` in `parent`, or `name-2` and so on where that is there already; it has as many bytes of packets as are
-/// allowed, of chunks the newest, and leaves a twentieth of its file system free.
+/// Makes a new CTF directory `name` in `parent`, or `name-2` and so on if that is not empty. The sink writes as many bytes as `allowance`
+/// permits, removes its oldest chunks if it keeps the newest only, and leaves a twentieth of its file system free.
 pub(crate) fn ctf(
     parent: &Path,
     name: &str,
@@ -56,12 +56,12 @@ pub(crate) fn ctf(
     unreachable!("no directory has that many entries")
 }
 
-/// A sink that refuses what is beyond its bounds.
+/// A sink that refuses packets beyond its limits.
 #[derive(Debug)]
 pub(crate) struct Bounded {
     sink: CtfSink,
     space: Space,
-    /// Whether it is the newest chunks that stay: where they are too large together, the oldest goes.
+    /// Whether the newest chunks are kept: the oldest is removed if they are too large in sum.
     keeps: bool,
 }
 
@@ -86,7 +86,7 @@ impl Sink for Bounded {
 
     fn packet(&mut self, stream: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
         let len = packet.bytes.len() as u64;
-        // Without the packet that ends a stream nobody could tell what is missing there.
+        // The packet that ends a stream is exempt: without it a reader could not tell what is missing.
         if packet.events_after > packet.events_before {
             while self.keeps && self.space.is_beyond(self.sink.kept_bytes(), len) && self.sink.remove_oldest()? {}
             self.space
@@ -122,7 +122,7 @@ impl SinkExtension for Bounded {
 
     fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
         let rotated = self.sink.rotate(when);
-        // Where nothing was due, the last failure is still the news.
+        // If no rotation was due, the last failure remains the current message.
         if !matches!(rotated, Ok(None)) {
             self.space.watch().rotated(rotated.as_ref().err().map(ToString::to_string));
         }

@@ -1,4 +1,4 @@
-//! Sinks that are one file for each process.
+//! Sinks with one file for each process.
 
 use super::names::names;
 use super::space::{Allowance, Space, Watch};
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracepoint_sinks::DtSink;
 
-/// A new circular file at `path`, in it, or beside it.
+/// Makes a new circular file at `path`, inside it, or next to it.
 pub(super) fn dt(path: &Path, name: &str, slots: u32) -> Result<(DtSink, PathBuf), String> {
-    // The file appears when the session starts: of two that find the same name here, one finds it taken then.
+    // The file is made when the session starts. If two sessions choose the same name here, the second fails then.
     let path = names(path, name, "dt").find(|path| path.symlink_metadata().is_err()).unwrap_or_default();
     DtSink::create(&path, slots).map(|sink| (sink, path)).map_err(|error| error.to_string())
 }
 
-/// A new file of lines at `path`, in it, or beside it, of as many bytes as are allowed.
+/// Makes a new text file at `path`, inside it, or next to it, limited by `allowance`.
 pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result<(BoundedFile, PathBuf), String> {
     for path in names(path, name, "txt") {
         match File::create_new(&path) {
@@ -31,15 +31,15 @@ pub(super) fn text(path: &Path, name: &str, allowance: Arc<Allowance>) -> Result
     unreachable!("no directory has that many entries")
 }
 
-/// The file at `path`, to be written on from its end, and no further than `most` bytes; if another process is writing it, the parent of
-/// this one for example, one beside it that has this process's name.
+/// Opens the file at `path` for appending, limited to `most` bytes. If another process writes it, for example the parent of this one,
+/// opens a file next to it with this process's name.
 pub(crate) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedFile, String> {
     for path in names(path, name, "txt") {
         let failed = |error: io::Error| format!("cannot open {}: {error}", path.display());
-        // A pipe that nobody reads, or that is full, keeps nobody waiting.
+        // O_NONBLOCK: a FIFO without a reader, or a full one, must not block.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let file = File::options().append(true).create(true).custom_flags(flags).open(&path).map_err(failed)?;
-        // Held for as long as the file is open, here or in a child that has no agent.
+        // Held while the file is open, here or in a forked child without an agent.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             continue;
         }
@@ -49,7 +49,7 @@ pub(crate) fn shared_text(path: &Path, name: &str, most: u64) -> Result<BoundedF
     unreachable!("no directory has that many entries")
 }
 
-/// A file that refuses what is beyond its bounds.
+/// A file that refuses writes beyond its limits.
 #[derive(Debug)]
 pub(crate) struct BoundedFile {
     file: File,
@@ -71,7 +71,7 @@ impl Write for BoundedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let len = bytes.len() as u64;
         self.space.check(self.written, len)?;
-        // Writing beyond the limit on file sizes would send SIGXFSZ to the program that is traced.
+        // Exceeding the file-size limit would send SIGXFSZ to the traced program.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| self.written + len > limit) {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -91,27 +91,27 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Where a test may write: in memory, where there is room.
-    fn place() -> io::Result<tempfile::TempDir> {
+    /// A directory in memory, where a twentieth of the file system is free.
+    fn test_dir() -> io::Result<tempfile::TempDir> {
         tempfile::tempdir_in("/dev/shm")
     }
 
     #[test]
-    fn a_file_that_is_shared_is_written_on_and_bounded() -> Result<(), Box<dyn std::error::Error>> {
-        let place = place()?;
-        let path = place.path().join("lines.txt");
+    fn a_shared_file_is_continued_and_limited() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = test_dir()?;
+        let path = dir.path().join("lines.txt");
         fs::write(&path, "before\n")?;
         let mut first = shared_text(&path, "server-7-1", 12)?;
-        // As a child that has inherited the wish.
+        // Like a forked child that inherited the environment variable.
         let mut second = shared_text(&path, "server-8-1", 12)?;
         first.write_all(b"one\n")?;
         second.write_all(b"two\n")?;
         assert_eq!(fs::read_to_string(&path)?, "before\none\n");
-        assert_eq!(fs::read_to_string(place.path().join("lines-server-8-1.txt"))?, "two\n");
-        let error = first.write_all(b"three\n").err().ok_or("there was room")?;
+        assert_eq!(fs::read_to_string(dir.path().join("lines-server-8-1.txt"))?, "two\n");
+        let error = first.write_all(b"three\n").err().ok_or("the limit was not enforced")?;
         assert!(error.kind() == io::ErrorKind::QuotaExceeded && error.to_string().contains("12 bytes"), "{error}");
         drop(first);
-        // Whoever comes after that goes on there, as far as it may.
+        // A later process continues the file, within its own limit.
         let mut third = shared_text(&path, "server-9-1", 16)?;
         third.write_all(b"four\n")?;
         assert!(third.write_all(b"!").is_err());
@@ -119,35 +119,34 @@ mod tests {
         Ok(())
     }
 
-    /// Neither opening it waits nor writing.
+    /// Neither opening a FIFO without a reader nor writing to a full one blocks.
     #[test]
-    fn a_pipe_that_nobody_reads_keeps_nobody_waiting() -> Result<(), Box<dyn std::error::Error>> {
-        let place = place()?;
-        let path = place.path().join("pipe");
+    fn a_fifo_does_not_block() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = test_dir()?;
+        let path = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)?;
         assert!(shared_text(&path, "a", 1 << 20).is_err_and(|error| error.contains("pipe")));
         let _reader = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(&path)?;
         let mut file = shared_text(&path, "a", 1 << 20)?;
-        let error = file.write_all(&vec![b'x'; 1 << 18]).err().ok_or("it has no end")?;
+        let error = file.write_all(&vec![b'x'; 1 << 18]).err().ok_or("the write did not fail")?;
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         Ok(())
     }
 
     #[test]
-    fn a_file_of_ones_own_is_new() -> Result<(), Box<dyn std::error::Error>> {
-        let place = place()?;
-        let path = place.path().join("x.txt");
+    fn a_processes_own_file_is_new() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = test_dir()?;
+        let path = dir.path().join("x.txt");
         let (mut file, first) = text(&path, "server-7-1", Allowance::of(100))?;
         assert_eq!(
             (&first, text(&path, "server-7-1", Allowance::of(100))?.1),
-            (&path, place.path().join("x-server-7-1.txt"))
+            (&path, dir.path().join("x-server-7-1.txt"))
         );
-        assert_eq!(text(place.path(), "server-7-1", Allowance::of(100))?.1, place.path().join("server-7-1.txt"));
+        assert_eq!(text(dir.path(), "server-7-1", Allowance::of(100))?.1, dir.path().join("server-7-1.txt"));
         file.write_all(b"all")?;
         assert_eq!(fs::read(&first)?, b"all");
         assert!(
-            text(&place.path().join("nowhere/x"), "a", Allowance::of(1))
-                .is_err_and(|error| error.contains("nowhere/x"))
+            text(&dir.path().join("nowhere/x"), "a", Allowance::of(1)).is_err_and(|error| error.contains("nowhere/x"))
         );
         Ok(())
     }

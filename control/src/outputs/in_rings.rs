@@ -1,9 +1,9 @@
-//! Stands for the sinks of a session that has none: its events stay in the rings.
+//! The placeholder sink of a session without sinks: its events stay in the rings.
 
 use tracepoint_core::channel::Packet;
 use tracepoint_sinks::{Sink, SinkError, StreamInfo};
 
-/// Takes no packet; it exists so that the session has an account.
+/// Ignores all packets; it exists because the session's account belongs to a sink.
 #[derive(Debug)]
 pub(crate) struct InRings;
 

@@ -1,10 +1,10 @@
-//! What files are called that several processes make for one session.
+//! Names of the files that several processes make for one session.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names for a process's file, the best first: `path` itself, which one process has; then names beside it with `name`, the process's,
-/// in them. In a directory each process has a name of its own, with `extension`.
+/// Candidate names for a process's file, best first: `path` itself, which one process uses; then names next to it that contain `name`, the
+/// process's name. If `path` is a directory: names inside it, made from `name` and `extension`.
 pub(super) fn names(path: &Path, name: &str, extension: &str) -> impl Iterator<Item = PathBuf> {
     let is_dir = path.is_dir();
     let (dir, stem, extension) = if is_dir {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_has_the_name_itself() {
+    fn the_first_candidate_is_the_path_itself() {
         let all = |path: &str| names(Path::new(path), "server-7-1", "dt").take(3).collect::<Vec<_>>();
         let expected = |names: [&str; 3]| names.map(PathBuf::from).to_vec();
         assert_eq!(all("/a/x.dt"), expected(["/a/x.dt", "/a/x-server-7-1.dt", "/a/x-server-7-1-2.dt"]));

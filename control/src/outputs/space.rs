@@ -1,4 +1,4 @@
-//! A part of each file system stays free, whatever is recorded.
+//! Keeps a part of each file system free, and limits the bytes that sinks write.
 
 use rustix::fs::statvfs;
 use std::io;
@@ -6,88 +6,88 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What part of a file system stays free: one in so many.
+/// The part of a file system that stays free: one in this many.
 const FREE: u64 = 20;
-/// How many bytes are written between two looks at what is free.
-const LOOK: u64 = 4 << 20;
+/// Bytes written between two checks of the free space.
+const CHECK_INTERVAL: u64 = 4 << 20;
 
-/// What keeps a sink from doing what it should.
+/// Problems of a sink, for messages to the user.
 #[derive(Debug)]
 pub(super) struct Watch {
     path: PathBuf,
-    /// How often something was refused since the last time that there was room.
+    /// Number of refused writes since there was enough free space.
     refused: AtomicU64,
-    /// How many bytes the session allows.
+    /// Maximum number of bytes that the session allows.
     most: u64,
-    /// How often something was refused that was beyond them, since the last time that something was not.
+    /// Number of writes refused beyond that maximum, since a write was accepted.
     beyond: AtomicU64,
-    /// Why the last rotation failed, if it did.
+    /// Error of the last rotation.
     rotation: Mutex<Option<String>>,
 }
 
 impl Watch {
-    /// What became of the last rotation.
+    /// Records the result of the last rotation.
     pub(super) fn rotated(&self, failed: Option<String>) {
         *self.rotation.lock().unwrap_or_else(PoisonError::into_inner) = failed;
     }
 
-    /// What there is to tell.
+    /// The current messages.
     pub(super) fn notices(&self) -> impl Iterator<Item = String> {
         let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.no_room().into_iter().chain(self.written_up()).chain(rotation)
+        self.no_space().into_iter().chain(self.limit_reached()).chain(rotation)
     }
 
-    fn no_room(&self) -> Option<String> {
+    fn no_space(&self) -> Option<String> {
         let refused = self.refused.load(Ordering::Relaxed);
         let path = self.path.display();
         (refused > 0).then(|| {
             format!(
-                "nothing is written to {path}, {refused} times by now: less than a twentieth of its file system is free; it goes on \
-                 when there is room"
+                "nothing is written to {path}, {refused} times by now: less than a twentieth of its file system is free; writing resumes \
+                 when there is space"
             )
         })
     }
 
-    fn written_up(&self) -> Option<String> {
+    fn limit_reached(&self) -> Option<String> {
         let beyond = self.beyond.load(Ordering::Relaxed);
         let (path, most) = (self.path.display(), self.most);
         (beyond > 0).then(|| {
             format!(
-                "nothing is written to {path} any more, {beyond} times by now: the {most} bytes that the session allows (`max_size`) are \
-                 there; allow more, or have only the newest stay (`rotate_size` and `keep`, or a dt file)"
+                "nothing is written to {path} any more, {beyond} times by now: it has reached the {most} bytes that the session allows \
+                 (`max_size`); raise `max_size`, or keep only the newest events (`rotate_size` and `keep`, or a dt file)"
             )
         })
     }
 }
 
-/// How many bytes one sink may write, or several together.
+/// Number of bytes that one sink, or several in sum, may keep.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     most: u64,
-    /// What is there, of all of them.
+    /// Bytes kept by all of them.
     kept: AtomicU64,
-    /// Whether something was refused, because it was beyond.
+    /// Whether a write was refused because it would exceed the maximum.
     used_up: AtomicBool,
 }
 
 impl Allowance {
-    /// So many.
+    /// An allowance of `most` bytes.
     pub(crate) fn of(most: u64) -> Arc<Self> {
         Arc::new(Self { most, kept: AtomicU64::new(0), used_up: AtomicBool::new(false) })
     }
 
-    /// Whether something was refused, because it was beyond.
+    /// Whether a write was refused because it would exceed the maximum.
     pub(crate) fn is_used_up(&self) -> bool {
         self.used_up.load(Ordering::Relaxed)
     }
 
-    /// What is there, of all, if somebody who had `before` bytes, as far as is known here, has `kept`.
+    /// Bytes kept by all sinks, if a sink that was counted with `before` bytes has `kept`.
     fn all(&self, before: u64, kept: u64) -> u64 {
-        // Relaxed: the number tells of nothing else. Sinks that share it are used by one thread.
+        // Relaxed: the number publishes no other data, and sinks that share it run on one thread.
         self.kept.load(Ordering::Relaxed).saturating_sub(before).saturating_add(kept)
     }
 
-    /// Whether somebody who had `before` bytes, as far as is known here, and has `kept`, may have `len` more.
+    /// Whether a sink that was counted with `before` bytes and has `kept` may write `len` more. Updates the count.
     fn check(&self, before: u64, kept: u64, len: u64) -> bool {
         let all = self.all(before, kept);
         self.kept.store(all, Ordering::Relaxed);
@@ -99,17 +99,18 @@ impl Allowance {
     }
 }
 
-/// The bounds of what one sink writes.
+/// The limits of one sink.
 #[derive(Debug)]
 pub(super) struct Space {
     /// A path on the file system.
     path: PathBuf,
     allowance: Arc<Allowance>,
-    /// What it has of that, as it was when it was asked for last.
+    /// Bytes of the allowance that this sink keeps, as of the last check.
     kept: u64,
-    /// How many were written since it was looked at last; `None`: it was not.
+    /// Bytes written since the last check of the free space; `None` before the first check.
     since: Option<u64>,
-    free: bool,
+    /// Whether the last check found enough free space.
+    may_write: bool,
     watch: Arc<Watch>,
 }
 
@@ -118,33 +119,33 @@ impl Space {
         let (refused, beyond) = (AtomicU64::new(0), AtomicU64::new(0));
         let most = allowance.most;
         let watch = Watch { path: path.to_owned(), refused, most, beyond, rotation: Mutex::new(None) };
-        Self { path: path.to_owned(), allowance, kept: 0, since: None, free: true, watch: Arc::new(watch) }
+        Self { path: path.to_owned(), allowance, kept: 0, since: None, may_write: true, watch: Arc::new(watch) }
     }
 
     pub(super) fn watch(&self) -> Arc<Watch> {
         Arc::clone(&self.watch)
     }
 
-    /// Whether `len` bytes more than these are more than the session allows.
+    /// Whether `len` more bytes than `kept` exceed the maximum.
     pub(super) fn is_beyond(&self, kept: u64, len: u64) -> bool {
         self.allowance.all(self.kept, kept).saturating_add(len) > self.allowance.most
     }
 
-    /// Whether `len` bytes may be added, where there are `kept` already.
+    /// Checks that a sink that keeps `kept` bytes may write `len` more.
     pub(super) fn check(&mut self, kept: u64, len: u64) -> io::Result<()> {
         let before = std::mem::replace(&mut self.kept, kept);
         if !self.allowance.check(before, kept, len) {
             self.watch.beyond.fetch_add(1, Ordering::Relaxed);
             let most = self.allowance.most;
-            let text = format!("the {most} bytes that the session allows (`max_size`) are written");
+            let text = format!("the session's limit of {most} bytes (`max_size`) is reached");
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
         }
         self.watch.beyond.store(0, Ordering::Relaxed);
-        if !self.free || self.since.is_none_or(|since| since >= LOOK) {
-            self.free = has_room(&self.path)?;
+        if !self.may_write || self.since.is_none_or(|since| since >= CHECK_INTERVAL) {
+            self.may_write = has_space(&self.path)?;
             self.since = Some(0);
         }
-        if self.free {
+        if self.may_write {
             self.watch.refused.store(0, Ordering::Relaxed);
             return Ok(());
         }
@@ -152,15 +153,15 @@ impl Space {
         Err(full())
     }
 
-    /// Something could not be written: the next time it is looked at what is free.
+    /// Records a failed write: if the file system was full, the next write checks the free space first.
     pub(super) fn fail(&mut self, error: &io::Error) {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            self.free = false;
+            self.may_write = false;
             self.watch.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// So many bytes were written.
+    /// Counts `len` bytes that were written.
     pub(super) fn add(&mut self, len: u64) {
         self.since = self.since.map(|since| since + len);
         self.kept = self.kept.saturating_add(len);
@@ -168,23 +169,25 @@ impl Space {
     }
 }
 
-/// Fails unless so much is free that something may be written at `path`, or where it is to be made.
-pub(super) fn insist(path: &Path) -> Result<(), String> {
+/// Fails unless the file system of `path`, or of its nearest existing parent, has enough free space.
+pub(super) fn require_space(path: &Path) -> Result<(), String> {
     let there = path.ancestors().find(|path| path.exists()).unwrap_or(path);
-    match has_room(there) {
-        Ok(false) => {
-            Err(format!("cannot record to {}: {}; make room, or record somewhere else", path.display(), full()))
-        }
-        // What cannot be looked at will be told by whoever writes there.
+    match has_space(there) {
+        Ok(false) => Err(format!(
+            "cannot record to {}: {}; free some space, or record to another file system",
+            path.display(),
+            full()
+        )),
+        // If it cannot be checked, writing will report the error.
         _ => Ok(()),
     }
 }
 
-fn has_room(path: &Path) -> io::Result<bool> {
+fn has_space(path: &Path) -> io::Result<bool> {
     let stat = statvfs(path)?;
     Ok(stat.f_bavail > stat.f_blocks / FREE)
 }
 
 fn full() -> io::Error {
-    io::Error::new(io::ErrorKind::StorageFull, "a twentieth of the file system stays free")
+    io::Error::new(io::ErrorKind::StorageFull, "a twentieth of the file system must stay free")
 }

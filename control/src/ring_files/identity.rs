@@ -1,4 +1,4 @@
-//! The page of a ring that says whose it is.
+//! The identity page of a ring file: process, session and channel.
 
 use crate::boot_file::boot_id;
 use crate::process;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use tracepoint_core::channel::RING_IDENTITY;
 
-/// Where the fields are, from the file's beginning: `docs/format-ring.md`.
+/// Offsets of the fields from the beginning of the file; see `docs/format-ring.md`.
 const PID: usize = 1024;
 const STARTED: usize = 1032;
 const BOOT_ID: usize = 1040;
@@ -28,7 +28,7 @@ struct Text {
     limit: usize,
 }
 
-/// What all rings of a session say of themselves; the name of the channel is still to come.
+/// The identity page shared by all rings of a session, without the name of the channel.
 #[derive(Clone)]
 pub(super) struct Identity([u8; SIZE]);
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// This process, in the session called `session`, whose metadata is at `metadata`. What cannot be found out is left zero.
+    /// Describes this process in the session called `session`, with metadata at `metadata`. Unknown fields stay zero.
     pub(super) fn of_this_process(session: &str, metadata: &Path) -> Self {
         let mut page = Self([0; SIZE]);
         page.put(PID, &std::process::id().to_le_bytes());
@@ -53,7 +53,7 @@ impl Identity {
         page
     }
 
-    /// The bytes of [`RING_IDENTITY`] for a ring of `channel`.
+    /// The identity page ([`RING_IDENTITY`]) for a ring of `channel`.
     pub(super) fn page(&self, channel: &str) -> [u8; SIZE] {
         let mut page = self.clone();
         page.put_text(&CHANNEL, channel.as_bytes());
@@ -72,7 +72,7 @@ impl Identity {
     }
 }
 
-/// The pid namespace of the process that the ring in `file` belongs to; 0 if it is not known.
+/// The pid namespace of the process whose ring is in `file`; 0 if unknown.
 pub(crate) fn pid_namespace_of(file: &File) -> io::Result<u64> {
     let mut bytes = [0; 8];
     file.read_exact_at(&mut bytes, PID_NAMESPACE as u64)?;

@@ -1,5 +1,5 @@
-//! A file as memory.
-#![expect(unsafe_code, reason = "that mapped bytes are as RingMemory promises is for us to say, not for the compiler")]
+//! Ring memory mapped from a file.
+#![expect(unsafe_code, reason = "maps files, and implements the unsafe trait RingMemory")]
 
 use mapguard::Guarded;
 use memmap2::{Advice, MmapOptions, MmapRaw};
@@ -12,22 +12,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::channel::RingMemory;
 
-/// The smallest page of all machines.
+/// The smallest page size of all supported architectures.
 const PAGE: usize = 4096;
 
-/// A file, mapped shared and resident. A child that is forked does not have it.
+/// A shared, resident file mapping. It is not inherited by forked children (`MADV_DONTFORK`).
 #[derive(Debug)]
 pub(super) struct Mapping {
     map: ManuallyDrop<MmapRaw>,
     base: NonNull<u8>,
     /// The process that mapped it.
     process: u32,
-    /// `None` if it must not be cut off.
+    /// `None` if truncation of the file is not handled.
     guarded: Option<Guarded>,
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, which is new: it has that length, its room is taken, and all of it is zero.
+    /// Maps the first `len` bytes of `file`, which is new: it has that length, its space is allocated, and it is all zero.
     pub(super) fn of(file: &File, len: usize) -> io::Result<Self> {
         let map = MmapOptions::new().len(len).map_raw(file)?;
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -37,10 +37,10 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// From here on the file may be cut off; how many pages were replaced then is added to `sum`.
+    /// Handles truncation of the file from now on; `sum` counts the pages that are replaced.
     pub(super) fn guard(&mut self, sum: &Arc<AtomicU64>) -> io::Result<()> {
-        // SAFETY: a mapping of our own, which `drop` unmaps after it has dropped the guard. Rings refer to it by raw pointers and as
-        // atomics (`RingMemory`), to whom any bytes are valid.
+        // SAFETY: this value owns the mapping, and `drop` unmaps it after it has dropped the guard. Rings access it through raw
+        // pointers as atomics (`RingMemory`), for which all bytes are valid.
         let guarded = unsafe { Guarded::new(self.base.as_ptr().addr(), self.map.len(), sum)? };
         self.guarded = Some(guarded);
         Ok(())
@@ -48,11 +48,11 @@ impl Mapping {
 
     fn make_resident(&self) -> io::Result<()> {
         match self.map.advise(Advice::PopulateWrite) {
-            // Kernels before 5.14.
+            // Kernels before 5.14 lack `MADV_POPULATE_WRITE`.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
                 for offset in (0..self.map.len()).step_by(PAGE) {
-                    // SAFETY: inside the mapping, which is not handed out yet. The file has room for the page, and is zero there.
-                    // Volatile, so that the store is not left out.
+                    // SAFETY: inside the mapping, which is not handed out yet. The space is allocated, and the page is zero.
+                    // Volatile, so that the store is not optimised away.
                     unsafe { self.base.as_ptr().add(offset).write_volatile(0) };
                 }
                 Ok(())
@@ -65,40 +65,38 @@ impl Mapping {
     ///
     /// # Panics
     ///
-    /// If they do not fit there.
+    /// If they do not fit into the mapping.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.map.len()), "inside the mapping");
-        // SAFETY: inside the mapping, as was just asserted; `bytes` are not, because nothing refers to the mapping but raw
-        // pointers; and `self` is borrowed exclusively, so that it has not been handed to a ring.
+        // SAFETY: inside the mapping, as just asserted. `bytes` does not overlap it: only raw pointers refer to the mapping. `self`
+        // is borrowed exclusively, so no ring has it yet.
         unsafe { self.base.as_ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // Guarded until nobody uses it; not while something else may be mapped there.
+        // The guard is dropped before the unmapping: afterwards another mapping may be placed at these addresses.
         self.guarded = None;
-        // A child has a hole there, or by now something else of its own, which is not ours to unmap.
+        // A forked child has no mapping at these addresses, or by now an unrelated one, and must not unmap it.
         if process::id() == self.process {
-            // SAFETY: dropped here only, and not used afterwards.
+            // SAFETY: dropped only here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.map) };
         }
     }
 }
 
-// SAFETY: plain bytes of the process's address space, which belong to no thread. The pointer is that of `map`, which is Send
-// itself.
+// SAFETY: plain bytes of the process's address space, not bound to a thread. The pointer is that of `map`, which is Send itself.
 unsafe impl Send for Mapping {}
-// SAFETY: through a shared reference address and length can be read, and nothing else.
+// SAFETY: a shared reference gives access to the address and the length only.
 unsafe impl Sync for Mapping {}
 
-// SAFETY: `of` mapped `len` bytes, readable and writable, at a multiple of the page size, which is one of 4096; they stay
-// mapped until the value is dropped. The file was made by this process for this mapping alone, under a name that did not exist,
-// in a directory that is this user's only; nobody else here has it open or mapped. Other processes of the user could write to
-// it if they wanted to do harm, as they could write to this process's memory, or cut it off, which ends this process by a signal,
-// or, where the mapping is guarded, is told by `is_whole`. Its room was taken beforehand, so
-// that no store finds the file system full. It is zero but for the identity, the one thing that is written, by the module
-// above, and resident.
+// SAFETY: `of` mapped `len` bytes, readable and writable, at a multiple of the page size, which is a multiple of 4096; they stay
+// mapped until the value is dropped. This process made the file for this mapping alone, under a new name, in a directory that
+// belongs to this user; no other code of this process opens or maps it. Another process of the same user could write to it
+// maliciously, as it could write to this process's memory. It could also truncate it: that ends this process by SIGBUS or, if
+// the mapping is guarded, makes `is_whole` false. The space is allocated beforehand, so no store meets a full file system. The
+// memory is resident, and zero except for the identity page, which the parent module writes.
 unsafe impl RingMemory for Mapping {
     fn base(&self) -> NonNull<u8> {
         self.base

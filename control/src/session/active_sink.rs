@@ -7,11 +7,11 @@ use tracepoint_sinks::SinkId;
 
 #[derive(Debug)]
 pub(super) struct ActiveSink {
-    /// Its id in the drain; not set while the drain, which another sink blocks, has yet to add it.
+    /// Its id in the drain; unset until the drain has added it, which another sink may delay by blocking.
     pub(super) id: Arc<OnceLock<SinkId>>,
-    /// Its description; `None` of the one that stands for a session without sinks.
+    /// Its description; `None` for the placeholder of a session without sinks.
     pub(super) spec: Option<SinkSpec>,
     pub(super) output: Output,
-    /// Its line in the list of outputs beside the rings.
+    /// Its line in the list of outputs next to the rings.
     pub(super) line: Vec<u8>,
 }

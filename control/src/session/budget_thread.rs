@@ -1,4 +1,4 @@
-//! Looks at the budget of a session in code, as the agent does for those in files.
+//! Checks the budget of a session that was built in code; the agent does the same for sessions in files.
 
 use super::Active;
 use crate::budget;
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 /// The thread. Dropping it ends the thread.
-pub(super) struct BudgetThread(#[expect(dead_code, reason = "dropping it wakes the thread, and ends it")] Sender<()>);
+pub(super) struct BudgetThread(#[expect(dead_code, reason = "dropping it wakes and ends the thread")] Sender<()>);
 
 impl BudgetThread {
     pub(super) fn start(active: &Arc<Mutex<Active>>) -> io::Result<Self> {
         let (stop, stopped) = channel();
-        // The session ends when its owner drops it, whether the thread has ended by then or not.
+        // A weak reference: the session ends when its owner drops it, whether this thread has ended or not.
         let active = Arc::downgrade(active);
         let body = move || {
             tracepoint_core::private::never_trace_this_thread();
@@ -23,7 +23,7 @@ impl BudgetThread {
             while stopped.recv_timeout(budget::TICK) == Err(RecvTimeoutError::Timeout) {
                 let Some(active) = active.upgrade() else { break };
                 let _ = catch_unwind(AssertUnwindSafe(|| {
-                    active.lock().unwrap_or_else(PoisonError::into_inner).look_at_budget();
+                    active.lock().unwrap_or_else(PoisonError::into_inner).check_budget();
                 }));
             }
         };

@@ -1,11 +1,11 @@
-//! Changes of a recording while it runs: channels and sinks come and go. Rules are changed by [`Running::switch`].
+//! Changes to the channels and sinks of a running recording. [`Running::switch`] changes its events.
 
 use super::SessionError;
 use super::active_sink::ActiveSink;
 use super::output_list;
 use super::recording::{Recording, Running};
 use super::sink_source::SinkSource;
-use crate::drain_thread::shared::is_late;
+use crate::drain_thread::shared::will_complete_later;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
 use crate::outputs::{InRings, Output};
@@ -14,21 +14,21 @@ use std::sync::{Arc, OnceLock};
 use tracepoint_core::channel::Channel;
 use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
-    /// Whether events are on now that were not.
+    /// Whether it enabled further events.
     pub(crate) more_events: bool,
-    /// What could not be done; the rest was.
+    /// Errors of the parts that failed; the other parts were done.
     pub(crate) errors: Vec<SessionError>,
 }
 
 impl Recording {
-    /// Makes the recording one of this description, and these events: adds and removes what differs.
+    /// Applies a description and a set of events to the recording: adds and removes what differs.
     pub(crate) fn follow(&mut self, spec: &SessionSpec, events: &[PlannedEvent]) -> Changed {
         let mut changed = Changed::default();
         let Some(running) = self.running_mut() else { return changed };
-        if !running.drained_outside {
+        if !running.drained_remotely {
             for channel in spec.all_channels() {
                 if running.channels.named(&channel.name).is_none() {
                     changed.errors.extend(running.add_channel(channel.channel()).err());
@@ -49,7 +49,7 @@ impl Recording {
         for name in gone.map(str::to_owned).collect::<Vec<_>>() {
             changed.errors.extend(running.remove_channel(&name).err());
         }
-        if !running.drained_outside {
+        if !running.drained_remotely {
             for sink in running.surplus_sinks(&spec.sinks) {
                 changed.errors.extend(running.remove_sink(&sink).err());
             }
@@ -57,14 +57,14 @@ impl Recording {
         changed
     }
 
-    /// Adds a sink, which gets the packets that are moved from here on.
+    /// Adds a sink, which gets the packets that are moved from now on.
     pub(super) fn add_sink(&mut self, sink: SinkSource, notices: &mut Vec<Notice>) -> Result<SinkId, SessionError> {
         let stopped = SessionError::Stopped { name: self.name().to_owned() };
         let Some(running) = self.running_mut() else { return Err(stopped) };
         running.add_sink(sink, notices)?.get().copied().ok_or(stopped)
     }
 
-    /// Removes a sink: its report.
+    /// Removes a sink; returns its report.
     pub(super) fn remove_sink(&mut self, id: SinkId) -> Result<SinkReport, SessionError> {
         let missing = SessionError::NoSuchSink { name: self.name().to_owned() };
         let sink = self.running().and_then(|running| {
@@ -77,48 +77,48 @@ impl Recording {
         }
     }
 
-    /// Its sinks, with their descriptions.
+    /// The recording's sinks, with their descriptions.
     pub(super) fn sinks(&self) -> Vec<(SinkId, SinkSpec)> {
         let sinks = self.running().into_iter().flat_map(|running| &running.sinks);
         sinks.filter_map(|sink| Some((*sink.id.get()?, sink.spec.clone()?))).collect()
     }
 
-    /// Adds a channel: rules may name it from here on.
+    /// Adds a channel; later rules may name it.
     pub(super) fn add_channel(&mut self, channel: Channel) -> Result<(), SessionError> {
         let stopped = SessionError::Stopped { name: self.name().to_owned() };
         self.running_mut().ok_or(stopped)?.add_channel(channel)
     }
 
-    /// Whether what another process drains has to begin anew for these channels.
-    pub(crate) fn cannot_have(&self, spec: &SessionSpec) -> bool {
+    /// Whether the recording must be restarted for this description: the channels of a remotely drained recording cannot change.
+    pub(crate) fn needs_restart_for(&self, spec: &SessionSpec) -> bool {
         let has =
             |running: &Running| spec.all_channels().map(|channel| channel.name.as_str()).eq(running.channels.names());
-        self.running().is_some_and(|running| running.drained_outside && !has(running))
+        self.running().is_some_and(|running| running.drained_remotely && !has(running))
     }
 }
 
 impl Running {
     fn add_channel(&mut self, config: Channel) -> Result<(), SessionError> {
-        let channel = self.channels.begin_to_add(config, self.rings.source())?;
-        // Before its first record: a process that is killed leaves all that its rings need to be read.
+        let channel = self.channels.begin_add(config, self.rings.source())?;
+        // Before its first record: the rings of a killed process must be readable.
         let described = self.live.describe_channel(&self.trace, &channel, self.rings.dir.as_deref());
         if let Err(error) = described {
-            self.channels.give_up();
+            self.channels.abort_add();
             return Err(error);
         }
         match self.drain.act(move |drain| drain.add_channel(&channel)) {
-            Ok(_) => self.channels.add(),
-            // It may be added later, and is asked for again.
-            Err(error) if is_late(&error) => return Err(SessionError::Change(error)),
+            Ok(_) => self.channels.commit_add(),
+            // The drain may add it later; the next attempt continues from here.
+            Err(error) if will_complete_later(&error) => return Err(SessionError::Change(error)),
             Err(error) => {
-                self.channels.give_up();
+                self.channels.abort_add();
                 return Err(SessionError::Change(error));
             }
         }
         Ok(())
     }
 
-    /// Switches the channel's events off, and moves what is in its rings to the sinks.
+    /// Disables the channel's events, and moves the contents of its rings to the sinks.
     fn remove_channel(&mut self, name: &str) -> Result<(), SessionError> {
         self.live.remove_channel(name);
         let Some(channel) = self.channels.remove(name) else {
@@ -142,9 +142,9 @@ impl Running {
         let (mut sink, output) = sink.make(&self.trace_name).map_err(|reason| SessionError::Sink { reason })?;
         let line = output_list::line(&mut *sink, notices);
         let id = self.begin_sink(sink, Some(spec), output, line)?;
-        let stand_in = self.sinks.iter().find(|sink| sink.spec.is_none()).map(|sink| Arc::clone(&sink.id));
-        if let Some(stand_in) = stand_in {
-            self.remove_sink(&stand_in)?;
+        let placeholder = self.sinks.iter().find(|sink| sink.spec.is_none()).map(|sink| Arc::clone(&sink.id));
+        if let Some(placeholder) = placeholder {
+            self.remove_sink(&placeholder)?;
         }
         Ok(id)
     }
@@ -158,16 +158,16 @@ impl Running {
     ) -> Result<Arc<OnceLock<SinkId>>, SessionError> {
         let id = Arc::<OnceLock<SinkId>>::default();
         self.sinks.push(ActiveSink { id: Arc::clone(&id), spec, output, line });
-        // Listed before its first packet: recovery looks for packets there that are no longer in the rings.
+        // Listed before its first packet: recovery looks there for packets that are no longer in the rings.
         let own = Arc::clone(&id);
         let add = move |drain: &mut Drain| drain.add_sink(sink).map(|id| own.get_or_init(|| id).to_owned());
         let added = self.list_outputs().and_then(|()| self.drain.act(add).map(|_| ()).map_err(SessionError::Start));
         match added {
             Ok(()) => Ok(id),
             Err(error) => {
-                // One that is late is added when the drain goes on: it stays listed.
-                let is_late = matches!(&error, SessionError::Start(error) if is_late(error));
-                if !is_late && let Some(sink) = self.sinks.pop() {
+                // The drain adds a delayed sink when the blocking sink continues, so it stays listed.
+                let is_delayed = matches!(&error, SessionError::Start(error) if will_complete_later(error));
+                if !is_delayed && let Some(sink) = self.sinks.pop() {
                     sink.output.remove_unused();
                     let _ = self.list_outputs();
                 }
@@ -176,17 +176,17 @@ impl Running {
         }
     }
 
-    /// Moves what is in the rings to the sink, and finishes it; `None` if it is not there.
+    /// Moves the contents of the rings to the sink, and finishes it; `None` if it does not exist.
     fn remove_sink(&mut self, id: &Arc<OnceLock<SinkId>>) -> Result<Option<SinkReport>, SessionError> {
         let Some(index) = self.sinks.iter().position(|sink| Arc::ptr_eq(&sink.id, id)) else { return Ok(None) };
         if self.sinks.len() == 1 {
-            // Its channels keep the newest events in their rings: the description says so.
+            // The placeholder: a description without sinks means that the newest events stay in the rings.
             self.begin_sink(Box::new(InRings), None, Output::default(), Vec::new())?;
         }
         let own = Arc::clone(id);
         let remove = move |drain: &mut Drain| Ok(own.get().and_then(|id| drain.remove_sink(*id)));
         let removed = self.drain.act(remove);
-        if !matches!(&removed, Err(error) if !is_late(error)) {
+        if !matches!(&removed, Err(error) if !will_complete_later(error)) {
             self.sinks.remove(index);
             self.list_outputs()?;
         }
@@ -198,7 +198,7 @@ impl Running {
         self.live.list_outputs(lines, self.rings.dir.as_deref())
     }
 
-    /// The descriptions for which there is no sink. Two equal ones are two sinks.
+    /// The descriptions in `wanted` without a sink. Two equal descriptions are two sinks.
     fn missing_sinks(&self, wanted: &[SinkSpec]) -> Vec<SinkSpec> {
         let mut there: Vec<_> = self.sinks.iter().filter_map(|sink| sink.spec.as_ref()).collect();
         let mut missing = Vec::new();
@@ -211,7 +211,7 @@ impl Running {
         missing
     }
 
-    /// The sinks that are not described.
+    /// The sinks that are not in `wanted`.
     fn surplus_sinks(&self, wanted: &[SinkSpec]) -> Vec<Arc<OnceLock<SinkId>>> {
         let mut wanted: Vec<_> = wanted.iter().collect();
         let mut surplus = Vec::new();

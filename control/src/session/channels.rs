@@ -1,23 +1,23 @@
-//! The channels of a running session. The first is the default one; the number of each is its stream class, which is never given again.
+//! The channels of a running session. The first is the default one. A channel's number is its stream class, which is never reused.
 
 use super::SessionError;
 use std::sync::Arc;
 use tracepoint_core::channel::{Channel, ConfigError, MemorySource, OpenChannel};
 use tracepoint_sinks::ChannelDescription;
 
-/// All of them: at least one.
+/// The open channels: at least one.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     open: Vec<Arc<OpenChannel>>,
     next_class: u32,
-    /// The names of those that were removed: the files of their streams are called so.
+    /// The names of removed channels: they are not reused, because stream files are named after them.
     removed: Vec<String>,
-    /// One that is open, and that a sink which blocks could not be told of yet.
+    /// An open channel that the sinks do not know yet, because one of them blocks.
     pending: Option<Arc<OpenChannel>>,
 }
 
 impl Channels {
-    /// Opens them as those of the trace `uuid`, each for at most `events` different ones, over memory from `source`; all, or none.
+    /// Opens the channels of the trace `uuid`, each for at most `events` different events, in memory from `source`; all or none.
     pub(super) fn open(
         default: Channel,
         further: Vec<Channel>,
@@ -45,9 +45,9 @@ impl Channels {
         Ok(channel)
     }
 
-    /// Opens one more channel, which [`add`](Self::add) or [`give_up`](Self::give_up) is to follow. A second attempt for the same channel
-    /// gets the one that the first has opened.
-    pub(super) fn begin_to_add(
+    /// Opens a further channel; [`commit_add`](Self::commit_add) or [`abort_add`](Self::abort_add) must follow. A second attempt for the
+    /// same channel returns the one that the first attempt opened.
+    pub(super) fn begin_add(
         &mut self,
         config: Channel,
         source: Box<dyn MemorySource>,
@@ -71,49 +71,48 @@ impl Channels {
         }
     }
 
-    /// The channel that was opened is one of the session's.
-    pub(super) fn add(&mut self) {
+    /// Makes the opened channel one of the session's.
+    pub(super) fn commit_add(&mut self) {
         self.open.extend(self.pending.take());
     }
 
-    /// The channel that was opened is closed again.
-    pub(super) fn give_up(&mut self) {
+    /// Closes the opened channel.
+    pub(super) fn abort_add(&mut self) {
         self.pending.take().iter().for_each(|channel| channel.close());
     }
 
-    /// Takes out the channel that is called so, unless it is the default one.
+    /// Takes out the channel called `name`, unless it is the default one.
     pub(super) fn remove(&mut self, name: &str) -> Option<Arc<OpenChannel>> {
         let index = self.open.iter().skip(1).position(|channel| channel.name() == name)?;
         self.removed.push(name.to_owned());
         Some(self.open.remove(index + 1))
     }
 
-    /// The default one.
+    /// The default channel.
     pub(super) fn first(&self) -> &Arc<OpenChannel> {
         &self.open[0]
     }
 
-    /// All, the default one first.
+    /// All channels, the default one first.
     pub(super) fn all(&self) -> &[Arc<OpenChannel>] {
         &self.open
     }
 
-    /// The one that is called so.
+    /// The channel called `name`.
     pub(super) fn named(&self, name: &str) -> Option<&Arc<OpenChannel>> {
         self.open.iter().find(|channel| channel.name() == name)
     }
 
-    /// Their names.
     pub(super) fn names(&self) -> Vec<&str> {
         self.open.iter().map(|channel| channel.name()).collect()
     }
 
-    /// What sinks and readers are told of them.
+    /// Descriptions of the channels, for sinks and readers.
     pub(super) fn descriptions(&self) -> Vec<ChannelDescription> {
         self.open.iter().map(|channel| ChannelDescription::of(channel)).collect()
     }
 
-    /// Closes all. Their subscriptions have ended.
+    /// Closes all channels. Their subscriptions must have ended.
     pub(super) fn close(&self) {
         self.open.iter().chain(&self.pending).for_each(|channel| channel.close());
     }

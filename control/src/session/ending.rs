@@ -1,4 +1,4 @@
-//! The end of a session for those who do not wait for its sinks.
+//! Ends a session without waiting for its sinks.
 
 use super::recording::{Recording, Running};
 use super::{SessionError, Summary};
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 use tracepoint_sinks::SinkReport;
 
-/// A session whose events are off, and whose sinks may not have taken all of the rest yet.
+/// A session whose events are disabled, and whose sinks may not have taken the remaining packets yet.
 #[derive(Debug)]
 pub(crate) struct Ending {
     session: String,
@@ -18,21 +18,21 @@ pub(crate) struct Ending {
 }
 
 impl Recording {
-    /// Ends the recording: when this returns its events are off. What is left for its sinks is done by a thread of its own.
+    /// Ends the recording: when this returns its events are disabled. A thread of its own finishes the sinks.
     pub(crate) fn end(mut self) -> Ending {
         let (done, reports) = channel();
         let ending = Ending { session: self.name().to_owned(), reports };
-        // In a forked child there is nothing to end.
+        // In a forked child `take` returns `None`: there is nothing to end.
         if let Some(mut running) = self.take() {
             running.switch_off();
             let rest = Arc::new(Mutex::new(Some(running)));
-            let (same, tell) = (Arc::clone(&rest), done.clone());
+            let (same, sender) = (Arc::clone(&rest), done.clone());
             let body = move || {
                 tracepoint_core::private::never_trace_this_thread();
                 leave_signals_to_the_program();
-                finish(&same, &tell);
+                finish(&same, &sender);
             };
-            // Without a thread to be had it is done here.
+            // If no thread can be started, this thread finishes the sinks.
             if thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(body).is_err() {
                 finish(&rest, &done);
             }
@@ -43,12 +43,12 @@ impl Recording {
 
 fn finish(rest: &Mutex<Option<Running>>, done: &Sender<Vec<SinkReport>>) {
     let running = rest.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // Where a sink panics its trace lacks its end, and `verify` says so. Nobody may be there any more to be told.
+    // If a sink panics, its trace lacks its end, and `verify` reports that. The send fails if the receiver is gone.
     let _ = catch_unwind(AssertUnwindSafe(|| done.send(running.map(Running::finish).unwrap_or_default())));
 }
 
 impl Ending {
-    /// How it ended; `None` if it has not by then: a sink is slow, or blocks.
+    /// The result; `None` if a sink is slow or blocks until `deadline`.
     pub(crate) fn wait_until(&self, deadline: Instant) -> Option<Result<Summary, SessionError>> {
         let reports = match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(reports) => reports,

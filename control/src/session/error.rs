@@ -1,4 +1,4 @@
-//! Why a session does not start, or how it ended badly.
+//! Errors of starting, changing and ending a session.
 
 use super::status::Summary;
 use crate::session_dir::RingDirError;
@@ -9,68 +9,68 @@ use tracepoint_core::channel::{ConfigError, TooManyEvents};
 use tracepoint_core::clock::ClockInUse;
 use tracepoint_sinks::SinkError;
 
-/// A session cannot start, or did not end well.
+/// A session cannot start, cannot be changed, or failed while it ran.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The name will not do for a file.
-    #[error("{name:?} is no session name: {reason}; use 1 to 255 bytes without `/`, not starting with a dot")]
+    /// The name is not a valid file name.
+    #[error("{name:?} is not a valid session name: {reason}; use 1 to 255 bytes without `/`, not starting with a dot")]
     Name {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// A rule cannot be used.
+    /// A rule is invalid.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// The description cannot be used.
-    #[error("the session cannot be: {0}")]
+    /// The description is invalid.
+    #[error("the session's description is invalid: {0}")]
     Spec(#[source] SpecError),
-    /// There are no events at all.
+    /// The program has no events.
     #[error(
-        "this program has no events: declare some with `define_trace!` (a bare hook without a field block exports none); a \
+        "this program has no events: declare some with `define_trace!` (a hook without a field block declares no event); a \
          crate that is only a dependency, and never named in the code, is not linked (`use it as _;`); and the feature `off` \
-         of tracepoint removes all"
+         of tracepoint removes all events"
     )]
     NoEvents,
-    /// A rule matches none of them.
+    /// A rule matches no event.
     #[error("no event matches `{rule}`{}", hint(nearest))]
     NoMatch {
         /// The rule.
         rule: String,
-        /// The names that come nearest; may be empty.
+        /// The nearest names; may be empty.
         nearest: Vec<String>,
     },
-    /// The rules together leave nothing.
+    /// The rules together match no event.
     #[error("the rules leave no event: {reason}")]
     NothingLeft {
-        /// Which rule took the last ones away.
+        /// The rule that excluded the last events.
         reason: String,
     },
     /// A sink cannot be made from its description.
     #[error("the session does not start: {reason}")]
     Sink {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// There is no place for its rings.
-    #[error("there is no place for the session's rings: {0}")]
+    /// The directory for the session's rings cannot be used.
+    #[error("cannot make the directory for the session's rings: {0}")]
     Rings(#[from] RingDirError),
-    /// Another clock is in use.
+    /// Another clock is in use by open channels.
     #[error(
         "the session does not start: {0}; stop the sessions that use it first, or leave `.clock(…)` out to share it"
     )]
     Clock(#[from] ClockInUse),
-    /// It does not have this channel.
+    /// The session does not have this channel.
     #[error("the session has no channel `{name}`; it has {known}")]
     NoChannel {
         /// The name.
         name: String,
-        /// Those that it has.
+        /// The channels that it has.
         known: String,
     },
-    /// A channel was called so before, and removed: its streams' files are called so.
+    /// A removed channel had this name, and stream files are named after it.
     #[error(
         "a channel `{name}` was removed from this recording; choose another name, or stop the session and start it anew"
     )]
@@ -78,24 +78,24 @@ pub enum SessionError {
         /// The name.
         name: String,
     },
-    /// It has no such sink, or had, and it was removed.
-    #[error("the session {name} has no such sink (any more)")]
+    /// The session has no such sink, or it was removed.
+    #[error("the session {name} has no such sink, or it was removed")]
     NoSuchSink {
         /// The session's name.
         name: String,
     },
-    /// It has no such rule.
+    /// The session has no such rule.
     #[error("the session has no rule {rule}; it has {known}")]
     NoSuchRule {
         /// The rule.
         rule: String,
-        /// Those that it has.
+        /// The rules that it has.
         known: String,
     },
-    /// A sink could not take part in a change.
+    /// A sink failed during a change.
     #[error("the session cannot be changed: {0}")]
     Change(#[source] SinkError),
-    /// It has stopped.
+    /// The session has stopped.
     #[error("the session {name} has stopped")]
     Stopped {
         /// The session's name.
@@ -104,43 +104,45 @@ pub enum SessionError {
     /// A channel cannot be opened.
     #[error("the channel cannot be opened: {0}")]
     Channel(#[from] ConfigError),
-    /// The rules match more events than a channel has ids for.
+    /// The rules match more events than a channel has ids.
     #[error("{0}; choose fewer with `.events(…)`")]
     TooManyEvents(#[from] TooManyEvents),
-    /// A sink cannot begin.
+    /// A sink cannot start.
     #[error("the session does not start: {0}")]
     Start(#[source] SinkError),
-    /// The events' sites cannot be switched on.
+    /// The events' sites cannot be enabled.
     #[error("the session does not start: {0}")]
     Switch(#[from] SwitchError),
     /// The background thread cannot be started.
-    #[error("the session's thread cannot be started: {0}")]
+    #[error("cannot start the session's thread: {0}")]
     Thread(#[source] io::Error),
-    /// The recording ended, and sinks had failed.
+    /// The recording ended, and at least one sink failed.
     #[error("{}", failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Sinks {
-        /// Which, and how.
+        /// The failed sinks.
         failures: Vec<SinkFailure>,
-        /// What became of the events all the same.
+        /// The summary, which is valid nevertheless.
         summary: Box<Summary>,
     },
-    /// None of its sinks can be rotated.
-    #[error("the session {name} has no sink that can go on in another directory: only a `CtfSink` can")]
+    /// No sink can rotate.
+    #[error("the session {name} has no sink that can rotate: only a `CtfSink` can")]
     CannotRotate {
         /// The session's name.
         name: String,
     },
-    /// A sink cannot go on in another chunk, and goes on in the present one.
+    /// A sink cannot start a new chunk, and continues in the current one.
     #[error("{0}")]
     Rotate(#[source] SinkError),
-    /// A probe tried to stop it, or to have it rotate.
-    #[error("the session {name} cannot be waited for inside a probe; one that shall stop ends by itself now")]
+    /// A probe tried to stop, change or rotate the session.
+    #[error(
+        "the session {name} cannot be stopped or changed inside a probe; a session that `stop` consumed ends by itself"
+    )]
     InsideProbe {
         /// The session's name.
         name: String,
     },
-    /// The session belongs to the process that this one was forked from.
-    #[error("the session {name} is one of process {process}, from which this one was forked; control it there")]
+    /// The session belongs to the parent of this forked process.
+    #[error("the session {name} belongs to process {process}, from which this one was forked; control it there")]
     Forked {
         /// The session's name.
         name: String,
@@ -154,12 +156,12 @@ pub enum SessionError {
 #[error("{sink}: {error}{}", if *refused > 0 { format!(" ({refused} packets were lost)") } else { String::new() })]
 #[non_exhaustive]
 pub struct SinkFailure {
-    /// What it is called.
+    /// Its name.
     pub sink: String,
     /// Its first error.
     #[source]
     pub error: SinkError,
-    /// How many packets it did not take. Their events are in its account, under `sink`.
+    /// Number of packets that it did not take. Its account counts their events as lost, under `sink`.
     pub refused: u64,
 }
 

@@ -1,6 +1,6 @@
-//! The events of a running session: which it knows, and which of them are on.
+//! The events of a running session: which ones the trace knows, and which of them are enabled.
 //!
-//! An event that was on once keeps its id, and its place in the metadata, for as long as its channel is open.
+//! An event that was enabled once keeps its id, and its place in the metadata, until its channel is closed.
 
 use super::SessionError;
 use super::channels::Channels;
@@ -18,38 +18,38 @@ use tracepoint_core::marker::{Filter, Subscriber, Subscription};
 use tracepoint_sinks::ctf::MetadataText;
 use tracepoint_sinks::{ChannelDescription, EventDescription, TraceInfo};
 
-/// An event that the trace knows.
+/// An event in the trace's metadata.
 #[derive(Debug)]
 struct Known {
     id: EventId,
     markers: Vec<&'static Marker>,
-    /// What decides which firings are recorded; `None`: all are.
+    /// Decides which firings are recorded; `None` records all.
     filter: Option<Arc<EventFilter>>,
-    /// One for each marker while the event is on; else none.
+    /// One for each marker while the event is enabled, else none.
     subscriptions: Vec<Subscription>,
 }
 
-/// The names of an event's channel and of the event in the trace.
+/// The name of an event's channel, and the event's name in the trace.
 type Key = (String, String);
 
-/// The events of a session: one that goes into several channels is one in each.
+/// The events of a session. An event that goes into several channels is listed once for each.
 #[derive(Debug)]
 pub(super) struct LiveEvents {
-    /// The list of the sinks' outputs; `None`: another process writes it.
+    /// The list of the sinks' outputs; `None` if another process writes it.
     outputs: Option<Vec<u8>>,
     /// The metadata of the trace so far.
     metadata: String,
-    /// Whether the files beside the rings have been written.
+    /// Whether the files next to the rings have been written.
     is_described: bool,
     known: BTreeMap<Key, Known>,
-    /// The ids of events that could not be described: sinks may know them, and there may be any number of attempts.
+    /// Ids of events whose description failed. The next attempt reuses them: some sinks may know them already.
     given: BTreeMap<Key, EventId>,
-    /// The channels in which the events around state dumps are on.
+    /// The channels in which the events that enclose state dumps are enabled.
     with_state: BTreeSet<String>,
 }
 
 impl LiveEvents {
-    /// None yet, of a trace with these channels whose outputs are listed like this.
+    /// For a trace with these channels and this list of outputs.
     pub(super) fn new(trace: &TraceInfo, channels: &Channels, outputs: Option<Vec<u8>>) -> Self {
         Self {
             outputs,
@@ -61,13 +61,12 @@ impl LiveEvents {
         }
     }
 
-    /// The events that are known: the channel, the name, the id there.
+    /// The known events: channel, name, and id in the channel.
     pub(super) fn names(&self) -> impl Iterator<Item = (&str, &str, EventId)> {
         self.known.iter().map(|((channel, name), known)| (channel.as_str(), name.as_str(), known.id))
     }
 
-    /// Describes events that are not known yet to the sinks, and to readers of the rings. Either all are known afterwards, or none of the
-    /// new ones is.
+    /// Describes new events to the sinks and to readers of the rings. Afterwards either all or none of the new events are known.
     pub(super) fn describe(
         &mut self,
         events: &[PlannedEvent],
@@ -101,7 +100,7 @@ impl LiveEvents {
         Ok(())
     }
 
-    /// Describes a further channel to readers of the rings.
+    /// Describes a new channel to readers of the rings.
     pub(super) fn describe_channel(
         &mut self,
         trace: &TraceInfo,
@@ -112,7 +111,7 @@ impl LiveEvents {
         self.extend_metadata(text.as_str(), dir)
     }
 
-    /// Switches the events of a channel off, and forgets them: the channel is removed.
+    /// Disables and forgets the events of a removed channel.
     pub(super) fn remove_channel(&mut self, name: &str) {
         let others = self.known.keys().filter(|(channel, _)| channel != name).cloned().collect();
         self.switch_off(&others);
@@ -130,7 +129,7 @@ impl LiveEvents {
         Ok(())
     }
 
-    /// Adds to the metadata, and writes it beside the rings.
+    /// Appends to the metadata, and writes it next to the rings.
     fn extend_metadata(&mut self, text: &str, dir: Option<&ProcessDir>) -> Result<(), SessionError> {
         let metadata = format!("{}{text}", self.metadata);
         if let Some(dir) = dir {
@@ -140,13 +139,13 @@ impl LiveEvents {
         Ok(())
     }
 
-    /// Switches on all that are known.
+    /// Enables all known events.
     pub(super) fn switch_all_on(&mut self, channels: &Channels) -> Result<(), SessionError> {
         let all = self.known.keys().cloned().collect();
         self.switch_on(&all, channels).map(drop)
     }
 
-    /// Switches on the events around state dumps in each channel in which any are on, for as long as the session runs.
+    /// Enables the events that enclose state dumps in each channel with enabled events, until the session ends.
     pub(super) fn switch_state_on(
         &mut self,
         channels: &Channels,
@@ -165,13 +164,13 @@ impl LiveEvents {
         Ok(())
     }
 
-    /// Switches all off, and waits until none of them is written any more.
+    /// Disables all events, and waits until none of them is being written.
     pub(super) fn switch_all_off(&mut self) {
         self.switch_off(&BTreeSet::new());
     }
 
-    /// Switches on those of `events` that are off, and off those that are on and not among them, and gives those that stay on the filters
-    /// that they have there. They are known. Whether there were any that were off.
+    /// Enables exactly `events`, which must be known, and updates the filters of those that stay enabled. Returns whether it enabled further
+    /// events.
     pub(super) fn switch_to(&mut self, events: &[PlannedEvent], channels: &Channels) -> Result<bool, SessionError> {
         let mut wanted: BTreeSet<Key> = events.iter().map(key).collect();
         for channel in &self.with_state {
@@ -192,7 +191,7 @@ impl LiveEvents {
         Ok(more)
     }
 
-    /// Stores the filters of `events`; returns the former filters of those that are on and have a filter or had one.
+    /// Stores the filters of `events`; returns the former filters of enabled events that have a filter or had one.
     fn set_filters(&mut self, events: &[PlannedEvent]) -> BTreeMap<Key, Option<Arc<EventFilter>>> {
         let mut before = BTreeMap::new();
         for event in events {
@@ -205,7 +204,7 @@ impl LiveEvents {
         before
     }
 
-    /// Gives the subscriptions of these events the stored filters. The events stay on all the while.
+    /// Gives the subscriptions of these events the stored filters. The events stay enabled meanwhile.
     fn replace_filters(&self, events: &BTreeMap<Key, Option<Arc<EventFilter>>>) {
         let changed = events.keys().filter_map(|event| self.known.get(event));
         Subscription::filter_all(changed.flat_map(|known| {
@@ -214,7 +213,7 @@ impl LiveEvents {
         }));
     }
 
-    /// Switches on all of them, or none if it fails. Whether there were any that were off.
+    /// Enables all events in `wanted`; none on an error. Returns whether any of them was disabled.
     fn switch_on(&mut self, wanted: &BTreeSet<Key>, channels: &Channels) -> Result<bool, SessionError> {
         let is_off = |(event, known): &(&Key, &mut Known)| known.subscriptions.is_empty() && wanted.contains(*event);
         let mut off = Vec::new();
@@ -246,7 +245,7 @@ fn key(event: &PlannedEvent) -> Key {
     (event.channel.clone(), event.name.clone())
 }
 
-/// The open channel that is called so.
+/// The open channel called `name`.
 fn open<'c>(channels: &'c Channels, name: &str) -> Result<&'c Arc<OpenChannel>, SessionError> {
     channels
         .named(name)
@@ -271,31 +270,31 @@ mod tests {
         third(n: u64) { n: u64 = n }
     }
 
-    /// Writes down the ids that it is told, in a good mood, and when nobody holds it up.
+    /// Collects the ids of the events described to it. Can be made to fail, or to block.
     #[derive(Clone, Debug, Default)]
-    struct Moody {
+    struct IdSink {
         fails: Arc<AtomicBool>,
-        held_up: Arc<Mutex<()>>,
-        told: Arc<Mutex<Vec<u16>>>,
+        blocked: Arc<Mutex<()>>,
+        ids: Arc<Mutex<Vec<u16>>>,
     }
 
-    impl Moody {
-        fn told(&self) -> Vec<u16> {
-            self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    impl IdSink {
+        fn ids(&self) -> Vec<u16> {
+            self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
         }
     }
 
-    impl Sink for Moody {
+    impl Sink for IdSink {
         fn name(&self) -> String {
-            "moody".to_owned()
+            "ids".to_owned()
         }
 
         fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
-            let _free = self.held_up.lock().unwrap_or_else(PoisonError::into_inner);
+            let _free = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
             if self.fails.load(Ordering::Relaxed) {
-                return Err(SinkError::new("be told", std::io::ErrorKind::StorageFull.into()));
+                return Err(SinkError::new("describe events", std::io::ErrorKind::StorageFull.into()));
             }
-            self.told.lock().unwrap_or_else(PoisonError::into_inner).extend(new.events.iter().map(|event| event.id));
+            self.ids.lock().unwrap_or_else(PoisonError::into_inner).extend(new.events.iter().map(|event| event.id));
             Ok(())
         }
 
@@ -317,44 +316,44 @@ mod tests {
         recording.running_mut().expect("it runs").switch(events)
     }
 
-    /// A disk that is full for a while does not use up the ids, and no sink is told twice.
+    /// Repeated attempts on a full disk do not use up ids, and describe an event to each sink only once.
     #[test]
-    fn events_that_could_not_be_told_keep_their_ids() -> Result<(), Box<dyn std::error::Error>> {
+    fn events_whose_description_failed_keep_their_ids() -> Result<(), Box<dyn std::error::Error>> {
         let events = events();
-        let (good, moody) = (Moody::default(), Moody::default());
-        let builder = Session::builder("live").in_memory().sink(good.clone()).sink(moody.clone());
+        let (good, failing) = (IdSink::default(), IdSink::default());
+        let builder = Session::builder("live").in_memory().sink(good.clone()).sink(failing.clone());
         let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
-        moody.fails.store(true, Ordering::Relaxed);
+        failing.fails.store(true, Ordering::Relaxed);
         for _ in 0..5 {
             let error = switch(&mut session, &events).expect_err("a sink does not know them").to_string();
-            assert!(error.contains("be told"), "{error}");
+            assert!(error.contains("describe events"), "{error}");
         }
-        moody.fails.store(false, Ordering::Relaxed);
+        failing.fails.store(false, Ordering::Relaxed);
         assert!(switch(&mut session, &events)?);
-        assert_eq!((good.told(), moody.told()), (vec![0, 1, 2], vec![0, 1, 2]));
+        assert_eq!((good.ids(), failing.ids()), (vec![0, 1, 2], vec![0, 1, 2]));
         session.stop()?;
         Ok(())
     }
 
-    /// Whoever has other sessions, too, does not wait for it; and it is told once, though it was tried again.
+    /// The caller does not wait for a blocking sink; the sink gets each event once in spite of repeated attempts.
     #[test]
-    fn a_sink_that_blocks_when_it_is_told_is_told_later() -> Result<(), Box<dyn std::error::Error>> {
+    fn a_blocked_sink_gets_descriptions_later() -> Result<(), Box<dyn std::error::Error>> {
         let events = events();
-        let sink = Moody::default();
+        let sink = IdSink::default();
         let builder =
-            Session::builder("held up").in_memory().sink(sink.clone()).sink_timeout(Duration::from_millis(20));
+            Session::builder("blocked").in_memory().sink(sink.clone()).sink_timeout(Duration::from_millis(20));
         let mut session = builder.record(&events[..1], events.len(), Vec::new())?;
-        let held_up = sink.held_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let blocked = sink.blocked.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..3 {
             let error = switch(&mut session, &events).expect_err("a sink does not know them").to_string();
             assert!(error.contains("one of them blocks"), "{error}");
             assert!(session.status_in_time().is_err() && session.rotate().is_err());
         }
-        drop(held_up);
+        drop(blocked);
         while switch(&mut session, &events).is_err() {
             thread::yield_now();
         }
-        assert_eq!(sink.told(), [0, 1, 2]);
+        assert_eq!(sink.ids(), [0, 1, 2]);
         session.stop()?;
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! The list of outputs beside the rings: where sinks keep the packets that are no longer in the rings.
+//! The list of outputs next to the rings: recovery finds packets there that are no longer in the rings.
 
 use crate::notice::Notice;
 use std::os::unix::ffi::OsStrExt;
 use tracepoint_sinks::{Output, Sink};
 
-/// The line of a sink: format, blank, absolute path. Empty if the sink keeps nothing, or its path does not fit on a line.
+/// A sink's line: format, space, absolute path. Empty if the sink has no output, or its path contains a newline.
 pub(super) fn line(sink: &mut dyn Sink, notices: &mut Vec<Notice>) -> Vec<u8> {
     let Some(Output { format, path }) = sink.extension().and_then(|sink| sink.output()) else { return Vec::new() };
     let bytes = path.as_os_str().as_bytes();

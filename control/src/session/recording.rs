@@ -1,5 +1,4 @@
-//! A recording of this process: channels, sinks and the thread between them. Sessions in code and those in files both have one while they
-//! record.
+//! A recording of this process: channels, sinks and the drain thread. Sessions built in code and sessions in files both use it.
 
 use super::active_sink::ActiveSink;
 use super::channels::Channels;
@@ -31,7 +30,7 @@ use tracepoint_core::clock::{Clock, select, selected};
 use tracepoint_sinks::{ClockInfo, Drain, Sink, SinkError, SinkReport, TraceInfo};
 use uuid::Uuid;
 
-/// What a recording begins with.
+/// Parameters of a recording.
 #[derive(Debug)]
 pub(super) struct Plan<'e> {
     pub(super) name: String,
@@ -43,7 +42,7 @@ pub(super) struct Plan<'e> {
     pub(super) rings_at_first: Option<usize>,
     pub(super) trace_name: Option<String>,
     pub(super) events: &'e [PlannedEvent],
-    /// How many different events are ever recorded in each channel.
+    /// Maximum number of different events in each channel.
     pub(super) most: usize,
 }
 
@@ -58,7 +57,7 @@ pub(crate) struct Recording {
     running: Option<Running>,
 }
 
-/// What a recording holds while it runs.
+/// The parts of a running recording.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) live: LiveEvents,
@@ -68,11 +67,11 @@ pub(super) struct Running {
     pub(super) rings: Rings,
     pub(super) sinks: Vec<ActiveSink>,
     pub(super) trace: TraceInfo,
-    /// What the process's traces are called, in a directory of many.
+    /// Name of the process's traces in a directory with several.
     pub(super) trace_name: String,
-    /// Whether another process takes the packets out of the rings.
-    pub(super) drained_outside: bool,
-    /// The state dumps that ran for it.
+    /// Whether another process drains the rings.
+    pub(super) drained_remotely: bool,
+    /// The state dumps of this recording.
     dumps: Runs,
 }
 
@@ -80,7 +79,7 @@ impl Recording {
     /// Starts recording.
     pub(super) fn start(plan: Plan<'_>, mut notices: Vec<Notice>) -> Result<Self, SessionError> {
         let Plan { name, spec, events, most, .. } = plan;
-        let drained_outside = spec.drain == DrainedBy::Outside;
+        let drained_remotely = spec.drain == DrainedBy::Outside;
         clock::choose(plan.clock)?;
         let info = this_process();
         let trace_name =
@@ -101,7 +100,7 @@ impl Recording {
         }
         let rings = Rings::make(plan.place, &spec.limits, &name)?;
         guard.dir.clone_from(&rings.dir);
-        if let Some(dir) = rings.dir.as_ref().filter(|_| drained_outside) {
+        if let Some(dir) = rings.dir.as_ref().filter(|_| drained_remotely) {
             dir.admit_consumer()?;
         }
         let mut default = spec.channel.channel();
@@ -111,14 +110,14 @@ impl Recording {
         let further = spec.channels.iter().map(ChannelSpec::channel).collect();
         guard.channels = Channels::open(default, further, uuid, most, || rings.source())?;
         let channels = &guard.channels;
-        // Open channels keep the process's clock; before they were open another thread may have changed it.
+        // Open channels pin the process's clock; another thread may have changed it before they were open.
         plan.clock.map_or(Ok(()), select)?;
         let trace = TraceInfo { uuid, name: name.clone(), clock: clock_info(&mut notices), process: info };
         let lines: Vec<_> = sinks.iter_mut().map(|(sink, _)| output_list::line(&mut **sink, &mut notices)).collect();
-        let outputs = (!drained_outside).then(|| lines.concat());
+        let outputs = (!drained_remotely).then(|| lines.concat());
         let mut live = LiveEvents::new(&trace, channels, outputs);
         let mut drain = Drain::new(trace.clone(), channels.all().to_vec());
-        if drained_outside {
+        if drained_remotely {
             drain = drain.leave_packets();
         }
         let mut added = Vec::new();
@@ -128,7 +127,7 @@ impl Recording {
         let drain = Arc::new(SharedDrain::new(drain));
         live.describe(events, channels, &drain, rings.dir.as_deref())?;
         if let Some(timeout) = plan.sink_timeout {
-            drain.wait_no_longer_than(timeout);
+            drain.set_timeout(timeout);
         }
         let thread = DrainThread::start(Arc::clone(&drain)).map_err(SessionError::Thread)?;
         live.switch_all_on(channels)?;
@@ -138,11 +137,10 @@ impl Recording {
             sinks.map(|(((id, spec), output), line)| ActiveSink { id: Arc::new(id.into()), spec, output, line });
         let (sinks, dumps) = (sinks.collect(), Runs::default());
         let running =
-            Running { live, thread, drain, channels, rings, sinks, trace, trace_name, drained_outside, dumps };
+            Running { live, thread, drain, channels, rings, sinks, trace, trace_name, drained_remotely, dumps };
         Ok(Self { name, process: process::id(), notices, running: Some(running) })
     }
 
-    /// The session's name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -152,7 +150,7 @@ impl Recording {
         self.process
     }
 
-    /// Whether this process started it, and it runs: what it holds then. In a forked child nothing of it may be touched.
+    /// The running parts, unless the recording has stopped. `None` in a forked child, which must not touch them.
     pub(super) fn running(&self) -> Option<&Running> {
         self.running.as_ref().filter(|_| self.is_ours())
     }
@@ -161,30 +159,30 @@ impl Recording {
         if self.is_ours() { self.running.as_mut() } else { None }
     }
 
-    /// The drain that it shares with its thread.
+    /// The drain, shared with its thread.
     pub(super) fn drain(&self) -> Option<Arc<SharedDrain>> {
         self.running().map(|running| Arc::clone(&running.drain))
     }
 
-    /// How it fares; an error if a sink has blocked for longer than the caller waits.
+    /// Current status; an error if a sink blocks for longer than the caller waits.
     pub(crate) fn status_in_time(&self) -> Result<Status, SinkError> {
         match self.running() {
-            Some(running) => Ok(running.drain.look(|drain| Status::new(drain.report()))?.unwrap_or_default()),
+            Some(running) => Ok(running.drain.inspect(|drain| Status::new(drain.report()))?.unwrap_or_default()),
             None => Ok(Status::default()),
         }
     }
 
-    /// The same, if it is known at once.
+    /// Current status, if it is available without waiting.
     pub(crate) fn status_at_once(&self) -> Option<Status> {
-        self.running()?.drain.glance(|drain| Status::new(drain.report()))
+        self.running()?.drain.try_inspect(|drain| Status::new(drain.report()))
     }
 
-    /// How the [state dumps](crate::state_dump) fared that ran for it; none in a forked child.
+    /// Status of the [state dumps](crate::state_dump) that ran for the recording; none in a forked child.
     pub(crate) fn state_dumps(&self) -> Vec<StateDumpStatus> {
         self.running().map(|running| running.dumps.status()).unwrap_or_default()
     }
 
-    /// Has the sinks that can rotate go on in another chunk.
+    /// Makes the sinks that can rotate continue in a new chunk.
     pub(crate) fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
         let cannot = || SessionError::CannotRotate { name: self.name.clone() };
         let running = self.running().ok_or_else(cannot)?;
@@ -201,25 +199,25 @@ impl Recording {
         Summary::new(self.name.clone(), reports, cut_off_pages)
     }
 
-    /// Takes what it holds out of it, if it belongs to this process.
+    /// Takes the running parts out, if they belong to this process.
     pub(super) fn take(&mut self) -> Option<Running> {
         self.is_ours().then(|| self.running.take()).flatten()
     }
 
-    /// Has the program tell its state to this recording. What cannot be done is no reason not to record.
+    /// Runs state dumps for this recording. Errors do not stop the recording.
     pub(crate) fn dump_state(&mut self, round: Round) {
         let due = self.running.as_ref().map(|running| running.dumps.due(round)).unwrap_or_default();
         if let Some(running) = self.running.as_mut().filter(|_| !due.is_empty()) {
-            // Without the events around it, state could be taken for news.
+            // Without the enclosing events a reader could not tell state from new events.
             if running.live.switch_state_on(&running.channels, &running.drain, running.rings.dir.as_deref()).is_ok() {
                 running.dumps.run(&due, &self.name, running.channels.first());
             } else {
-                running.dumps.pass_over(&due);
+                running.dumps.skip(&due);
             }
         }
     }
 
-    /// What it has cost so far; `None` once it has stopped. Waits for no sink.
+    /// Cost so far; `None` once it has stopped. Waits for no sink.
     pub(crate) fn usage(&self) -> Option<Usage> {
         let running = self.running.as_ref()?;
         let channels = running.channels.all().iter();
@@ -227,7 +225,7 @@ impl Recording {
         let mut events: BTreeMap<String, EventUsage> = BTreeMap::new();
         for (channel, name, id) in running.live.names() {
             if let Some(event) = accounts.get(channel).and_then(|account| account.events.get(usize::from(id.get()))) {
-                // One that goes into several channels costs in each.
+                // An event that goes into several channels has costs in each.
                 let sum = events.entry(name.to_owned()).or_default();
                 sum.fired += event.fired;
                 sum.recorded += event.recorded;
@@ -237,19 +235,19 @@ impl Recording {
         Some(Usage { bytes, drain: running.thread.taken(), events })
     }
 
-    /// Why new threads get no ring, if it is so, and what can be done. Waits for no sink.
-    pub(crate) fn want_of_rings(&self) -> Option<String> {
+    /// Explains why new threads get no ring, if that is so, and how to change it. Waits for no sink.
+    pub(crate) fn ring_shortage(&self) -> Option<String> {
         let reason = self.running.as_ref()?.thread.unsupplied()?;
-        let mend = "make room there, raise `memory_cap`, or choose smaller rings";
-        Some(format!("threads that begin now have no ring, and their events are lost (no_ring): {reason}; {mend}"))
+        let hint = "make room there, raise `memory_cap`, or choose smaller rings";
+        Some(format!("new threads get no ring, and their events are lost (no_ring): {reason}; {hint}"))
     }
 
-    /// Where its rings are; `None` if they are in memory.
+    /// Directory of the rings; `None` if they are in memory.
     pub(crate) fn ring_dir(&self) -> Option<&Path> {
         Some(self.running.as_ref()?.rings.dir.as_ref()?.path())
     }
 
-    /// What the sinks that it made write to.
+    /// The outputs of the sinks that it made.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.running.iter().flat_map(|running| running.sinks.iter().map(|sink| &sink.output))
     }
@@ -263,26 +261,26 @@ impl Drop for Recording {
     fn drop(&mut self) {
         let Some(running) = self.running.take() else { return };
         if self.is_ours() {
-            // A panic here could end the program.
+            // A panic in a drop during unwinding would abort the program.
             let stop = move || drop(catch_unwind(AssertUnwindSafe(|| running.stop())));
             if tracepoint_core::in_probe() {
-                // Inside a probe it cannot be waited for. If no thread can be started, the recording is dropped as it is: the trace lacks its
-                // end, and `verify` says so.
+                // A probe cannot wait. If no thread can be started, the recording is dropped as it is: the trace lacks its end, and
+                // `verify` reports that.
                 let _ = thread::Builder::new().name("tracepoint-stop".to_owned()).spawn(stop);
             } else {
                 stop();
             }
         } else {
-            // The thread, the rings and the files are the parent's, and a lock may be held by a thread that is not here.
+            // The thread, the rings and the files belong to the parent, and a thread that does not exist here may hold a lock.
             std::mem::forget(running);
         }
     }
 }
 
 impl Running {
-    /// Records these events from here on, and no others: whether events are on now that were not. New ones are described to the sinks first.
+    /// Records exactly `events` from now on; returns whether it enabled further events. Describes new events to the sinks first.
     ///
-    /// Where the new ones cannot be switched on, the recording goes on as it was.
+    /// If the new events cannot be enabled, the recording continues unchanged.
     pub(super) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
         self.live.describe(events, &self.channels, &self.drain, self.rings.dir.as_deref())?;
         self.live.switch_to(events, &self.channels)
@@ -293,25 +291,25 @@ impl Running {
         self.finish()
     }
 
-    /// Switches its events off.
+    /// Disables the events.
     pub(super) fn switch_off(&mut self) {
-        // Tells dumps that still run that the recording is over.
+        // Dropping the old value tells dumps that still run that the recording has ended.
         self.dumps = Runs::default();
-        // Waits for a grace period: from here on nothing is written into the rings.
+        // Waits for a grace period: afterwards no thread writes into the rings.
         self.live.switch_all_off();
     }
 
-    /// Moves what is left in the rings to the sinks, and finishes these. The events are off.
+    /// Moves the remaining packets from the rings to the sinks, and finishes these. The events must be disabled.
     pub(super) fn finish(self) -> Vec<SinkReport> {
-        let Self { thread, drain, channels, rings, drained_outside, .. } = self;
+        let Self { thread, drain, channels, rings, drained_remotely, .. } = self;
         thread.stop();
         let reports = drain.take().map(Drain::finish).unwrap_or_default();
         channels.close();
         drop(channels);
-        // All that was in the rings has gone to the sinks, or is counted. What could not be taken out stays.
+        // Complete accounts mean that every packet went to the sinks or is counted as lost; otherwise the ring files stay.
         let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
         match rings.dir {
-            Some(dir) if drained_outside => dir.leave(),
+            Some(dir) if drained_remotely => dir.leave(),
             Some(dir) if drained => dir.remove(),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Where a session's rings are, and how much memory they may take.
+//! The location and the memory cap of a session's rings.
 
 use crate::ring_files::RingFiles;
 use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tracepoint_core::channel::{AnonymousMemory, MemorySource};
 
-/// Where this process puts the rings of a session. No part of the session's description: each process decides it for itself.
+/// Location of a session's rings in this process. Not part of the session's description: each process decides it for itself.
 #[derive(Debug)]
 pub(super) struct RingPlace {
     pub(super) in_memory: bool,
@@ -36,12 +36,12 @@ pub(super) struct Rings {
     /// `None` if they are in anonymous memory.
     pub(super) dir: Option<Arc<ProcessDir>>,
     memory_cap: u64,
-    /// Counts pages of files that were cut off; `None` if the program may end then.
+    /// Counts the pages lost when ring files are truncated; `None` if truncation may end the program.
     pub(super) cut_off: Option<Arc<AtomicU64>>,
 }
 
 impl Rings {
-    /// Makes the directory for them in the session called `session`, if they are to be in files.
+    /// Makes the directory for the rings of the session called `session`, if they are in files.
     pub(super) fn make(place: RingPlace, limits: &Limits, session: &str) -> Result<Self, RingDirError> {
         let keep_dead = KeepDead { processes: limits.keep_dead, bytes: limits.keep_dead_bytes };
         let options = Options { place: place.place, allow_disk: place.allow_disk, keep_dead };
@@ -50,7 +50,7 @@ impl Rings {
         Ok(Self { session: session.to_owned(), dir, memory_cap: limits.memory_cap, cut_off })
     }
 
-    /// Where their memory comes from: files in the directory, if there is one.
+    /// The source of ring memory: files if there is a directory, else anonymous memory.
     pub(super) fn source(&self) -> Box<dyn MemorySource> {
         match &self.dir {
             Some(dir) => {

@@ -1,16 +1,16 @@
-//! Where a session's sinks come from: objects of the program, or descriptions.
+//! The sources of a session's sinks: objects of the program, or descriptions.
 
 use crate::outputs::{self, Allowance, Output};
 use crate::spec::SinkSpec;
 use std::fmt;
 use tracepoint_sinks::Sink;
 
-/// A sink for a session: an object, such as a [`CtfSink`](tracepoint_sinks::CtfSink) or a sink of the program's own; or a [`SinkSpec`], from
-/// which the session makes one as it makes those of `session.toml`, with the same bounds.
+/// A sink for a session: an object, such as a [`CtfSink`](tracepoint_sinks::CtfSink) or the program's own type; or a [`SinkSpec`], from
+/// which the session makes a sink with the same limits as for `session.toml`.
 pub struct SinkSource(Source);
 
 enum Source {
-    /// With its description.
+    /// A sink with its description.
     Object(Box<dyn Sink>, SinkSpec),
     Described(SinkSpec),
 }
@@ -35,14 +35,13 @@ impl fmt::Debug for SinkSource {
 }
 
 impl SinkSource {
-    /// The sink's description.
     pub(super) fn spec(&self) -> SinkSpec {
         match &self.0 {
             Source::Object(_, spec) | Source::Described(spec) => spec.clone(),
         }
     }
 
-    /// The sink, for the trace that is called `name`; the error says why it cannot be made.
+    /// Makes the sink, for the trace called `name`; the error is the reason why it cannot be made.
     pub(super) fn make(self, name: &str) -> Result<(Box<dyn Sink>, Output), String> {
         match self.0 {
             Source::Object(sink, _) => Ok((sink, Output::default())),

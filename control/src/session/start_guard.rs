@@ -1,4 +1,4 @@
-//! What a session has made while it starts.
+//! Undoes the first steps of a session's start if a later one fails.
 
 use super::channels::Channels;
 use crate::outputs::Output;
@@ -6,7 +6,7 @@ use crate::session_dir::ProcessDir;
 use std::mem::take;
 use std::sync::Arc;
 
-/// Removes what was made if the start fails.
+/// Holds what the start has made so far, and removes it on drop.
 #[derive(Default)]
 pub(super) struct StartGuard {
     pub(super) dir: Option<Arc<ProcessDir>>,
@@ -15,7 +15,7 @@ pub(super) struct StartGuard {
 }
 
 impl StartGuard {
-    /// The session has started: what was made stays.
+    /// The session has started: releases everything.
     pub(super) fn finish(mut self) -> (Channels, Vec<Output>) {
         self.dir = None;
         (take(&mut self.channels), take(&mut self.outputs))

@@ -1,16 +1,16 @@
-//! How a session fares, and how it ended.
+//! Status and final summary of a session.
 
 use super::{SessionError, SinkFailure};
 use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Account, EventAccount};
 
-/// How a running session fares.
+/// Status of a running session.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
-    /// Each sink, with the account as it sees it.
+    /// Each sink, with its own view of the account.
     pub sinks: Vec<SinkReport>,
-    /// Of all channels, if there are several.
+    /// The events of all channels, if there are several.
     together: Vec<EventAccount>,
 }
 
@@ -20,42 +20,42 @@ impl Status {
         Self { sinks, together }
     }
 
-    /// What became of each event up to the rings: fired, recorded, and lost by reason. Channel by channel: one that goes into several is
-    /// there for each.
+    /// Counters of each event up to the rings: fired, recorded, and lost by reason. An event that goes into several channels is listed for
+    /// each.
     pub fn events(&self) -> &[EventAccount] {
         events(self.account(), &self.together)
     }
 
-    /// The account of the first sink; none of a session that has ended.
+    /// The account of the first sink; `None` for a session that has ended.
     pub(crate) fn account(&self) -> Option<&Account> {
         self.sinks.first().map(|sink| &sink.account)
     }
 
-    /// Bytes that all sinks together took.
+    /// Sum of the bytes that all sinks took.
     pub fn bytes(&self) -> u64 {
         self.sinks.iter().map(|sink| sink.bytes).sum()
     }
 }
 
-/// How a session ended.
+/// Final summary of a session.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// The session's name.
     pub session: String,
-    /// Each sink: its name, and its account. Up to the rings all accounts say the same.
+    /// Each sink: its name and its account. The accounts agree in everything up to the rings.
     pub accounts: Vec<(String, Account)>,
-    /// Bytes that all sinks together took.
+    /// Sum of the bytes that all sinks took.
     pub bytes: u64,
-    /// Pages of ring files that were cut off while the session ran, where that is
-    /// [survived](super::SessionBuilder::survive_cut_off_rings). If there were any, the accounts are not complete.
+    /// Number of pages lost because ring files were truncated while the session ran, if it
+    /// [survives](super::SessionBuilder::survive_cut_off_rings) that. If it is not 0, the accounts are incomplete.
     pub cut_off_pages: u64,
-    /// Of all channels, if there are several.
+    /// The events of all channels, if there are several.
     together: Vec<EventAccount>,
 }
 
 impl Summary {
-    /// The summary, or an error with it if a sink failed.
+    /// Makes the summary; an error that holds it if a sink failed.
     pub(super) fn new(session: String, reports: Vec<SinkReport>, cut_off_pages: u64) -> Result<Self, SessionError> {
         let mut failures = Vec::new();
         let together = together(reports.first().map(|report| &report.account));
@@ -79,14 +79,14 @@ impl Summary {
         self.accounts.first().map(|(_, account)| account)
     }
 
-    /// What became of each event up to the rings: fired, recorded, and lost by reason. Channel by channel, the default one first: one that
-    /// goes into several is there for each. [`Account::channels`] tells them apart.
+    /// Counters of each event up to the rings: fired, recorded, and lost by reason. Listed channel by channel, the default one first: an
+    /// event that goes into several is listed for each. [`Account::channels`] has them per channel.
     pub fn events(&self) -> &[EventAccount] {
         events(self.account(), &self.together)
     }
 }
 
-/// The events of all channels one after the other; none where there is but one, which has them.
+/// The events of all channels in order; empty if there is only one channel, whose own list is used.
 fn together(account: Option<&Account>) -> Vec<EventAccount> {
     match account {
         Some(account) if account.channels.len() > 1 => {

@@ -1,9 +1,9 @@
-//! Which processes of a session are alive, what they take, and what is kept of those that died.
+//! Decides which processes of a session are alive, sums their ring memory, and removes directories of dead ones.
 //!
-//! A process holds the lock on its directory for as long as it records. Forked children inherit it, and may outlive the process:
-//! then it is dead all the same if its id says so, where the id means anything to us.
+//! A process holds the lock on its directory while it records. A forked child inherits the lock and may outlive the process; the
+//! process is then recognised as dead by its id, provided that it belongs to the pid namespace of the calling process.
 
-use super::lock::{is_locked, is_taken};
+use super::lock::{has_consumer, is_locked};
 use super::{KeepDead, METADATA};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
@@ -12,28 +12,29 @@ use std::cmp::Reverse;
 use std::io;
 use std::path::PathBuf;
 
-/// How many bytes the files of the rings of all living processes take.
+/// Size of the ring files of all living processes, in bytes.
 ///
-/// Costs a few system calls for each process that is there, and one for each ring.
+/// Costs a few system calls for each process, and one for each ring.
 pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
     let mut sum = 0;
     for (_, dir) in process_dirs(rings)? {
-        if is_alive(&dir) || is_taken(&dir) {
+        if is_alive(&dir) || has_consumer(&dir) {
             sum += memory_of(&dir);
         }
     }
     Ok(sum)
 }
 
-/// Removes what dead processes left, but for the newest that are to be kept: the directories of these. What cannot be removed stays.
+/// Removes the directories of dead processes beyond the limits `keep`, newest kept first; returns the paths of those kept. A directory
+/// that cannot be removed stays.
 pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let mut dead = Vec::new();
     for (name, dir) in process_dirs(rings).unwrap_or_default() {
-        // What somebody takes the rest of is his.
-        if is_alive(&dir) || is_taken(&dir) {
+        // A remote consumer still drains the rings of this dead process, and removes the directory itself.
+        if is_alive(&dir) || has_consumer(&dir) {
             continue;
         }
-        // Without metadata nothing had been switched on, or somebody was about to remove it.
+        // Without metadata no event had been enabled yet, or a removal was interrupted.
         if dir.file_len(METADATA).is_err() {
             remove(rings, &name, &dir);
         } else {
@@ -54,43 +55,43 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     kept
 }
 
-/// Removes the directory called `name`, unless its process records into it still.
+/// Removes the directory called `name`, unless its process still records or a consumer still drains it.
 pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
     let own = ProcessKey::of_directory(name).and_then(|_| rings.open_subdir(name).ok());
-    if let Some(dir) = own.filter(|dir| !is_alive(dir) && !is_taken(dir)) {
+    if let Some(dir) = own.filter(|dir| !is_alive(dir) && !has_consumer(dir)) {
         remove(rings, name, &dir);
     }
 }
 
-/// Removes `dir`, which is called `name`, with all that is in it. The metadata goes first: whoever is killed on the way leaves nothing that
-/// is taken for something to recover.
+/// Removes `dir`, called `name`, with its files. The metadata goes first, so that an interrupted removal leaves nothing that looks
+/// recoverable.
 pub(super) fn remove(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
     dir.remove_file(METADATA);
     rings.remove_with_files(name, dir);
 }
 
-/// How many bytes the files of the rings in `dir` take. A file that vanishes meanwhile takes nothing.
+/// Size of the ring files in `dir`, in bytes. A file that vanishes meanwhile counts as zero.
 fn memory_of(dir: &PrivateDir) -> u64 {
     ring_names(dir).iter().map(|name| dir.file_len(name).unwrap_or(0)).sum()
 }
 
-/// The directories of processes, with their names. What is no directory of ours is left alone.
+/// The directories of processes, with their names. Entries whose name is not PID-START are ignored.
 fn process_dirs(rings: &PrivateDir) -> io::Result<Vec<(String, PrivateDir)>> {
     let open = |name: String| rings.open_subdir(&name).ok().map(|dir| (name, dir));
     Ok(rings.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()).filter_map(open).collect())
 }
 
-/// The names of the rings in `dir`; none if it vanished meanwhile.
+/// The names of the ring files in `dir`; none if the directory vanished meanwhile.
 pub(super) fn ring_names(dir: &PrivateDir) -> Vec<String> {
     dir.names().unwrap_or_default().into_iter().filter(|name| name.ends_with(RING_SUFFIX)).collect()
 }
 
-/// Whether the process of this directory records into it still. In doubt it does.
+/// Whether the process of this directory still records. Assumes so if the lock cannot be tested.
 pub(super) fn is_alive(dir: &PrivateDir) -> bool {
     is_locked(dir).unwrap_or(true) && !is_known_to_be_gone(dir).unwrap_or(false)
 }
 
-/// Whether the process does not exist any more; `None` if its id says nothing here.
+/// Whether the process has exited; `None` if its pid belongs to another or an unknown pid namespace.
 fn is_known_to_be_gone(dir: &PrivateDir) -> Option<bool> {
     let key = ProcessKey::of_directory(dir.path().file_name()?.to_str()?)?;
     let ring = ring_names(dir).into_iter().next()?;
@@ -115,7 +116,7 @@ mod tests {
             let changed = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(100 - age as u64);
             std::fs::File::open(dir.path())?.set_modified(changed)?;
         }
-        // Killed before it had written its metadata: nothing was on.
+        // Its process was killed before it wrote the metadata: no event was enabled.
         rings.make_subdir("5-5")?.create_file("0-0.ring", 100)?;
         let left = |keep| -> Vec<String> {
             let kept = remove_old(&rings, keep);
@@ -143,7 +144,7 @@ mod tests {
         Ok(())
     }
 
-    /// Whoever removes it may be killed at any file.
+    /// The removing process may be killed after any file.
     #[test]
     fn metadata_goes_first() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;

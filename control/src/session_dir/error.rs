@@ -1,10 +1,10 @@
-//! Why there is no directory for a session's rings.
+//! Errors of making a session's ring directory.
 
 use crate::private_dir::DirError;
 use crate::rundir::RunDirError;
 use std::path::PathBuf;
 
-/// There is no place for the files of a session's rings.
+/// The directory for a session's rings cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingDirError {
@@ -19,21 +19,21 @@ pub enum RingDirError {
     Dir(#[from] DirError),
     /// The directory is not on a memory file system.
     #[error(
-        "{} is on a disk (its file system has the type {file_system:#x}), which stalls the program that is traced when it writes; \
+        "{} is on a disk (its file system has the type {file_system:#x}), and writing to a disk stalls the traced program; \
          name a directory on tmpfs, for this session (`.dir(path)`) or for all (TRACEPOINT_RUN_DIR), keep the rings in memory \
-         (`.in_memory()`), or put up with stalls (`.allow_disk_rings(true)`)",
+         (`.in_memory()`), or accept the stalls (`.allow_disk_rings(true)`)",
         path.display()
     )]
     Disk {
         /// The directory.
         path: PathBuf,
-        /// The kernel's number for the type of its file system.
+        /// The magic number of its file system.
         file_system: u64,
     },
 }
 
 impl RingDirError {
-    /// Whether a directory was not there that should have been.
+    /// Whether a directory did not exist.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Dir(error) if error.is_missing())
     }

@@ -1,4 +1,4 @@
-//! The lock on a directory, for as long as it is looked at and changed as a whole.
+//! The lock on a directory, held while its entries are scanned or changed.
 
 use super::CONSUMER;
 use crate::private_dir::PrivateDir;
@@ -7,42 +7,42 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// How long the lock is tried for, and the pause between: a stopped process that holds it must not stop us.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Default timeout, and the interval between attempts. A stopped process that holds the lock must not stop this one.
+const TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A directory, locked.
+/// A locked directory.
 #[derive(Debug)]
 pub(crate) struct Lock(OwnedFd);
 
 impl Lock {
-    /// Waits for the lock, for a second at most.
+    /// Waits for the lock, for at most a second.
     pub(crate) fn take(dir: &PrivateDir) -> io::Result<Self> {
-        Self::take_within(dir, PATIENCE)
+        Self::take_within(dir, TIMEOUT)
     }
 
-    /// Waits for the lock, for `patience` at most.
-    pub(crate) fn take_within(dir: &PrivateDir, patience: Duration) -> io::Result<Self> {
+    /// Waits for the lock, for at most `timeout`.
+    pub(crate) fn take_within(dir: &PrivateDir, timeout: Duration) -> io::Result<Self> {
         let fd = dir.reopen()?;
-        for _ in 0..=patience.as_millis() / PAUSE.as_millis() {
+        for _ in 0..=timeout.as_millis() / PAUSE.as_millis() {
             match flock(&fd, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(Self(fd)),
                 Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, "another process does not give the lock back"))
+        Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child that was forked meanwhile. Fails only for a bad descriptor.
+        // A child forked meanwhile shares the lock, so closing alone would not release it. Fails only for a bad descriptor.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Whether somebody has `dir` locked, this process included.
+/// Whether any process, this one included, holds the lock on `dir`.
 pub(crate) fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
     let fd = dir.reopen()?;
     match flock(&fd, FlockOperation::NonBlockingLockShared) {
@@ -55,12 +55,12 @@ pub(crate) fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
     }
 }
 
-/// Whether another process takes the packets of the rings in `dir`.
-pub(super) fn is_taken(dir: &PrivateDir) -> bool {
+/// Whether another process consumes the rings in `dir`.
+pub(super) fn has_consumer(dir: &PrivateDir) -> bool {
     let Ok(lease) = dir.open_file(CONSUMER) else { return false };
     match flock(&lease, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
-            // Not by closing it: a forked child may have it open, too. Fails only for a bad descriptor.
+            // An explicit unlock: a forked child may hold the same descriptor open. Fails only for a bad descriptor.
             let _ = flock(&lease, FlockOperation::Unlock);
             false
         }

@@ -1,7 +1,7 @@
-//! The directories of other processes in a session, for whoever takes the packets of their rings.
+//! The directories of other processes in a session, as seen by a remote consumer of their rings.
 //!
-//! Who takes them has the file `consumer` in the directory locked, for as long as he lives: a second one leaves the directory alone, and
-//! after one that was killed the next goes on where he left off.
+//! The consumer holds a lock on the file `consumer` in the directory. A second consumer skips a locked directory; after a consumer was
+//! killed, the next one continues where it stopped.
 
 use super::lock::Lock;
 use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead};
@@ -13,15 +13,15 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// Longest metadata that is read, in bytes.
+/// Maximum length of metadata that is read, in bytes.
 const MAX_METADATA: u64 = 64 << 20;
 
-/// All of a session.
+/// The directories of all processes of a session.
 #[derive(Debug)]
 pub(crate) struct RemoteRingDirs(PrivateDir);
 
 impl RemoteRingDirs {
-    /// Those of the session whose directory this is; `None` if there are none yet.
+    /// Opens those in the directory of a session; `None` if no process has made one yet.
     pub(crate) fn open(session: &PrivateDir) -> Option<Self> {
         session.open_subdir(RINGS).ok().map(Self)
     }
@@ -33,7 +33,7 @@ impl RemoteRingDirs {
         Ok(names)
     }
 
-    /// The directory of this name, from here on this process's to take the packets of; `None` if it is another's, or not described yet.
+    /// Locks the directory called `name` for this consumer; `None` if another consumer holds it, or its metadata is not written yet.
     ///
     /// # Errors
     ///
@@ -54,59 +54,57 @@ impl RemoteRingDirs {
         }
     }
 
-    /// Removes a directory of which all is taken.
+    /// Removes a directory whose packets are all consumed.
     pub(crate) fn remove(&self, dir: &RemoteDir) {
         let _lock = Lock::take(&self.0);
         dead::remove(&self.0, &dir.name, &dir.dir);
     }
 }
 
-/// The directory of one process, which is this process's to take the packets of.
+/// The directory of one process, locked for this consumer.
 #[derive(Debug)]
 pub(crate) struct RemoteDir {
     name: String,
     dir: PrivateDir,
-    /// Closed, it is another's.
+    /// Closing it releases the lock.
     _lease: File,
 }
 
 impl RemoteDir {
-    /// What it is called.
+    /// The name of the directory.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether the process records into it still.
+    /// Whether the process still records into it.
     pub(crate) fn is_recorded_into(&self) -> bool {
         dead::is_alive(&self.dir)
     }
 
-    /// What tells the metadata from those of another time.
+    /// Changes whenever the metadata is replaced.
     pub(crate) fn metadata_stamp(&self) -> io::Result<(u64, u64)> {
         self.dir.stamp(METADATA)
     }
 
-    /// The text of the metadata.
     pub(crate) fn metadata(&self) -> io::Result<Vec<u8>> {
         self.dir.read_file(METADATA, MAX_METADATA)
     }
 
-    /// The names of the ring files.
     pub(crate) fn rings(&self) -> Vec<String> {
         dead::ring_names(&self.dir)
     }
 
-    /// Opens a ring file for reading, and for writing where its packets are given back.
+    /// Opens a ring file for reading and writing: the consumer writes back which packets it has consumed.
     pub(crate) fn ring(&self, name: &str) -> io::Result<(PathBuf, File)> {
         Ok((self.dir.path().join(name), self.dir.open_to_change(name)?))
     }
 
-    /// Notes where packets go: whoever recovers looks for them there.
+    /// Writes the list of outputs that packets are moved to, which recovery reads.
     pub(crate) fn put_outputs(&self, outputs: &[u8]) -> io::Result<()> {
         self.dir.replace(OUTPUTS, outputs)
     }
 
-    /// Has the process remove it when it ends the recording: nobody takes any more.
+    /// Detaches the consumer: the process removes the directory when its recording ends.
     pub(crate) fn give_up(&self) {
         self.dir.remove_file(METADATA);
     }

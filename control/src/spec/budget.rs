@@ -1,47 +1,49 @@
-//! What a session may cost a process.
+//! The budget of a session: its maximum cost in a process.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a session may cost each process, in a second or so. Over it, the hottest event is switched off there.
+/// The maximum cost of a session in each process, averaged over about a second. Above it, the most frequent event is disabled there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct BudgetSpec {
-    /// Processor time, of one core.
+    /// Processor time, in percent of one core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<CpuPercent>,
-    /// Bytes of packets, as they stand in the rings.
+    /// Bytes of packets in the rings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<u64>,
-    /// Another number than before: what was switched off is to be on again.
+    /// A change of this number enables the events that the budget has disabled.
     pub round: u64,
 }
 
 impl BudgetSpec {
-    /// A budget of so much; `None` is no bound.
+    /// A budget with these limits; `None` for no limit.
     pub fn new(cpu_percent: Option<CpuPercent>, bytes_per_second: Option<u64>) -> Self {
         Self { cpu_percent, bytes_per_second, round: 0 }
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
         if self.cpu_percent.is_none() && self.bytes_per_second.is_none() {
-            return Err("the budget bounds nothing: there are `cpu_percent` and `bytes_per_second`".to_owned());
+            return Err("the budget has no limit: set `cpu_percent` or `bytes_per_second`".to_owned());
         }
         if self.bytes_per_second == Some(0) {
-            return Err("a budget of no byte records nothing".to_owned());
+            return Err(
+                "a budget of 0 bytes would record nothing; leave `bytes_per_second` out or make it larger".to_owned()
+            );
         }
         if self.bytes_per_second.is_some_and(|bytes| i64::try_from(bytes).is_err())
             || i64::try_from(self.round).is_err()
         {
-            return Err("a number of the budget is beyond 63 bits".to_owned());
+            return Err("a number of the budget does not fit into 63 bits".to_owned());
         }
         Ok(())
     }
 }
 
-/// A part of one core's time, in percent: 0.001 at least, 100,000 at most.
+/// A share of one core's time, in percent: from 0.001 to 100,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct CpuPercent {
@@ -51,7 +53,7 @@ pub struct CpuPercent {
 impl CpuPercent {
     const MOST: f64 = 100_000.0;
 
-    /// How many ns that is in a second.
+    /// The share in ns per second.
     pub(crate) fn ns_per_second(self) -> u64 {
         u64::from(self.thousandths) * 10_000
     }
@@ -63,10 +65,10 @@ impl TryFrom<f64> for CpuPercent {
     fn try_from(percent: f64) -> Result<Self, String> {
         let thousandths = (percent * 1000.0).round();
         if !(1.0..=Self::MOST * 1000.0).contains(&thousandths) {
-            return Err(format!("{percent} percent of a core are no budget; there are 0.001 to 100000"));
+            return Err(format!("{percent} percent of a core is no valid budget; use 0.001 to 100000"));
         }
-        // Between 1 and 10^8, and whole.
-        #[expect(clippy::cast_sign_loss, reason = "it has none")]
+        // An integer between 1 and 10^8.
+        #[expect(clippy::cast_sign_loss, reason = "the value is positive")]
         Ok(Self { thousandths: thousandths as u32 })
     }
 }
@@ -80,10 +82,10 @@ impl From<CpuPercent> for f64 {
 impl FromStr for CpuPercent {
     type Err = String;
 
-    /// Reads `1%`, `0.5%` or `150%`; the sign may be left out.
+    /// Parses `1%`, `0.5%` or `150%`; the percent sign is optional.
     fn from_str(text: &str) -> Result<Self, String> {
         let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-        number.map_err(|_| "expected a part of one core, for example `1%` or `0.5%`".to_owned())?.try_into()
+        number.map_err(|_| "expected a share of one core, for example `1%` or `0.5%`".to_owned())?.try_into()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The channels of a session, and the bounds on what it takes.
+//! The channels of a session, and the limits on its memory.
 
 use super::SpecError;
 use super::context;
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tracepoint_core::channel::{Channel, Policy};
 
-/// A channel of a session: as [`Channel`] has it, in a form that can be written down.
+/// A channel of a session: the serializable form of [`Channel`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ChannelSpec {
-    /// What rules call it, and traces: `channel0` unless it is said. Of the channels of a session each has another name.
+    /// Name of the channel in rules and traces, unique in the session; the default is `channel0`.
     #[serde(skip_serializing_if = "is_default_name")]
     pub name: String,
-    /// What happens when a ring is full: `discard`, `overwrite` or `wait`.
+    /// Behaviour when a ring is full: `discard`, `overwrite` or `wait`.
     pub policy: String,
-    /// Bytes of a thread's ring.
+    /// Size of a thread's ring in bytes.
     pub ring_size: usize,
-    /// Into how many packets it is cut.
+    /// Number of packets in a ring.
     pub packets: usize,
-    /// Rings that are kept ready.
+    /// Number of spare rings kept ready for new threads.
     pub spares: usize,
-    /// How many of them are made when a recording begins: all, if it is not given; of a named session, one for each thread at least.
+    /// Number of spare rings made at the start; by default all, and in a session of a file at least one per thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_first: Option<usize>,
-    /// How many rings a process has at most; as the policy has it if it is not said.
+    /// Maximum number of rings in a process; the default depends on the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rings: Option<usize>,
-    /// How long an event waits for room at most, under `wait`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub patience_ms: Option<u32>,
-    /// What each record says beside its event's fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`, as
+    /// Maximum time in ms that an event waits for space, under the policy `wait`.
+    #[serde(rename = "patience_ms", skip_serializing_if = "Option::is_none")]
+    pub max_wait_ms: Option<u32>,
+    /// Contexts recorded with each event: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`, as
     /// [`Context`](tracepoint_core::context::Context) has them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contexts: Vec<String>,
-    /// How many callers a `call_stack` has at most: 16 if it is not given.
+    /// Maximum number of callers in a `call_stack`; the default is 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_stack_depth: Option<usize>,
 }
@@ -51,7 +51,7 @@ impl Default for ChannelSpec {
             spares: 16,
             at_first: None,
             max_rings: None,
-            patience_ms: None,
+            max_wait_ms: None,
             contexts: Vec::new(),
             call_stack_depth: None,
         }
@@ -59,44 +59,44 @@ impl Default for ChannelSpec {
 }
 
 impl ChannelSpec {
-    /// A flight recorder with rings of so many bytes.
+    /// A flight recorder with rings of this size in bytes.
     pub fn overwrite(ring_size: usize) -> Self {
         Self { policy: Policy::Overwrite.name().to_owned(), ring_size, ..Self::default() }
     }
 
-    /// The same under another name.
+    /// The same channel under another name.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// Whether it keeps the newest without anybody who takes them.
+    /// Whether the newest events stay in its rings without a consumer.
     pub(super) fn keeps_newest(&self) -> bool {
         self.policy == Policy::Overwrite.name()
     }
 
-    /// Whether it can be opened.
+    /// Checks that the channel can be opened.
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let known = [Policy::Discard, Policy::Overwrite, Policy::Wait].map(Policy::name);
         if !known.contains(&self.policy.as_str()) {
-            let text = format!("the policy `{}` is not known; there are {}", self.policy, known.join(", "));
-            return Err(self.refused(&text));
+            let text = format!("unknown policy `{}`; there are {}", self.policy, known.join(", "));
+            return Err(self.error(&text));
         }
-        self.contexts.iter().try_for_each(|name| context::find(name).map(drop)).map_err(|text| self.refused(&text))?;
-        self.channel().check().map_err(|error| self.refused(&error.to_string()))
+        self.contexts.iter().try_for_each(|name| context::find(name).map(drop)).map_err(|text| self.error(&text))?;
+        self.channel().check().map_err(|error| self.error(&error.to_string()))
     }
 
-    /// Why it cannot be used.
-    pub(super) fn refused(&self, reason: &str) -> SpecError {
+    /// An error about this channel.
+    pub(super) fn error(&self, reason: &str) -> SpecError {
         SpecError::invalid(format!("channel `{}`: {reason}", self.name))
     }
 
-    /// The size of a packet in bytes, as far as there can be one.
+    /// Size of a packet in bytes; the description may be invalid.
     pub(super) fn packet_size(&self) -> usize {
         self.ring_size / self.packets.max(1)
     }
 
-    /// All numbers, by their keys.
+    /// Its numbers with their keys.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
             ("ring_size", self.ring_size as u64),
@@ -109,12 +109,12 @@ impl ChannelSpec {
         .into_iter()
     }
 
-    /// The channel that it describes.
+    /// The channel described.
     pub(crate) fn channel(&self) -> Channel {
-        let patience = Duration::from_millis(self.patience_ms.unwrap_or(50).into());
+        let max_wait = Duration::from_millis(self.max_wait_ms.unwrap_or(50).into());
         let channel = match self.policy.as_str() {
             "overwrite" => Channel::overwrite(self.ring_size),
-            "wait" => Channel::wait(self.ring_size, patience),
+            "wait" => Channel::wait(self.ring_size, max_wait),
             _ => Channel::discard(self.ring_size),
         };
         let channel = channel.name(&self.name).packets(self.packets).spares(self.spares);
@@ -140,8 +140,8 @@ impl From<&Channel> for ChannelSpec {
             spares: channel.spare_rings(),
             at_first: channel.rings_at_first(),
             max_rings: unless_usual(channel.ring_limit(), usual.ring_limit()),
-            // Rounded up: an event waits no shorter than its channel says.
-            patience_ms: channel
+            // Rounded up: an event waits at least as long as its channel says.
+            max_wait_ms: channel
                 .max_wait()
                 .map(|most| most.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u32::MAX)),
             contexts: channel.contexts().map(|context| context::name(context).to_owned()).collect(),
@@ -150,7 +150,7 @@ impl From<&Channel> for ChannelSpec {
     }
 }
 
-/// As a channel in code is called.
+/// The default name of a channel in code.
 fn default_name() -> String {
     Channel::default().channel_name().to_owned()
 }
@@ -159,18 +159,18 @@ fn is_default_name(name: &String) -> bool {
     *name == default_name()
 }
 
-/// Bounds on what a session takes.
+/// Limits on the memory of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of rings of all processes together.
+    /// Maximum size of the rings of all processes, in bytes.
     pub memory_cap: u64,
-    /// Of how many processes that died the rings are kept.
+    /// Number of dead processes whose rings are kept.
     pub keep_dead: usize,
-    /// How many bytes of rings of processes that died are kept.
+    /// Maximum size of the kept rings of dead processes, in bytes.
     pub keep_dead_bytes: u64,
-    /// For how many different events each channel has counters in its rings; as many as the process has if it is not given.
+    /// Number of different events that each channel has counters for in its rings; by default the number of events of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<usize>,
 }

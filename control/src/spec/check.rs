@@ -1,22 +1,22 @@
-//! Whether the description of a session can be.
+//! Checks of a session's description.
 
 use super::{BudgetSpec, ChannelSpec, DrainedBy, SessionSpec, SinkSpec, SpecError};
 
-/// The most channels of a session: a process has room for 32, of all sessions.
+/// Maximum number of channels of a session; all sessions of a process have at most 32.
 const MAX_CHANNELS: usize = 16;
 
 impl SessionSpec {
-    /// Whether it can be: what is in it is known, and fits together.
+    /// Checks the description: all parts must be known and consistent.
     ///
     /// # Errors
     ///
-    /// What is wrong.
+    /// The first problem found.
     pub fn check(&self) -> Result<(), SpecError> {
         self.sinks.iter().try_for_each(SinkSpec::check)?;
         self.check_in_process()
     }
 
-    /// The same for a session of this process, which may have sinks that are objects.
+    /// Like [`check`](Self::check), for a session of this process, whose sinks may be objects.
     pub(crate) fn check_in_process(&self) -> Result<(), SpecError> {
         self.sinks.iter().filter(|sink| !sink.is_object()).try_for_each(SinkSpec::check)?;
         self.check_numbers()?;
@@ -32,11 +32,11 @@ impl SessionSpec {
         self.budget.as_ref().map_or(Ok(()), BudgetSpec::check).map_err(SpecError::invalid)
     }
 
-    /// Whether these sinks, of whoever drains it from outside, fit to the session's packets.
+    /// Checks that the sinks of a remote consumer fit the session's packets.
     ///
     /// # Errors
     ///
-    /// What is wrong.
+    /// The first problem found.
     pub fn check_sinks(&self, sinks: &[SinkSpec]) -> Result<(), SpecError> {
         sinks.iter().try_for_each(SinkSpec::check)?;
         for channel in self.all_channels() {
@@ -45,26 +45,26 @@ impl SessionSpec {
         check_all(sinks.iter().flat_map(SinkSpec::numbers))
     }
 
-    /// Whether its channels can be told apart, and rules name those that there are.
+    /// Checks that channel names are unique, and that rules name existing channels.
     fn check_names(&self) -> Result<(), SpecError> {
         let names = self.channel_names();
         if names.len() > MAX_CHANNELS {
             return Err(SpecError::invalid(format!(
-                "it has {} channels, and a session has {MAX_CHANNELS} at most; send more events into each",
+                "the session has {} channels, and may have at most {MAX_CHANNELS}; use fewer channels for more events each",
                 names.len()
             )));
         }
         if let Some(twice) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
             return Err(SpecError::invalid(format!(
-                "two channels are called `{}`; give each of `[[channels]]` a `name` of its own, other than that of `[channel]`, which is \
-                 `{}`",
+                "two channels are called `{}`; give each entry of `[[channels]]` a `name` of its own, different from that of `[channel]`, \
+                 which is `{}`",
                 names[twice], names[0]
             )));
         }
         self.rules().flatten().try_for_each(|rule| rule.check_channel(&names)).map_err(SpecError::Rule)
     }
 
-    /// Whether TOML, whose numbers have 63 bits, can hold all of them.
+    /// Checks that all numbers fit into TOML's 63 bits.
     fn check_numbers(&self) -> Result<(), SpecError> {
         let Self { limits, .. } = self;
         let ours = [
@@ -85,7 +85,7 @@ fn check_all<'a>(mut numbers: impl Iterator<Item = (&'a str, u64)>) -> Result<()
     match numbers.find(|(_, number)| i64::try_from(*number).is_err()) {
         Some((key, number)) => {
             let most = i64::MAX;
-            Err(SpecError::invalid(format!("`{key}` is {number}, and a session has no number beyond {most}")))
+            Err(SpecError::invalid(format!("`{key}` is {number}; the maximum is {most}")))
         }
         None => Ok(()),
     }

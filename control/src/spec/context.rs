@@ -2,7 +2,7 @@
 
 use tracepoint_core::context::Context;
 
-/// The contexts that a channel can be asked for, by name: as [`Context`] has them.
+/// The contexts of a channel, by name; see [`Context`].
 const CONTEXTS: [(&str, Context); 6] = [
     ("process", Context::Process),
     ("thread", Context::Thread),
@@ -22,7 +22,7 @@ pub(super) fn find(name: &str) -> Result<Context, String> {
     let found = CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, context)| *context);
     found.ok_or_else(|| {
         let known = CONTEXTS.map(|(name, _)| name).join(", ");
-        format!("the context `{name}` is not known; there are {known}")
+        format!("unknown context `{name}`; there are {known}")
     })
 }
 

@@ -1,37 +1,40 @@
-//! Who takes the packets of a session out of the rings.
+//! Tells which process drains the rings of a session.
 
 use super::{SessionSpec, SpecError};
 use serde::{Deserialize, Serialize};
 use tracepoint_core::channel::Policy;
 
-/// Who takes the packets of a session out of the rings.
+/// The process that drains the rings of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum DrainedBy {
-    /// Each process itself, into the sinks of the session.
+    /// Each process drains its own rings into the session's sinks.
     #[default]
     Process,
-    /// Another process, over the ring files ([`Recorder`](crate::Recorder)). The session has no sinks, and its channels the policy `discard`.
+    /// Another process drains the ring files ([`Recorder`](crate::Recorder)). The session has no sinks, and its channels have the policy
+    /// `discard`.
     Outside,
 }
 
 impl DrainedBy {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "this is how serde asks")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the rest of a session fits.
+    /// Checks that the rest of the session is compatible.
     pub(super) fn check(self, spec: &SessionSpec) -> Result<(), SpecError> {
         if self == Self::Process {
             return Ok(());
         }
         if !spec.sinks.is_empty() {
-            return Err(SpecError::invalid("a session that is drained from outside has no sinks of its own"));
+            return Err(SpecError::invalid(
+                "a session that another process drains has no sinks of its own; remove them",
+            ));
         }
         match spec.all_channels().find(|channel| channel.policy != Policy::Discard.name()) {
-            Some(channel) => Err(channel.refused("rings that are drained from outside have the policy `discard`")),
+            Some(channel) => Err(channel.error("rings that another process drains need the policy `discard`")),
             None => Ok(()),
         }
     }

@@ -1,38 +1,38 @@
-//! Why the description of a session will not do.
+//! Errors in the description of a session.
 
 use super::RuleError;
 use std::fmt;
 
-/// The description of a session will not do.
+/// The description of a session is invalid.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// It is not one, or has something in it that is not known.
-    #[error("it cannot be understood: {reason}")]
+    /// It cannot be parsed, or contains unknown keys or values.
+    #[error("it cannot be parsed: {reason}")]
     Malformed {
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// It says something that cannot be, or that does not fit together.
+    /// It contains invalid or inconsistent values.
     #[error("{reason}")]
     Invalid {
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// It was written by a newer version.
-    #[error("it has version {version}, and {known} is the newest that is known here; use a newer program")]
+    #[error("it has version {version}, and this program supports versions up to {known}; use a newer program")]
     Newer {
         /// Its version.
         version: i64,
-        /// The newest that is known.
+        /// The newest supported version.
         known: i64,
     },
-    /// A rule is not understood.
+    /// A rule is invalid.
     #[error(transparent)]
     Rule(RuleError),
-    /// It has no sink, and a channel that does not keep the newest events in its rings.
+    /// It has no sink, and a channel whose policy does not keep the newest events.
     #[error(
-        "channel `{channel}`: without a sink the newest events have to stay in the rings, which the policy `{policy}` does not do; \
+        "channel `{channel}`: without a sink the newest events must stay in the rings, and the policy `{policy}` does not keep them; \
          give the session a sink (`-o DIR`; in code `.sink(CtfSink::create(dir)?)`), or the channel the policy `overwrite`"
     )]
     NoSink {
@@ -42,9 +42,9 @@ pub enum SpecError {
         policy: String,
     },
     /// There are too many rules.
-    #[error("a session has {most} rules at most; choose more events with each, by `*`")]
+    #[error("a session has at most {most} rules; use patterns with `*` that match more events each")]
     TooManyRules {
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
 }

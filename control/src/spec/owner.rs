@@ -1,9 +1,9 @@
-//! The process with which a session ends.
+//! The process that owns a session: the session ends when it exits.
 
 use crate::process::{self, ProcessKey};
 use serde::{Deserialize, Serialize};
 
-/// A process, and the pid namespace in which its id means something.
+/// A process, and the pid namespace in which its pid is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Owner {
@@ -17,12 +17,12 @@ impl Owner {
         Self { process: ProcessKey::of_this_process(), namespace: process::pid_namespace() }
     }
 
-    /// Whether its id means something here.
+    /// Whether its pid is valid in this process's pid namespace.
     pub(crate) fn is_comparable(&self) -> bool {
         self.namespace != 0 && self.namespace == process::pid_namespace()
     }
 
-    /// Whether it is known to be gone.
+    /// Whether the process is known to have exited.
     pub(crate) fn is_gone(&self) -> bool {
         self.is_comparable() && !self.process.exists()
     }

@@ -1,4 +1,4 @@
-//! A rule of a session: which events, in which processes, under which conditions, into which channel.
+//! A rule of a session: selects events in some processes, under conditions, for one channel.
 
 mod compiled;
 mod entry;
@@ -17,9 +17,9 @@ use crate::process::ProcessKey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Which events are recorded, or excluded, in which processes; with conditions of its own.
+/// Selects events to record or exclude in some processes, with optional conditions.
 ///
-/// The texts are parsed when the session starts, or when the rule is added to one: a rule that cannot be parsed is an error there.
+/// The texts are parsed when the session starts, or when the rule is added; an invalid rule is an error then.
 ///
 /// ```
 /// use tracepoint_control::{Limit, Rule};
@@ -32,55 +32,56 @@ use std::fmt;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
-    /// A pattern for `provider:name`; one that begins with `!` excludes the events that it matches.
+    /// A pattern for `provider:name`; a pattern that starts with `!` excludes the events that it matches.
     pub event: String,
-    /// Only events of these levels: `<=info`, `==err`, `>=debug`.
+    /// Restricts it to events of these levels: `<=info`, `==err`, `>=debug`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// Only in programs whose path, or its last component, matches this pattern.
+    /// Restricts it to programs whose path, or its last component, matches this pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exe: Option<String>,
-    /// Only in this process.
+    /// Restricts it to this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessKey>,
-    /// Only events whose fields satisfy this [expression](crate::filter::Expression).
+    /// Restricts it to events whose fields satisfy this [expression](crate::filter::Expression).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// At most so many of the events that pass the filter, in each process: a [`Limit`](crate::Limit).
+    /// Maximum rate of the events that pass the filter, in each process: a [`Limit`](crate::Limit).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The channel of the session that the events go into; the default one if it is not given. A rule that excludes events excludes them
-    /// from this channel, or from all if it is not given.
+    /// The channel of the session that the events go into; by default the default channel. An excluding rule excludes events from this
+    /// channel; by default from all channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
 }
 
 impl Rule {
-    /// The rule that records the events whose `provider:name` matches `event`, in all processes. `*` stands for any characters, `?` for one,
-    /// `[a-m]` for one of a set; a pattern that begins with `!` excludes the events that it matches, whatever the other rules say.
+    /// A rule that records the events whose `provider:name` matches `event`, in all processes. `*` matches any characters, `?` matches one,
+    /// `[a-m]` matches one of a set; a pattern that starts with `!` excludes the events that it matches, whatever the other rules say.
     pub fn new(event: impl Into<String>) -> Self {
         Self { event: event.into(), ..Self::default() }
     }
 
-    /// Only events of certain levels: `<=info` for those at least as important as info, `==err`, `>=debug`.
+    /// Restricts the rule to events of certain levels: `<=info` for those at least as important as info, `==err`, `>=debug`.
     #[must_use]
     pub fn level(mut self, level: impl Into<String>) -> Self {
         self.level = Some(level.into());
         self
     }
 
-    /// Only events whose fields satisfy `filter`, such as `size > 4096 && comm == "postgres*"`; `docs/filters.md` describes the language.
+    /// Restricts the rule to events whose fields satisfy `filter`, such as `size > 4096 && comm == "postgres*"`; `docs/filters.md` describes
+    /// the language.
     ///
     /// An event that several rules match is recorded if one of them accepts it. A rule does not apply to an event that lacks a field of
-    /// the filter, or has it with a type that cannot be compared; a [notice](crate::Notice) says so where no other rule records that event.
+    /// the filter, or whose field has a type that cannot be compared; a [notice](crate::Notice) reports that if no other rule records the event.
     #[must_use]
     pub fn filter(mut self, filter: impl Into<String>) -> Self {
         self.filter = Some(filter.into());
         self
     }
 
-    /// At most so many of the events that the filter accepts, all events of the rule together: a [`Limit`](crate::Limit), or its text
-    /// (`1000/s`, `5/15min`, `1000/s burst 20`). The other events are counted as suppressed.
+    /// Limits the rate of the events that the filter accepts, in sum over all events of the rule: a [`Limit`](crate::Limit), or its text
+    /// (`1000/s`, `5/15min`, `1000/s burst 20`). Further events are counted as suppressed.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "a text or a `Limit` reads best by value")]
     pub fn limit(mut self, limit: impl ToString) -> Self {
@@ -88,24 +89,24 @@ impl Rule {
         self
     }
 
-    /// Into (of a rule that excludes events: from) the channel of the session that is called so.
+    /// Sends the events into this channel of the session; an excluding rule excludes them from it.
     ///
-    /// An event that rules for several channels match is recorded in each of them, as their filters and limits decide, and counted in each.
-    /// It costs what it costs in as many sessions.
+    /// An event that rules for several channels match is recorded and counted in each, subject to their filters and limits. It costs as much
+    /// as in as many sessions.
     #[must_use]
     pub fn channel(mut self, channel: impl Into<String>) -> Self {
         self.channel = Some(channel.into());
         self
     }
 
-    /// Only in programs whose path, or its last component, matches this pattern.
+    /// Restricts the rule to programs whose path, or its last component, matches this pattern.
     #[must_use]
     pub fn exe(mut self, pattern: impl Into<String>) -> Self {
         self.exe = Some(pattern.into());
         self
     }
 
-    /// Only in this process.
+    /// Restricts the rule to this process.
     #[must_use]
     pub const fn process(mut self, process: ProcessKey) -> Self {
         self.process = Some(process);
@@ -117,7 +118,7 @@ impl Rule {
         self.event.starts_with('!')
     }
 
-    /// Fails unless the session has the rule's channel; `names` are its channels.
+    /// Checks that the rule's channel is in `names`, the channels of the session.
     pub(super) fn check_channel(&self, names: &[&str]) -> Result<(), RuleError> {
         match &self.channel {
             Some(channel) if !names.contains(&channel.as_str()) => {
@@ -127,7 +128,7 @@ impl Rule {
         }
     }
 
-    /// Whether it may record something in this process, whatever events that has.
+    /// Whether it may apply to this process, regardless of the process's events.
     pub(super) fn concerns(&self, process: ProcessKey, exe: &str) -> bool {
         // A malformed pattern matches nothing.
         let is_program = |pattern: &String| Glob::parse(pattern).is_ok_and(|glob| is_program(&glob, exe));
@@ -141,7 +142,7 @@ impl Rule {
     }
 }
 
-/// Whether a pattern matches this program: its path, or the last component of it.
+/// Whether a pattern matches a program: its path, or the last component of the path.
 fn is_program(glob: &Glob, exe: &str) -> bool {
     let last = exe.rsplit('/').next().unwrap_or(exe);
     glob.matches_str(exe) || glob.matches_str(last)
@@ -172,7 +173,7 @@ impl From<&Self> for Rule {
 }
 
 impl fmt::Display for Rule {
-    /// As it is written on the command line of `tracectl`.
+    /// Writes it as on the command line of `tracectl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.event)?;
         if let Some(level) = &self.level {

@@ -1,4 +1,4 @@
-//! Where the packets of a session go: one `[[sink]]` of `session.toml`.
+//! A destination for the packets of a session: one `[[sink]]` of `session.toml`.
 
 use super::SpecError;
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracepoint_sinks::Sink;
 
-/// The kinds of sinks that are known.
+/// The supported kinds of sinks.
 const KINDS: [&str; 4] = ["ctf", "dt", "text", "udp"];
-/// The kind of a sink that a program made itself, as an object: a description of it cannot be made into a sink again.
+/// The kind of a sink that is an object of the program: the sink cannot be made from its description.
 const OBJECT: &str = "object";
-/// How many packets a dt file has unless it is said.
+/// Default number of packets in a dt file.
 const SLOTS: u32 = 256;
 
-/// Where the packets of a session go, in each process.
+/// A destination for the packets of a session in each process.
 ///
 /// ```
 /// use tracepoint_control::SinkSpec;
@@ -27,57 +27,57 @@ const SLOTS: u32 = 256;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SinkSpec {
-    /// In which format: `ctf`, `dt`, `text` or `udp`. `object` describes a sink that the program gave to the session itself.
+    /// The format: `ctf`, `dt`, `text` or `udp`; or `object` for a sink that the program passed to the session.
     pub kind: String,
-    /// Of an `object`, what the sink calls itself.
+    /// The name that an `object` gives itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The absolute path. Of `ctf` a directory, in which each process makes one of its own. Of `dt` and `text` a file: of several processes
-    /// one has it, and the others files beside it; or a directory, in which each process makes a file. `text` without one goes to the
-    /// standard error of each process.
+    /// An absolute path. For `ctf` a directory in which each process makes a directory. For `dt` and `text` a file, used by one process, with
+    /// files for other processes next to it; or a directory in which each process makes a file. `text` without a path writes to the standard
+    /// error of each process.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub path: PathBuf,
-    /// How many bytes a process writes at most; what is beyond is lost, and counted. Of a dt file, how large it may be.
+    /// Maximum number of bytes that a process writes; further events are lost and counted. For a dt file its maximum size.
     #[serde(default = "SinkSpec::default_size")]
     pub max_size: u64,
-    /// How many packets a dt file holds: 256 unless it is said.
+    /// Number of packets in a dt file; the default is 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Where a UDP server listens: 127.0.0.1 unless it is said.
+    /// The address of a UDP server; the default is 127.0.0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
-    /// At which port, which one process has; 0, and without it: at any that is free.
+    /// The port of a UDP server, which only one process can use; by default, and for 0, any free port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// How many bytes of events wait for a UDP client, in each process: 64 MiB unless it is said.
+    /// Maximum number of bytes of events that wait for a UDP client, in each process; the default is 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// Which of them are dropped if there are more: `oldest`, unless it is said, or `newest`.
+    /// The events to drop beyond that limit: `oldest` (the default) or `newest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<String>,
-    /// A CTF trace goes on in another chunk when so many bytes are in the present one.
+    /// Size in bytes at which a CTF trace continues in a new chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate_size: Option<u64>,
-    /// And when the present one is so old, in milliseconds.
+    /// Age in milliseconds at which a CTF trace continues in a new chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotate_every_ms: Option<u64>,
-    /// How many chunks stay in each process: the newest, and no more of them than `max_size` has room for.
+    /// Number of chunks that each process keeps: the newest, within `max_size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u32>,
 }
 
 impl SinkSpec {
-    /// A CTF directory for each process, in the directory at the absolute path `path`; 1 GiB for each.
+    /// A CTF directory for each process, in the directory at the absolute path `path`; at most 1 GiB each.
     pub fn ctf(path: impl Into<PathBuf>) -> Self {
         Self::of("ctf", path.into())
     }
 
-    /// A circular file of the newest 256 packets for each process, at the absolute path `path`; no larger than 1 GiB.
+    /// A circular file with the newest 256 packets for each process, at the absolute path `path`; at most 1 GiB each.
     pub fn dt(path: impl Into<PathBuf>) -> Self {
         Self::of("dt", path.into())
     }
 
-    /// Lines of text, in a file at the absolute path `path`; 1 GiB for each process.
+    /// Lines of text in a file at the absolute path `path`; at most 1 GiB for each process.
     pub fn text(path: impl Into<PathBuf>) -> Self {
         Self::of("text", path.into())
     }
@@ -87,7 +87,7 @@ impl SinkSpec {
         Self::of("text", PathBuf::new())
     }
 
-    /// A UDP trace server in each process. Of several processes only one has the port, if it is not 0.
+    /// A UDP trace server in each process. Only one process can use a port other than 0.
     pub fn udp(address: SocketAddr) -> Self {
         let mut sink = Self::of("udp", PathBuf::new());
         (sink.address, sink.port) = (Some(address.ip()), Some(address.port()));
@@ -123,28 +123,28 @@ impl SinkSpec {
         self.kind == OBJECT
     }
 
-    /// At most so many bytes, in each process; the events of further packets are lost, and counted. 1 GiB unless it is given.
+    /// Limits the bytes written in each process; the events of further packets are lost and counted. The default is 1 GiB.
     #[must_use]
     pub const fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = bytes;
         self
     }
 
-    /// Of a dt file: so many packets.
+    /// Sets the number of packets in a dt file.
     #[must_use]
     pub const fn slots(mut self, slots: u32) -> Self {
         self.slots = Some(slots);
         self
     }
 
-    /// Of a CTF trace: another chunk when so many bytes are in the present one.
+    /// Sets the size in bytes at which a CTF trace continues in a new chunk.
     #[must_use]
     pub const fn rotate_size(mut self, bytes: u64) -> Self {
         self.rotate_size = Some(bytes);
         self
     }
 
-    /// Of a CTF trace: so many chunks stay, the newest.
+    /// Sets the number of chunks that a CTF trace keeps, the newest.
     #[must_use]
     pub const fn keep(mut self, chunks: u32) -> Self {
         self.keep = Some(chunks);
@@ -155,18 +155,18 @@ impl SinkSpec {
         1 << 30
     }
 
-    /// Whether it is of the same kind, and writes to the same place.
+    /// Whether it has the same kind and destination as `other`.
     pub(super) fn is_at_same_place(&self, other: &Self) -> bool {
         let place = |sink: &Self| (sink.kind.clone(), sink.name.clone(), sink.path.clone());
         place(self) == place(other) && self.socket_address() == other.socket_address()
     }
 
-    /// Where a UDP server listens.
+    /// The address of a UDP server.
     pub fn socket_address(&self) -> SocketAddr {
         SocketAddr::new(self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), self.port.unwrap_or(0))
     }
 
-    /// How many packets a dt file holds.
+    /// The number of packets in a dt file.
     pub fn dt_slots(&self) -> u32 {
         self.slots.unwrap_or(SLOTS)
     }
@@ -175,18 +175,18 @@ impl SinkSpec {
         self.rotate_every_ms.map(Duration::from_millis)
     }
 
-    /// Whether it can be.
+    /// Checks the description.
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let kind = self.kind.as_str();
         if self.is_object() {
             let name = self.name.as_deref().unwrap_or_default();
             return Err(SpecError::invalid(format!(
-                "the sink `{name}` was made by a program, and cannot be made from its description"
+                "the sink `{name}` is an object of a program, and cannot be made from its description"
             )));
         }
         if !KINDS.contains(&kind) {
             let known = KINDS.join(", ");
-            return Err(SpecError::invalid(format!("a sink of the kind `{kind}` is not known; there are {known}")));
+            return Err(SpecError::invalid(format!("unknown kind of sink `{kind}`; there are {known}")));
         }
         if let Some((key, kinds)) = self.keys().find(|(_, kinds)| !kinds.contains(&kind)) {
             let kinds = kinds.join(" and ");
@@ -196,27 +196,27 @@ impl SinkSpec {
         let needs_path = matches!(kind, "ctf" | "dt");
         if (needs_path || has_path) && (!self.path.is_absolute() || self.path.to_str().is_none()) {
             let path = self.path.display();
-            return Err(SpecError::invalid(format!("the path of a sink is not absolute, or no text: `{path}`")));
+            return Err(SpecError::invalid(format!("the path of a sink must be absolute and UTF-8, unlike `{path}`")));
         }
         let wrong = match self {
             Self { slots: Some(slots), .. } if *slots == 0 || *slots > i32::MAX as u32 => {
-                format!("a dt file has from 1 to {} slots, not {slots}", i32::MAX)
+                format!("the slots of a dt file must be from 1 to {}, not {slots}", i32::MAX)
             }
             Self { drop: Some(end), .. } if !matches!(end.as_str(), "oldest" | "newest") => {
-                format!("`drop` is `oldest` or `newest`, not `{end}`")
+                format!("`drop` must be `oldest` or `newest`, not `{end}`")
             }
             Self { rotate_size: Some(0), .. } | Self { rotate_every_ms: Some(0), .. } => {
-                "a chunk has a size and a time of more than 0".to_owned()
+                "the size and the age of a chunk must be more than 0".to_owned()
             }
             Self { keep: Some(0 | 1), .. } => {
-                "`keep` is 2 at least: the chunk that is written, and one that can be looked at".to_owned()
+                "`keep` must be at least 2: the current chunk, and a finished one".to_owned()
             }
             _ => return Ok(()),
         };
         Err(SpecError::invalid(wrong))
     }
 
-    /// Whether its bounds leave room for what it is to hold, of packets of so many bytes.
+    /// Checks that a dt file with packets of this size fits its maximum size.
     pub(super) fn check_room(&self, packet_size: usize) -> Result<(), SpecError> {
         let size = (packet_size as u64).saturating_mul(self.dt_slots().into());
         if self.kind != "dt" || size <= self.max_size {
@@ -224,12 +224,12 @@ impl SinkSpec {
         }
         let (slots, most) = (self.dt_slots(), self.max_size);
         Err(SpecError::invalid(format!(
-            "a dt file of {slots} packets of {packet_size} bytes is larger than the {most} bytes that are allowed (`max_size`); give it \
-             fewer slots, or the threads smaller rings, or allow more"
+            "a dt file of {slots} packets of {packet_size} bytes exceeds the maximum of {most} bytes (`max_size`); give it fewer slots, \
+             give the threads smaller rings, or raise `max_size`"
         )))
     }
 
-    /// The keys that are there and not for all kinds, with the kinds that they are for.
+    /// The keys that are set and not valid for all kinds, with the kinds that they are valid for.
     fn keys(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
         let keys: [(bool, &str, &[&str]); 10] = [
             (self.name.is_some(), "name", &[OBJECT]),
@@ -246,7 +246,7 @@ impl SinkSpec {
         keys.into_iter().filter_map(|(is_there, key, kinds)| is_there.then_some((key, kinds)))
     }
 
-    /// Its numbers that may need more than 63 bits.
+    /// Its numbers that may exceed 63 bits.
     pub(super) fn numbers(&self) -> [(&'static str, u64); 4] {
         [
             ("max_size", self.max_size),

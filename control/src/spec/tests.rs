@@ -1,4 +1,4 @@
-//! What is read of a `session.toml`, and what is refused.
+//! Parsing of `session.toml`, and refusal of invalid descriptions.
 
 use super::*;
 use crate::process::ProcessKey;
@@ -24,7 +24,7 @@ fn spec() -> Result<SessionSpec, SpecError> {
     spec.channels[0].contexts = vec!["thread".to_owned(), "cpu".to_owned()];
     rule.channel = Some("flight".to_owned());
     assert!(spec.add_rule(&rule)?);
-    assert!(!spec.add_rule(&rule)?, "it is there already");
+    assert!(!spec.add_rule(&rule)?, "it exists already");
     assert!(spec.add_rule(&Rule::new("!sched:idle"))?);
     Ok(spec)
 }
@@ -37,7 +37,7 @@ fn what_is_written_is_read() -> Outcome {
     Ok(())
 }
 
-/// Nothing that is cut off is taken for whole, unless what is missing are rules or blanks at the end; and nothing panics.
+/// A truncated file is refused, unless only rules or blanks at the end are missing; parsing never panics.
 #[test]
 fn a_half_written_file_is_no_session_or_one_with_fewer_rules() -> Outcome {
     let spec = spec()?;
@@ -57,39 +57,39 @@ fn a_rule_that_is_not_known_is_one_alone() -> Outcome {
     let text = spec()?.to_toml()?
         + "\n[[rule]]\nevent = \"a:*\"\nsampled = 7\n\n[[rule]]\nevent = \"b:*\"\nlevel = \"<=loud\"\n\n[[rule]]\nevent = \"c:*\"\nfilter = \"n >\"\n";
     let spec = SessionSpec::parse(text.as_bytes())?;
-    let told: Vec<_> =
+    let rules: Vec<_> =
         spec.rules().map(|rule| rule.map(|rule| rule.event.as_str()).map_err(ToString::to_string)).collect();
-    assert_eq!(told[..2], [Ok("sched:*"), Ok("!sched:idle")]);
-    let [Err(key), Err(level), Err(filter)] = &told[2..] else { return Err(format!("{told:?}").into()) };
+    assert_eq!(rules[..2], [Ok("sched:*"), Ok("!sched:idle")]);
+    let [Err(key), Err(level), Err(filter)] = &rules[2..] else { return Err(format!("{rules:?}").into()) };
     assert!(key.contains("`a:*`") && key.contains("unknown field `sampled`"), "{key}");
     assert!(level.contains("no level"), "{level}");
     assert!(filter.contains("`c:*`") && filter.ends_with("\n  n >\n     ^"), "{filter}");
     assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
-    // Whoever does not know it does not lose it.
+    // Writing the description again preserves the rules that are not understood.
     assert_eq!(SessionSpec::parse(spec.to_toml()?.as_bytes())?, spec);
     Ok(())
 }
 
 #[test]
-fn what_is_not_known_is_told() -> Outcome {
+fn unknown_values_are_reported() -> Outcome {
     let text = spec()?.to_toml()?;
     for (from, to, part) in [
-        ("version = 1", "version = 2", "newest"),
+        ("version = 1", "version = 2", "versions up to 1"),
         ("version = 1", "", "no `version`"),
         ("tracepoint-session", "tracepoint", "`format`"),
         ("state = \"stopped\"", "state = \"asleep\"", "asleep"),
         ("state = \"stopped\"", "mood = 7\nstate = \"stopped\"", "unknown field `mood`"),
         ("policy = \"discard\"", "policy = \"forget\"", "there are discard, overwrite, wait"),
-        ("cpu_percent = 1.5", "cpu_percent = 0", "no budget"),
+        ("cpu_percent = 1.5", "cpu_percent = 0", "no valid budget"),
         ("bytes_per_second = 10485760", "bytes_per_second = -1", "-1"),
         ("bytes_per_second = 10485760", "bytes_per_hour = 1", "unknown field"),
         ("kind = \"ctf\"", "kind = \"tape\"", "there are ctf, dt, text, udp"),
-        ("path = \"/tmp/out\"", "path = \"out\"", "not absolute"),
-        ("path = \"/tmp/out\"", "", "not absolute"),
+        ("path = \"/tmp/out\"", "path = \"out\"", "must be absolute"),
+        ("path = \"/tmp/out\"", "", "must be absolute"),
         ("kind = \"ctf\"", "kind = \"ctf\"\nslots = 7", "`slots` is for sinks of the kind dt, not for `ctf`"),
         ("kind = \"ctf\"", "kind = \"udp\"", "`path` is for sinks of the kind ctf and dt and text"),
         ("kind = \"ctf\"", "kind = \"dt\"\nslots = 0", "from 1 to"),
-        ("kind = \"ctf\"", "kind = \"ctf\"\nkeep = 1", "2 at least"),
+        ("kind = \"ctf\"", "kind = \"ctf\"\nkeep = 1", "at least 2"),
         ("kind = \"ctf\"", "kind = \"ctf\"\nrotate_size = 0", "more than 0"),
     ] {
         assert!(text.contains(from), "{from} is not in {text}");
@@ -101,13 +101,13 @@ fn what_is_not_known_is_told() -> Outcome {
 
 type Change = &'static dyn Fn(&mut SessionSpec);
 
-/// TOML has numbers of 63 bits: what does not fit is told when it is asked for, and never written.
+/// Numbers that do not fit into TOML's 63 bits are refused by `check`, and never written.
 #[test]
 fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
     let refused = |change: Change| {
         let mut spec = spec()?;
         change(&mut spec);
-        let error = spec.check().err().ok_or_else(|| SpecError::malformed("it was taken"))?;
+        let error = spec.check().err().ok_or_else(|| SpecError::malformed("it was accepted"))?;
         assert_eq!(spec.to_toml(), Err(error.clone()));
         Ok::<_, SpecError>(error.to_string())
     };
@@ -126,7 +126,10 @@ fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
     ];
     for (key, change) in changes {
         let error = refused(change)?;
-        assert!(error.contains(&format!("`{key}` is ")) && error.contains("9223372036854775807"), "{error}");
+        assert!(
+            error.contains(&format!("`{key}` is ")) && error.contains("the maximum is 9223372036854775807"),
+            "{error}"
+        );
     }
     let mut most = spec()?;
     most.sinks[0].max_size = i64::MAX as u64;
@@ -134,7 +137,7 @@ fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
     Ok(())
 }
 
-/// What each kind of sink has is written and read.
+/// The options of each kind of sink are written and read.
 #[test]
 fn sinks_of_each_kind_are_kept() -> Outcome {
     let mut spec = spec()?;
@@ -153,13 +156,13 @@ fn sinks_of_each_kind_are_kept() -> Outcome {
 }
 
 proptest! {
-    /// Bytes from anybody are read or refused.
+    /// Arbitrary bytes are parsed or refused.
     #[test]
     fn anything_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = SessionSpec::parse(&bytes);
     }
 
-    /// What is changed in one place is read or refused; and what is read can be written.
+    /// A file with one changed byte is parsed or refused, and what is parsed can be written.
     #[test]
     fn damage_is_read_or_refused(at in 0_usize..400, byte in any::<u8>()) {
         let mut text = spec().and_then(|spec| spec.to_toml()).map(String::into_bytes).unwrap_or_default();
@@ -183,8 +186,8 @@ fn an_older_file_has_the_one_channel() -> Outcome {
 }
 
 #[test]
-fn channels_that_cannot_be_are_refused_with_what_would_do() -> Outcome {
-    let taken = |name: &str, text: &str| format!("two channels are called `{name}`; give each {text}");
+fn invalid_channels_are_refused_with_advice() -> Outcome {
+    let taken = |name: &str, text: &str| format!("two channels are called `{name}`; give each entry {text}");
     let no_name = "`b/c` is not a channel name: use 1 to 64 letters".to_owned();
     let changes: [(String, Change); 11] = [
         (taken("channel0", "of `[[channels]]` a `name`"), &|spec| spec.channels[0].name = "channel0".to_owned()),
@@ -196,10 +199,10 @@ fn channels_that_cannot_be_are_refused_with_what_would_do() -> Outcome {
             spec.channels[0].name = "other".to_owned();
         }),
         ("channel `flight`: a ring needs at least 2 packets".to_owned(), &|spec| spec.channels[0].packets = 1),
-        ("channel `flight`: the policy `keep` is not known".to_owned(), &|spec| {
+        ("channel `flight`: unknown policy `keep`; there are".to_owned(), &|spec| {
             spec.channels[0].policy = "keep".to_owned();
         }),
-        ("channel `flight`: the context `weather` is not known; there are process".to_owned(), &|spec| {
+        ("channel `flight`: unknown context `weather`; there are process".to_owned(), &|spec| {
             spec.channels[0].contexts.push("weather".to_owned());
         }),
         ("channel `further`: without a sink".to_owned(), &|spec| {
@@ -207,7 +210,7 @@ fn channels_that_cannot_be_are_refused_with_what_would_do() -> Outcome {
             spec.channel = ChannelSpec::overwrite(1 << 20);
             spec.channels.push(ChannelSpec::default().named("further"));
         }),
-        ("17 channels, and a session has 16 at most".to_owned(), &|spec| {
+        ("17 channels, and may have at most 16".to_owned(), &|spec| {
             spec.channels.extend((0..15).map(|n| ChannelSpec::default().named(format!("n{n}"))));
         }),
     ];
@@ -223,7 +226,7 @@ fn channels_that_cannot_be_are_refused_with_what_would_do() -> Outcome {
     Ok(())
 }
 
-/// Each of them has packets that have to fit.
+/// The packets of each channel must fit.
 #[test]
 fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
     let mut spec = spec()?;
@@ -237,14 +240,14 @@ fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
     Ok(())
 }
 
-/// As with all that an agent does not know of a rule.
+/// An agent reports an unknown channel like any other part of a rule that it does not understand.
 #[test]
 fn a_rule_that_names_no_channel_is_one_alone() -> Outcome {
     let text = spec()?.to_toml()? + "\n[[rule]]\nevent = \"a:*\"\nchannel = \"b\"\n";
     let spec = SessionSpec::parse(text.as_bytes())?;
-    let told: Vec<_> = spec.rules().map(|rule| rule.map_err(ToString::to_string)).collect();
-    assert!(told[0].is_ok() && told[1].is_ok());
-    let error = told[2].as_ref().expect_err("no such channel");
+    let rules: Vec<_> = spec.rules().map(|rule| rule.map_err(ToString::to_string)).collect();
+    assert!(rules[0].is_ok() && rules[1].is_ok());
+    let error = rules[2].as_ref().expect_err("no such channel");
     assert_eq!(error, "rule `a:*`: the session has no channel `b`; it has channel0, flight");
     assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
     let mut rule = Rule::new("a:*");
@@ -255,32 +258,32 @@ fn a_rule_that_names_no_channel_is_one_alone() -> Outcome {
 }
 
 #[test]
-fn a_session_that_is_drained_from_outside_has_no_sinks() -> Outcome {
-    let mut outside = SessionSpec::new();
-    outside.drain = DrainedBy::Outside;
-    let text = outside.to_toml()?;
+fn a_remotely_drained_session_has_no_sinks() -> Outcome {
+    let mut remote = SessionSpec::new();
+    remote.drain = DrainedBy::Outside;
+    let text = remote.to_toml()?;
     assert!(text.contains("drain = \"outside\""), "{text}");
-    assert_eq!(SessionSpec::parse(text.as_bytes())?, outside);
-    assert!(!spec()?.to_toml()?.contains("drain"), "an agent that does not know it need not");
+    assert_eq!(SessionSpec::parse(text.as_bytes())?, remote);
+    assert!(!spec()?.to_toml()?.contains("drain"), "the default is not written, for agents that do not know the key");
     let refused = |change: &dyn Fn(&mut SessionSpec)| {
-        let mut spec = outside.clone();
+        let mut spec = remote.clone();
         change(&mut spec);
-        spec.to_toml().map_err(|error| error.to_string()).expect_err("it cannot be")
+        spec.to_toml().map_err(|error| error.to_string()).expect_err("it is invalid")
     };
     assert!(refused(&|spec| spec.sinks.push(SinkSpec::ctf("/tmp/out"))).contains("no sinks of its own"));
     assert!(refused(&|spec| spec.channel.policy = "overwrite".to_owned()).contains("the policy `discard`"));
     assert!(refused(&|spec| spec.channels.push(ChannelSpec::overwrite(64 << 10).named("x"))).contains("channel `x`"));
-    // The sinks of whoever drains it are held against its packets.
-    assert!(outside.check_sinks(&[SinkSpec::ctf("/tmp/out")]).is_ok());
+    // The sinks of the remote consumer are checked against the session's packets.
+    assert!(remote.check_sinks(&[SinkSpec::ctf("/tmp/out")]).is_ok());
     let mut large = SinkSpec::dt("/tmp/x.dt");
     large.slots = Some(100_000);
-    assert!(outside.check_sinks(&[large]).is_err_and(|error| error.to_string().contains("fewer slots")));
+    assert!(remote.check_sinks(&[large]).is_err_and(|error| error.to_string().contains("fewer slots")));
     Ok(())
 }
 
-/// What a channel says in code it says in a file.
+/// A channel built in code survives conversion to a file and back.
 #[test]
-fn a_channel_in_code_is_one_in_a_file() -> Outcome {
+fn a_channel_converts_to_a_file_and_back() -> Outcome {
     use tracepoint_core::context::Context;
     let plain = Channel::discard(1 << 20);
     let all = Channel::wait(64 << 10, std::time::Duration::from_millis(20))

@@ -1,4 +1,4 @@
-//! The events around what a dump fires.
+//! The events that enclose the events of a state dump.
 
 use crate::catalog::OWN;
 use crate::event::PlannedEvent;
@@ -6,19 +6,19 @@ use crate::event::PlannedEvent;
 tracepoint_core::define_trace! {
     provider = "tracepoint";
 
-    /// What this thread fires from here on, until `state_end`, tells what there was already.
+    /// Start of a state dump: until `state_end`, the events of this thread describe existing state.
     #[level(Info)]
     pub(super) state_begin(dump: &str) { dump: str = dump }
 
-    /// The dump has told all; or it panicked, and has not.
+    /// End of a state dump. If the dump panicked, the state is incomplete.
     #[level(Info)]
     pub(super) state_end(dump: &str, panicked: bool) { dump: str = dump, panicked: bool = panicked }
 }
 
-/// How many they are.
+/// Number of these events.
 pub(crate) const EVENTS: usize = 2;
 
-/// The two, as events of a session's channel.
+/// The two events, for a session's channel.
 pub(crate) fn planned(channel: &str) -> Vec<PlannedEvent> {
     let own = tracepoint_core::markers()
         .filter(|marker| marker.provider() == OWN && ["state_begin", "state_end"].contains(&marker.name()));

@@ -1,4 +1,4 @@
-//! The dumps that the program has registered.
+//! The registered state dumps of the program.
 
 use super::Dump;
 use rustix::event::{EventfdFlags, eventfd};
@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a program has registered.
+/// A registered dump.
 pub(crate) struct Registered {
-    /// From 1 on, in the order of registration.
+    /// Registration number, from 1.
     pub(super) number: u64,
     pub(super) name: String,
-    pub(super) tell: Box<dyn Fn(&Dump) + Send + Sync>,
-    /// How many runs are late, and have not returned.
+    pub(super) function: Box<dyn Fn(&Dump) + Send + Sync>,
+    /// Number of late runs that have not returned yet.
     late: AtomicUsize,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Debug for Registered {
 #[derive(Debug)]
 struct Registry {
     dumps: Vec<Arc<Registered>>,
-    /// How many there ever were.
+    /// Number of registrations so far.
     count: u64,
     /// Wakes the agent, if one runs.
     wake: Option<Arc<OwnedFd>>,
@@ -34,23 +34,23 @@ struct Registry {
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry { dumps: Vec::new(), count: 0, wake: None });
 
-/// Held for a few instructions, never while a dump runs.
+/// Held for a few instructions only, never while a dump runs.
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A state dump that is registered. Dropping it takes it back; a run that has begun goes on.
+/// A registered state dump. Dropping it removes the registration; a running dump continues.
 #[derive(Debug)]
-#[must_use = "dropping it takes the dump back"]
+#[must_use = "dropping it removes the state dump"]
 pub struct StateDump(Arc<Registered>);
 
 impl StateDump {
-    /// What it is called.
+    /// The name that it was registered under.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Keeps it registered for as long as the process lives.
+    /// Keeps it registered until the process exits.
     pub fn forever(self) {
         std::mem::forget(self);
     }
@@ -62,21 +62,20 @@ impl Drop for StateDump {
     }
 }
 
-/// Registers a function that fires events which tell what there is: for recordings that begin later, and missed how it came to be.
+/// Registers a function that fires events describing existing state, for recordings that start after that state came about.
 ///
-/// It runs each time that a [session](crate::Session) begins to record in this process, and each time that a session that is controlled from
-/// outside switches on more events, or finds a dump that was registered since: on a thread of its own, after the events were switched
-/// on. What it fires goes into that session alone; other sessions neither record nor count it. Probes, aggregates and test sessions see
-/// it. Around it stand the events `tracepoint:state_begin` and `tracepoint:state_end`, with the dump's name, which the session
-/// records whatever its rules are: on their thread, what lies between them is state. Rules, filters and limits hold for state as for any
-/// event.
+/// The function runs each time that a [session](crate::Session) starts to record in this process, and each time that a remotely
+/// controlled session enables more events or finds a dump registered since. It runs on a thread of its own, after the events are
+/// enabled. Its events go into that session alone; other sessions neither record nor count them. Probes, aggregates and test sessions
+/// see them. They are enclosed by the events `tracepoint:state_begin` and `tracepoint:state_end`, with the dump's name, which the session
+/// records whatever its rules are: between the two, events of this thread are state. Rules, filters and limits apply as to any event.
 ///
-/// The other threads go on meanwhile: what they fire may come before or after the state that it is about, in the order of time, and what a
-/// dump tells of several things is no picture of one moment, unless it holds the locks that make it one.
+/// Other threads keep running meanwhile: their events may be earlier or later in time than the state that they concern. A dump is a
+/// consistent snapshot only if it holds the locks that make it one.
 ///
-/// Whoever starts a session waits for the dumps, for 500 ms together; a dump that takes longer goes on by itself, and is told as late
-/// ([`StateDumpStatus`](crate::StateDumpStatus)). One that panics is caught, and counted. A dump may take locks: one that the thread that
-/// starts a session holds makes it late.
+/// Starting a session waits for all its dumps, at most 500 ms in sum; a dump that takes longer continues and is reported as late
+/// ([`StateDumpStatus`](crate::StateDumpStatus)). A panic of a dump is caught and counted. A dump may take locks; if the thread that
+/// starts the session holds one of them, the dump becomes late.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -84,7 +83,7 @@ impl Drop for StateDump {
 ///
 /// tracepoint::define_trace! {
 ///     provider = "server";
-///     /// There is a connection.
+///     /// An open connection.
 ///     pub connection(id: u64, peer: &str) { id: u64 = id, peer: str = peer }
 /// }
 ///
@@ -104,47 +103,48 @@ impl Drop for StateDump {
 /// # }
 /// ```
 ///
-/// Costs a thread for the time of each run, and two events.
-pub fn state_dump(name: impl Into<String>, tell: impl Fn(&Dump) + Send + Sync + 'static) -> StateDump {
+/// Costs a thread for the duration of each run, and two events.
+pub fn state_dump(name: impl Into<String>, function: impl Fn(&Dump) + Send + Sync + 'static) -> StateDump {
     let mut registry = registry();
     registry.count += 1;
     let number = registry.count;
-    let dump = Arc::new(Registered { number, name: name.into(), tell: Box::new(tell), late: AtomicUsize::new(0) });
+    let dump =
+        Arc::new(Registered { number, name: name.into(), function: Box::new(function), late: AtomicUsize::new(0) });
     registry.dumps.push(Arc::clone(&dump));
     if let Some(wake) = &registry.wake {
-        // Any number that is not 0 is as good as another.
+        // An eventfd becomes readable with any non-zero value.
         let _ = rustix::io::write(wake, &[1; 8]);
     }
     StateDump(dump)
 }
 
-/// Those that were registered after number `seen`, in their order.
+/// The dumps registered after number `seen`, in order of registration.
 pub(crate) fn registered(seen: u64) -> Vec<Arc<Registered>> {
     registry().dumps.iter().filter(|dump| dump.number > seen).cloned().collect()
 }
 
 impl Registered {
-    /// Whether a run goes on that nobody waits for.
+    /// Whether a late run is still going on.
     pub(super) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed) > 0
     }
 
-    /// A run goes on that is waited for no longer.
-    pub(super) fn is_waited_for_no_longer(&self) {
+    /// Counts a run that the starting thread no longer waits for.
+    pub(super) fn run_became_late(&self) {
         self.late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Such a run has returned.
-    pub(super) fn returned(&self) {
+    /// Counts the return of a late run.
+    pub(super) fn late_run_returned(&self) {
         self.late.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Wakes its holder when a dump is registered, for as long as it is held.
+/// Becomes readable when a dump is registered.
 #[derive(Debug)]
 pub(crate) struct Wake(Arc<OwnedFd>);
 
-/// The one and only: that of the agent.
+/// Installs the process's only wake descriptor: the agent's.
 pub(crate) fn wake_for_dumps() -> rustix::io::Result<Wake> {
     let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
     registry().wake = Some(Arc::clone(&wake));
@@ -152,7 +152,7 @@ pub(crate) fn wake_for_dumps() -> rustix::io::Result<Wake> {
 }
 
 impl Wake {
-    /// From here on it wakes for what is registered later.
+    /// Clears it; later registrations make it readable again.
     pub(crate) fn reset(&self) {
         let _ = rustix::io::read(&*self.0, &mut [0; 8]);
     }
@@ -167,7 +167,7 @@ impl AsFd for Wake {
 impl Drop for Wake {
     fn drop(&mut self) {
         let mut registry = registry();
-        // Another agent may have begun since.
+        // A newer agent may have installed its own.
         if registry.wake.as_ref().is_some_and(|wake| Arc::ptr_eq(wake, &self.0)) {
             registry.wake = None;
         }

@@ -1,4 +1,4 @@
-//! Running dumps for one session.
+//! Runs state dumps for one session.
 
 use super::events::{state_begin, state_end};
 use super::registry::Registered;
@@ -13,13 +13,13 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tracepoint_core::channel::OpenChannel;
 
-/// How long whoever starts a session waits for all its dumps together.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long starting a session waits for all its dumps in sum.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Of how many dumps it is kept how they fared before those are forgotten that are registered no longer.
+/// Number of dumps whose status is kept before the status of unregistered ones is dropped.
 const KEPT: usize = 64;
 
-/// A dump that runs, as it sees itself.
+/// A running dump, as passed to its function.
 #[derive(Debug)]
 pub struct Dump {
     name: String,
@@ -28,7 +28,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Under which name it was registered.
+    /// The name that the dump was registered under.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -38,32 +38,32 @@ impl Dump {
         &self.session
     }
 
-    /// Whether the session has ended meanwhile: what is fired from here on nobody gets. Long dumps should look now and then.
+    /// Whether the session has ended: no recording gets further events. Long dumps should check it now and then.
     pub fn is_over(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 }
 
-/// What became of a state dump in a session.
+/// Status of a state dump in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StateDumpStatus {
-    /// Under which name it was registered.
+    /// The name that the dump was registered under.
     pub name: String,
-    /// How often it has run to its end.
+    /// Number of completed runs.
     pub ran: u64,
-    /// How often it panicked: not all of the state is in the trace.
+    /// Number of runs that panicked: the state in the trace is incomplete.
     pub panicked: u64,
-    /// How often it took longer than it is waited for, 500 ms. It went on, and is counted above as well if it has returned.
+    /// Number of runs that exceeded the 500 ms of waiting. Each continued, and is also counted above once it has returned.
     pub late: u64,
-    /// How often it was passed over: because an earlier run had not returned, or because there was no thread for it, or no id left for the
-    /// events around it, or because a sink that was to be told of these blocked. The state is not in the trace.
+    /// Number of skipped runs: an earlier run had not returned, no thread could be started, no id was left for the enclosing events, or
+    /// a sink that must learn of these blocked. The state is not in the trace.
     pub skipped: u64,
 }
 
 impl StateDumpStatus {
-    /// Whether the trace may lack some of the state.
+    /// Whether the trace may lack some state.
     pub const fn is_wanting(&self) -> bool {
         self.panicked > 0 || self.late > 0 || self.skipped > 0
     }
@@ -89,43 +89,43 @@ struct Counts {
     skipped: AtomicU64,
 }
 
-/// Which dumps a round runs.
+/// Selects the dumps of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// All that are registered.
+    /// All registered dumps.
     All,
-    /// Those that were registered since the last round.
+    /// Dumps registered since the last round.
     New,
 }
 
 /// The dumps of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
-    /// The number of the last one that was seen.
+    /// Highest registration number seen so far.
     seen: u64,
     counts: BTreeMap<(u64, String), Arc<Counts>>,
     ended: Arc<AtomicBool>,
 }
 
 impl Runs {
-    /// What there is to run in such a round.
+    /// The dumps to run in a round.
     pub(crate) fn due(&self, round: Round) -> Vec<Arc<Registered>> {
         super::registered(if round == Round::New { self.seen } else { 0 })
     }
 
-    /// Runs these, one after the other, for a session whose events are on. Waits for all of them together for a while.
+    /// Runs the dumps in turn, for a session whose events are enabled. Waits for at most [`TIMEOUT`] in sum.
     pub(crate) fn run(&mut self, dumps: &[Arc<Registered>], session: &str, channel: &Arc<OpenChannel>) {
         let began = Instant::now();
         for dump in dumps {
             let counts = self.counts_of(dump);
-            let patience = PATIENCE.saturating_sub(began.elapsed());
-            let told = Dump { name: dump.name.clone(), session: session.to_owned(), ended: Arc::clone(&self.ended) };
-            run_one(dump, told, &counts, channel, patience);
+            let timeout = TIMEOUT.saturating_sub(began.elapsed());
+            let context = Dump { name: dump.name.clone(), session: session.to_owned(), ended: Arc::clone(&self.ended) };
+            run_one(dump, context, &counts, channel, timeout);
         }
     }
 
-    /// Counts that these cannot run.
-    pub(crate) fn pass_over(&mut self, dumps: &[Arc<Registered>]) {
+    /// Counts these dumps as skipped.
+    pub(crate) fn skip(&mut self, dumps: &[Arc<Registered>]) {
         for dump in dumps {
             self.counts_of(dump).skipped.fetch_add(1, Ordering::Relaxed);
         }
@@ -133,7 +133,7 @@ impl Runs {
 
     fn counts_of(&mut self, dump: &Registered) -> Arc<Counts> {
         self.seen = self.seen.max(dump.number);
-        // A program may register one for each connection, and a session may go on for years.
+        // Bounds the map: a program may register a dump for each connection, and a session may last for years.
         if self.counts.len() >= KEPT {
             let there: BTreeSet<u64> = super::registered(0).iter().map(|dump| dump.number).collect();
             self.counts.retain(|(number, _), _| there.contains(number));
@@ -141,7 +141,7 @@ impl Runs {
         Arc::clone(self.counts.entry((dump.number, dump.name.clone())).or_default())
     }
 
-    /// How they fared, in the order of their registration; of those that are registered no longer, the last few.
+    /// Status of all dumps in order of registration; of unregistered ones the last few.
     pub(crate) fn status(&self) -> Vec<StateDumpStatus> {
         let status = |((_, name), counts): (&(u64, String), &Arc<Counts>)| StateDumpStatus {
             name: name.clone(),
@@ -160,13 +160,13 @@ impl Drop for Runs {
     }
 }
 
-/// A run, as its thread and whoever waits for it see it.
+/// Phases of a run, shared by its thread and the thread that waits for it.
 const RUNS: u8 = 0;
 const RETURNED: u8 = 1;
 const LATE: u8 = 2;
 
-/// Runs one on a thread of its own, and waits for it for so long.
-fn run_one(dump: &Arc<Registered>, told: Dump, counts: &Arc<Counts>, of: &Arc<OpenChannel>, patience: Duration) {
+/// Runs one dump on a thread of its own, and waits for it for at most `timeout`.
+fn run_one(dump: &Arc<Registered>, context: Dump, counts: &Arc<Counts>, of: &Arc<OpenChannel>, timeout: Duration) {
     if dump.is_late() {
         counts.skipped.fetch_add(1, Ordering::Relaxed);
         return;
@@ -176,10 +176,10 @@ fn run_one(dump: &Arc<Registered>, told: Dump, counts: &Arc<Counts>, of: &Arc<Op
     let (own, own_counts, own_phase, of) = (Arc::clone(dump), Arc::clone(counts), Arc::clone(&phase), Arc::clone(of));
     let body = move || {
         leave_signals_to_the_program();
-        tell(&own, &told, &own_counts, of);
-        // Relaxed: each of the two swaps tells the other what happened, and nothing else hangs on it.
+        call(&own, &context, &own_counts, of);
+        // Relaxed: the swaps of the two threads are ordered by the atomic itself, and publish no other data.
         if own_phase.swap(RETURNED, Ordering::Relaxed) == LATE {
-            own.returned();
+            own.late_run_returned();
         }
         drop(end);
     };
@@ -187,31 +187,31 @@ fn run_one(dump: &Arc<Registered>, told: Dump, counts: &Arc<Counts>, of: &Arc<Op
         counts.skipped.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-        dump.is_waited_for_no_longer();
+    if ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
+        dump.run_became_late();
         if phase.swap(LATE, Ordering::Relaxed) == RETURNED {
-            dump.returned();
+            dump.late_run_returned();
         } else {
             counts.late.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// The dump itself, between its two events.
-fn tell(dump: &Registered, told: &Dump, counts: &Counts, of: Arc<OpenChannel>) {
-    let is_kept = of.restrict_this_thread();
-    // The rings are not kept for a dump that outlives its session.
+/// Calls the dump's function between its two events.
+fn call(dump: &Registered, context: &Dump, counts: &Counts, of: Arc<OpenChannel>) {
+    let is_restricted = of.restrict_this_thread();
+    // Dropped first, so that a dump that outlives its session does not keep the rings.
     drop(of);
-    if !is_kept {
+    if !is_restricted {
         counts.skipped.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    tracepoint_core::trace!(state_begin(&told.name));
-    let result = catch_unwind(AssertUnwindSafe(|| (dump.tell)(told)));
-    tracepoint_core::trace!(state_end(&told.name, result.is_err()));
+    tracepoint_core::trace!(state_begin(&context.name));
+    let result = catch_unwind(AssertUnwindSafe(|| (dump.function)(context)));
+    tracepoint_core::trace!(state_end(&context.name, result.is_err()));
     let count = if result.is_err() { &counts.panicked } else { &counts.ran };
     count.fetch_add(1, Ordering::Relaxed);
-    // What it panicked with may panic when it is dropped.
+    // Dropping a panic payload may panic again.
     std::mem::forget(result);
 }
 

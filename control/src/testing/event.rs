@@ -1,4 +1,4 @@
-//! An event that was kept: its fields, whatever their types.
+//! A stored event with the values of its fields.
 
 use crate::nearest::nearest_names;
 use std::fmt;
@@ -29,7 +29,7 @@ impl Event {
         &self.name
     }
 
-    /// When it came, in ns on the clock of the process.
+    /// Time of the event, in ns of the process's trace clock.
     pub const fn time(&self) -> u64 {
         self.time
     }
@@ -70,7 +70,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// The value of a field. Compares with numbers, truths, texts and bytes; with one of another kind it is not equal.
+/// The value of a field. Compares with numbers, booleans, text and bytes; values of another kind are unequal.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -78,7 +78,7 @@ pub enum Value {
     Integer(i128),
     /// A floating-point number.
     Float(f64),
-    /// A truth.
+    /// A boolean.
     Bool(bool),
     /// Text.
     Text(String),
@@ -104,12 +104,12 @@ impl Value {
         }
     }
 
-    /// The integer that it is.
+    /// The value, if it is an integer.
     pub const fn integer(&self) -> Option<i128> {
         if let Self::Integer(value) = self { Some(*value) } else { None }
     }
 
-    /// The text that it is.
+    /// The value, if it is text.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(value) = self { Some(value) } else { None }
     }
@@ -156,7 +156,7 @@ impl PartialEq<f64> for Value {
 }
 
 impl PartialEq<str> for Value {
-    /// A path is equal to the text that has its bytes.
+    /// A path equals the text with the same bytes.
     fn eq(&self, other: &str) -> bool {
         *self == *other.as_bytes()
     }

@@ -1,15 +1,15 @@
-//! What a test says of the events of its session.
+//! Assertions on the events of a test session.
 
 use super::{Event, TestSession};
 use std::fmt::Write;
 
-/// How many events a failure lists.
+/// Number of events that a failure message lists.
 const LISTED: usize = 50;
 
 type Condition<'s> = Box<dyn Fn(&Event) -> bool + 's>;
 
-/// Some events of a session, of which something is expected. The calls that end it panic, at the caller's place, if it is not so.
-#[must_use = "nothing is expected yet: end with `once`, `times`, `at_least` or `never`"]
+/// An assertion on some events of a session. Its final call panics with the caller's location if the assertion does not hold.
+#[must_use = "asserts nothing yet: end with `once`, `times`, `at_least` or `never`"]
 pub struct Expectation<'s> {
     session: &'s TestSession,
     name: String,
@@ -27,29 +27,29 @@ impl<'s> Expectation<'s> {
         Self { session, name: name.to_owned(), conditions: Vec::new() }
     }
 
-    /// Only those of which this holds, too.
+    /// Restricts it to events that satisfy `condition`.
     pub fn with(mut self, condition: impl Fn(&Event) -> bool + 's) -> Self {
         self.conditions.push(Box::new(condition));
         self
     }
 
-    /// Those events.
+    /// The selected events.
     ///
     /// # Panics
     ///
-    /// If events were not kept.
+    /// If events were missed.
     #[track_caller]
     pub fn events(&self) -> Vec<Event> {
         let mut events = self.session.events();
-        events.retain(|event| self.speaks_of(event));
+        events.retain(|event| self.selects(event));
         events
     }
 
-    /// There are `count` of them; gives them.
+    /// Asserts that there are exactly `count` of them, and returns them.
     ///
     /// # Panics
     ///
-    /// If it is another number.
+    /// If the number differs.
     #[track_caller]
     pub fn times(&self, count: usize) -> Vec<Event> {
         let events = self.events();
@@ -57,7 +57,7 @@ impl<'s> Expectation<'s> {
         events
     }
 
-    /// There is one of them; gives it.
+    /// Asserts that there is exactly one of them, and returns it.
     ///
     /// # Panics
     ///
@@ -69,7 +69,7 @@ impl<'s> Expectation<'s> {
         events.remove(0)
     }
 
-    /// There are `count` of them, or more; gives them.
+    /// Asserts that there are at least `count` of them, and returns them.
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl<'s> Expectation<'s> {
         events
     }
 
-    /// There is none of them.
+    /// Asserts that there is none of them.
     ///
     /// # Panics
     ///
@@ -92,36 +92,36 @@ impl<'s> Expectation<'s> {
         assert!(events.is_empty(), "{}", self.failure(&events, "never"));
     }
 
-    /// All of them came before all of the others; and there are some of both.
+    /// Asserts that all of them precede all of the others, and that there is at least one of both.
     ///
     /// # Panics
     ///
-    /// If it is not so.
+    /// If that does not hold.
     #[track_caller]
     pub fn before(&self, others: &Expectation<'_>) {
         let all = self.session.events();
-        let last = all.iter().rposition(|event| self.speaks_of(event));
-        let first_other = all.iter().position(|event| others.speaks_of(event));
-        let is_so = last.is_some_and(|last| first_other.is_some_and(|first| last < first));
-        assert!(is_so, "{} did not come before {}; {}", self.what(), others.what(), listing(&all));
+        let last = all.iter().rposition(|event| self.selects(event));
+        let first_other = all.iter().position(|event| others.selects(event));
+        let holds = last.is_some_and(|last| first_other.is_some_and(|first| last < first));
+        assert!(holds, "{} did not precede {}; {}", self.what(), others.what(), listing(&all));
     }
 
-    fn speaks_of(&self, event: &Event) -> bool {
+    fn selects(&self, event: &Event) -> bool {
         event.name() == self.name && self.conditions.iter().all(|holds| holds(event))
     }
 
     fn what(&self) -> String {
-        let conditions = if self.conditions.is_empty() { "" } else { " with what was asked" };
+        let conditions = if self.conditions.is_empty() { "" } else { " satisfying the conditions" };
         format!("{}{conditions}", self.name)
     }
 
     fn failure(&self, found: &[Event], expected: &str) -> String {
         let all = self.session.keep.events();
-        format!("{} was expected {expected}, and came {} times; {}", self.what(), found.len(), listing(&all))
+        format!("{}: expected {expected}, found {} times; {}", self.what(), found.len(), listing(&all))
     }
 }
 
-/// What the session has.
+/// Lists the events of the session.
 pub(super) fn listing(events: &[Event]) -> String {
     let mut text = format!("the session has {} events", events.len());
     for event in events.iter().take(LISTED) {

@@ -1,4 +1,4 @@
-//! Which threads belong to a test session, and what they fired.
+//! Tracks which threads belong to a test session, and stores their events.
 
 use super::event::Event;
 use std::cell::{Cell, RefCell};
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracepoint_core::marker::{Aggregate, FieldView};
 
 thread_local! {
-    /// The sessions that the thread is in: those of its test, and of the tests in it.
+    /// The ids of the sessions that the thread has entered; sessions may nest.
     static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// Whether the thread keeps an event just now.
+    /// Whether the thread is storing an event.
     static KEEPING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -19,7 +19,7 @@ thread_local! {
 pub(super) struct Keep {
     id: u64,
     events: Mutex<Vec<Event>>,
-    /// Events that came while the same thread kept another one.
+    /// Number of events that interrupted the storing of another one on the same thread.
     missed: AtomicU64,
 }
 
@@ -38,8 +38,8 @@ impl Keep {
     #[track_caller]
     pub(super) fn events(&self) -> Vec<Event> {
         let missed = self.missed.load(Ordering::Relaxed);
-        assert!(missed == 0, "{missed} events came while others were being kept, and were not");
-        // What a probe of the test's fires meanwhile would wait for this.
+        assert!(missed == 0, "{missed} events were missed: they occurred while another event was being stored");
+        // Guarded: an event that a probe fires in `clone` would otherwise deadlock on this lock.
         while_keeping(|| self.lock().clone()).unwrap_or_default()
     }
 
@@ -48,15 +48,15 @@ impl Keep {
     }
 
     fn is_here(&self) -> bool {
-        // A thread whose variables are gone, or that is entering just now, is in no session.
+        // A thread whose thread-locals are destroyed, or that is just entering, belongs to no session.
         let entered = ENTERED.try_with(|entered| entered.try_borrow().is_ok_and(|ids| ids.contains(&self.id)));
         entered.unwrap_or(false)
     }
 }
 
-/// Runs `body` unless the calling thread is inside one already.
+/// Runs `body`, unless the calling thread is already inside such a call.
 fn while_keeping<R>(body: impl FnOnce() -> R) -> Option<R> {
-    /// Says that the thread is done, however that comes.
+    /// Clears the flag, also on a panic.
     struct Done;
 
     impl Drop for Done {
@@ -80,14 +80,14 @@ impl Aggregate for Keep {
     }
 }
 
-/// The way into a test session, for other threads.
+/// A handle with which other threads enter a test session.
 #[derive(Clone, Debug)]
 pub struct Member {
     id: u64,
 }
 
 impl Member {
-    /// From here on, until what this gives is dropped, the events of the calling thread belong to the session, too.
+    /// Adds the events of the calling thread to the session until the returned guard is dropped.
     #[must_use = "dropping it leaves the session"]
     pub fn enter(&self) -> Here {
         ENTERED.with_borrow_mut(|entered| entered.push(self.id));
@@ -95,11 +95,11 @@ impl Member {
     }
 }
 
-/// The calling thread's part in a test session. Dropping it leaves the session.
+/// The calling thread's membership in a test session. Dropping it leaves the session.
 #[derive(Debug)]
 pub struct Here {
     id: u64,
-    /// It belongs to its thread.
+    /// Not `Send`: it belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 

@@ -130,7 +130,9 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
     for _ in 0..3 {
         let ack = asked(&place.controller, &session)?.remove(0);
         assert_eq!(ack.state, AckState::Refused);
-        assert!(ack.error.as_ref().is_some_and(|error| error.contains("a twentieth") && error.contains("make room")));
+        assert!(
+            ack.error.as_ref().is_some_and(|error| error.contains("a twentieth") && error.contains("free some space"))
+        );
         assert_eq!(traces(&small.join("out")), Vec::<PathBuf>::new(), "it leaves nothing");
     }
     fs::remove_file(&ballast)?;
@@ -139,7 +141,7 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
     // It runs full while it records: that is counted and told, and a rotation leaves the present chunk being written.
     let ballast = fill_up(&small)?;
     let ack = until(&place, &session, |ack| !ack.sinks.is_empty() && ack.counters.lost.contains_key("sink"))?;
-    assert!(ack.sinks[0].contains("it goes on when there is room"), "{ack:?}");
+    assert!(ack.sinks[0].contains("writing resumes when there is space"), "{ack:?}");
     let generation = session.rotate()?.generation;
     let ack = session.wait(generation, PATIENCE)?.acks.remove(0);
     let rotated = ack.rotated.ok_or("not asked")?;

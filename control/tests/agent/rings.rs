@@ -56,7 +56,7 @@ fn what_is_wanting_at_the_start_is_made_or_told() -> Outcome {
     let none = place.controller.create("none", &wanted)?;
     let ack = place.acks(&none).remove(0);
     assert_eq!(ack.state, AckState::Refused);
-    assert!(ack.error.as_ref().is_some_and(|error| error.contains("beyond its cap")), "{ack:?}");
+    assert!(ack.error.as_ref().is_some_and(|error| error.contains("exceed its cap")), "{ack:?}");
     assert!(child.end());
     Ok(())
 }

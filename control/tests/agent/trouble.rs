@@ -32,7 +32,7 @@ fn damaged_sessions_are_refused_and_nothing_changes() -> Outcome {
     for (damaged, part) in [
         (text[..text.len() / 2].to_owned(), "without a sink"),
         (format!("mood = 1\n{text}"), "unknown field `mood`"),
-        (text.replace("version = 1", "version = 9"), "newest"),
+        (text.replace("version = 1", "version = 9"), "versions up to 1"),
         (String::new(), "`format`"),
     ] {
         fs::write(&file, damaged)?;

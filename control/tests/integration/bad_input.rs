@@ -38,7 +38,7 @@ fn names_that_are_no_file_names_are_refused() {
         (&long, "255"),
     ] {
         let message = refused(session(name));
-        assert!(message.contains(part) && message.contains("no session name"), "{message}");
+        assert!(message.contains(part) && message.contains("not a valid session name"), "{message}");
     }
     assert!(session(&"x".repeat(255)).start().is_ok());
     assert!(session("Größe 1").start().is_ok());

@@ -97,7 +97,7 @@ fn sinks_come_and_go() -> Outcome {
     let spec = session.spec();
     let kinds: Vec<_> = spec.sinks.iter().map(|sink| sink.kind.as_str()).collect();
     assert_eq!(kinds, ["object", "ctf"]);
-    assert!(spec.to_toml().is_err_and(|error| error.to_string().contains("was made by a program")));
+    assert!(spec.to_toml().is_err_and(|error| error.to_string().contains("is an object of a program")));
     session.stop()?;
     let _ = described;
     let made = std::fs::read_dir(dir("described"))?.next().ok_or("nothing was made")??.path();
@@ -203,7 +203,7 @@ fn what_cannot_join_says_so() -> Outcome {
     session.enable(Rule::new("changing:other").channel("more"))?;
     fire(0..10);
     let told = session.add_sink(SinkSpec::dt("relative.dt")).expect_err("no absolute path").to_string();
-    assert!(told.contains("not absolute"), "{told}");
+    assert!(told.contains("must be absolute"), "{told}");
     let told = session.add_sink(SinkSpec::ctf(file.join("below"))).expect_err("no directory").to_string();
     assert!(told.contains("a.dt"), "{told}");
     assert_eq!(session.sinks().len(), 1);

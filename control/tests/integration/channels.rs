@@ -176,7 +176,7 @@ fn what_cannot_be_is_an_error() {
     // What was open before the one that cannot be is closed again.
     let with = |count| (1..count).fold(session(), |session, n| session.channel(further(&format!("n{n}"))));
     let error = with(40).start().expect_err("40 channels").to_string();
-    assert!(error.contains("it has 40 channels, and a session has 16 at most"), "{error}");
+    assert!(error.contains("the session has 40 channels, and may have at most 16"), "{error}");
     let others = [with(16).start().expect("16 channels"), with(8).start().expect("24 channels")];
     let error = with(9).start().expect_err("33 channels").to_string();
     assert!(error.contains("32 channels are open in this process"), "{error}");
@@ -236,7 +236,7 @@ fn the_memory_cap_counts_all_channels() {
     assert!(start(2 << 20).is_ok());
     // Enough for one of them.
     let error = start(1 << 20).expect_err("four rings of 256 KiB and more").to_string();
-    assert!(error.contains("beyond its cap of 1048576"), "{error}");
+    assert!(error.contains("exceed its cap of 1048576"), "{error}");
 }
 
 /// A program that rotates: what the flight recorder holds comes at the end, into the last chunk.

@@ -42,7 +42,7 @@ fn directories_of_doubtful_ownership_are_refused() -> Outcome {
 
     std::fs::create_dir(dir.join("rings"))?;
     std::fs::set_permissions(dir.join("rings"), PermissionsExt::from_mode(0o770))?;
-    refused(session().dir(&dir), &[&["others may write", "chmod"], mends.as_slice()].concat());
+    refused(session().dir(&dir), &[&["other users may write", "chmod"], mends.as_slice()].concat());
     std::fs::set_permissions(dir.join("rings"), PermissionsExt::from_mode(0o700))?;
 
     // Only root can give something away.

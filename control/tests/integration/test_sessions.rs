@@ -67,14 +67,14 @@ fn expectations_hold_or_say_what_there_is() {
     session.expect("tested:begun").before(&session.expect("tested:ended"));
 
     let told = failure(|| drop(first(9).once()));
-    assert!(told.starts_with("tested:begun with what was asked was expected once, and came 0 times; "), "{told}");
+    assert!(told.starts_with("tested:begun satisfying the conditions: expected once, found 0 times; "), "{told}");
     assert!(told.contains("the session has 6 events\n  tested:begun { n = 0, name = \"task\" }\n"), "{told}");
-    assert!(failure(|| drop(session.expect("tested:begun").times(4))).contains("expected 4 times, and came 5 times"));
+    assert!(failure(|| drop(session.expect("tested:begun").times(4))).contains("expected 4 times, found 5 times"));
     assert!(failure(|| drop(session.expect("tested:begun").at_least(6))).contains("at least 6 times"));
     assert!(failure(|| session.expect("tested:ended").never()).contains("expected never"));
-    assert!(failure(|| session.expect_in_order(&["tested:ended", "tested:begun"])).contains("did not come after"));
-    assert!(failure(|| first(2).before(&first(1))).contains("did not come before"));
-    assert!(failure(|| first(2).before(&session.expect("tested:other"))).contains("did not come before"));
+    assert!(failure(|| session.expect_in_order(&["tested:ended", "tested:begun"])).contains("did not occur after"));
+    assert!(failure(|| first(2).before(&first(1))).contains("did not precede"));
+    assert!(failure(|| first(2).before(&session.expect("tested:other"))).contains("did not precede"));
     assert!(failure(|| drop(session.expect("tested:begin"))).contains("nearest: tested:begun"));
     assert!(failure(|| drop(TestSession::start("testd:*"))).contains("no event matches"));
 }

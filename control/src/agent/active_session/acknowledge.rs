@@ -46,7 +46,7 @@ impl ActiveSession {
                 .push("a sink of an earlier recording is slow, or blocks, and has not taken all yet".to_owned());
         }
         self.ack.sinks.extend(self.removed());
-        self.ack.sinks.extend(self.recording.as_ref().and_then(Recording::want_of_rings));
+        self.ack.sinks.extend(self.recording.as_ref().and_then(Recording::ring_shortage));
         let error = self.refusals.error().or(self.ended.as_ref()).map(String::as_str);
         let is_ending = self.is_ending() && self.recording.is_none();
         self.ack.error = error.or_else(|| is_ending.then_some(BLOCKED)).map(str::to_owned);

@@ -52,13 +52,13 @@ impl Compiled {
         })
     }
 
-    /// Whether it matches this event.
+    /// Whether it matches an event with this name and level.
     pub(crate) fn matches(&self, name: &str, level: Level) -> bool {
         self.level.is_none_or(|wanted| wanted.matches(level)) && self.name.matches(name)
     }
 
-    /// The indices of the session's channels that it is about: its own; without one, the default channel if it includes events, and all if
-    /// it excludes them.
+    /// Indices of the session's channels that it applies to: its own channel; without one, the default channel if it includes events, and
+    /// all channels if it excludes them.
     pub(crate) fn channels(&self, names: &[&str]) -> Range<usize> {
         match &self.channel {
             Some(channel) => {

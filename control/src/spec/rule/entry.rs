@@ -1,4 +1,4 @@
-//! A rule as it stands in a session's description, whether it can be parsed or not.
+//! A rule in a session's description, valid or not.
 
 use super::{Compiled, Rule, RuleError, RuleProblem};
 use serde::Serialize;
@@ -13,13 +13,13 @@ pub(crate) struct RuleEntry {
 }
 
 impl RuleEntry {
-    /// The entry of a rule, whose error, if it has one, is kept.
+    /// The entry of a rule; an invalid rule keeps its error.
     pub(in crate::spec) fn new(rule: &Rule) -> Self {
-        // A rule consists of texts: it always fits into a table.
+        // All fields of a rule are texts, so it always converts into a table.
         Self::read(Table::try_from(rule).unwrap_or_default())
     }
 
-    /// The same, with an error if the session does not have the rule's channel; `names` are the session's channels.
+    /// Adds an error if the rule's channel is not in `names`, the session's channels.
     pub(in crate::spec) fn in_channels(mut self, names: &[&str]) -> Self {
         self.rule = self.rule.and_then(|rule| rule.check_channel(names).map(|()| rule));
         self
@@ -31,7 +31,7 @@ impl RuleEntry {
         self.rule.as_ref().is_ok_and(|own| target(own) == target(rule))
     }
 
-    /// Whether it has the conditions that `rule` has.
+    /// Whether it has all conditions that `rule` has.
     pub(in crate::spec) fn has_conditions_of(&self, rule: &Rule) -> bool {
         let has = |own: &Option<String>, wanted: &Option<String>| wanted.is_none() || own == wanted;
         let has_all =
@@ -49,7 +49,7 @@ impl RuleEntry {
 }
 
 impl Serialize for RuleEntry {
-    /// Writes the table that was read, so that nothing is lost of a rule that is not understood.
+    /// Writes the table as it was read, so that a rule that is not understood is preserved.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.table.parse::<Table>().map_err(serde::ser::Error::custom)?.serialize(serializer)
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a rule.
+//! Errors in rules.
 
 use crate::filter::FilterError;
 use crate::limit::LimitError;
@@ -8,18 +8,18 @@ use crate::limit::LimitError;
 #[error("rule `{rule}`: {problem}")]
 #[non_exhaustive]
 pub struct RuleError {
-    /// The rule's pattern, as far as there is one.
+    /// The rule's pattern; empty if it has none.
     pub rule: String,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: RuleProblem,
 }
 
-/// What is wrong with a rule, and what was expected.
+/// A problem with a rule.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleProblem {
-    /// Its pattern cannot be parsed, or it has a key that is not known.
+    /// Its pattern cannot be parsed, or it has an unknown key.
     #[error("{0}")]
     Malformed(String),
     /// Its condition on levels cannot be parsed.
@@ -33,7 +33,7 @@ pub enum RuleProblem {
     /// Its filter cannot be parsed, or fits none of the events that the rule matches.
     #[error("the filter cannot be used: {0}")]
     Filter(#[source] Box<FilterError>),
-    /// Its limit cannot be parsed, or not be kept.
+    /// Its limit is invalid.
     #[error(transparent)]
     Limit(LimitError),
     /// It has a limit, and the process has no clock.

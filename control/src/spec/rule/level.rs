@@ -24,14 +24,16 @@ impl LevelRule {
         } else if let Some(rest) = trimmed.strip_prefix(">=") {
             (Self::AtLeast, rest)
         } else {
-            return Err("it does not begin with `<=`, `==` or `>=`; expected for example `<=info` for events that are at least as \
+            return Err(
+                "it does not begin with `<=`, `==` or `>=`; use for example `<=info` for events that are at least as \
                  important, `==err`, or `>=debug`"
-                .to_owned());
+                    .to_owned(),
+            );
         };
         rest.trim().parse().map(rule).map_err(|error| format!("{error}"))
     }
 
-    /// Whether events of `level` are wanted.
+    /// Whether it selects events of `level`.
     pub(crate) fn matches(self, level: Level) -> bool {
         match self {
             Self::AtMost(limit) => level <= limit,
