@@ -19,10 +19,10 @@ pub use builder::SessionBuilder;
 pub(crate) use builder::check_name;
 pub(crate) use changes::Changed;
 pub(crate) use ending::Ending;
-pub use error::{SessionError, SinkFailure};
+pub use error::SessionError;
 pub(crate) use recording::Recording;
 pub use sink_source::SinkSource;
-pub use status::{Status, Summary};
+pub use status::{SinkFailure, Status, Summary};
 
 use crate::budget::BudgetWatch;
 use crate::catalog;
@@ -298,7 +298,7 @@ impl Session {
     pub fn stop(self) -> Result<Summary, SessionError> {
         self.check_caller()?;
         let recording = self.lock().recording.take();
-        recording.map_or_else(|| Summary::new(self.name.clone(), Vec::new(), 0), Recording::stop)
+        recording.map_or_else(|| Ok(Summary::new(self.name.clone(), Vec::new(), 0)?), Recording::stop)
     }
 
     /// Fails where a caller cannot wait for the session.

@@ -12,12 +12,14 @@
 //! No lock is held while a dump runs, and the wait for it is bounded: a dump that needs a lock of the waiting thread becomes late, it does
 //! not deadlock. If the session ends first, the rest of the dump fires at disabled sites.
 
+mod dump;
 mod events;
 mod registry;
 mod run;
 
+pub use dump::Dump;
 pub(crate) use events::{EVENTS, planned};
 pub use registry::{StateDump, state_dump};
 pub(crate) use registry::{Wake, registered, wake_for_dumps};
-pub use run::{Dump, StateDumpStatus};
+pub use run::StateDumpStatus;
 pub(crate) use run::{Round, Runs};

@@ -55,6 +55,6 @@ impl Ending {
             Err(RecvTimeoutError::Disconnected) => Vec::new(),
             Err(RecvTimeoutError::Timeout) => return None,
         };
-        Some(Summary::new(self.session.clone(), reports, 0))
+        Some(Summary::new(self.session.clone(), reports, 0).map_err(Into::into))
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of starting, changing and ending a session.
 
-use super::status::Summary;
+use super::status::{SinkFailure, Summary};
 use crate::session_dir::RingDirError;
 use crate::spec::{RuleError, SpecError};
 use std::io;
@@ -151,18 +151,10 @@ pub enum SessionError {
     },
 }
 
-/// A sink that failed.
-#[derive(Debug, thiserror::Error)]
-#[error("{sink}: {error}{}", if *refused > 0 { format!(" ({refused} packets were lost)") } else { String::new() })]
-#[non_exhaustive]
-pub struct SinkFailure {
-    /// Its name.
-    pub sink: String,
-    /// Its first error.
-    #[source]
-    pub error: SinkError,
-    /// Number of packets that it did not take. Its account counts their events as lost, under `sink`.
-    pub refused: u64,
+impl From<(Vec<SinkFailure>, Summary)> for SessionError {
+    fn from((failures, summary): (Vec<SinkFailure>, Summary)) -> Self {
+        Self::Sinks { failures, summary: Box::new(summary) }
+    }
 }
 
 impl From<SpecError> for SessionError {

@@ -196,7 +196,7 @@ impl Recording {
         let cut_off = self.running.as_ref().and_then(|running| running.rings.cut_off.clone());
         let reports = self.running.take().map(Running::stop).unwrap_or_default();
         let cut_off_pages = cut_off.map_or(0, |pages| pages.load(Ordering::Relaxed));
-        Summary::new(self.name.clone(), reports, cut_off_pages)
+        Ok(Summary::new(self.name.clone(), reports, cut_off_pages)?)
     }
 
     /// Takes the running parts out, if they belong to this process.

@@ -1,8 +1,7 @@
 //! Status and final summary of a session.
 
-use super::{SessionError, SinkFailure};
-use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Account, EventAccount};
+use tracepoint_sinks::{SinkError, SinkReport};
 
 /// Status of a running session.
 #[derive(Debug, Default)]
@@ -37,6 +36,20 @@ impl Status {
     }
 }
 
+/// A sink that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{sink}: {error}{}", if *refused > 0 { format!(" ({refused} packets were lost)") } else { String::new() })]
+#[non_exhaustive]
+pub struct SinkFailure {
+    /// Its name.
+    pub sink: String,
+    /// Its first error.
+    #[source]
+    pub error: SinkError,
+    /// Number of packets that it did not take. Its account counts their events as lost, under `sink`.
+    pub refused: u64,
+}
+
 /// Final summary of a session.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -56,7 +69,11 @@ pub struct Summary {
 
 impl Summary {
     /// Makes the summary; an error that holds it if a sink failed.
-    pub(super) fn new(session: String, reports: Vec<SinkReport>, cut_off_pages: u64) -> Result<Self, SessionError> {
+    pub(super) fn new(
+        session: String,
+        reports: Vec<SinkReport>,
+        cut_off_pages: u64,
+    ) -> Result<Self, (Vec<SinkFailure>, Self)> {
         let mut failures = Vec::new();
         let together = together(reports.first().map(|report| &report.account));
         let mut summary = Self { session, accounts: Vec::new(), bytes: 0, cut_off_pages, together };
@@ -67,11 +84,7 @@ impl Summary {
                 failures.push(SinkFailure { sink: report.name, error, refused: report.refused });
             }
         }
-        if failures.is_empty() {
-            Ok(summary)
-        } else {
-            Err(SessionError::Sinks { failures, summary: Box::new(summary) })
-        }
+        if failures.is_empty() { Ok(summary) } else { Err((failures, summary)) }
     }
 
     /// The account of the first sink; a session has at least one.

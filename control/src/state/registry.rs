@@ -1,6 +1,6 @@
 //! The registered state dumps of the program.
 
-use super::Dump;
+use super::dump::Dump;
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,5 +1,6 @@
 //! Runs state dumps for one session.
 
+use super::dump::Dump;
 use super::events::{state_begin, state_end};
 use super::registry::Registered;
 use crate::own_thread::leave_signals_to_the_program;
@@ -18,31 +19,6 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Number of dumps whose status is kept before the status of unregistered ones is dropped.
 const KEPT: usize = 64;
-
-/// A running dump, as passed to its function.
-#[derive(Debug)]
-pub struct Dump {
-    name: String,
-    session: String,
-    ended: Arc<AtomicBool>,
-}
-
-impl Dump {
-    /// The name that the dump was registered under.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The name of the session that it runs for.
-    pub fn session(&self) -> &str {
-        &self.session
-    }
-
-    /// Whether the session has ended: no recording gets further events. Long dumps should check it now and then.
-    pub fn is_over(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
-    }
-}
 
 /// Status of a state dump in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

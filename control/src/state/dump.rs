@@ -1,0 +1,29 @@
+//! What a state dump is told of the session that it runs for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A running dump, as passed to its function.
+#[derive(Debug)]
+pub struct Dump {
+    pub(super) name: String,
+    pub(super) session: String,
+    pub(super) ended: Arc<AtomicBool>,
+}
+
+impl Dump {
+    /// The name that the dump was registered under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of the session that it runs for.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Whether the session has ended: no recording gets further events. Long dumps should check it now and then.
+    pub fn is_over(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+}
