@@ -95,7 +95,7 @@ impl ActiveSession {
         // The second for one that cannot be watched.
         let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
-        self.refusals.unread = None;
+        self.refusals.read_error = None;
         match read(dir, self.stamp) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.end();
@@ -105,9 +105,9 @@ impl ActiveSession {
                 if over {
                     self.end();
                 }
-                self.refusals.unread = Some(format!("session.toml cannot be read: {error}"));
+                self.refusals.read_error = Some(format!("session.toml cannot be read: {error}"));
             }
-            Ok(None) if over || events_changed || self.refusals.is_to_be_tried() => {
+            Ok(None) if over || events_changed || self.refusals.is_retry_due() => {
                 if let Some(spec) = self.spec.take() {
                     self.apply(spec, context);
                 }
@@ -125,14 +125,14 @@ impl ActiveSession {
                         return false;
                     }
                     Ok(spec) => {
-                        self.refusals.understood();
+                        self.refusals.parsed();
                         self.apply(spec, context);
                     }
                     Err(error) => {
                         if let Some((id, generation)) = SessionSpec::identify(&bytes) {
                             (self.ack.id, self.ack.generation) = (id, generation);
                         }
-                        self.refusals.misunderstood = Some(format!("session.toml: {error}"));
+                        self.refusals.parse_error = Some(format!("session.toml: {error}"));
                     }
                 }
             }
@@ -158,10 +158,10 @@ impl ActiveSession {
         let is_over = self.owner_ended || spec.is_over();
         self.ack.id.clone_from(&spec.id);
         // While the file is one that is not understood, the earlier one that counts is not what is acknowledged.
-        if self.refusals.misunderstood.is_none() {
+        if self.refusals.parse_error.is_none() {
             self.ack.generation = spec.generation;
         }
-        self.refusals.done();
+        self.refusals.clear_apply_error();
         self.ended = None;
         let Matched { mut events, rules, notices } =
             self.matcher.run(&spec, context.key(), &context.info.executable, &context.events);
@@ -224,8 +224,8 @@ impl ActiveSession {
         if started.is_err() && spec.sinks.iter().any(|sink| sink.kind == "dt" && sink.path.is_file()) {
             started = self.start(spec, events, context);
         }
-        if let Err((error, patiently)) = started {
-            self.refusals.fail(error, patiently);
+        if let Err((error, backoff)) = started {
+            self.refusals.fail(error, backoff);
         }
     }
 
@@ -233,7 +233,7 @@ impl ActiveSession {
     fn start(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), (String, bool)> {
         let builder = SessionBuilder::from_spec(&self.name, spec.clone())
             .dir(context.sessions.join(&self.name))
-            .rings_at_first(context.rings_at_first())
+            .rings_at_first(context.initial_rings())
             .sink_timeout(SINK_TIMEOUT)
             .trace_name(context.trace_name());
         let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());

@@ -5,7 +5,7 @@ use super::active_session::ActiveSession;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
-use super::woken::{Woken, is_to_end, timespec, wait_for_end};
+use super::wakeup::{Wakeup, stop_requested, timespec, wait_for_stop};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
 use crate::bell::Bell;
 use crate::budget;
@@ -80,7 +80,7 @@ impl Worker {
     }
 
     fn publish(&mut self) -> Result<(), AgentError> {
-        self.entry.tell(&self.status())?;
+        self.entry.publish_status(&self.status())?;
         Ok(self.entry.publish(&self.context.info, &describe_tracepoints(&self.context.catalog))?)
     }
 
@@ -109,14 +109,14 @@ impl Worker {
         tracepoint_core::private::never_trace_this_thread();
         leave_signals_to_the_program();
         self.look_safely(stopped);
-        self.context.has_begun = true;
+        self.context.initial_scan_done = true;
         let _ = ready.send(());
         loop {
             match self.wait(stopped) {
-                Woken::Rung => self.look_safely(stopped),
-                Woken::Tick if !self.has_looked => self.look_safely(stopped),
-                Woken::Tick => {}
-                Woken::Stopped => break,
+                Wakeup::Rung => self.look_safely(stopped),
+                Wakeup::Tick if !self.has_looked => self.look_safely(stopped),
+                Wakeup::Tick => {}
+                Wakeup::Stopped => break,
             }
             // What a panic left half done is done at the next look.
             if catch_unwind(AssertUnwindSafe(|| self.look_at_endings())).unwrap_or(false) {
@@ -131,7 +131,7 @@ impl Worker {
 
     /// Blocks until the bell was rung, or a process has ended with which a session ends, or it is time to look at a budget, or again, or to
     /// end.
-    fn wait(&self, stopped: &OwnedFd) -> Woken {
+    fn wait(&self, stopped: &OwnedFd) -> Wakeup {
         let budget = self.applied.values().any(ActiveSession::has_budget).then_some(budget::TICK);
         let is_ending = !self.gone.is_empty() || self.applied.values().any(ActiveSession::is_ending);
         let mut tick = if self.has_looked { budget.or(is_ending.then_some(ENDING)) } else { Some(AGAIN) };
@@ -142,16 +142,16 @@ impl Worker {
         loop {
             let timeout = tick.map(timespec);
             match poll(&mut fds, timeout.as_ref()) {
-                Ok(0) => return Woken::Tick,
-                Ok(_) if fds[0].revents().is_empty() => return Woken::Rung,
-                Ok(_) => return Woken::Stopped,
+                Ok(0) => return Wakeup::Tick,
+                Ok(_) if fds[0].revents().is_empty() => return Wakeup::Rung,
+                Ok(_) => return Wakeup::Stopped,
                 Err(Errno::INTR) => {}
                 // More files than the program may have open by now: all that can be waited for is the end, for a while.
                 Err(_) if fds.len() > 1 => {
                     fds.truncate(1);
                     tick = Some(AGAIN);
                 }
-                Err(_) => return wait_for_end(stopped),
+                Err(_) => return wait_for_stop(stopped),
             }
         }
     }
@@ -191,7 +191,7 @@ impl Worker {
             }
         }
         if any {
-            let _ = self.entry.tell(&self.status());
+            let _ = self.entry.publish_status(&self.status());
         }
     }
 
@@ -205,7 +205,7 @@ impl Worker {
         if let Some(session) = &mut self.environment {
             session.dump_state(Round::New);
         }
-        let tracepoints = self.context.look_again();
+        let tracepoints = self.context.refresh();
         if let Some(tracepoints) = &tracepoints {
             let _ = self.entry.publish_tracepoints(tracepoints);
         }
@@ -234,7 +234,7 @@ impl Worker {
         }
         for (name, dir) in found.into_iter().filter_map(|(name, dir)| Some((name, dir?))) {
             // A process that ends does not wait for what begins.
-            if is_to_end(stopped) {
+            if stop_requested(stopped) {
                 return all;
             }
             let context = &self.context;
@@ -248,7 +248,7 @@ impl Worker {
                 self.forget(&name, deadline);
             }
         }
-        let _ = self.entry.tell(&self.status());
+        let _ = self.entry.publish_status(&self.status());
         all
     }
 
@@ -299,7 +299,7 @@ impl Worker {
         self.entry.remove();
         let ended = environment.and_then(|ending| ending.wait_until(deadline));
         if let Some(Err(error)) = ended {
-            super::say(&error.to_string());
+            super::print_notice(&error.to_string());
         }
     }
 }
