@@ -180,7 +180,7 @@ impl ActiveSession {
             events.clear();
         }
         self.ack.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
-        let is_taken = !spec.sinks.is_empty() || spec.drain == DrainedBy::Outside;
+        let is_taken = !spec.sinks.is_empty() || spec.drain == DrainedBy::Recorder;
         if is_over || (spec.state == State::Stopped && is_taken) {
             self.end();
         } else {

@@ -12,8 +12,10 @@ pub enum DrainedBy {
     /// Each process itself, into the sinks of the session.
     #[default]
     Process,
-    /// Another process, over the ring files ([`Recorder`](crate::Recorder)). The session has no sinks, and its channels the policy `discard`.
-    Outside,
+    /// Another process, through the ring files: a [`Recorder`](crate::Recorder). The session has no sinks, and its channels use the policy
+    /// `discard`.
+    #[serde(rename = "outside")]
+    Recorder,
 }
 
 impl DrainedBy {

@@ -257,7 +257,7 @@ fn a_rule_that_names_no_channel_is_one_alone() -> Outcome {
 #[test]
 fn a_session_that_is_drained_from_outside_has_no_sinks() -> Outcome {
     let mut outside = SessionSpec::new();
-    outside.drain = DrainedBy::Outside;
+    outside.drain = DrainedBy::Recorder;
     let text = outside.to_toml()?;
     assert!(text.contains("drain = \"outside\""), "{text}");
     assert_eq!(SessionSpec::parse(text.as_bytes())?, outside);
