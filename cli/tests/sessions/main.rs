@@ -486,7 +486,7 @@ fn a_budget_is_kept() -> Outcome {
     let out = out.to_str().ok_or("no text")?;
     let record = ["record", "-e", "shop:*", "--budget-bytes", "1K/s", "--duration", "2s", "-o", out];
     let told = place.well(&record);
-    assert!(told.contains(" is off: ") && told.contains("the budget has 1024"), "{told}");
+    assert!(told.contains(" is off: ") && told.contains("the budget allows 1024"), "{told}");
     assert_eq!(place.on(), [""; 0]);
 
     place.well(&["create", "kept", "-e", "shop:*", "--budget-cpu", "0.5%", "--budget-bytes", "1K/s", "--start"]);

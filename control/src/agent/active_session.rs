@@ -169,12 +169,12 @@ impl ActiveSession {
         self.ack.rules = rules.into_iter().map(|rule| rule.map(rule_ack)).collect();
         self.ack.notices = notices.iter().map(ToString::to_string).collect();
         self.budget.follow(spec.budget.as_ref());
-        events.retain(|event| !self.budget.bars(&event.name));
+        events.retain(|event| !self.budget.is_off(&event.name));
         if spec.state == State::Active {
-            (self.ack.over_budget, self.ack.times_over_budget) = self.budget.told();
+            (self.ack.over_budget, self.ack.times_over_budget) = self.budget.report();
         } else {
             // The events that the budget switched off stay in the acknowledgement until the session records again.
-            self.budget.begin_anew();
+            self.budget.reset();
         }
         if spec.state != State::Active || is_over {
             events.clear();
@@ -278,7 +278,7 @@ impl ActiveSession {
         let spec = self.spec.take()?;
         let usage = self.recording.as_ref().and_then(Recording::usage);
         let over = spec.budget.as_ref().zip(usage).and_then(|(budget, usage)| {
-            let over = self.budget.look(budget, Instant::now(), usage)?;
+            let over = self.budget.check(budget, Instant::now(), usage)?;
             Some((spec.generation, format!("budget: {over}")))
         });
         if over.is_some() {

@@ -16,7 +16,7 @@ impl ActiveSession {
     pub(in crate::agent) fn begin_end(&mut self) -> bool {
         self.owner = None;
         self.ack.events = 0;
-        self.budget.begin_anew();
+        self.budget.reset();
         let Some(recording) = self.recording.take() else { return false };
         self.ack.rings = None;
         self.ack.state_dumps = recording.state_dumps();
