@@ -57,13 +57,28 @@ impl CpuPercent {
     }
 }
 
-impl TryFrom<f64> for CpuPercent {
-    type Error = String;
+/// The text or number is not a [`CpuPercent`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CpuPercentError {
+    /// The text is not a number with an optional percent sign.
+    #[error("expected a part of one core, for example `1%` or `0.5%`")]
+    Syntax,
+    /// The number is out of range.
+    #[error("a budget of {percent} percent of a core is out of range; use 0.001 to 100000")]
+    OutOfRange {
+        /// The number.
+        percent: f64,
+    },
+}
 
-    fn try_from(percent: f64) -> Result<Self, String> {
+impl TryFrom<f64> for CpuPercent {
+    type Error = CpuPercentError;
+
+    fn try_from(percent: f64) -> Result<Self, Self::Error> {
         let thousandths = (percent * 1000.0).round();
         if !(1.0..=Self::MOST * 1000.0).contains(&thousandths) {
-            return Err(format!("{percent} percent of a core are no budget; there are 0.001 to 100000"));
+            return Err(CpuPercentError::OutOfRange { percent });
         }
         // Between 1 and 10^8, and whole.
         #[expect(clippy::cast_sign_loss, reason = "it has none")]
@@ -78,12 +93,12 @@ impl From<CpuPercent> for f64 {
 }
 
 impl FromStr for CpuPercent {
-    type Err = String;
+    type Err = CpuPercentError;
 
-    /// Reads `1%`, `0.5%` or `150%`; the sign may be left out.
-    fn from_str(text: &str) -> Result<Self, String> {
+    /// Parses `1%`, `0.5%` or `150%`; the percent sign is optional.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-        number.map_err(|_| "expected a part of one core, for example `1%` or `0.5%`".to_owned())?.try_into()
+        number.map_err(|_| CpuPercentError::Syntax)?.try_into()
     }
 }
 
