@@ -47,7 +47,17 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// Makes this process controllable for as long as the value lives: by the same user with `tracectl`, and by the environment variable
 /// `TRACEPOINT`, which is read at the start.
 ///
-/// A program should continue without an agent.
+/// ```
+/// # let place = tempfile::tempdir_in("/dev/shm")?;
+/// # let run_dir = tracepoint_control::RunDir::at(&place.path().join("run"))?;
+/// # let start = || tracepoint_control::Agent::start_in(&run_dir);
+/// # #[cfg(any())]
+/// let start = tracepoint_control::Agent::start;
+/// // The program continues without an agent if it cannot be started.
+/// let _agent = start().inspect_err(|error| eprintln!("not controllable: {error}")).ok();
+/// # assert!(_agent.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// The agent costs one blocked thread, which never wakes while there is no session, and about 64 KiB in the run directory. Each session
 /// costs another thread, its rings, and the recorded data. The agent's own threads are not recorded.
