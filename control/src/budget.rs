@@ -104,7 +104,7 @@ impl BudgetWatch {
     }
 }
 
-/// The most frequent event and how the budget was exceeded in `time`; `None` if it was not, or if no event was recorded.
+/// The most frequent event and how the budget was exceeded in `time`; `None` if it was not, or if no event came.
 fn exceeded(budget: &BudgetSpec, before: &Usage, now: &Usage, time: Duration) -> Option<OverBudget> {
     // Scales the usage of a longer window to one second.
     let part = |amount: u128| amount * WINDOW.as_nanos() / time.max(WINDOW).as_nanos();

@@ -210,7 +210,7 @@ impl Controller {
 }
 
 /// Whether the session is to be removed.
-const fn destroyed(spec: &SessionSpec) -> bool {
+const fn is_destroyed(spec: &SessionSpec) -> bool {
     matches!(spec.state, State::Destroyed)
 }
 

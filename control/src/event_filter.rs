@@ -15,13 +15,13 @@ pub(crate) struct RuleConditions {
     filter: Option<Expression>,
     bucket: Option<Arc<Bucket>>,
     /// Whether the filter compiled for any event, and the error for an event for which it did not.
-    fits: bool,
-    misfit: Option<FilterError>,
+    compiled_any: bool,
+    compile_error: Option<FilterError>,
 }
 
 impl RuleConditions {
     pub(crate) const fn new(filter: Option<Expression>, bucket: Option<Arc<Bucket>>) -> Self {
-        Self { filter, bucket, fits: false, misfit: None }
+        Self { filter, bucket, compiled_any: false, compile_error: None }
     }
 
     /// Compiles the rule's condition for an event with these fields.
@@ -29,17 +29,17 @@ impl RuleConditions {
         let program = self.filter.as_ref().map(|filter| filter.compile(fields)).transpose();
         let program = program.inspect_err(|error| {
             // Prefer an error that suggests a field's name.
-            if self.misfit.as_ref().is_none_or(|known| error.suggests() && !known.suggests()) {
-                self.misfit = Some(error.clone());
+            if self.compile_error.as_ref().is_none_or(|known| error.suggests() && !known.suggests()) {
+                self.compile_error = Some(error.clone());
             }
         })?;
-        self.fits = true;
+        self.compiled_any = true;
         Ok(Condition { program, bucket: self.bucket.clone() })
     }
 
     /// The error if the filter compiled for none of the events; `None` if it compiled for one.
-    pub(crate) fn misfit(self) -> Option<FilterError> {
-        self.misfit.filter(|_| !self.fits)
+    pub(crate) fn compile_error(self) -> Option<FilterError> {
+        self.compile_error.filter(|_| !self.compiled_any)
     }
 }
 
@@ -51,8 +51,8 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// Adds the condition to those of an event. A condition that accepts everything replaces all others, so that the number of rules does
-    /// not matter.
+    /// Adds the condition to those of an event. A condition that accepts everything replaces all others, so that further rules cost
+    /// nothing.
     pub(crate) fn add_to(self, conditions: &mut Vec<Self>) {
         if self.accepts_all() {
             conditions.clear();

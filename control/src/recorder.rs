@@ -94,7 +94,7 @@ impl Recorder {
         rights: Rights,
     ) -> Result<Self, ControlError> {
         let allowance = Allowance::of(max_size);
-        let dir = session.directory()?;
+        let dir = session.dir()?;
         let mut state = State {
             session: dir,
             rings: None,

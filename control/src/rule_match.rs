@@ -118,9 +118,9 @@ impl Matcher {
         // For each channel and event.
         let mut conditions: Vec<Vec<Vec<Condition>>> =
             (0..channels).map(|_| events.iter().map(|_| Vec::new()).collect()).collect();
-        let mut misfits = vec![vec![None; events.len()]; channels];
+        let mut compile_errors = vec![vec![None; events.len()]; channels];
         let apply = |entry: &RuleEntry, rule: &Compiled, channel: usize, matched: Vec<usize>| {
-            let (conditions, misfits) = (&mut conditions[channel], &mut misfits[channel]);
+            let (conditions, compile_errors) = (&mut conditions[channel], &mut compile_errors[channel]);
             let bucket = self.bucket(entry, rule)?;
             buckets.extend(bucket.iter().map(|bucket| (entry.table.clone(), Arc::clone(bucket))));
             let mut rule_conditions = RuleConditions::new(rule.filter.clone(), bucket);
@@ -134,11 +134,11 @@ impl Matcher {
                     Err(error) => unfit.push((index, error.reason().to_owned())),
                 }
             }
-            if let Some(error) = rule_conditions.misfit() {
+            if let Some(error) = rule_conditions.compile_error() {
                 return Err(RuleProblem::Filter(error.into()));
             }
             for (index, reason) in unfit {
-                misfits[index] = Some(reason);
+                compile_errors[index] = Some(reason);
             }
             Ok(applies)
         };
@@ -151,7 +151,7 @@ impl Matcher {
                     let (filter, channel) = (EventFilter::new(conditions), names[channel].to_owned());
                     matched.events.push(PlannedEvent { filter, channel, ..event.clone() });
                 } else if let Some(reason) =
-                    misfits[channel][index].take().filter(|_| !selected.excluded[channel][index])
+                    compile_errors[channel][index].take().filter(|_| !selected.excluded[channel][index])
                 {
                     matched.notices.push(Notice::FilterDoesNotFit { event: event.name.clone(), reason });
                 }

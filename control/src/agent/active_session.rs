@@ -93,7 +93,7 @@ impl ActiveSession {
     ) -> bool {
         self.deadline = deadline;
         self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
-        // An owner that cannot be watched by a pidfd is checked by the spec.
+        // `SessionSpec::is_over` also covers an owner that cannot be watched by a pidfd.
         let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
         self.refusals.read_error = None;
@@ -230,7 +230,7 @@ impl ActiveSession {
         }
     }
 
-    /// Starts the recording. The error carries its message and whether a sink caused it.
+    /// Starts the recording. On failure returns the error's message and whether a sink caused it.
     fn start(&mut self, spec: &SessionSpec, events: &[PlannedEvent], context: &Context) -> Result<(), (String, bool)> {
         let builder = SessionBuilder::from_spec(&self.name, spec.clone())
             .dir(context.sessions.join(&self.name))

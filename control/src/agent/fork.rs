@@ -83,9 +83,9 @@ extern "C" fn fork_handler() {
     if CHILD_RUN_DIR.load(Ordering::Acquire).is_null() {
         return;
     }
-    // SAFETY: all pointers are to locals of this function, valid for each call; each signal set is filled by the first call before the
-    // second call reads it. The thread gets no argument, and its function is static. It starts with signals blocked, because signals are
-    // for the program's threads.
+    // SAFETY: all pointers are to locals of this function, valid for each call. Zeroed values of these C types are valid; `all` is filled
+    // by `sigfillset` and `before` by the first `pthread_sigmask` before they are read. The thread gets no argument, and its function is
+    // static. It starts with signals blocked, because signals are for the program's threads.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed::<libc::sigset_t>(), std::mem::zeroed::<libc::sigset_t>());
         libc::sigfillset(&raw mut all);

@@ -43,13 +43,9 @@ impl<'a> NamedSession<'a> {
         self.controller.sessions.path().join(&self.name)
     }
 
-    pub(super) fn dir(&self) -> Result<PrivateDir, ControlError> {
-        self.controller.sessions.open_subdir(&self.name).map_err(|error| self.missing_or(error))
-    }
-
     /// The session's directory, open.
-    pub(crate) fn directory(&self) -> Result<PrivateDir, ControlError> {
-        self.dir()
+    pub(crate) fn dir(&self) -> Result<PrivateDir, ControlError> {
+        self.controller.sessions.open_subdir(&self.name).map_err(|error| self.control_error(error))
     }
 
     /// The session's current description.
@@ -59,7 +55,7 @@ impl<'a> NamedSession<'a> {
     /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::Damaged`] if its file cannot be parsed.
     pub fn spec(&self) -> Result<SessionSpec, ControlError> {
         match read_spec(&self.dir()?) {
-            Err(ControlError::Dir(error)) => Err(self.missing_or(error)),
+            Err(ControlError::Dir(error)) => Err(self.control_error(error)),
             spec => spec,
         }
     }
@@ -78,7 +74,7 @@ impl<'a> NamedSession<'a> {
     ) -> Result<u64, ControlError> {
         let lock = self.controller.lock()?;
         let mut spec = self.spec()?;
-        if super::destroyed(&spec) {
+        if super::is_destroyed(&spec) {
             return Err(self.no_session());
         }
         let before = spec.clone();
@@ -150,7 +146,7 @@ impl<'a> NamedSession<'a> {
     pub fn log(&self) -> Result<String, ControlError> {
         let dir = self.dir()?;
         let bytes =
-            dir.read_file(LOG, u64::MAX - 1).map_err(|error| self.missing_or(dir.failed("read", LOG, error)))?;
+            dir.read_file(LOG, u64::MAX - 1).map_err(|error| self.control_error(dir.failed("read", LOG, error)))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -159,7 +155,7 @@ impl<'a> NamedSession<'a> {
         ControlError::NoSession { name: self.name.clone(), names }
     }
 
-    fn missing_or(&self, error: DirError) -> ControlError {
+    fn control_error(&self, error: DirError) -> ControlError {
         if error.is_missing() { self.no_session() } else { error.into() }
     }
 }

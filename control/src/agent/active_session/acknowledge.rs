@@ -10,7 +10,7 @@ use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Chunk, Removed};
 
 /// The acknowledged state of a recording that has not ended in time.
-const BLOCKED: &str = "recording has stopped, but a slow or blocked sink has not written everything yet; the trace is complete when it has";
+const BLOCKED: &str = "recording has stopped, but a sink is slow or blocked and has not written everything yet; the trace is complete when it has";
 
 impl ActiveSession {
     /// Writes the acknowledgement, with the counters of what was recorded so far.
@@ -30,7 +30,7 @@ impl ActiveSession {
         }
         let mut channels = self.ended_channels.clone();
         self.ack.counters = self.ended_counters.clone();
-        for status in self.endings.iter().map(|(_, seen)| seen).chain([&self.last_status]) {
+        for status in self.endings.iter().map(|(_, last_status)| last_status).chain([&self.last_status]) {
             if let Some(account) = status.account() {
                 self.ack.counters.add_account(account, status.bytes());
                 channels.add_account(account);

@@ -22,18 +22,18 @@ impl ActiveSession {
         self.ack.state_dumps = recording.state_dumps();
         self.ack.servers.clear();
         let before = std::mem::take(&mut self.last_status);
-        let seen = recording.status_at_once().unwrap_or(before);
-        self.endings.push((recording.end(), seen));
+        let last_status = recording.status_at_once().unwrap_or(before);
+        self.endings.push((recording.end(), last_status));
         true
     }
 
     /// Waits for endings until `deadline`; returns whether any has completed.
     pub(in crate::agent) fn wait_for_end(&mut self, deadline: Instant) -> bool {
         let before = self.endings.len();
-        for (ending, seen) in std::mem::take(&mut self.endings) {
+        for (ending, last_status) in std::mem::take(&mut self.endings) {
             match ending.wait_until(deadline) {
-                Some(ended) => self.add_ended(ended, &seen),
-                None => self.endings.push((ending, seen)),
+                Some(ended) => self.add_ended(ended, &last_status),
+                None => self.endings.push((ending, last_status)),
             }
         }
         self.endings.len() < before
@@ -54,7 +54,7 @@ impl ActiveSession {
         self.abandoned.extend(self.endings.drain(..).map(|(ending, _)| ending));
     }
 
-    fn add_ended(&mut self, ended: Result<Summary, SessionError>, seen: &Status) {
+    fn add_ended(&mut self, ended: Result<Summary, SessionError>, last_status: &Status) {
         let summary = match ended {
             Ok(summary) => Some(summary),
             Err(error) => {
@@ -67,8 +67,8 @@ impl ActiveSession {
             self.ended_channels.add_account(account);
         } else {
             self.end_error = Some("ending the recording panicked; check the trace with `tracectl verify`".to_owned());
-            if let Some(account) = seen.account() {
-                self.ended_counters.add_account(account, seen.bytes());
+            if let Some(account) = last_status.account() {
+                self.ended_counters.add_account(account, last_status.bytes());
                 self.ended_channels.add_account(account);
             }
         }
