@@ -55,7 +55,7 @@ impl AsFd for Bell {
 
 /// The result of ringing a bell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
+pub(crate) enum RingResult {
     /// The datagram is queued.
     Queued,
     /// The queue was full. The agent will read it, and thereby see the current state, but not this token.
@@ -65,14 +65,14 @@ pub(crate) enum Rung {
 }
 
 /// Rings the bell of another process.
-pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<Rung> {
+pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<RingResult> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     match socket.send_to(token.as_bytes(), address(dir)) {
-        Ok(_) => Ok(Rung::Queued),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Rung::QueueFull),
+        Ok(_) => Ok(RingResult::Queued),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(RingResult::QueueFull),
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
-            Ok(Rung::NoReader)
+            Ok(RingResult::NoReader)
         }
         Err(error) => Err(error),
     }

@@ -20,7 +20,7 @@ pub use remove::Removed;
 pub use wait::Acknowledged;
 
 use crate::app::{self, APPS, SESSION, SESSIONS};
-use crate::bell::{Rung, ring};
+use crate::bell::{RingResult, ring};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::check_name;
@@ -202,10 +202,10 @@ impl Controller {
     }
 
     /// Wakes one process, which is to report this token as answered.
-    fn ring_one(&self, name: &str, token: &str) -> Rung {
-        let rung = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
+    fn ring_one(&self, name: &str, token: &str) -> RingResult {
+        let result = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
         // A process that cannot be reached does not acknowledge, so the caller notices.
-        rung.unwrap_or(Rung::NoReader)
+        result.unwrap_or(RingResult::NoReader)
     }
 }
 

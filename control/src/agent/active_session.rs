@@ -196,7 +196,8 @@ impl ActiveSession {
         if let Some(recording) = &mut self.recording {
             // Events can be switched off with any channels.
             if !events.is_empty() && recording.cannot_have(spec) {
-                let text = "a session that is drained by another process keeps the channels with which it began; changed channels apply when it records again";
+                let text = "a session that is drained by another process keeps the channels with which it began; changed \
+                            channels apply when it records again";
                 self.refusals.fail(text.to_owned(), false);
                 return;
             }

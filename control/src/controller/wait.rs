@@ -2,7 +2,7 @@
 
 use super::{Application, ControlError, Controller, NamedSession};
 use crate::ack::{Ack, AckState};
-use crate::bell::Rung;
+use crate::bell::RingResult;
 use crate::spec::SessionSpec;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl NamedSession<'_> {
         };
         // Its sinks may still finish within the timeout.
         let is_done = |state: AckState| state != AckState::Ending;
-        within(timeout, || {
+        poll_until(timeout, || {
             acks = self.acks()?;
             silent.retain(|process| !answer(&acks, process).is_some_and(is_done) && process.is_alive());
             Ok(silent.is_empty())
@@ -91,9 +91,9 @@ impl Controller {
     /// As [`Controller::refresh`].
     pub fn ask(&self, mut silent: Vec<Application>, timeout: Duration) -> Result<Vec<Application>, ControlError> {
         let token = Uuid::new_v4().simple().to_string();
-        let is_unsent = |name: &String| self.ring_one(name, &token) == Rung::QueueFull;
+        let is_unsent = |name: &String| self.ring_one(name, &token) == RingResult::QueueFull;
         let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();
-        within(timeout, || {
+        poll_until(timeout, || {
             // Send the token again where the queue was full.
             unsent.retain(is_unsent);
             let has = |process: &Application| process.status().is_ok_and(|status| status.answered.contains(&token));
@@ -105,7 +105,7 @@ impl Controller {
 }
 
 /// Calls `is_done` at least once, and until it returns `true` or the timeout has passed.
-fn within(timeout: Duration, mut is_done: impl FnMut() -> Result<bool, ControlError>) -> Result<(), ControlError> {
+fn poll_until(timeout: Duration, mut is_done: impl FnMut() -> Result<bool, ControlError>) -> Result<(), ControlError> {
     let began = Instant::now();
     let mut pause = MIN_INTERVAL;
     while !is_done()? && began.elapsed() < timeout {

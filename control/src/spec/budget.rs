@@ -62,10 +62,10 @@ impl CpuPercent {
 #[non_exhaustive]
 pub enum CpuPercentError {
     /// The text is not a number with an optional percent sign.
-    #[error("expected a part of one core, for example `1%` or `0.5%`")]
+    #[error("expected a share of one core, for example `1%` or `0.5%`")]
     Syntax,
     /// The number is out of range.
-    #[error("a budget of {percent} percent of a core is out of range; use 0.001 to 100000")]
+    #[error("{percent} percent of a core is no valid budget; use 0.001 to 100000")]
     OutOfRange {
         /// The number.
         percent: f64,

@@ -80,7 +80,7 @@ fn what_is_not_known_is_told() -> Outcome {
         ("state = \"stopped\"", "state = \"asleep\"", "asleep"),
         ("state = \"stopped\"", "mood = 7\nstate = \"stopped\"", "unknown field `mood`"),
         ("policy = \"discard\"", "policy = \"forget\"", "there are discard, overwrite, wait"),
-        ("cpu_percent = 1.5", "cpu_percent = 0", "out of range"),
+        ("cpu_percent = 1.5", "cpu_percent = 0", "no valid budget"),
         ("bytes_per_second = 10485760", "bytes_per_second = -1", "-1"),
         ("bytes_per_second = 10485760", "bytes_per_hour = 1", "unknown field"),
         ("kind = \"ctf\"", "kind = \"tape\"", "there are ctf, dt, text, udp"),

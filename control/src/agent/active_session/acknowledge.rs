@@ -10,7 +10,8 @@ use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Chunk, Removed};
 
 /// The acknowledged state of a recording that has not ended in time.
-const BLOCKED: &str = "recording has stopped, but a sink is slow or blocked and has not written everything yet; the trace is complete when it has";
+const BLOCKED: &str = "recording has stopped, but a sink is slow or blocked and has not written everything yet; the trace \
+                       is complete when it has";
 
 impl ActiveSession {
     /// Writes the acknowledgement, with the counters of what was recorded so far.
