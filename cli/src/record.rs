@@ -153,7 +153,7 @@ impl Record {
         spec.limits.keep_dead = KEEP_DEAD;
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         spec.budget = self.budget.spec();
-        spec.drain = DrainedBy::Outside;
+        spec.drain = DrainedBy::Recorder;
         if !self.command.is_empty() {
             // Inherited by the command and the processes that it starts.
             spec.tag = Some(spec.id.clone());

@@ -1,7 +1,8 @@
-//! The agent: what makes a running process controllable from outside.
+//! The agent makes a running process controllable by other processes.
 //!
-//! One thread, `tracepoint-agent`, that blocks until somebody rings the process's bell; it then looks at the sessions in the run
-//! directory, does what they say, and writes down what it did. `docs/format-run-directory.md` has the files and their order.
+//! One thread, `tracepoint-agent`, blocks until another process rings the bell of this process. It then reads the sessions in the run
+//! directory, applies them, and acknowledges the result. `docs/format-run-directory.md` describes the files and the order in which they are
+//! written.
 
 mod active_session;
 mod builder;
@@ -12,8 +13,8 @@ mod error;
 mod fork;
 mod refusals;
 mod stamp;
+mod wakeup;
 mod watch;
-mod woken;
 mod worker;
 
 pub use builder::AgentBuilder;
@@ -33,18 +34,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use worker::Worker;
 
-/// How long the start waits for the sessions that are there already to be applied.
-const START: Duration = Duration::from_secs(1);
-/// How long the agent waits for the sinks of a session that records: there are others.
+/// How long `Agent::start` waits for existing sessions to be applied.
+const START_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the agent waits for the sinks of a recording session before it serves the other sessions.
 const SINK_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the end waits for sessions to end.
-const END: Duration = Duration::from_secs(5);
+/// How long dropping the agent waits for sessions to end.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The process whose agent runs; 0: none. A forked child has another id, and none.
+/// The id of the process whose agent runs; 0 if none does. A forked child has another id, so the inherited value does not count for it.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 
-/// Makes this process controllable from outside, for as long as it lives: with `tracectl` by the same user, and by `TRACEPOINT` in
-/// the environment when it is started.
+/// Makes this process controllable for as long as the value lives: by the same user with `tracectl`, and by the environment variable
+/// `TRACEPOINT`, which is read at the start.
 ///
 /// ```
 /// # let place = tempfile::tempdir_in("/dev/shm")?;
@@ -52,37 +53,37 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// # let start = || tracepoint_control::Agent::start_in(&run_dir);
 /// # #[cfg(any())]
 /// let start = tracepoint_control::Agent::start;
-/// // The program goes on without it.
+/// // The program continues without an agent if it cannot be started.
 /// let _agent = start().inspect_err(|error| eprintln!("not controllable: {error}")).ok();
 /// # assert!(_agent.is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Costs a thread that blocks, with no wake-up at all while there is no session; 64 KiB or so in the run directory. A session costs a
-/// thread more, its rings, and what is recorded. The agent's own threads are not recorded.
+/// The agent costs one blocked thread, which never wakes while there is no session, and about 64 KiB in the run directory. Each session
+/// costs another thread, its rings, and the recorded data. The agent's own threads are not recorded.
 ///
-/// Dropping it ends the sessions that are controlled from outside, so that their traces are complete; it waits for their sinks, 5 s at
-/// most. A process that ends without dropping it (`process::exit`, a signal) leaves its rings to `tracectl recover`.
+/// Dropping the agent ends the sessions that other processes control, so that their traces are complete; it waits at most 5 s for their
+/// sinks. A process that ends without dropping the agent (`process::exit`, a signal) leaves its rings to `tracectl recover`.
 ///
 /// # In the environment
 ///
-/// `TRACEPOINT='RULE[,RULE…][=SINK]'` records from the start. A rule is a pattern for `provider:name`, with `!` one for what is left
-/// out, or one for levels (`<=info`). SINK is `ctf:DIR`, `text:FILE`, or `text`, which is the standard error; without it events go to a CTF
-/// directory in `$TRACEPOINT_OUT`, or where the program was started. FILE is written on from its end; a process that is started while
-/// another one writes it, a child for example, has a file beside it, with its own name. Directories and files get 1 GiB large. What is
-/// wrong with it is told on the standard error, and in [`Agent::notices`]. Processes that were given more rights than their user do not
-/// look at the environment.
+/// `TRACEPOINT='RULE[,RULE…][=SINK]'` records from the start of the program. A rule is a pattern for `provider:name`, an exclusion that
+/// begins with `!`, or one condition on the level (`<=info`). SINK is `ctf:DIR`, `text:FILE`, or `text` for standard error. Without SINK,
+/// events are written to a CTF directory in `$TRACEPOINT_OUT`, or in the current directory. FILE is appended to; if another process, for
+/// example the parent, is writing it, the process writes a file of its own beside it. Directories and files grow to at most 1 GiB. Errors
+/// in the variable are reported on standard error and in [`Agent::notices`]. Processes in secure execution mode (set-user-id, file
+/// capabilities) ignore the environment.
 ///
 /// # Forked children
 ///
-/// The agent stays with the process that started it. A child that goes on without `exec` is not controllable unless it starts one of
-/// its own, or the parent's was started to [follow forks](AgentBuilder::follow_fork).
+/// The agent stays with the process that started it. A forked child that does not call `exec` is controllable only if it starts an agent of
+/// its own, or if the parent's agent [follows forks](AgentBuilder::follow_fork).
 #[derive(Debug)]
 pub struct Agent {
     process: u32,
     path: PathBuf,
     notices: Vec<String>,
-    /// Wakes the thread, and ends it.
+    /// Written to in order to wake and stop the thread.
     stop: Arc<OwnedFd>,
     ended: Receiver<()>,
     thread: Option<JoinHandle<()>>,
@@ -90,23 +91,23 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts it, in the run directory that [`RunDir::find`] finds. Sessions that are there already, and `TRACEPOINT`, have been
-    /// applied when it returns, unless that takes longer than a second.
+    /// Starts an agent in the run directory that [`RunDir::find`] finds. Existing sessions and `TRACEPOINT` have been applied when this
+    /// function returns, unless that takes longer than a second.
     ///
     /// # Errors
     ///
-    /// If the run directory or a file in it cannot be made or trusted, if there is no thread to be had, or if one is running. The
-    /// program is none the worse for it.
+    /// If the run directory or a file in it cannot be created or trusted, if the thread cannot be started, or if this process already has
+    /// an agent. The program itself is not affected.
     pub fn start() -> Result<Self, AgentError> {
         Self::builder().start()
     }
 
-    /// Says how it is to be before it is started.
+    /// A builder with the options of the agent.
     pub const fn builder() -> AgentBuilder {
         AgentBuilder::new()
     }
 
-    /// The same in this run directory.
+    /// Starts an agent in `run_dir`.
     ///
     /// # Errors
     ///
@@ -115,25 +116,25 @@ impl Agent {
         Self::builder().start_in(run_dir)
     }
 
-    fn start_as(run_dir: &RunDir, follows_fork: bool) -> Result<Self, AgentError> {
+    fn start_with(run_dir: &RunDir, follows_fork: bool) -> Result<Self, AgentError> {
         let process = process::id();
         if !claim(process) {
             return Err(AgentError::Running);
         }
-        Self::start_only(run_dir, process, follows_fork).inspect_err(|_| RUNNING.store(0, Ordering::Relaxed))
+        Self::start_claimed(run_dir, process, follows_fork).inspect_err(|_| RUNNING.store(0, Ordering::Relaxed))
     }
 
-    fn start_only(run_dir: &RunDir, process: u32, follows_fork: bool) -> Result<Self, AgentError> {
+    fn start_claimed(run_dir: &RunDir, process: u32, follows_fork: bool) -> Result<Self, AgentError> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
         let stop = Arc::new(stop);
         let stopped = Arc::clone(&stop);
         let mut worker = Worker::new(run_dir)?;
         let notices = worker.follow_environment();
         for notice in &notices {
-            say(notice);
+            print_notice(notice);
         }
         let path = worker.path().to_owned();
-        let (ready, looked) = channel();
+        let (ready, first_scan) = channel();
         let (end, ended) = channel();
         let run = move || {
             worker.run(&stopped, &ready);
@@ -141,27 +142,27 @@ impl Agent {
         };
         let builder = std::thread::Builder::new().name("tracepoint-agent".to_owned());
         let thread = builder.spawn(run).map_err(AgentError::Thread)?;
-        // Whoever waits longer than that goes on without.
-        let _ = looked.recv_timeout(START);
+        // On a timeout the program continues, and the agent goes on in the background.
+        let _ = first_scan.recv_timeout(START_TIMEOUT);
         let agent = Self { process, path, notices, stop, ended, thread: Some(thread), follows_fork };
-        // Dropped if it cannot be as it is wanted.
+        // If this fails, the agent is dropped, which stops its thread.
         if follows_fork {
             fork::follow(run_dir)?;
         }
         Ok(agent)
     }
 
-    /// Registers a function that tells what there is, to sessions that begin later: [`state_dump`].
+    /// Registers a state dump: a function that records existing state into sessions that begin later. See [`state_dump`].
     pub fn state_dump(&self, name: impl Into<String>, tell: impl Fn(&Dump) + Send + Sync + 'static) -> StateDump {
         state_dump(name, tell)
     }
 
-    /// Its entry in the run directory: `apps/PID-START`.
+    /// The agent's entry in the run directory: `apps/PID-START`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was wrong with the environment, and did not keep the agent from starting.
+    /// Problems in the environment variables that did not prevent the agent from starting.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -171,7 +172,7 @@ impl Drop for Agent {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.process != process::id() {
-            // The thread is the parent's.
+            // In a forked child: the thread exists in the parent only.
             std::mem::forget(thread);
             if self.follows_fork {
                 fork::end_child();
@@ -179,23 +180,23 @@ impl Drop for Agent {
             return;
         }
         if self.follows_fork {
-            fork::follow_no_more();
+            fork::stop_following();
         }
-        // Any number that is not 0 is as good as another.
-        if rustix::io::write(&*self.stop, &[1; 8]).is_ok() && self.ended.recv_timeout(END).is_ok() {
+        // An eventfd accepts any number but 0 to become readable.
+        if rustix::io::write(&*self.stop, &[1; 8]).is_ok() && self.ended.recv_timeout(END_TIMEOUT).is_ok() {
             let _ = thread.join();
         }
         RUNNING.store(0, Ordering::Relaxed);
     }
 }
 
-/// Makes `process`, which is this one, the one whose agent runs; `false` if that is so already.
+/// Marks `process`, the calling process, as the one whose agent runs. Returns `false` if it is marked already.
 fn claim(process: u32) -> bool {
     let before = RUNNING.load(Ordering::Relaxed);
     before != process && RUNNING.compare_exchange(before, process, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// Says something on the standard error, if anybody is there.
-fn say(notice: &str) {
+/// Prints a notice on standard error; errors of the write are ignored.
+fn print_notice(notice: &str) {
     let _ = writeln!(std::io::stderr(), "tracepoint: {notice}");
 }

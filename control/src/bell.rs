@@ -1,4 +1,4 @@
-//! The bell: a datagram socket by which somebody says that there is something to look at.
+//! The bell: a datagram socket that wakes a process's agent.
 
 use crate::app::BELL;
 use crate::group::group;
@@ -8,10 +8,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 
-/// The longest token.
+/// The maximum length of a token, in bytes.
 pub(crate) const MAX_TOKEN: usize = 64;
 
-/// The path of a file in an open directory: as short as addresses of sockets have to be, wherever the directory is.
+/// The socket's path through the open directory, so that it fits a socket address however long the directory's path is.
 fn address(dir: &PrivateDir) -> String {
     format!("/proc/self/fd/{}/{BELL}", dir.fd().as_raw_fd())
 }
@@ -21,19 +21,19 @@ fn address(dir: &PrivateDir) -> String {
 pub(crate) struct Bell(UnixDatagram);
 
 impl Bell {
-    /// Makes it in the process's directory, where none is yet.
+    /// Creates the socket in the process's directory, which has none yet.
     pub(crate) fn make(dir: &PrivateDir) -> io::Result<Self> {
         let socket = UnixDatagram::bind(address(dir))?;
         socket.set_nonblocking(true)?;
         if let Some(group) = group() {
-            // In a directory that others cannot enter.
+            // Set after the bind: other users cannot enter the directory.
             chownat(dir, BELL, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
             chmodat(dir, BELL, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP, AtFlags::empty())?;
         }
         Ok(Self(socket))
     }
 
-    /// Takes all that was said: the tokens.
+    /// Empties the queue and returns the tokens that were in it.
     pub(crate) fn take(&self) -> Vec<String> {
         let mut tokens = Vec::new();
         let mut bytes = [0; MAX_TOKEN];
@@ -53,26 +53,26 @@ impl AsFd for Bell {
     }
 }
 
-/// What became of ringing a bell.
+/// The result of ringing a bell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
-    /// It will be read.
-    Heard,
-    /// The queue was full: what is in it will be read, and later than what this is about was done; the token will not.
-    Full,
-    /// Nobody holds it any more.
-    Nobody,
+pub(crate) enum RingResult {
+    /// The datagram is queued.
+    Queued,
+    /// The queue was full. The agent will read it, and thereby see the current state, but not this token.
+    QueueFull,
+    /// No process has the socket open.
+    NoReader,
 }
 
 /// Rings the bell of another process.
-pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<Rung> {
+pub(crate) fn ring(dir: &PrivateDir, token: &str) -> io::Result<RingResult> {
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
     match socket.send_to(token.as_bytes(), address(dir)) {
-        Ok(_) => Ok(Rung::Heard),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Rung::Full),
+        Ok(_) => Ok(RingResult::Queued),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(RingResult::QueueFull),
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
-            Ok(Rung::Nobody)
+            Ok(RingResult::NoReader)
         }
         Err(error) => Err(error),
     }

@@ -1,7 +1,7 @@
-//! The controller: sessions of other processes, from outside.
+//! The controller: manages the sessions of other processes.
 //!
-//! It writes what is wanted into the run directory, rings the bells of the processes, and reads what they did. `docs/format-run-directory.md` has the
-//! files and their order.
+//! It writes session files into the run directory, rings the bells of the processes, and reads their acknowledgements.
+//! `docs/format-run-directory.md` describes the files and the order in which they are written.
 
 mod application;
 mod error;
@@ -20,7 +20,7 @@ pub use remove::Removed;
 pub use wait::Acknowledged;
 
 use crate::app::{self, APPS, SESSION, SESSIONS};
-use crate::bell::{Rung, ring};
+use crate::bell::{RingResult, ring};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
 use crate::session::check_name;
@@ -30,8 +30,8 @@ use crate::spec::{SessionSpec, State};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long others are waited for that change a session.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait for the lock on the sessions while other controllers hold it.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Controls the processes that share a run directory.
 #[derive(Debug)]
@@ -42,16 +42,16 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// That of the run directory that [`RunDir::find`] finds.
+    /// The controller of the run directory that [`RunDir::find`] finds.
     ///
     /// # Errors
     ///
-    /// If the run directory, or what is in it, cannot be made or trusted.
+    /// If the run directory, or a directory in it, cannot be created or trusted.
     pub fn find() -> Result<Self, ControlError> {
         Self::at(RunDir::find()?)
     }
 
-    /// That of this run directory.
+    /// The controller of this run directory.
     ///
     /// # Errors
     ///
@@ -61,14 +61,15 @@ impl Controller {
         Ok(Self { run_dir, apps, sessions })
     }
 
-    /// That of the run directory of the process with this id: as that process sees it, from its environment and its root.
+    /// The controller of the run directory of the process `pid`, as that process sees it: resolved with its environment and its root
+    /// directory.
     ///
     /// # Errors
     ///
-    /// If there is no such process, it cannot be looked at, or has made no run directory; and as [`Controller::find`].
+    /// If there is no such process, it may not be inspected, or it has created no run directory; and as [`Controller::find`].
     pub fn of_process(pid: u32) -> Result<Self, ControlError> {
         let run_dir = find::run_dir_of(pid)?;
-        // Nothing is made there: its agent has made both.
+        // Nothing is created: the agent of the process has created both.
         let open = |name| match run_dir.open_subdir(name) {
             Err(error) if error.is_missing() => {
                 Err(ControlError::NotTraced { pid, run_dir: run_dir.path().to_owned() })
@@ -84,13 +85,13 @@ impl Controller {
         self.run_dir.path()
     }
 
-    /// The traced processes that live, in the order of their ids. Entries of others are removed.
+    /// The living traced processes, ordered by process id. Stale entries are removed.
     ///
     /// # Errors
     ///
     /// If the run directory cannot be read.
     pub fn processes(&self) -> Result<Vec<Application>, ControlError> {
-        // Whoever has it locked is looking after it himself.
+        // If another process holds the lock, it removes the stale entries itself.
         if let Ok(_lock) = Lock::take(&self.apps) {
             let _ = app::remove_stale(&self.apps, app::is_alive);
         }
@@ -101,7 +102,7 @@ impl Controller {
         Ok(all)
     }
 
-    /// The traced process with this id, as it is seen from here.
+    /// The traced process with this id, in the caller's pid namespace.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Controller {
         found.ok_or_else(|| ControlError::NotTraced { pid, run_dir: self.path().to_owned() })
     }
 
-    /// The names of the sessions, sorted. What is left of sessions that are over is removed, but for rings of processes that died.
+    /// The names of the sessions, sorted. The files of sessions that are over are removed, except for rings of processes that died.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ impl Controller {
             let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
             match read_spec(&dir) {
                 Ok(spec) if spec.is_left_behind() => {
-                    // Others may have removed it, and made another one, before it is locked.
+                    // Checked again under the lock: another controller may have replaced the session meanwhile.
                     let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind());
                     drop(self.remove(&name, false, is_left));
                 }
@@ -140,13 +141,13 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if there is none, [`ControlError::Name`] if none can be called so.
+    /// [`ControlError::NoSession`] if there is none, [`ControlError::Name`] if the name is invalid.
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         let names = self.sessions()?;
         if !names.iter().any(|known| known == name) {
             let names = if names.is_empty() {
-                format!("there is none; make one: `tracectl create {name} -e RULE --start`")
+                format!("there is none; create it with `tracectl create {name} -e RULE --start`")
             } else {
                 format!("there are: {}", names.join(", "))
             };
@@ -155,11 +156,12 @@ impl Controller {
         Ok(NamedSession::new(self, name))
     }
 
-    /// Makes a session: it is there, for all processes and those to come, when this returns.
+    /// Creates a session. It applies to running and future processes when this function returns.
     ///
     /// # Errors
     ///
-    /// [`ControlError::Exists`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if it cannot be.
+    /// [`ControlError::Exists`] if there is one of that name; [`ControlError::Name`] or [`ControlError::Spec`] if the name or the
+    /// description is invalid.
     pub fn create(&self, name: &str, spec: &SessionSpec) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         spec.check().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
@@ -169,7 +171,7 @@ impl Controller {
         let _lock = self.lock()?;
         let mut made = self.make(name, spec);
         for _ in 1..TRIES {
-            // A process has done with the one that was called so before, and removed its directory while it was empty still.
+            // A process that left an earlier session of this name may remove the directory while it is still empty: try again.
             if !matches!(&made, Err(ControlError::Dir(error)) if error.is_missing()) {
                 break;
             }
@@ -189,30 +191,29 @@ impl Controller {
     }
 
     fn lock(&self) -> Result<Lock, ControlError> {
-        Ok(Lock::take_within(&self.sessions, PATIENCE).map_err(|error| self.sessions.failed("lock", "", error))?)
+        Ok(Lock::take_within(&self.sessions, LOCK_TIMEOUT).map_err(|error| self.sessions.failed("lock", "", error))?)
     }
 
-    /// Says to all processes that there is something to look at. Who has much to read still will look later than now.
+    /// Wakes all processes. A process whose queue is full is awake and will read the new state anyway.
     fn ring_all(&self) {
         for name in self.apps.names().unwrap_or_default() {
             self.ring_one(&name, "");
         }
     }
 
-    /// The same to one of them, which is to answer by this token.
-    fn ring_one(&self, name: &str, token: &str) -> Rung {
-        let rung = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
-        // Who cannot be reached does not acknowledge.
-        rung.unwrap_or(Rung::Nobody)
+    /// Wakes one process, which is to report this token as answered.
+    fn ring_one(&self, name: &str, token: &str) -> RingResult {
+        let result = self.apps.open_subdir(name).ok().and_then(|dir| ring(&dir, token).ok());
+        // A process that cannot be reached does not acknowledge, so the caller notices.
+        result.unwrap_or(RingResult::NoReader)
     }
 }
 
-/// A session that is as good as removed.
-const fn destroyed(spec: &SessionSpec) -> bool {
+/// Whether the session is to be removed.
+const fn is_destroyed(spec: &SessionSpec) -> bool {
     matches!(spec.state, State::Destroyed)
 }
 
-/// Reads a session's file.
 fn read_spec(dir: &PrivateDir) -> Result<SessionSpec, ControlError> {
     let bytes = dir.read_file(SESSION, SessionSpec::MAX_SIZE).map_err(|error| dir.failed("read", SESSION, error))?;
     SessionSpec::parse(&bytes).map_err(|error| ControlError::Damaged { path: dir.path().join(SESSION), error })

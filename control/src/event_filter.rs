@@ -1,7 +1,7 @@
-//! The filter in front of an event's ring: the filters and limits of the rules that record the event.
+//! The filter of an event: combines the filters and limits of all rules that record the event.
 //!
-//! An event is recorded if one of its rules accepts it: the first, in their order, whose filter accepts it and whose limit has room. If none
-//! does, the event is counted as suppressed if only a limit stood against it, and as filtered otherwise.
+//! An event is recorded if one of its rules accepts it: the first, in the order of the rules, whose filter accepts it and whose limit has
+//! room. If none does, the event is counted as suppressed if a filter accepted it but its limit had no room, and as filtered otherwise.
 
 use crate::filter::{Expression, FilterError, Program};
 use crate::limit::Bucket;
@@ -9,41 +9,41 @@ use std::sync::Arc;
 use tracepoint_core::field::FieldDescriptor;
 use tracepoint_core::marker::{Decision, FieldView, Filter};
 
-/// The conditions of one rule, to be compiled for the events that it matches.
+/// The filter and limit of one rule, to be compiled for the events that it matches.
 #[derive(Debug)]
 pub(crate) struct RuleConditions {
     filter: Option<Expression>,
     bucket: Option<Arc<Bucket>>,
-    /// Whether the filter fits an event, and why it does not fit another one.
-    fits: bool,
-    misfit: Option<FilterError>,
+    /// Whether the filter compiled for any event, and the error for an event for which it did not.
+    compiled_any: bool,
+    compile_error: Option<FilterError>,
 }
 
 impl RuleConditions {
     pub(crate) const fn new(filter: Option<Expression>, bucket: Option<Arc<Bucket>>) -> Self {
-        Self { filter, bucket, fits: false, misfit: None }
+        Self { filter, bucket, compiled_any: false, compile_error: None }
     }
 
-    /// The rule's condition for an event with these fields, if the filter fits them.
+    /// Compiles the rule's condition for an event with these fields.
     pub(crate) fn compile(&mut self, fields: &'static [FieldDescriptor]) -> Result<Condition, FilterError> {
         let program = self.filter.as_ref().map(|filter| filter.compile(fields)).transpose();
         let program = program.inspect_err(|error| {
-            // An error that suggests a field's name says more than one that does not.
-            if self.misfit.as_ref().is_none_or(|known| error.suggests() && !known.suggests()) {
-                self.misfit = Some(error.clone());
+            // Prefer an error that suggests a field's name.
+            if self.compile_error.as_ref().is_none_or(|known| error.suggests() && !known.suggests()) {
+                self.compile_error = Some(error.clone());
             }
         })?;
-        self.fits = true;
+        self.compiled_any = true;
         Ok(Condition { program, bucket: self.bucket.clone() })
     }
 
-    /// Why the filter fits none of the events that it was compiled for; `None` if it fits one.
-    pub(crate) fn misfit(self) -> Option<FilterError> {
-        self.misfit.filter(|_| !self.fits)
+    /// The error if the filter compiled for none of the events; `None` if it compiled for one.
+    pub(crate) fn compile_error(self) -> Option<FilterError> {
+        self.compile_error.filter(|_| !self.compiled_any)
     }
 }
 
-/// What one rule demands of an event.
+/// The condition of one rule, compiled for one event.
 #[derive(Debug)]
 pub(crate) struct Condition {
     program: Option<Program>,
@@ -51,7 +51,8 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// Adds it to those of an event. Beside a condition that accepts everything no other is kept, however many rules there are.
+    /// Adds the condition to those of an event. A condition that accepts everything replaces all others, so that further rules cost
+    /// nothing.
     pub(crate) fn add_to(self, conditions: &mut Vec<Self>) {
         if self.accepts_all() {
             conditions.clear();
@@ -84,7 +85,7 @@ impl EventFilter {
 }
 
 impl Filter for EventFilter {
-    /// Without a time nothing is suppressed.
+    /// Without a time, limits are not applied.
     fn accept(&self, event: FieldView<'_>) -> bool {
         self.0.iter().any(|condition| condition.passes_filter(event))
     }

@@ -80,15 +80,15 @@ pub use controller::{Acknowledged, Application, ControlError, Controller, NamedS
 pub use limit::{Limit, LimitError};
 pub use notice::Notice;
 pub use private_dir::DirError;
-pub use process::ProcessKey;
+pub use process::{ProcessKey, ProcessKeyError};
 pub use recorder::{Recorded, Recorder};
 pub use rights::Rights;
 pub use rundir::{RunDir, RunDirError};
 pub use session::{Session, SessionBuilder, SessionError, SinkFailure, SinkSource, Status, Summary};
 pub use session_dir::RingDirError;
 pub use spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, DrainedBy, Limits, Rule, RuleError, RuleProblem, SessionSpec, SinkSpec,
-    SpecError, State,
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, DrainedBy, Limits, Rule, RuleError, RuleProblem, SessionSpec,
+    SinkSpec, SpecError, State,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint_core::channel::Channel;

@@ -50,17 +50,23 @@ impl From<ProcessKey> for String {
     }
 }
 
+/// The text is not a [`ProcessKey`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a process is written PID-START, as in `tracectl list --json`")]
+#[non_exhaustive]
+pub struct ProcessKeyError;
+
 impl FromStr for ProcessKey {
-    type Err = &'static str;
+    type Err = ProcessKeyError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let key = |(pid, started): (&str, &str)| Some(Self { pid: pid.parse().ok()?, started: started.parse().ok()? });
-        text.split_once('-').and_then(key).ok_or("a process is written PID-START, as in `tracectl list --json`")
+        text.split_once('-').and_then(key).ok_or(ProcessKeyError)
     }
 }
 
 impl TryFrom<String> for ProcessKey {
-    type Error = &'static str;
+    type Error = ProcessKeyError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()

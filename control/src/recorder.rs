@@ -1,13 +1,13 @@
-//! The recorder: takes the packets of a session's processes from outside, and writes them with its own rights.
+//! The recorder drains the rings of a session's processes from another process, and writes the packets with its own rights.
 //!
 //! ```text
-//!   sessions/NAME/rings/PID-START/  ─▶ lease ─▶ packets, round by round ─▶ sinks of the recorder's
+//!   sessions/NAME/rings/PID-START/  ─▶ lease ─▶ packets, round by round ─▶ the recorder's sinks
 //!                                                      │
-//!                     its lock is free: the process has ended, or the recording ─▶ the rest, the account, and it is removed
+//!                     lock released: the process or its recording has ended ─▶ remaining packets, account; directory removed
 //! ```
 //!
-//! A process is asked for nothing, and need not run: one that is killed, one that is stopped and one whose recording ended are the same
-//! here. One thread does it all; a sink that blocks keeps the packets of all processes waiting.
+//! A recorded process does not cooperate and need not run: one that was killed, one that is stopped and one whose recording ended are
+//! handled alike. One thread serves all processes; a sink that blocks delays the packets of all of them.
 
 mod poll_interval;
 mod process;
@@ -31,45 +31,45 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// Its name, as `top -H` shows it.
+/// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-record";
-/// How long the first pause is before sinks are tried again that could not be had, and how long the longest.
-const AGAIN: Duration = Duration::from_millis(500);
-const LATEST: Duration = Duration::from_secs(8);
-/// How long processes are waited for at the end that said that they have ended the recording.
-const END: Duration = Duration::from_secs(1);
+/// The shortest and longest interval before the creation of sinks is retried after an error.
+const MIN_RETRY: Duration = Duration::from_millis(500);
+const MAX_RETRY: Duration = Duration::from_secs(8);
+/// How long `finish` waits for processes that have acknowledged the end.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Records a session that is drained from outside ([`DrainedBy::Outside`](crate::DrainedBy::Outside)).
+/// Records a session whose rings another process drains ([`DrainedBy::Recorder`](crate::DrainedBy::Recorder)).
 ///
-/// Whoever has it is asked how it goes, and ends it: [`Recorder::finish`]. Dropped before, it leaves everything in the rings for
-/// `tracectl recover`, as if this process had been killed.
+/// End it with [`Recorder::finish`]. If it is dropped instead, it leaves everything in the rings for `tracectl recover`, as if this process
+/// had been killed.
 #[derive(Debug)]
 pub struct Recorder {
     state: Arc<Mutex<State>>,
-    /// Dropping it wakes the thread, and ends it.
+    /// Dropping the sender wakes and stops the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     allowance: Arc<Allowance>,
 }
 
-/// What the thread works on.
+/// The state that the thread and the handle share.
 #[derive(Debug)]
 struct State {
     session: PrivateDir,
     rings: Option<RemoteRingDirs>,
     sinks: Vec<SinkSpec>,
     allowance: Arc<Allowance>,
-    /// As whom directories of processes are looked into, and as whom sinks write.
+    /// The rights with which process directories are read and sinks write.
     rights: Rights,
     processes: BTreeMap<String, RemoteProcess>,
-    /// Those whose sinks cannot be had, and when they are tried again.
+    /// Processes whose sinks could not be created, by the name of their directory.
     refused: BTreeMap<String, Refused>,
-    /// What takes its time to finish.
+    /// Threads that finish sinks which may block.
     ending: Vec<JoinHandle<Recorded>>,
     done: Vec<Recorded>,
 }
 
-/// Sinks that cannot be had.
+/// A process whose sinks could not be created.
 #[derive(Debug)]
 struct Refused {
     again: Instant,
@@ -78,15 +78,15 @@ struct Refused {
 }
 
 impl Recorder {
-    /// Takes the packets of all processes of `session`, those to come included, to `sinks` of their own each. All that they write to CTF
-    /// and text is `max_size` bytes at most, together; of a sink by itself, its own bound is not looked at.
+    /// Records all processes of `session`, running and future, each into `sinks` of its own. CTF and text output is limited to `max_size`
+    /// bytes in total; the limits of the individual sinks are ignored.
     ///
-    /// The processes that are there were looked at when this returns. Their directories are looked into with the rights of the calling thread;
-    /// sinks write with those of the process itself, as `rights` has them.
+    /// Existing processes are attached when this function returns. Their directories are read with the rights of the calling thread; sinks
+    /// write with the rights of this process, as `rights` holds them.
     ///
     /// # Errors
     ///
-    /// If the session is gone, or there is no thread to be had.
+    /// If the session was removed, or the thread cannot be created.
     pub fn start(
         session: &NamedSession<'_>,
         sinks: Vec<SinkSpec>,
@@ -94,7 +94,7 @@ impl Recorder {
         rights: Rights,
     ) -> Result<Self, ControlError> {
         let allowance = Allowance::of(max_size);
-        let dir = session.directory()?;
+        let dir = session.dir()?;
         let mut state = State {
             session: dir,
             rings: None,
@@ -107,7 +107,7 @@ impl Recorder {
             done: Vec::new(),
         };
         state.round();
-        let failed = |source| state_failed(&session.path(), source);
+        let failed = |source| thread_error(&session.path(), source);
         let state = Arc::new(Mutex::new(state));
         let (stop, stopped) = channel();
         let own = Arc::clone(&state);
@@ -117,7 +117,7 @@ impl Recorder {
             let mut pause = interval.first();
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let began = Instant::now();
-                // What a panic left half done stays in the rings, and is told at the end.
+                // What a panic interrupted stays in the rings and is reported at the end.
                 let round = catch_unwind(AssertUnwindSafe(|| lock(&own).round()));
                 pause = interval.after(&round.unwrap_or_default(), began.elapsed());
             }
@@ -126,32 +126,32 @@ impl Recorder {
         Ok(Self { state, stop: Some(stop), thread: Some(thread), allowance })
     }
 
-    /// How it goes, of each process: of those that are recorded still, what was taken so far.
+    /// The results of the processes that have ended, and the progress of those that are still recorded.
     pub fn recorded(&self) -> Vec<Recorded> {
         let state = lock(&self.state);
-        let running = state.processes.values().map(RemoteProcess::so_far);
+        let running = state.processes.values().map(RemoteProcess::progress);
         state.done.iter().cloned().chain(running).collect()
     }
 
-    /// The processes for which there are no sinks, and why.
+    /// The processes whose sinks could not be created, with the error.
     pub fn refused(&self) -> Vec<(ProcessKey, String)> {
         let state = lock(&self.state);
-        let told =
+        let describe =
             |(name, refused): (&String, &Refused)| Some((ProcessKey::of_directory(name)?, refused.reason.clone()));
-        state.refused.iter().filter_map(told).collect()
+        state.refused.iter().filter_map(describe).collect()
     }
 
-    /// Whether something was refused because as much is written as may be.
+    /// Whether output was refused because `max_size` is used up.
     pub fn is_full(&self) -> bool {
         self.allowance.is_used_up()
     }
 
-    /// Ends it. The session was stopped: what its processes left is taken to the end. Of those that did not answer (`silent`) it is taken
-    /// what they have committed by now, and no more; their accounts are not complete.
+    /// Ends the recording, after the session was stopped: drains all remaining packets of its processes. From processes that did not
+    /// acknowledge (`silent`) it takes what they have committed by now; their accounts are incomplete.
     pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic was caught inside.
+            // The thread catches panics itself.
             let _ = thread.join();
         }
         let mut state = lock(&self.state);
@@ -160,7 +160,7 @@ impl Recorder {
             state.refused.values_mut().for_each(|refused| refused.again = began);
             state.round();
             let is_silent = |process: &RemoteProcess| silent.contains(&process.key());
-            if state.processes.values().all(is_silent) || began.elapsed() >= END {
+            if state.processes.values().all(is_silent) || began.elapsed() >= FINISH_TIMEOUT {
                 break;
             }
             sleep(Duration::from_millis(2));
@@ -179,30 +179,30 @@ impl Drop for Recorder {
     }
 }
 
-/// What a round has come to.
+/// The result of one round.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moved {
+struct RoundResult {
     packets: u64,
     fullness: u32,
 }
 
 impl State {
-    /// Takes what is closed in all processes, those that came since included, and the rest of those that ended.
-    fn round(&mut self) -> Moved {
-        self.find();
-        let mut moved = Moved::default();
-        let mut over = Vec::new();
+    /// Drains the closed packets of all processes, including new ones, and all remaining packets of those that ended.
+    fn round(&mut self) -> RoundResult {
+        self.attach_new();
+        let mut result = RoundResult::default();
+        let mut ended_names = Vec::new();
         for (name, process) in &mut self.processes {
-            // Before its packets are looked at: what it wrote before it ended is there then.
-            let is_over = process.is_over();
+            // Checked before its packets are drained, so that everything that an ended process wrote is visible.
+            let has_ended = process.has_ended();
             let (packets, fullness) = process.take(&self.rights);
-            moved.packets += packets;
-            moved.fullness = moved.fullness.max(fullness);
-            if is_over {
-                over.push(name.clone());
+            result.packets += packets;
+            result.fullness = result.fullness.max(fullness);
+            if has_ended {
+                ended_names.push(name.clone());
             }
         }
-        for name in over {
+        for name in ended_names {
             if let Some(process) = self.processes.remove(&name) {
                 self.end(process, false);
             }
@@ -210,18 +210,18 @@ impl State {
         let (ended, ending) = std::mem::take(&mut self.ending).into_iter().partition(JoinHandle::is_finished);
         self.ending = ending;
         self.join(ended);
-        moved
+        result
     }
 
-    /// Looks for processes that are new.
-    fn find(&mut self) {
+    /// Attaches new processes.
+    fn attach_new(&mut self) {
         if self.rings.is_none() {
             self.rings = RemoteRingDirs::open(&self.session);
         }
         let Some(rings) = &self.rings else { return };
         let Ok(names) = rings.names() else { return };
         if names.is_empty() {
-            // The last process out removes the directory, and the next one makes another.
+            // The last process to end removes the directory, and the next one creates a new one.
             self.rings = RemoteRingDirs::open(&self.session);
         }
         let now = Instant::now();
@@ -232,25 +232,25 @@ impl State {
                 continue;
             }
             let Some(rings) = &self.rings else { return };
-            // What cannot be opened by now is tried in the next round.
+            // If it cannot be opened yet, the next round tries again.
             let Ok(Some(dir)) = rings.take(&name) else { continue };
-            match RemoteProcess::begin(dir, &self.sinks, &self.allowance, &self.rights) {
+            match RemoteProcess::attach(dir, &self.sinks, &self.allowance, &self.rights) {
                 Ok(process) => {
                     self.refused.remove(&name);
                     self.processes.insert(name, process);
                 }
                 Err(reason) => {
-                    let pause = self.refused.get(&name).map_or(AGAIN, |refused| (refused.pause * 2).min(LATEST));
+                    let pause = self.refused.get(&name).map_or(MIN_RETRY, |refused| (refused.pause * 2).min(MAX_RETRY));
                     self.refused.insert(name, Refused { again: now + pause, pause, reason });
                 }
             }
         }
     }
 
-    /// Takes the rest of a process, and has its sinks finish.
+    /// Drains the remaining packets of a process and finishes its sinks.
     fn end(&mut self, process: RemoteProcess, runs: bool) {
         let rings = RemoteRingDirs::open(&self.session);
-        if !process.takes_its_time() {
+        if !process.may_block_at_end() {
             return self.done.push(process.end(runs, rings.as_ref(), &self.rights));
         }
         let slot = Arc::new(Mutex::new(Some(process)));
@@ -265,7 +265,7 @@ impl State {
         }
     }
 
-    /// Takes what the processes have committed that are there still, and waits for all sinks.
+    /// Drains what the remaining processes have committed, and waits for all sinks.
     fn end_all(&mut self) {
         for process in std::mem::take(&mut self.processes).into_values() {
             self.end(process, true);
@@ -286,6 +286,6 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn state_failed(path: &std::path::Path, source: std::io::Error) -> ControlError {
+fn thread_error(path: &std::path::Path, source: std::io::Error) -> ControlError {
     crate::private_dir::DirError::Io { action: "start a thread to record", path: path.to_owned(), source }.into()
 }

@@ -1,4 +1,4 @@
-//! Which events of a process the rules of a session record, through which filters: the same for sessions in code and in files.
+//! Matches the rules of a session with the events of a process, for sessions in code and in files alike.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tracepoint_core::Level;
 use tracepoint_core::clock::{self, Clock};
 
-/// An event that can be recorded, as far as it is known outside its process.
+/// A recordable event, as other processes know it.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     /// `provider:name`.
@@ -22,24 +22,23 @@ pub(crate) struct Candidate {
     pub(crate) level: Level,
 }
 
-/// What the rules choose among candidates.
+/// The result of matching rules with candidates.
 #[derive(Debug)]
 pub(crate) struct Selected {
-    /// For each channel, and in it for each candidate: whether it is recorded.
-    chosen: Vec<Vec<bool>>,
-    /// The same: whether a rule excludes it.
+    /// For each channel and candidate: whether it is recorded.
+    recorded: Vec<Vec<bool>>,
+    /// For each channel and candidate: whether a rule excludes it.
     excluded: Vec<Vec<bool>>,
-    /// For each rule how many candidates it applies to; `None` if it is not for this process.
+    /// For each rule: the number of candidates that it applies to; `None` if the rule is for another process.
     pub(crate) rules: Vec<Option<Result<usize, RuleError>>>,
 }
 
-/// Matches the rules with the events of one process, by their names and levels. Costs one match of a pattern for each rule and event.
+/// Matches the rules with the events of one process, by name and level. Costs one pattern match for each rule and event.
 pub(crate) fn select(spec: &SessionSpec, process: ProcessKey, exe: &str, events: &[Candidate]) -> Selected {
     select_with(spec, process, exe, events, |_, _, _, matched| Ok(matched))
 }
 
-/// The same, where `apply` says to which of the candidates that a rule matches by name and level it applies, for which channel; or why it
-/// cannot.
+/// Does the same, where `apply` returns those of a rule's matching candidates to which the rule applies in a channel, or an error.
 fn select_with(
     spec: &SessionSpec,
     process: ProcessKey,
@@ -48,8 +47,8 @@ fn select_with(
     mut apply: impl FnMut(&RuleEntry, &Compiled, usize, Vec<usize>) -> Result<Vec<usize>, RuleProblem>,
 ) -> Selected {
     let names = spec.channel_names();
-    let mut chosen = vec![vec![false; events.len()]; names.len()];
-    let mut excluded = chosen.clone();
+    let mut recorded = vec![vec![false; events.len()]; names.len()];
+    let mut excluded = recorded.clone();
     let mut rules = Vec::with_capacity(spec.rules.len());
     for entry in &spec.rules {
         let rule = match entry.rule.as_ref().map_err(Clone::clone).and_then(Compiled::new) {
@@ -70,7 +69,7 @@ fn select_with(
             (&mut excluded, Ok(matched))
         } else {
             let error = |problem| RuleError { rule: rule.name.text().to_owned(), problem };
-            (&mut chosen, apply(entry, &rule, channels.start, matched).map_err(error))
+            (&mut recorded, apply(entry, &rule, channels.start, matched).map_err(error))
         };
         rules.push(Some(applies.map(|applies: Vec<usize>| {
             for marks in &mut marks[channels] {
@@ -81,24 +80,24 @@ fn select_with(
             applies.len()
         })));
     }
-    for (chosen, excluded) in chosen.iter_mut().flatten().zip(excluded.iter().flatten()) {
-        *chosen &= !excluded;
+    for (recorded, excluded) in recorded.iter_mut().flatten().zip(excluded.iter().flatten()) {
+        *recorded &= !excluded;
     }
-    Selected { chosen, excluded, rules }
+    Selected { recorded, excluded, rules }
 }
 
-/// The events that a session records in this process.
+/// The events that a session records in this process, with their filters.
 #[derive(Debug, Default)]
 pub(crate) struct Matched {
     pub(crate) events: Vec<PlannedEvent>,
-    /// For each rule to how many events it applies, or why it cannot be used; `None` if it is not for this process.
+    /// For each rule: the number of events that it applies to, or its error; `None` if the rule is for another process.
     pub(crate) rules: Vec<Option<Result<usize, RuleError>>>,
     pub(crate) notices: Vec<Notice>,
 }
 
-/// Matches the rules of one session, again whenever they change.
+/// Matches the rules of one session, again after each change.
 ///
-/// Keeps the buckets of the rules' limits by the rules' text: a rule that stays keeps its bucket, whatever happens to the others.
+/// Keeps the token buckets of the rules' limits by the text of the rule, so that a rule keeps its bucket when others change.
 #[derive(Debug, Default)]
 pub(crate) struct Matcher(BTreeMap<String, Arc<Bucket>>);
 
@@ -116,30 +115,30 @@ impl Matcher {
         let names = spec.channel_names();
         let channels = names.len();
         let mut buckets = BTreeMap::new();
-        // For each channel, and in it for each event.
+        // For each channel and event.
         let mut conditions: Vec<Vec<Vec<Condition>>> =
             (0..channels).map(|_| events.iter().map(|_| Vec::new()).collect()).collect();
-        let mut misfits = vec![vec![None; events.len()]; channels];
+        let mut compile_errors = vec![vec![None; events.len()]; channels];
         let apply = |entry: &RuleEntry, rule: &Compiled, channel: usize, matched: Vec<usize>| {
-            let (conditions, misfits) = (&mut conditions[channel], &mut misfits[channel]);
+            let (conditions, compile_errors) = (&mut conditions[channel], &mut compile_errors[channel]);
             let bucket = self.bucket(entry, rule)?;
             buckets.extend(bucket.iter().map(|bucket| (entry.table.clone(), Arc::clone(bucket))));
-            let mut of_rule = RuleConditions::new(rule.filter.clone(), bucket);
-            let (mut applies, mut others) = (Vec::new(), Vec::new());
+            let mut rule_conditions = RuleConditions::new(rule.filter.clone(), bucket);
+            let (mut applies, mut unfit) = (Vec::new(), Vec::new());
             for index in matched {
-                match of_rule.compile(events[index].markers[0].fields()) {
+                match rule_conditions.compile(events[index].markers[0].fields()) {
                     Ok(condition) => {
                         condition.add_to(&mut conditions[index]);
                         applies.push(index);
                     }
-                    Err(error) => others.push((index, error.reason().to_owned())),
+                    Err(error) => unfit.push((index, error.reason().to_owned())),
                 }
             }
-            if let Some(error) = of_rule.misfit() {
+            if let Some(error) = rule_conditions.compile_error() {
                 return Err(RuleProblem::Filter(error.into()));
             }
-            for (index, reason) in others {
-                misfits[index] = Some(reason);
+            for (index, reason) in unfit {
+                compile_errors[index] = Some(reason);
             }
             Ok(applies)
         };
@@ -148,11 +147,11 @@ impl Matcher {
         let mut matched = Matched { rules: selected.rules, ..Matched::default() };
         for (channel, conditions) in conditions.into_iter().enumerate() {
             for (index, (event, conditions)) in events.iter().zip(conditions).enumerate() {
-                if selected.chosen[channel][index] {
+                if selected.recorded[channel][index] {
                     let (filter, channel) = (EventFilter::new(conditions), names[channel].to_owned());
                     matched.events.push(PlannedEvent { filter, channel, ..event.clone() });
                 } else if let Some(reason) =
-                    misfits[channel][index].take().filter(|_| !selected.excluded[channel][index])
+                    compile_errors[channel][index].take().filter(|_| !selected.excluded[channel][index])
                 {
                     matched.notices.push(Notice::FilterDoesNotFit { event: event.name.clone(), reason });
                 }
@@ -161,7 +160,7 @@ impl Matcher {
         matched
     }
 
-    /// The rule's bucket: the one that it has had, or a full one; `None` if it has no limit.
+    /// The rule's token bucket, kept from the last match or new and full; `None` if the rule has no limit.
     fn bucket(&self, entry: &RuleEntry, rule: &Compiled) -> Result<Option<Arc<Bucket>>, RuleProblem> {
         let Some(limit) = rule.limit else { return Ok(None) };
         if let Some(known) = self.0.get(&entry.table) {

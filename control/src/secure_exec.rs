@@ -1,18 +1,18 @@
-//! Secure execution: programs that were given more rights than the user who started them (set-user-id, capabilities).
+//! Detects secure execution mode: processes with more rights than the user who started them (set-user-id, set-group-id, file capabilities).
 
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Whether this process was given more rights than its user has (set-user-id, capabilities). In doubt it was.
+/// Whether this process runs in secure execution mode; `true` if that cannot be found out.
 pub(crate) fn secure() -> bool {
-    // It does not change; and a thread that acts as another user cannot look any more.
+    // Cached: the answer does not change, and a thread that acts as another user could not read it again.
     static SECURE: OnceLock<bool> = OnceLock::new();
     *SECURE.get_or_init(|| is_secure(Path::new("/proc/self")))
 }
 
-/// The same of the process whose directory in `/proc` this is.
+/// Whether the process with this directory in `/proc` runs in secure execution mode.
 pub(crate) fn is_secure(process: &Path) -> bool {
-    /// The key of the entry, as the kernel has it.
+    /// The key of the entry in the auxiliary vector, from `linux/auxvec.h`.
     const AT_SECURE: u64 = 23;
     let Ok(vector) = std::fs::read(process.join("auxv")) else { return true };
     let words = vector.chunks_exact(size_of::<usize>()).map(word).collect::<Vec<_>>();
@@ -20,7 +20,7 @@ pub(crate) fn is_secure(process: &Path) -> bool {
     found.is_none_or(|entry| entry[1] != 0)
 }
 
-/// A word of the kernel's, in the machine's order.
+/// A word of the auxiliary vector, in native byte order.
 fn word(bytes: &[u8]) -> u64 {
     let most_significant_first = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
     if cfg!(target_endian = "big") {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_anybody_started_follows_its_environment() {
+    fn an_ordinary_program_is_not_in_secure_execution_mode() {
         assert!(!secure());
     }
 }

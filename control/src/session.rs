@@ -357,7 +357,7 @@ impl Active {
             }
         }
         budget.follow(wanted.budget.as_ref());
-        events.retain(|event| !budget.bars(&event.name));
+        events.retain(|event| !budget.is_off(&event.name));
         let Changed { more_events, mut errors } = recording.follow(&wanted, &events);
         recording.dump_state(if more_events { Round::All } else { Round::New });
         if !errors.is_empty() {
@@ -372,7 +372,7 @@ impl Active {
     fn check_budget(&mut self) {
         let usage = self.recording.as_ref().and_then(Recording::usage);
         let Some((limits, usage)) = self.spec.budget.as_ref().zip(usage) else { return };
-        let over = self.budget.look(limits, std::time::Instant::now(), usage).map(ToString::to_string);
+        let over = self.budget.check(limits, std::time::Instant::now(), usage).map(ToString::to_string);
         if let Some(reason) = over {
             let stopped = || SessionError::Stopped { name: String::new() };
             let spec = self.spec.clone();

@@ -45,7 +45,7 @@ mod sink;
 #[cfg(test)]
 mod tests;
 
-pub use budget::{BudgetSpec, CpuPercent};
+pub use budget::{BudgetSpec, CpuPercent, CpuPercentError};
 pub use channel::{ChannelSpec, Limits};
 pub use drain::DrainedBy;
 pub use error::SpecError;

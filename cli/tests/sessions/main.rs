@@ -386,7 +386,7 @@ fn failures_are_reported_with_a_hint() -> Outcome {
         place.refused(&["create", "a/b", "-e", "x:*"]).contains("contains a `/`"),
         "before the processes are looked at"
     );
-    assert!(place.refused(&["stop", "s"]).contains("there is none; make one: `tracectl create s -e RULE"));
+    assert!(place.refused(&["stop", "s"]).contains("there is none; create it with `tracectl create s -e RULE"));
     let _traced = place.start("failures_are_reported_with_a_hint");
     let (code, _, err) = place.tracectl(&["create", "idle"]);
     assert!(code == Some(0) && err.contains("`tracectl enable idle -e RULE`"), "{err}");
@@ -445,7 +445,7 @@ fn failures_are_reported_with_a_hint() -> Outcome {
     let file = place.path("run/sessions/s/session.toml");
     let text = fs::read_to_string(&file)?;
     fs::write(&file, &text[..text.len() / 2])?;
-    assert!(place.refused(&["start", "s"]).contains("mend it by hand, or destroy the session"));
+    assert!(place.refused(&["start", "s"]).contains("repair the file, or destroy the session"));
     fs::write(&file, format!("mood = 1\n{text}"))?;
     assert!(place.refused(&["start", "s"]).contains("unknown field `mood`"));
     let (code, _, err) = place.tracectl(&["status"]);
@@ -486,7 +486,7 @@ fn a_budget_is_kept() -> Outcome {
     let out = out.to_str().ok_or("no text")?;
     let record = ["record", "-e", "shop:*", "--budget-bytes", "1K/s", "--duration", "2s", "-o", out];
     let told = place.well(&record);
-    assert!(told.contains(" is off: ") && told.contains("the budget has 1024"), "{told}");
+    assert!(told.contains(" is off: ") && told.contains("the budget allows 1024"), "{told}");
     assert_eq!(place.on(), [""; 0]);
 
     place.well(&["create", "kept", "-e", "shop:*", "--budget-cpu", "0.5%", "--budget-bytes", "1K/s", "--start"]);

@@ -196,7 +196,7 @@ fn a_sink_that_blocks_is_reported() -> Outcome {
     for command in ["stop", "destroy"] {
         let (code, _, err) = place.tracectl(&[command, "live"]);
         assert_eq!(code, Some(1), "{command}: {err}");
-        assert!(err.contains("a sink is slow, or blocks"), "{command}: {err}");
+        assert!(err.contains("a sink is slow or blocked"), "{command}: {err}");
         assert_eq!(place.on(), [""; 0], "{command}");
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! How an agent is to be.
+//! The options of an agent.
 
 use super::{Agent, AgentError};
 use crate::rundir::RunDir;
 
-/// An agent that is not started yet.
+/// The options of an agent that is not started yet.
 #[derive(Clone, Debug, Default)]
-#[must_use = "it does nothing until it is started"]
+#[must_use = "the builder does nothing until `start` is called"]
 pub struct AgentBuilder {
     follow_fork: bool,
 }
@@ -15,26 +15,25 @@ impl AgentBuilder {
         Self { follow_fork: false }
     }
 
-    /// Whether children that are forked from here on, and theirs, get an agent of their own: no, unless told otherwise. They are then listed as
-    /// processes of their own, and take part in the sessions; the parent, and what is recorded of it, is left alone.
+    /// Whether processes forked after the start, and their children, get an agent of their own. The default is `false`. Such children are
+    /// listed as processes of their own and take part in the sessions; the parent's agent and recordings are not affected.
     ///
-    /// The child makes a thread in its handler of fork (`pthread_atfork`), which rests for 50 ms and then does what [`Agent::start`] does: a
-    /// child that becomes another program by then is not listed. What it fires before is not recorded. It is the C library's
-    /// promise that a child of a program with threads may do this: glibc and musl give it. A child whose parent had a lock taken at the
-    /// moment of the fork that the agent needs (that of the program's allocator, where it does not look after forks) is not traced, and
-    /// goes on otherwise.
+    /// A fork handler (`pthread_atfork`) starts a thread in the child, which sleeps for 50 ms and then does what [`Agent::start`] does. A
+    /// child that calls `exec` within that time is not listed. Events that fire before are not recorded. Creating a thread in the child of
+    /// a multi-threaded program relies on the C library; glibc and musl support it. If a lock that the agent needs was held at the moment
+    /// of the fork (the lock of an allocator that does not handle forks, for example), the child is not traced and otherwise runs normally.
     ///
-    /// `TRACEPOINT` records children too, each into a trace of its own, but not into `text:FILE`, which is the parent's. The
-    /// child's copy of the agent, when it is dropped, ends the child's. A child that ends without that leaves its rings to `tracectl
-    /// recover`, as any process.
+    /// `TRACEPOINT` also records children, each into a trace of its own, but not into `text:FILE`, which belongs to the parent. Dropping
+    /// the child's copy of the agent ends the child's agent. A child that ends without dropping it leaves its rings to `tracectl recover`,
+    /// as any process does.
     ///
-    /// Costs a fork the making of a thread; and without it nothing.
+    /// Each fork costs the creation of one thread; without this option forks cost nothing.
     pub const fn follow_fork(mut self, follow: bool) -> Self {
         self.follow_fork = follow;
         self
     }
 
-    /// Starts it, in the run directory that [`RunDir::find`] finds: see [`Agent::start`].
+    /// Starts the agent in the run directory that [`RunDir::find`] finds: see [`Agent::start`].
     ///
     /// # Errors
     ///
@@ -43,12 +42,12 @@ impl AgentBuilder {
         self.start_in(&RunDir::find()?)
     }
 
-    /// The same in this run directory.
+    /// Starts the agent in `run_dir`.
     ///
     /// # Errors
     ///
     /// As [`Agent::start`].
     pub fn start_in(self, run_dir: &RunDir) -> Result<Agent, AgentError> {
-        Agent::start_as(run_dir, self.follow_fork)
+        Agent::start_with(run_dir, self.follow_fork)
     }
 }

@@ -1,4 +1,4 @@
-//! What the agent knows of its process.
+//! The process of the agent and its recordable events.
 
 use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
 use crate::catalog::Catalog;
@@ -11,27 +11,28 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) info: ApplicationInfo,
-    /// The name of its entry, and of its acknowledgements.
+    /// The name of the process's entry in `apps`, and of its acknowledgements.
     pub(super) entry: String,
-    /// The absolute path of the sessions.
+    /// The absolute path of the directory `sessions`.
     pub(super) sessions: PathBuf,
     pub(super) events: Vec<PlannedEvent>,
-    /// What of the program is in `events`, and elsewhere: it stays loaded.
+    /// Keeps the objects that declare `events` loaded.
     pub(super) catalog: Catalog,
-    /// Whether the agent has looked at the sessions that were there at its start.
-    pub(super) has_begun: bool,
+    /// Whether the agent has applied the sessions that existed at its start.
+    pub(super) initial_scan_done: bool,
 }
 
 impl Context {
-    /// Looks at the process.
+    /// Collects the events of this process.
     pub(super) fn new(info: ApplicationInfo, entry: String, sessions: PathBuf) -> Self {
         let catalog = Catalog::new();
         let events = events_of(&catalog);
-        Self { info, entry, sessions, events, catalog, has_begun: false }
+        Self { info, entry, sessions, events, catalog, initial_scan_done: false }
     }
 
-    /// Looks whether objects were loaded, or unloaded, since: what can be recorded now, if it may be something else.
-    pub(super) fn look_again(&mut self) -> Option<Vec<TracepointInfo>> {
+    /// Collects the events again if objects were loaded or unloaded since the last time; returns the new description, or `None` if nothing
+    /// changed.
+    pub(super) fn refresh(&mut self) -> Option<Vec<TracepointInfo>> {
         if !self.catalog.is_old() {
             return None;
         }
@@ -40,18 +41,19 @@ impl Context {
         Some(describe_tracepoints(&self.catalog))
     }
 
-    /// With how many rings a recording begins: one for each thread that there is, where the agent's is for the next one to come, and for
-    /// each state dump. A program that begins has its threads before it.
-    pub(super) fn rings_at_first(&self) -> usize {
+    /// The number of rings that a recording allocates at its start: one for each existing thread (the agent's own counts for the next
+    /// thread to come) and one for each state dump. During the agent's start it is unlimited, because the program has yet to start its
+    /// threads.
+    pub(super) fn initial_rings(&self) -> usize {
         let threads = || Some(std::fs::read_dir("/proc/self/task").ok()?.count());
-        self.has_begun.then(threads).flatten().map_or(usize::MAX, |threads| threads + registered(0).len())
+        self.initial_scan_done.then(threads).flatten().map_or(usize::MAX, |threads| threads + registered(0).len())
     }
 
     pub(super) fn key(&self) -> ProcessKey {
         self.info.key()
     }
 
-    /// The name of this process's trace in a directory of many: its program and itself.
+    /// The name of this process's trace in a directory of several traces: the program's name and the entry's.
     pub(super) fn trace_name(&self) -> String {
         trace_name(&self.info.name, &self.entry)
     }

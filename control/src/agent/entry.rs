@@ -12,33 +12,33 @@ use rustix::fs::{FlockOperation, flock};
 use std::io;
 use std::path::Path;
 
-/// The directory, locked for as long as the process lives.
+/// The entry's directory, locked for as long as the process lives.
 #[derive(Debug)]
 pub(super) struct Entry {
     apps: PrivateDir,
     name: String,
     dir: PrivateDir,
-    /// Whether it is there: another agent of this process may have one of that name later.
-    is_there: bool,
+    /// Whether the directory exists. Once it is removed, a later agent of this process may create one of the same name.
+    exists: bool,
 }
 
 impl Entry {
-    /// Makes it, with its bell; removes what processes left that are gone.
+    /// Creates the entry and its bell, and removes the entries of processes that have ended.
     pub(super) fn make(run_dir: &RunDir) -> Result<(Self, Bell), AgentError> {
         let apps = run_dir.subdir(APPS)?;
         let lock = Lock::take(&apps).map_err(|error| apps.failed("lock", "", error))?;
-        // What cannot be removed is in nobody's way. Hundreds of processes may start at once, each with the lock: no time to ask more.
+        // A stale entry that cannot be removed does no harm. Hundreds of processes may start at once and queue for this lock, so only the
+        // entry's lock is tested, not the process.
         let _ = app::remove_stale(&apps, app::is_held);
         let (name, dir) = make_own(&apps)?;
         flock(&dir, FlockOperation::NonBlockingLockExclusive)
             .map_err(|errno| apps.failed("lock", &name, errno.into()))?;
         drop(lock);
-        let entry = Self { apps, name, dir, is_there: true };
+        let entry = Self { apps, name, dir, exists: true };
         let bell = Bell::make(&entry.dir).map_err(|error| entry.dir.failed("make", app::BELL, error))?;
         Ok((entry, bell))
     }
 
-    /// What it is called.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -47,19 +47,19 @@ impl Entry {
         self.dir.path()
     }
 
-    /// Says who this process is, and what can be recorded in it.
+    /// Publishes the process's description and its tracepoints.
     pub(super) fn publish(&self, info: &ApplicationInfo, tracepoints: &[TracepointInfo]) -> Result<(), DirError> {
         self.put(TRACEPOINTS, &tracepoints)?;
         self.put(PROCESS, info)
     }
 
-    /// Says what can be recorded, again.
+    /// Publishes the tracepoints again, after objects were loaded or unloaded.
     pub(super) fn publish_tracepoints(&self, tracepoints: &[TracepointInfo]) -> Result<(), DirError> {
         self.put(TRACEPOINTS, &tracepoints)
     }
 
-    /// Says what is on.
-    pub(super) fn tell(&self, status: &AppStatus) -> Result<(), DirError> {
+    /// Publishes which events are enabled.
+    pub(super) fn publish_status(&self, status: &AppStatus) -> Result<(), DirError> {
         self.put(STATUS, status)
     }
 
@@ -67,23 +67,23 @@ impl Entry {
         app::replace_json(&self.dir, name, value).map_err(|error| self.dir.failed("write", name, error))
     }
 
-    /// Removes it.
+    /// Removes the entry; further calls do nothing.
     pub(super) fn remove(&mut self) {
-        if std::mem::take(&mut self.is_there) {
+        if std::mem::take(&mut self.exists) {
             app::remove(&self.apps, &self.name, &self.dir);
         }
     }
 }
 
 impl Drop for Entry {
-    /// However the agent ends, or if it does not come to begin.
+    /// Also covers an agent that panics, or that never starts its thread.
     fn drop(&mut self) {
         self.remove();
     }
 }
 
-/// Makes a directory for this process. What a program left that this process was before it became another one is removed; another
-/// agent in this very process keeps its own.
+/// Creates a directory for this process. A directory that the same process left before an `exec` is removed; the directory of another agent
+/// in this process is kept, and the new one gets a number.
 fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
     let first = ProcessKey::of_this_process().to_string();
     let mut name = first.clone();
@@ -100,5 +100,5 @@ fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
             return apps.make_subdir(&name).map(|dir| (name, dir));
         }
     }
-    unreachable!("no directory has that many entries")
+    unreachable!("a directory has fewer than 2^64 entries")
 }

@@ -1,4 +1,4 @@
-//! What the environment asks for: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
+//! The recording that the environment requests: `TRACEPOINT`, `TRACEPOINT_OUT`, `TRACEPOINT_TAG`.
 
 use super::SINK_TIMEOUT;
 use super::context::Context;
@@ -14,21 +14,21 @@ use std::env;
 use std::path::PathBuf;
 use tracepoint_sinks::TextSink;
 
-/// What the session is called.
+/// The session's name.
 const NAME: &str = "environment";
-/// How many bytes of CTF are written, and how long a file of text gets.
-const MOST: u64 = 1 << 30;
+/// The maximum size of the CTF traces, and of a text file, in bytes.
+const MAX_SIZE: u64 = 1 << 30;
 
-/// Where the events go.
+/// The destination of the events.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
-    /// A CTF directory in this one, or in the one that the environment names.
+    /// A CTF trace in this directory, or in the one that `TRACEPOINT_OUT` names.
     Ctf(Option<PathBuf>),
-    /// Lines in this file, or on the standard error.
+    /// Lines in this file, or on standard error.
     Text(Option<PathBuf>),
 }
 
-/// What marks the processes of one command.
+/// The tag that `tracectl` gives to the processes of one command.
 pub(super) fn tag() -> Option<String> {
     if secure() {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn tag() -> Option<String> {
     env::var("TRACEPOINT_TAG").ok().filter(|tag| !tag.is_empty())
 }
 
-/// Starts the recording that `TRACEPOINT` asks for, if it does. What is wrong is added to `notices`.
+/// Starts the recording that `TRACEPOINT` requests, if it is set. Problems are added to `notices`.
 pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Recording> {
     let text = env::var("TRACEPOINT").ok().filter(|text| !text.is_empty() && !secure())?;
     let (spec, target) = match parse(&text) {
@@ -59,14 +59,14 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Reco
     if matched.events.is_empty() {
         return None;
     }
-    let most = matched.events.len() + state::EVENTS;
+    let max_events = matched.events.len() + state::EVENTS;
     let builder = SessionBuilder::from_spec(NAME, spec).dir(context.sessions.join(NAME)).sink_timeout(SINK_TIMEOUT);
     let started = add_sink(builder, target, context)
-        .and_then(|builder| builder.record(&matched.events, most, Vec::new()).map_err(|error| error.to_string()));
+        .and_then(|builder| builder.record(&matched.events, max_events, Vec::new()).map_err(|error| error.to_string()));
     started.inspect_err(|error| notices.push(format!("TRACEPOINT: {error}"))).ok()
 }
 
-/// Whether what it asks for is written into one file, whose name is no process's own.
+/// Whether `TRACEPOINT` names a text file. Unlike a CTF trace, its name does not contain the process id.
 pub(super) fn names_a_file() -> bool {
     env::var("TRACEPOINT").is_ok_and(|text| matches!(parse(&text), Ok((_, Target::Text(Some(_))))))
 }
@@ -76,24 +76,24 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
         Target::Ctf(place) => {
             let place = place.or_else(|| env::var_os("TRACEPOINT_OUT").map(PathBuf::from)).unwrap_or_default();
             let name = context.trace_name();
-            let made = outputs::ctf(&place, &name, Allowance::of(MOST), &Chunks::default());
+            let made = outputs::ctf(&place, &name, Allowance::of(MAX_SIZE), &Chunks::default());
             Ok(builder.sink(made.map_err(|error| error.to_string())?.0))
         }
         Target::Text(None) => Ok(builder.sink(TextSink::stderr())),
         Target::Text(Some(path)) => {
-            Ok(builder.sink(TextSink::new(outputs::shared_text(&path, &context.trace_name(), MOST)?)))
+            Ok(builder.sink(TextSink::new(outputs::shared_text(&path, &context.trace_name(), MAX_SIZE)?)))
         }
     }
 }
 
 fn parse(text: &str) -> Result<(SessionSpec, Target), SpecError> {
-    // The signs of equality in `<=info` and `==err` are followed by no sink.
+    // The sink follows the first `=` after which a sink's kind stands; the `=` of `<=info` and `==err` does not qualify.
     let sink = text.match_indices('=').find_map(|(at, _)| Some((&text[..at], target(&text[at + 1..])?)));
     let (rules, target) = sink.unwrap_or((text, Target::Ctf(None)));
     let (levels, events): (Vec<_>, Vec<_>) =
         rules.split(',').map(str::trim).partition(|rule| rule.starts_with(['<', '=', '>']));
     if let [_, second, ..] = levels[..] {
-        let problem = RuleProblem::Malformed("there is another one for levels; one is enough".to_owned());
+        let problem = RuleProblem::Malformed("a second condition on the level; give one only".to_owned());
         return Err(SpecError::Rule(RuleError { rule: second.to_owned(), problem }));
     }
     let mut spec = SessionSpec::new();
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_and_sinks_are_told_apart() -> Result<(), SpecError> {
+    fn rules_and_sinks_are_separated() -> Result<(), SpecError> {
         let ctf = |path: &str| Target::Ctf(Some(path.into()));
         for (text, rules, level, expected) in [
             ("a:*", &["a:*"][..], None, Target::Ctf(None)),
@@ -140,9 +140,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_told() {
+    fn invalid_rules_are_reported() {
         for (text, part) in
-            [("sched", "`sched:*`"), ("<=loud", "no level"), ("<=info,>=err", "one is enough"), (",", "empty")]
+            [("sched", "`sched:*`"), ("<=loud", "no level"), ("<=info,>=err", "give one only"), (",", "empty")]
         {
             let error = parse(text).expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");

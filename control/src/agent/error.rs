@@ -1,23 +1,23 @@
-//! Why a process is not controllable.
+//! The error type of [`Agent::start`](super::Agent::start).
 
 use crate::private_dir::DirError;
 use crate::rundir::RunDirError;
 use std::io;
 
-/// The agent does not run. The program is as it was.
+/// The agent could not be started. The program itself is not affected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// The run directory cannot be used.
     #[error("this process cannot be controlled from outside: {0}")]
     RunDir(#[from] RunDirError),
-    /// A directory or a file in it cannot be made or trusted.
-    #[error("this process cannot be controlled from outside: {0}; name another run directory in TRACEPOINT_RUN_DIR")]
+    /// A directory or a file in the run directory cannot be created or trusted.
+    #[error("this process cannot be controlled from outside: {0}; set TRACEPOINT_RUN_DIR to another directory")]
     Dir(#[from] DirError),
-    /// There is no thread, or nothing to wake it by.
+    /// The thread, or the eventfd that stops it, cannot be created.
     #[error("this process cannot be controlled from outside: its agent's thread cannot be started: {0}")]
     Thread(#[source] io::Error),
-    /// One is running.
-    #[error("an agent is running in this process: one is enough, keep it for as long as the program runs")]
+    /// This process already has an agent.
+    #[error("an agent is already running in this process; start one only, and keep it for as long as the program runs")]
     Running,
 }

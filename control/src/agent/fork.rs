@@ -1,25 +1,28 @@
-//! Forked children that live on, and get an agent of their own.
+//! Agents for forked children: started by a fork handler once the child has lived for 50 ms without calling `exec`.
 //!
 //! ```text
 //!   parent: Agent::builder().follow_fork(true)          child
-//!     publishes FOLLOWED, installs a handler ──fork──▶  handler: a thread, and nothing else
-//!                                                        │ 50 ms: who has become another program, or has ended, was never here
+//!     publishes CHILD_RUN_DIR, installs handler ──fork──▶ handler: creates a thread, and nothing else
+//!                                                        │ 50 ms: a child that calls exec or exits is not listed
 //!                                                        ▼
-//!                                                       ends what it has of the parent's recordings, makes an entry of its own, joins the
-//!                                                       sessions, and waits, as any agent does
+//!                                                       ends its copies of the parent's recordings, creates its own
+//!                                                       entry, applies the sessions, and waits, as any agent does
 //! ```
 //!
-//! After a fork the child has one thread, and whatever other threads of the parent had locked stays locked. POSIX allows it no more than what
-//! signal handlers may do; C libraries allow more: they put their own locks in order before they run the handlers of fork, so that a child may
-//! allocate and make threads. All that the handler does is to load a pointer and make a thread with a static function; Rust's library and
-//! the program's allocator have no part in it. The rest is done by that thread, when the fork is over: where it waits for a lock that
-//! nobody will ever give back, it is that thread alone which waits, holding nothing that the program needs, and the child is not traced.
+//! After a fork the child has one thread, and locks that other threads of the parent held stay locked. POSIX restricts the child to
+//! async-signal-safe functions. C libraries allow more: they restore their own locks before they run fork handlers, so that a child may
+//! allocate and create threads. The handler only loads a pointer and creates a thread with a static function; it uses neither the Rust
+//! standard library nor the program's allocator. That thread does the rest after the fork has completed. If it waits for a lock that is
+//! never released, only that thread blocks, it holds nothing that the program needs, and the child is not traced.
 //!
-//! Handlers do not run in a child of `vfork`, `posix_spawn` or a raw `clone`: it has no agent, as before.
-#![expect(unsafe_code, reason = "handlers of fork have no safe interface, and what they may do is for us to say")]
+//! Fork handlers do not run in a child of `vfork`, `posix_spawn` or a raw `clone`; such a child gets no agent.
+#![expect(
+    unsafe_code,
+    reason = "`pthread_atfork` has no safe interface, and this file guarantees what the handler does"
+)]
 
 use super::worker::Worker;
-use super::{AgentError, END, RUNNING};
+use super::{AgentError, END_TIMEOUT, RUNNING};
 use crate::rundir::RunDir;
 use nix::libc;
 use rustix::event::{EventfdFlags, eventfd};
@@ -36,13 +39,13 @@ use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_core::marker::Subscription;
 
-/// How old a child gets before it is traced.
-const GRACE: Duration = Duration::from_millis(50);
+/// The time that a child has to call `exec` before it gets an agent.
+const EXEC_GRACE: Duration = Duration::from_millis(50);
 
-/// Where children find the run directory: an absolute path. Null: they are not followed. What it points to is never freed.
-static FOLLOWED: AtomicPtr<PathBuf> = AtomicPtr::new(null_mut());
+/// The absolute path of the run directory for children. Null if children get no agent. The pointee is never freed.
+static CHILD_RUN_DIR: AtomicPtr<PathBuf> = AtomicPtr::new(null_mut());
 
-/// The agent of this process, if it was made by the handler.
+/// The agent of this process, if the fork handler started it.
 #[derive(Debug)]
 struct Child {
     process: u32,
@@ -52,41 +55,41 @@ struct Child {
 
 static CHILD: Mutex<Option<Child>> = Mutex::new(None);
 
-/// Children that are forked from here on get an agent in this run directory.
+/// Gives children that are forked from now on an agent in this run directory.
 pub(super) fn follow(run_dir: &RunDir) -> Result<(), AgentError> {
     static INSTALLED: AtomicU32 = AtomicU32::new(0);
     let path = std::path::absolute(run_dir.path()).map_err(AgentError::Thread)?;
     if INSTALLED.swap(1, Ordering::Relaxed) == 0 {
-        // SAFETY: the handler takes nothing, returns nothing, and does what the head of this file says.
-        let failed = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        // SAFETY: the handler has the required signature, and does no more than the head of this file allows.
+        let failed = unsafe { libc::pthread_atfork(None, None, Some(fork_handler)) };
         if failed != 0 {
             INSTALLED.store(0, Ordering::Relaxed);
             return Err(AgentError::Thread(std::io::Error::from_raw_os_error(failed)));
         }
     }
-    // A2: the path was written before; a child is a copy of what the forking thread sees, and loads with Acquire.
-    FOLLOWED.store(Box::into_raw(Box::new(path)), Ordering::Release);
+    // A2: publishes the path, written before; a child inherits what the forking thread sees, and loads with Acquire.
+    CHILD_RUN_DIR.store(Box::into_raw(Box::new(path)), Ordering::Release);
     Ok(())
 }
 
-/// Children that are forked from here on get none.
-pub(super) fn follow_no_more() {
+/// Stops giving agents to children that are forked from now on.
+pub(super) fn stop_following() {
     // A2
-    FOLLOWED.store(null_mut(), Ordering::Release);
+    CHILD_RUN_DIR.store(null_mut(), Ordering::Release);
 }
 
-extern "C" fn in_child() {
+extern "C" fn fork_handler() {
     // A2
-    if FOLLOWED.load(Ordering::Acquire).is_null() {
+    if CHILD_RUN_DIR.load(Ordering::Acquire).is_null() {
         return;
     }
-    // SAFETY: all of it is done on values of this function, which are valid when they are handed on; a set that the first call fills is
-    // what the second takes. The thread takes nothing, and its function is static. It begins with signals blocked: they are for the program's
-    // threads.
+    // SAFETY: all pointers are to locals of this function, valid for each call. Zeroed values of these C types are valid; `all` is filled
+    // by `sigfillset` and `before` by the first `pthread_sigmask` before they are read. The thread gets no argument, and its function is
+    // static. It starts with signals blocked, because signals are for the program's threads.
     unsafe {
         let (mut all, mut before) = (std::mem::zeroed::<libc::sigset_t>(), std::mem::zeroed::<libc::sigset_t>());
         libc::sigfillset(&raw mut all);
-        // But for those that the thread makes itself.
+        // Except for the synchronous signals, which the thread itself would raise.
         for own in [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL] {
             libc::sigdelset(&raw mut all, own);
         }
@@ -94,43 +97,43 @@ extern "C" fn in_child() {
             return;
         }
         let mut thread = std::mem::zeroed::<libc::pthread_t>();
-        // Without a thread the child is not traced, as without this.
-        if libc::pthread_create(&raw mut thread, std::ptr::null(), run, null_mut()) == 0 {
+        // On failure the child is not traced.
+        if libc::pthread_create(&raw mut thread, std::ptr::null(), agent_thread, null_mut()) == 0 {
             libc::pthread_detach(thread);
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
     }
 }
 
-extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    // A panic here is told by its message; the program is the parent's, and had no part in it.
+extern "C" fn agent_thread(_: *mut c_void) -> *mut c_void {
+    // The panic hook has printed the message of a panic; it must not unwind into C.
     let _ = catch_unwind(|| {
         tracepoint_core::private::never_trace_this_thread();
-        // SAFETY: a text that ends with a NUL, and is copied.
+        // SAFETY: a NUL-terminated string, which the kernel copies.
         unsafe { libc::prctl(libc::PR_SET_NAME, c"tracepoint-agent".as_ptr()) };
-        sleep(GRACE);
-        // A2. SAFETY: what it points to is never freed, and was written before the fork.
-        let served = unsafe { FOLLOWED.load(Ordering::Acquire).as_ref() }.map(|path| serve(path));
-        if let Some(Err(error)) = served {
-            super::say(&error.to_string());
+        sleep(EXEC_GRACE);
+        // A2. SAFETY: the pointee is never freed, and was written before the fork.
+        let result = unsafe { CHILD_RUN_DIR.load(Ordering::Acquire).as_ref() }.map(|path| run_agent(path));
+        if let Some(Err(error)) = result {
+            super::print_notice(&error.to_string());
         }
     });
     null_mut()
 }
 
-/// Is the child's agent, until its end.
-fn serve(path: &Path) -> Result<(), AgentError> {
+/// Runs the child's agent until it is stopped.
+fn run_agent(path: &Path) -> Result<(), AgentError> {
     let process = process::id();
-    // The child may have started one of its own meanwhile.
+    // The child may have started an agent of its own meanwhile.
     if !super::claim(process) {
         return Ok(());
     }
-    let result = serve_only(path, process);
+    let result = run_claimed(path, process);
     RUNNING.store(0, Ordering::Relaxed);
     result
 }
 
-fn serve_only(path: &Path, process: u32) -> Result<(), AgentError> {
+fn run_claimed(path: &Path, process: u32) -> Result<(), AgentError> {
     Subscription::end_parents();
     let run_dir = RunDir::at(path)?;
     let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
@@ -140,24 +143,25 @@ fn serve_only(path: &Path, process: u32) -> Result<(), AgentError> {
     let (end, ended) = channel();
     let child = Child { process, stop: Arc::clone(&stop), ended };
     *CHILD.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
-    // Nobody waits for the first look.
+    // No thread waits for the first scan.
     let (ready, _) = channel();
-    // Whoever ends it goes on, should this panic: the sender is dropped.
+    // After a panic the sender is dropped, so `end_child` does not wait in vain.
     let _ = catch_unwind(AssertUnwindSafe(|| worker.run(&stop, &ready)));
     drop(end);
     Ok(())
 }
 
-/// Ends the agent that this child got, if it did: the sessions' traces are complete then. Waits as the end of an agent does.
+/// Ends the agent that the fork handler started in this child, if it did, so that the sessions' traces are complete. Waits as dropping an
+/// agent does.
 pub(super) fn end_child() {
     let mut child = CHILD.lock().unwrap_or_else(PoisonError::into_inner);
-    // One of the parent's is not this one's.
+    // The value may be the parent's, inherited by the fork.
     if let Some(Child { stop, ended, .. }) = child.take().filter(|child| child.process == process::id()) {
         drop(child);
-        follow_no_more();
-        // Any number that is not 0 is as good as another.
+        stop_following();
+        // An eventfd accepts any number but 0 to become readable.
         if rustix::io::write(&*stop, &[1; 8]).is_ok() {
-            let _ = ended.recv_timeout(END);
+            let _ = ended.recv_timeout(END_TIMEOUT);
         }
     }
 }

@@ -1,50 +1,51 @@
-//! What could not be done, for as long as it is so, and when it is tried again.
+//! Why a session is not applied as requested, and when the agent retries.
 
 use std::time::{Duration, Instant};
 
-/// The pause before what failed is tried again, at the first bell after it: the shortest and the longest.
+/// The shortest and longest time before a failed session is retried, at the first wake-up after it.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// Why a session is not applied as it is wanted.
+/// The current errors of one session.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// The file could not be read just now.
-    pub(super) unread: Option<String>,
-    /// The file that is there cannot be understood: an earlier one counts.
-    pub(super) misunderstood: Option<String>,
-    /// It was understood, and could not be done.
-    failed: Option<String>,
-    tried: Option<Instant>,
+    /// Why the file could not be read at the last attempt.
+    pub(super) read_error: Option<String>,
+    /// Why the current file cannot be parsed; an earlier version stays in force.
+    pub(super) parse_error: Option<String>,
+    /// Why the parsed file could not be applied.
+    apply_error: Option<String>,
+    last_attempt: Option<Instant>,
     pause: Duration,
 }
 
 impl Refusals {
-    /// What was wanted could not be done. Where it is room that is lacking it is not tried again at every bell.
-    pub(super) fn fail(&mut self, error: String, patiently: bool) {
-        self.failed = Some(error);
-        self.tried = Some(Instant::now());
-        self.pause = if patiently { (self.pause * 2).clamp(SHORTEST, LONGEST) } else { Duration::ZERO };
+    /// Notes that the session could not be applied. With `backoff`, for errors such as a full disk, retries are spaced exponentially;
+    /// without, the next wake-up retries.
+    pub(super) fn fail(&mut self, error: String, backoff: bool) {
+        self.apply_error = Some(error);
+        self.last_attempt = Some(Instant::now());
+        self.pause = if backoff { (self.pause * 2).clamp(SHORTEST, LONGEST) } else { Duration::ZERO };
     }
 
-    /// It was done, or something else is wanted now.
-    pub(super) fn done(&mut self) {
-        self.failed = None;
+    /// Clears the error of the last attempt: it succeeded, or a new version replaces it.
+    pub(super) fn clear_apply_error(&mut self) {
+        self.apply_error = None;
     }
 
-    /// What counts from here on is another file.
-    pub(super) fn understood(&mut self) {
-        self.misunderstood = None;
+    /// Notes that a new version of the file was parsed.
+    pub(super) fn parsed(&mut self) {
+        self.parse_error = None;
         self.pause = Duration::ZERO;
     }
 
-    /// Whether it is to be tried again: what could not be done may be possible now.
-    pub(super) fn is_to_be_tried(&self) -> bool {
-        self.failed.is_some() && self.tried.is_none_or(|tried| tried.elapsed() >= self.pause)
+    /// Whether a failed session should be applied again now.
+    pub(super) fn is_retry_due(&self) -> bool {
+        self.apply_error.is_some() && self.last_attempt.is_none_or(|time| time.elapsed() >= self.pause)
     }
 
-    /// What is to be told.
+    /// The error to acknowledge.
     pub(super) fn error(&self) -> Option<&String> {
-        self.unread.as_ref().or(self.misunderstood.as_ref()).or(self.failed.as_ref())
+        self.read_error.as_ref().or(self.parse_error.as_ref()).or(self.apply_error.as_ref())
     }
 }

@@ -1,4 +1,4 @@
-//! The file of a session, read when it is another one than last time.
+//! Reads a session's file if it has changed.
 
 use crate::app::SESSION;
 use crate::private_dir::PrivateDir;
@@ -6,10 +6,10 @@ use crate::spec::SessionSpec;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
-/// Tells a `session.toml` from the one that was there before.
+/// Identifies one version of `session.toml`: inode, modification time, size.
 pub(super) type Stamp = (u64, i64, i64, u64);
 
-/// The file, unless it is the one with this stamp.
+/// The file's content and stamp, or `None` if it still has this stamp.
 pub(super) fn read(dir: &PrivateDir, stamp: Option<Stamp>) -> io::Result<Option<(Stamp, Vec<u8>)>> {
     let file = dir.open_file(SESSION)?;
     let found = file.metadata()?;

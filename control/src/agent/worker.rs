@@ -5,7 +5,7 @@ use super::active_session::ActiveSession;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
-use super::woken::{Woken, is_to_end, timespec, wait_for_end};
+use super::wakeup::{Wakeup, stop_requested, timespec, wait_for_stop};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
 use crate::bell::Bell;
 use crate::budget;
@@ -24,38 +24,39 @@ use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-/// How many tokens are told as answered.
-const ANSWERS: usize = 64;
-/// How long sessions have to end when the process does. With a look that is under way less than it waits for the thread.
-const END: Duration = Duration::from_secs(3);
-/// How long a look waits for sinks of what ends: whoever ends a session waits for 2 s.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// The pause between two looks whether they have come to their end.
-const ENDING: Duration = Duration::from_millis(250);
-/// The pause before it is looked again at what could not be looked at.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How many answered tokens the status lists.
+const MAX_ANSWERED: usize = 64;
+/// How long sessions may take to end when the agent is dropped. Together with a scan in progress this stays below the timeout of the
+/// dropping thread.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a scan waits for the sinks of ending sessions; a controller that ends a session waits for 2 s.
+const END_TIMEOUT: Duration = Duration::from_millis(1500);
+/// The interval at which endings are polled.
+const ENDING_POLL: Duration = Duration::from_millis(250);
+/// The interval before an incomplete scan is repeated.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the thread has.
+/// The state of the agent's thread.
 #[derive(Debug)]
 pub(super) struct Worker {
     entry: Entry,
     bell: Bell,
     sessions: PrivateDir,
     context: Context,
-    applied: BTreeMap<String, ActiveSession>,
-    /// What has not come to its end yet of sessions that are gone, by their names.
-    gone: Vec<(String, Ending)>,
-    /// What the environment asked for.
+    active: BTreeMap<String, ActiveSession>,
+    /// Recordings that are still ending, of sessions that are removed, with the session's name.
+    removed_endings: Vec<(String, Ending)>,
+    /// The recording that `TRACEPOINT` requests.
     environment: Option<Recording>,
     answered: VecDeque<String>,
-    /// Whether the last look came to its end. Where it did not, what it was about is there still, and would wake the thread at once.
-    has_looked: bool,
+    /// Whether the last scan completed. If it did not, the condition that interrupted it persists and would wake the thread again at once.
+    scan_complete: bool,
     /// Wakes the thread when the program registers a state dump.
     dumps: Wake,
 }
 
 impl Worker {
-    /// Publishes the process. From here on its bell can be rung.
+    /// Publishes the process. Its bell can be rung from now on.
     pub(super) fn new(run_dir: &RunDir) -> Result<Self, AgentError> {
         let sessions = run_dir.subdir(SESSIONS)?;
         let dumps = wake_for_dumps().map_err(|errno| AgentError::Thread(errno.into()))?;
@@ -68,11 +69,11 @@ impl Worker {
             bell,
             sessions,
             context,
-            applied: BTreeMap::new(),
-            gone: Vec::new(),
+            active: BTreeMap::new(),
+            removed_endings: Vec::new(),
             environment: None,
             answered: VecDeque::new(),
-            has_looked: true,
+            scan_complete: true,
             dumps,
         };
         worker.publish()?;
@@ -80,136 +81,137 @@ impl Worker {
     }
 
     fn publish(&mut self) -> Result<(), AgentError> {
-        self.entry.tell(&self.status())?;
+        self.entry.publish_status(&self.status())?;
         Ok(self.entry.publish(&self.context.info, &describe_tracepoints(&self.context.catalog))?)
     }
 
-    /// Starts what `TRACEPOINT` asks for; what is wrong with it.
+    /// Starts the recording that `TRACEPOINT` requests, and returns the problems.
     pub(super) fn follow_environment(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
         self.environment = environment::start(&self.context, &mut notices);
         notices
     }
 
-    /// The same in a forked child. A file of text that the environment names is the parent's.
+    /// Does the same in a forked child, except for a text file, which belongs to the parent.
     pub(super) fn follow_environment_as_a_child(&mut self) {
         if !environment::names_a_file() {
-            // The parent has told.
+            // The parent has reported the problems.
             self.follow_environment();
         }
     }
 
-    /// The process's entry.
+    /// The path of the process's entry.
     pub(super) fn path(&self) -> &Path {
         self.entry.path()
     }
 
-    /// Runs until `stopped` is written to. Tells `ready` when it has looked at what was there at the start.
+    /// Runs until `stopped` is written to. Notifies `ready` after the first scan.
     pub(super) fn run(mut self, stopped: &OwnedFd, ready: &Sender<()>) {
         tracepoint_core::private::never_trace_this_thread();
         leave_signals_to_the_program();
-        self.look_safely(stopped);
-        self.context.has_begun = true;
+        self.scan_catching_panics(stopped);
+        self.context.initial_scan_done = true;
         let _ = ready.send(());
         loop {
             match self.wait(stopped) {
-                Woken::Rung => self.look_safely(stopped),
-                Woken::Tick if !self.has_looked => self.look_safely(stopped),
-                Woken::Tick => {}
-                Woken::Stopped => break,
+                Wakeup::Rung => self.scan_catching_panics(stopped),
+                Wakeup::Tick if !self.scan_complete => self.scan_catching_panics(stopped),
+                Wakeup::Tick => {}
+                Wakeup::Stopped => break,
             }
-            // What a panic left half done is done at the next look.
-            if catch_unwind(AssertUnwindSafe(|| self.look_at_endings())).unwrap_or(false) {
-                // What was waiting for that may begin.
-                self.look_safely(stopped);
+            // The next scan completes what a panic interrupted.
+            if catch_unwind(AssertUnwindSafe(|| self.poll_endings())).unwrap_or(false) {
+                // Recordings that waited for it can start now.
+                self.scan_catching_panics(stopped);
             }
-            let _ = catch_unwind(AssertUnwindSafe(|| self.look_at_budgets()));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.enforce_budgets()));
         }
-        // Whatever happens, the program is not kept from ending.
+        // A panic must not keep the program from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| self.finish()));
     }
 
-    /// Blocks until the bell was rung, or a process has ended with which a session ends, or it is time to look at a budget, or again, or to
-    /// end.
-    fn wait(&self, stopped: &OwnedFd) -> Woken {
-        let budget = self.applied.values().any(ActiveSession::has_budget).then_some(budget::TICK);
-        let is_ending = !self.gone.is_empty() || self.applied.values().any(ActiveSession::is_ending);
-        let mut tick = if self.has_looked { budget.or(is_ending.then_some(ENDING)) } else { Some(AGAIN) };
-        let owners = self.applied.values().filter_map(ActiveSession::owner).filter(|_| self.has_looked);
+    /// Blocks until the bell is rung, an owner ends, a state dump is registered, a timer is due (budgets, endings, or a retry), or the
+    /// agent is to stop.
+    fn wait(&self, stopped: &OwnedFd) -> Wakeup {
+        let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
+        let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
+        let mut tick =
+            if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
+        let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
         fds.extend(owners.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::IN)));
         loop {
             let timeout = tick.map(timespec);
             match poll(&mut fds, timeout.as_ref()) {
-                Ok(0) => return Woken::Tick,
-                Ok(_) if fds[0].revents().is_empty() => return Woken::Rung,
-                Ok(_) => return Woken::Stopped,
+                Ok(0) => return Wakeup::Tick,
+                Ok(_) if fds[0].revents().is_empty() => return Wakeup::Rung,
+                Ok(_) => return Wakeup::Stopped,
                 Err(Errno::INTR) => {}
-                // More files than the program may have open by now: all that can be waited for is the end, for a while.
+                // With more descriptors than the process may have open, `poll` fails: wait for the stop request alone, for a while.
                 Err(_) if fds.len() > 1 => {
                     fds.truncate(1);
-                    tick = Some(AGAIN);
+                    tick = Some(RETRY_INTERVAL);
                 }
-                Err(_) => return wait_for_end(stopped),
+                Err(_) => return wait_for_stop(stopped),
             }
         }
     }
 
-    fn look_safely(&mut self, stopped: &OwnedFd) {
-        // What a panic left half done is done at the next look.
-        self.has_looked = catch_unwind(AssertUnwindSafe(|| self.look(stopped))).unwrap_or(false);
+    fn scan_catching_panics(&mut self, stopped: &OwnedFd) {
+        // The next scan completes what a panic interrupted.
+        self.scan_complete = catch_unwind(AssertUnwindSafe(|| self.scan(stopped))).unwrap_or(false);
     }
 
-    /// Says what has ended at last because no sink blocks any more: whether anything has.
-    fn look_at_endings(&mut self) -> bool {
-        let (sessions, before) = (&self.sessions, self.gone.len());
-        self.gone.retain(|(name, ending)| {
+    /// Collects the recordings that have ended since; returns whether there are any.
+    fn poll_endings(&mut self) -> bool {
+        let (sessions, before) = (&self.sessions, self.removed_endings.len());
+        self.removed_endings.retain(|(name, ending)| {
             let has_ended = ending.wait_until(Instant::now()).is_some();
             if has_ended {
                 sessions.remove_empty(name);
             }
             !has_ended
         });
-        let mut any = self.gone.len() < before;
-        for applied in self.applied.values_mut().filter(|applied| applied.is_ending()) {
-            any |= applied.wait_for_end(Instant::now());
+        let mut any = self.removed_endings.len() < before;
+        for active in self.active.values_mut().filter(|active| active.is_ending()) {
+            any |= active.wait_for_end(Instant::now());
         }
         any
     }
 
-    /// Switches off what costs too much, and says so.
-    fn look_at_budgets(&mut self) {
+    /// Switches off the events that exceed a budget, and reports them.
+    fn enforce_budgets(&mut self) {
         let mut any = false;
-        for (name, applied) in self.applied.iter_mut().filter(|(_, applied)| applied.has_budget()) {
-            let Some((generation, what)) = applied.look_at_budget(&self.context) else { continue };
+        for (name, active) in self.active.iter_mut().filter(|(_, active)| active.has_budget()) {
+            let Some((generation, what)) = active.check_budget(&self.context) else { continue };
             any = true;
             if let Ok(dir) = self.sessions.open_subdir(name) {
-                // Where it cannot be written, the acknowledgement says it still; and where that cannot, nobody is told.
+                // Errors are ignored: if the log cannot be written, the acknowledgement still reports the event.
                 let _ = dir.append_if_there(LOG, log_line(generation, &what).as_bytes());
-                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
+                let _ = active.acknowledge(&self.sessions, &dir, self.entry.name());
             }
         }
         if any {
-            let _ = self.entry.tell(&self.status());
+            let _ = self.entry.publish_status(&self.status());
         }
     }
 
-    /// Does what the sessions say. `false` if it cannot be looked at what they say.
-    fn look(&mut self, stopped: &OwnedFd) -> bool {
-        // Before the sessions are looked at: what is rung from here on is about something newer.
+    /// Reads and applies all sessions. Returns `false` if some could not be read.
+    fn scan(&mut self, stopped: &OwnedFd) -> bool {
+        // Reset before the sessions are read, so that a bell rung from now on causes another scan.
         self.dumps.reset();
         self.answered.extend(self.bell.take());
-        let excess = self.answered.len().saturating_sub(ANSWERS);
+        let excess = self.answered.len().saturating_sub(MAX_ANSWERED);
         self.answered.drain(..excess);
         if let Some(session) = &mut self.environment {
             session.dump_state(Round::New);
         }
-        let tracepoints = self.context.look_again();
+        let tracepoints = self.context.refresh();
         if let Some(tracepoints) = &tracepoints {
             let _ = self.entry.publish_tracepoints(tracepoints);
         }
-        // Where the program may not open another file, nobody knows what is there: all stays as it is.
+        // If the directory cannot be read, for example because the process has no free descriptor, every session stays as it is.
         let Ok(names) = self.sessions.names() else { return false };
         let (mut found, mut all) = (BTreeMap::new(), true);
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
@@ -217,54 +219,54 @@ impl Worker {
                 Ok(dir) => drop(found.insert(name, Some(dir))),
                 Err(error) if error.is_missing() => {}
                 Err(_) => {
-                    all &= !self.applied.contains_key(&name);
+                    all &= !self.active.contains_key(&name);
                     found.insert(name, None);
                 }
             }
         }
-        // What is gone first, all at once: others may wait for the memory.
-        let deadline = Instant::now() + PATIENCE;
+        // Sessions that were removed end first, all at once: the others may need their memory.
+        let deadline = Instant::now() + END_TIMEOUT;
         let is_gone = |name: &&String| !found.contains_key(*name);
-        let gone: Vec<String> = self.applied.keys().filter(is_gone).cloned().collect();
+        let gone: Vec<String> = self.active.keys().filter(is_gone).cloned().collect();
         for name in &gone {
-            self.applied.get_mut(name).map(ActiveSession::begin_to_end);
+            self.active.get_mut(name).map(ActiveSession::begin_end);
         }
         for name in gone {
-            self.forget(&name, deadline);
+            self.remove_session(&name, deadline);
         }
         for (name, dir) in found.into_iter().filter_map(|(name, dir)| Some((name, dir?))) {
-            // A process that ends does not wait for what begins.
-            if is_to_end(stopped) {
+            // A stop request does not wait for recordings to start.
+            if stop_requested(stopped) {
                 return all;
             }
             let context = &self.context;
-            let applied = self.applied.entry(name.clone());
-            let applied = applied.or_insert_with(|| ActiveSession::new(name.clone(), context));
-            if applied.look(&dir, context, tracepoints.is_some(), deadline) {
-                // Where it cannot be written, nobody is told: as if this process did not answer.
-                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
-                self.gone.extend(applied.abandoned().into_iter().map(|ending| (name.clone(), ending)));
+            let active = self.active.entry(name.clone());
+            let active = active.or_insert_with(|| ActiveSession::new(name.clone(), context));
+            if active.update(&dir, context, tracepoints.is_some(), deadline) {
+                // If the acknowledgement cannot be written, the controller sees a process that does not answer.
+                let _ = active.acknowledge(&self.sessions, &dir, self.entry.name());
+                self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.clone(), ending)));
             } else {
-                self.forget(&name, deadline);
+                self.remove_session(&name, deadline);
             }
         }
-        let _ = self.entry.tell(&self.status());
+        let _ = self.entry.publish_status(&self.status());
         all
     }
 
-    /// Leaves a session that is gone, or not for this process.
-    fn forget(&mut self, name: &str, deadline: Instant) {
-        let Some(mut applied) = self.applied.remove(name) else { return };
-        applied.wait_for_end(deadline);
-        applied.abandon();
-        self.gone.extend(applied.abandoned().into_iter().map(|ending| (name.to_owned(), ending)));
-        // It is empty if this process was the last one that had something in it.
+    /// Ends a session that was removed, or that is not for this process.
+    fn remove_session(&mut self, name: &str, deadline: Instant) {
+        let Some(mut active) = self.active.remove(name) else { return };
+        active.wait_for_end(deadline);
+        active.abandon();
+        self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.to_owned(), ending)));
+        // The directory is empty if this process was the last to use it.
         self.sessions.remove_empty(name);
     }
 
     fn status(&self) -> AppStatus {
         let mut fired = BTreeMap::new();
-        self.applied.values().for_each(|applied| applied.count_fired(&mut fired));
+        self.active.values().for_each(|active| active.count_fired(&mut fired));
         let catalog = &self.context.catalog;
         let mut on: Vec<_> =
             catalog.tracepoints().filter(|t| t.is_on()).map(tracepoint_core::Tracepoint::full_name).collect();
@@ -279,27 +281,27 @@ impl Worker {
         }
     }
 
-    /// Ends all sessions, so that their traces are complete, and takes the process off the list.
+    /// Ends all sessions, so that their traces are complete, and removes the process's entry.
     fn finish(&mut self) {
-        // All at once: each has all the time that there is.
-        let deadline = Instant::now() + END;
-        for applied in self.applied.values_mut() {
-            applied.begin_to_end();
+        // All end at the same time, so that each can use the whole timeout.
+        let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
+        for active in self.active.values_mut() {
+            active.begin_end();
         }
         let environment = self.environment.take().map(Recording::end);
-        for (name, applied) in &mut self.applied {
-            applied.wait_for_end(deadline);
+        for (name, active) in &mut self.active {
+            active.wait_for_end(deadline);
             if let Ok(dir) = self.sessions.open_subdir(name) {
-                let _ = applied.acknowledge(&self.sessions, &dir, self.entry.name());
+                let _ = active.acknowledge(&self.sessions, &dir, self.entry.name());
             }
         }
-        for (_, ending) in &self.gone {
+        for (_, ending) in &self.removed_endings {
             ending.wait_until(deadline);
         }
         self.entry.remove();
         let ended = environment.and_then(|ending| ending.wait_until(deadline));
         if let Some(Err(error)) = ended {
-            super::say(&error.to_string());
+            super::print_notice(&error.to_string());
         }
     }
 }
@@ -308,9 +310,9 @@ impl Worker {
 mod tests {
     use super::*;
 
-    /// As where there is no thread for it.
+    /// This happens when the thread cannot be created.
     #[test]
-    fn an_agent_that_does_not_come_to_run_leaves_no_entry() -> Result<(), Box<dyn std::error::Error>> {
+    fn an_agent_that_never_runs_leaves_no_entry() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let run_dir = RunDir::at(temp.path())?;
         let worker = Worker::new(&run_dir)?;

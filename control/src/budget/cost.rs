@@ -1,4 +1,4 @@
-//! What an event costs where it happens, on this machine and in this build: measured once, when somebody asks.
+//! The cost of one event at its site, on this machine and in this build: measured once, when it is first needed.
 
 use crate::catalog::OWN;
 use crate::own_thread::{self, leave_signals_to_the_program};
@@ -12,25 +12,25 @@ use tracepoint_core::marker::{Subscriber, Subscription};
 tracepoint_core::define_trace! {
     provider = "tracepoint";
 
-    /// Fired to find out what that takes.
+    /// Fired to measure the cost of an event.
     #[level(Debug)]
     pub(super) measured(n: u64, twice: u64) { n: u64 = n, twice: u64 = twice }
 }
 
-/// How many events are fired before it is measured, and how many while.
-const BEFORE: u64 = 1000;
+/// The number of events fired to warm up, and the number measured.
+const WARM_UP: u64 = 1000;
 const EVENTS: u64 = 20_000;
-/// Where it cannot be measured: that of `docs/costs.md`.
-const KNOWN: Duration = Duration::from_nanos(12);
+/// The cost of an event from `docs/costs.md`, used if it cannot be measured.
+const DEFAULT_COST: Duration = Duration::from_nanos(12);
 
-/// What so many events take. An event is one of 16 bytes, without filter and contexts, alone in its channel: others take more.
+/// The time that `count` events take: events of 16 bytes, without filter or contexts, with one recording. Others take longer.
 pub(super) fn of_events(count: u64) -> Duration {
     static COST: OnceLock<Duration> = OnceLock::new();
-    let of_many = *COST.get_or_init(|| measure().unwrap_or(KNOWN * EVENTS as u32));
+    let of_many = *COST.get_or_init(|| measure().unwrap_or(DEFAULT_COST * EVENTS as u32));
     Duration::from_nanos(u64::try_from(of_many.as_nanos() * u128::from(count) / u128::from(EVENTS)).unwrap_or(u64::MAX))
 }
 
-/// The processor time of `EVENTS` events, on a thread that no recording has anything of; a millisecond or so.
+/// The processor time of `EVENTS` events, measured in about a millisecond on a thread of its own with a channel of its own.
 fn measure() -> Option<Duration> {
     let thread = Builder::new().name("tracepoint-cost".to_owned()).spawn(|| {
         leave_signals_to_the_program();
@@ -54,7 +54,7 @@ fn subscribed(channel: &Arc<OpenChannel>) -> Option<Subscription> {
 
 fn fire() -> Duration {
     let fire = |count| (0..count).for_each(|n| tracepoint_core::trace!(measured(n, 2 * n)));
-    fire(BEFORE);
+    fire(WARM_UP);
     let began = own_thread::cpu_time();
     fire(EVENTS);
     own_thread::cpu_time().saturating_sub(began)
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_measured() {
+    fn the_cost_can_be_measured() {
         assert!(measure().is_some_and(|taken| taken > Duration::ZERO));
     }
 }

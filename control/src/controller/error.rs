@@ -1,4 +1,4 @@
-//! What a controller could not do.
+//! The error type of the controller.
 
 use crate::private_dir::DirError;
 use crate::rundir::RunDirError;
@@ -7,54 +7,56 @@ use crate::spec::SpecError;
 use std::io;
 use std::path::PathBuf;
 
-/// A controller could not do what it was asked for.
+/// Why an operation of a controller failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
     /// The run directory cannot be used.
     #[error(transparent)]
     RunDir(RunDirError),
-    /// It belongs to another user.
-    #[error("{reason}; be that user (root: `tracectl --user {owner}`)")]
+    /// The run directory belongs to another user.
+    #[error("{reason}; run the command as that user (root: `tracectl --user {owner}`)")]
     OtherUser {
-        /// Which directory, and whose it is.
+        /// The directory and its owner.
         reason: DirError,
-        /// Its owner's id.
+        /// The owner's user id.
         owner: u32,
     },
-    /// Something in it cannot be made, used or trusted.
+    /// A file or directory in the run directory cannot be created, used or trusted.
     #[error(transparent)]
     Dir(#[from] DirError),
     /// There is no such process.
-    #[error("there is no process {pid}; `tracectl list` shows those that are traced")]
+    #[error("there is no process {pid}; `tracectl list` lists the traced processes")]
     NoProcess {
         /// Its id.
         pid: u32,
     },
-    /// It may not be looked at.
-    #[error("process {pid} cannot be looked at: {source}; be the user that it runs as (root: `tracectl --user NAME`)")]
+    /// The process may not be inspected.
+    #[error(
+        "process {pid} cannot be inspected: {source}; run the command as the user of the process (root: `tracectl --user NAME`)"
+    )]
     Hidden {
         /// Its id.
         pid: u32,
-        /// What the operating system answered.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It has no agent.
+    /// The process has no agent.
     #[error(
         "process {pid} is not traced: it has no entry in {}; a program becomes traceable by `let _agent = \
-         tracepoint_control::Agent::start();` in its `main`",
+         tracepoint::Agent::start();` in its `main`",
         run_dir.display()
     )]
     NotTraced {
         /// Its id.
         pid: u32,
-        /// Where it was looked for.
+        /// The run directory in which its entry was expected.
         run_dir: PathBuf,
     },
-    /// No session can be called so.
+    /// The name is not valid for a session.
     #[error("{reason}")]
     Name {
-        /// Which name, and what is wrong with it.
+        /// The name and why it is invalid.
         reason: String,
     },
     /// There is no session of that name.
@@ -62,33 +64,33 @@ pub enum ControlError {
     NoSession {
         /// The name.
         name: String,
-        /// Which there are.
+        /// The names of the existing sessions, as text.
         names: String,
     },
-    /// Its traces cannot go on in other chunks.
+    /// The session's traces cannot be rotated.
     #[error("the session {name} cannot rotate: {reason}")]
     CannotRotate {
         /// Its name.
         name: String,
-        /// Why, and what can be done.
+        /// The reason, and the command that helps.
         reason: String,
     },
-    /// There is one of that name already.
+    /// A session of that name exists already.
     #[error("there is a session {name} already; choose another name, or destroy it (`tracectl destroy {name}`)")]
     Exists {
         /// The name.
         name: String,
     },
-    /// The session's description will not do.
-    #[error("the session {session} cannot be: {error}")]
+    /// The session's description is invalid.
+    #[error("the session {session} is invalid: {error}")]
     Spec {
         /// Its name.
         session: String,
         /// What is wrong.
         error: SpecError,
     },
-    /// Its file is damaged, or of another version.
-    #[error("{}: {error}; mend it by hand, or destroy the session (`tracectl destroy NAME`)", path.display())]
+    /// The session's file is damaged, or of another version.
+    #[error("{}: {error}; repair the file, or destroy the session (`tracectl destroy NAME`)", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! Where a process has its run directory, and who it is there.
+//! Finds the run directory of another process, and the process's id in its own pid namespace.
 
 use super::ControlError;
 use crate::process::{self, ProcessKey};
@@ -25,14 +25,14 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
     let place = place(variable, user);
     let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
     match RunDir::open(&path) {
-        // An environment says what its user likes: a directory of somebody else is none where this process has an entry.
+        // The environment is under the control of its user. The process has no entry in a directory of another user.
         Ok(run_dir) if !run_dir.is_of(user) => Err(ControlError::NotTraced { pid, run_dir: path }),
         Err(error) if error.is_missing() => Err(ControlError::NotTraced { pid, run_dir: path }),
         opened => Ok(opened?),
     }
 }
 
-/// What the process calls itself, in its own pid namespace.
+/// The key of the process in its own pid namespace.
 pub(super) fn key_of(pid: u32) -> Option<ProcessKey> {
     let started = process::started_at(pid)?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -40,22 +40,22 @@ pub(super) fn key_of(pid: u32) -> Option<ProcessKey> {
     Some(ProcessKey { pid: own.parse().ok()?, started })
 }
 
-/// The value of a variable in an environment: strings that end with a NUL.
+/// The value of a variable in an environment of NUL-terminated strings.
 fn value(environment: &[u8], name: &str) -> Option<OsString> {
     let mut strings = environment.split(|byte| *byte == 0);
     let found = strings.find_map(|string| string.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
     Some(OsStr::from_bytes(found).to_owned())
 }
 
-/// The process's effective user: the owner of its directory would be root's for some.
+/// The process's effective user. The owner of `/proc/PID` is root for a process that is not dumpable.
 fn user(proc: &Path) -> io::Result<u32> {
     let status = fs::read_to_string(proc.join("status"))?;
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let effective = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());
-    effective.ok_or_else(|| io::Error::other("its status has no user"))
+    effective.ok_or_else(|| io::Error::other("its status file has no user id"))
 }
 
-/// The path as it leads to the same place from here: its own, where root and mounts are the same.
+/// Translates a path of the process: unchanged if the process shares our root and mount namespace, otherwise through `/proc/PID/root`.
 fn seen_from(proc: &Path, path: &Path) -> PathBuf {
     let id = |path: PathBuf| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
     let same = |name| id(proc.join(name)).is_some_and(|its| Some(its) == id(Path::new("/proc/self").join(name)));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_itself() {
+    fn this_process_is_found_by_its_id() {
         assert_eq!(key_of(std::process::id()), Some(ProcessKey::of_this_process()));
         assert!(matches!(run_dir_of(u32::MAX), Err(ControlError::NoProcess { .. })));
     }

@@ -1,4 +1,4 @@
-//! Whether rules match anything in the processes that are there.
+//! Finds the rules of a session that match no event.
 
 use super::Controller;
 use crate::nearest::nearest_names;
@@ -15,7 +15,7 @@ pub struct Unmatched {
     pub rule: String,
     /// How many traced processes it was compared with.
     pub processes: usize,
-    /// The names that come nearest; may be empty.
+    /// The most similar names; may be empty.
     pub nearest: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rule, processes, nearest } = self;
         match processes {
-            0 => return write!(f, "nothing can match `{rule}`: no process that is traced takes part"),
+            0 => return write!(f, "`{rule}` matches nothing: no traced process takes part"),
             1 => write!(f, "no event of the process matches `{rule}`")?,
             _ => write!(f, "no event of {processes} processes matches `{rule}`")?,
         }
@@ -32,7 +32,7 @@ impl fmt::Display for Unmatched {
 }
 
 impl Controller {
-    /// The rules of a session that match no event of any process that lives now. Rules that leave events out are not among them.
+    /// The rules of a session that match no event of any living process. Exclusions are not included.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Controller {
     }
 }
 
-/// The names that come nearest to a rule; where it is for all events of a provider, such rules for the providers that do.
+/// The event names most similar to a rule. For `PROVIDER:*`, the same rule for the most similar providers.
 fn nearest(rule: &str, names: &BTreeSet<String>) -> Vec<String> {
     let Some(provider) = rule.strip_suffix(":*") else {
         return nearest_names(rule, names.iter().map(String::as_str));
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_providers_come_near() {
+    fn nearest_names_and_providers() {
         let names = ["shop:paid", "shop:refused", "net:received"].map(str::to_owned).into();
         for (rule, expected) in [
             ("shop:pajd", &["shop:paid"][..]),

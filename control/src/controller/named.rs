@@ -1,4 +1,4 @@
-//! A session that has a name and a place, whoever records for it.
+//! A session in the run directory.
 
 use super::{ControlError, Controller, read_spec};
 use crate::ack::{Ack, files};
@@ -11,20 +11,20 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A session, from outside.
+/// A session in the run directory, as a controller sees it.
 #[derive(Debug)]
 pub struct NamedSession<'a> {
     pub(super) controller: &'a Controller,
     name: String,
 }
 
-/// A rotation that was asked for.
+/// A requested rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rotation {
-    /// The session's generation with it, to [wait](NamedSession::wait) for.
+    /// The session's generation that contains the request; [wait](NamedSession::wait) for it.
     pub generation: u64,
-    /// Its number: that of [`Rotated`](crate::Rotated) in the acknowledgements, or a later one's.
+    /// The number of the rotation. [`Rotated`](crate::Rotated) in the acknowledgements has this number or a later one.
     pub number: u64,
 }
 
@@ -33,43 +33,39 @@ impl<'a> NamedSession<'a> {
         Self { controller, name: name.to_owned() }
     }
 
-    /// Its name.
+    /// The session's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its directory.
+    /// The path of the session's directory.
     pub fn path(&self) -> PathBuf {
         self.controller.sessions.path().join(&self.name)
     }
 
-    pub(super) fn dir(&self) -> Result<PrivateDir, ControlError> {
-        self.controller.sessions.open_subdir(&self.name).map_err(|error| self.missing_or(error))
+    /// The session's directory, open.
+    pub(crate) fn dir(&self) -> Result<PrivateDir, ControlError> {
+        self.controller.sessions.open_subdir(&self.name).map_err(|error| self.control_error(error))
     }
 
-    /// Its directory, open.
-    pub(crate) fn directory(&self) -> Result<PrivateDir, ControlError> {
-        self.dir()
-    }
-
-    /// What is wanted of it.
+    /// The session's current description.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if it was removed meanwhile, [`ControlError::Damaged`] if it cannot be understood.
+    /// [`ControlError::NoSession`] if the session was removed meanwhile, [`ControlError::Damaged`] if its file cannot be parsed.
     pub fn spec(&self) -> Result<SessionSpec, ControlError> {
         match read_spec(&self.dir()?) {
-            Err(ControlError::Dir(error)) => Err(self.missing_or(error)),
+            Err(ControlError::Dir(error)) => Err(self.control_error(error)),
             spec => spec,
         }
     }
 
-    /// Changes what is wanted of it, and says so to all processes: the generation that this makes. `what` stands in the session's log.
-    /// Others who change it at the same time wait; nobody sees a part of it. Where nothing changes, nothing is written.
+    /// Changes the session's description, wakes all processes, and returns the new generation. `what` is written to the session's log.
+    /// Changes are serialized by a lock and replace the file atomically. If nothing changes, nothing is written.
     ///
     /// # Errors
     ///
-    /// Those of `change`, with which nothing is changed; [`ControlError::Spec`] if the session cannot be like that; and as
+    /// The error of `change`, in which case nothing is changed; [`ControlError::Spec`] if the result is invalid; and as
     /// [`NamedSession::spec`].
     pub fn change(
         &self,
@@ -78,7 +74,7 @@ impl<'a> NamedSession<'a> {
     ) -> Result<u64, ControlError> {
         let lock = self.controller.lock()?;
         let mut spec = self.spec()?;
-        if super::destroyed(&spec) {
+        if super::is_destroyed(&spec) {
             return Err(self.no_session());
         }
         let before = spec.clone();
@@ -92,17 +88,17 @@ impl<'a> NamedSession<'a> {
         Ok(spec.generation)
     }
 
-    /// Has its traces go on in other chunks, in all processes. What became of it stands in the acknowledgements ([`Ack::rotated`]).
+    /// Rotates the session's traces in all processes. The acknowledgements report the result ([`Ack::rotated`]).
     ///
     /// # Errors
     ///
-    /// [`ControlError::CannotRotate`] if it has no CTF output, or is stopped; and as [`NamedSession::change`].
+    /// [`ControlError::CannotRotate`] if the session has no CTF output, or is stopped; and as [`NamedSession::change`].
     pub fn rotate(&self) -> Result<Rotation, ControlError> {
         let mut number = 0;
         let generation = self.change("rotate", |spec| {
             let refused = |reason: String| Err(ControlError::CannotRotate { name: self.name.clone(), reason });
             if !spec.sinks.iter().any(|sink| sink.kind == "ctf") {
-                return refused("it has no CTF output; make it with `-o`".to_owned());
+                return refused("it has no CTF output; create the session with `-o`".to_owned());
             }
             if spec.state != State::Active {
                 return refused(format!("it is stopped; start it with `tracectl start {}`", self.name));
@@ -114,16 +110,16 @@ impl<'a> NamedSession<'a> {
         Ok(Rotation { generation, number })
     }
 
-    /// What the processes did for it, those that have ended included, by process.
+    /// The acknowledgements of all processes, including those that have ended.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NoSession`] if it was removed meanwhile.
+    /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
         Ok(files::all(&self.dir()?)?)
     }
 
-    /// The directories of processes that died, with what they left in their rings.
+    /// The ring directories of processes that died.
     ///
     /// # Errors
     ///
@@ -132,7 +128,7 @@ impl<'a> NamedSession<'a> {
         Ok(crate::session_dir::remove_dead(&self.dir()?, KeepDead::ALL))
     }
 
-    /// Removes a directory that [`rings_of_dead`](Self::rings_of_dead) has given, once it is of no more use. One whose process lives stays.
+    /// Removes a directory that [`rings_of_dead`](Self::rings_of_dead) returned, unless its process is alive.
     ///
     /// # Errors
     ///
@@ -142,7 +138,7 @@ impl<'a> NamedSession<'a> {
         Ok(())
     }
 
-    /// Who changed what: lines of text.
+    /// The session's log: one line for each change.
     ///
     /// # Errors
     ///
@@ -150,7 +146,7 @@ impl<'a> NamedSession<'a> {
     pub fn log(&self) -> Result<String, ControlError> {
         let dir = self.dir()?;
         let bytes =
-            dir.read_file(LOG, u64::MAX - 1).map_err(|error| self.missing_or(dir.failed("read", LOG, error)))?;
+            dir.read_file(LOG, u64::MAX - 1).map_err(|error| self.control_error(dir.failed("read", LOG, error)))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -159,12 +155,12 @@ impl<'a> NamedSession<'a> {
         ControlError::NoSession { name: self.name.clone(), names }
     }
 
-    fn missing_or(&self, error: DirError) -> ControlError {
+    fn control_error(&self, error: DirError) -> ControlError {
         if error.is_missing() { self.no_session() } else { error.into() }
     }
 }
 
-/// Writes a session down. The caller has the sessions locked.
+/// Writes the session's log and file. The caller holds the lock on the sessions.
 pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
     let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
     let line = log_line(spec.generation, what);
@@ -174,7 +170,7 @@ pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) 
     Ok(written.map_err(|error| dir.failed("write", SESSION, error))?)
 }
 
-/// Seconds since 1970, generation, user, process, and what was done.
+/// A line of the log: seconds since 1970, generation, user, process, and the change.
 pub(crate) fn log_line(generation: u64, what: &str) -> String {
     let time = clock_gettime(ClockId::Realtime);
     let user = rustix::process::geteuid().as_raw();

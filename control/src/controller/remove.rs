@@ -1,4 +1,4 @@
-//! The end of a session.
+//! Ending and removing sessions.
 
 use super::{Application, ControlError, Controller, NamedSession, read_spec};
 use crate::ack::{Ack, files};
@@ -10,30 +10,30 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is left of a session.
+/// What remains of a destroyed session.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Removed {
-    /// What the processes did for it. Of one that is [ending](crate::AckState::Ending) a sink has not taken all yet.
+    /// The acknowledgements of the processes. In one that is [ending](crate::AckState::Ending) a sink has not written everything yet.
     pub acks: Vec<Ack>,
-    /// Processes that have not switched it off yet: stopped, or slow. They will when they go on.
+    /// Processes that have not ended the session yet because they are stopped or slow. They end it when they continue.
     pub silent: Vec<Application>,
-    /// Directories with rings of processes that died, which stay.
+    /// Ring directories of processes that died, which are kept.
     pub dead: Vec<PathBuf>,
 }
 
 impl NamedSession<'_> {
-    /// Ends the session in all processes, for which it waits for `timeout` at most, and removes it. Traces of its sinks stay; and, unless
-    /// they are to be removed, too (`rings_of_dead`), the rings of processes that died.
+    /// Ends the session in all processes, waits at most `timeout` for them, and removes it. Traces of its sinks are kept. Rings of
+    /// processes that died are kept unless `rings_of_dead` is set.
     ///
     /// # Errors
     ///
-    /// If it is not there, or cannot be removed. A session that is damaged can be destroyed as well.
+    /// If the session does not exist or cannot be removed. A damaged session can be destroyed as well.
     pub fn destroy(&self, timeout: Duration, rings_of_dead: bool) -> Result<Removed, ControlError> {
         let mut removed = Removed::default();
         let ended = self.change("destroy", |spec| {
             spec.state = State::Destroyed;
-            // Others leave it alone for as long as this one waits.
+            // While this process waits, no other controller cleans the session up.
             spec.end_with_this_process();
             Ok(())
         });
@@ -42,11 +42,11 @@ impl NamedSession<'_> {
                 let waited = self.wait(generation, timeout)?;
                 (removed.acks, removed.silent) = (waited.acks, waited.silent);
             }
-            // What nobody understands nobody records for. Agents see that it is gone.
+            // No process records for a damaged session; agents see that it is removed.
             Err(ControlError::Damaged { .. }) => {}
             Err(error) => return Err(error),
         }
-        // Somebody may have made another one of that name by now, which stays.
+        // Another controller may have created a session of that name meanwhile, which is kept.
         let is_ended = |dir: &PrivateDir| !matches!(read_spec(dir), Ok(spec) if spec.state != State::Destroyed);
         removed.dead = self.controller.remove(self.name(), rings_of_dead, is_ended)?;
         self.controller.ring_all();
@@ -55,7 +55,7 @@ impl NamedSession<'_> {
 }
 
 impl Controller {
-    /// Removes the files of a session, if `is_ended` says so of what is there once it is locked; the directories that stay.
+    /// Removes the files of a session if `is_ended` returns `true` under the lock; returns the ring directories that are kept.
     pub(super) fn remove(
         &self,
         name: &str,
@@ -67,31 +67,31 @@ impl Controller {
         if !is_ended(&dir) {
             return Ok(Vec::new());
         }
-        // It is no session from here on, and whoever makes one of that name begins anew.
+        // Without this file the directory is no session, and a new one of that name can be created.
         dir.remove_file(SESSION);
-        remove_descriptions(&dir);
+        remove_other_files(&dir);
         let dead = crate::session_dir::remove_dead(&dir, if rings_of_dead { KeepDead::NONE } else { KeepDead::ALL });
         self.sessions.remove_empty(name);
         Ok(dead)
     }
 
-    /// Removes what the last ones of a session that is gone could not: a process that ended, or one that was killed.
+    /// Removes the remaining files of a removed session, left by processes that ended or were killed.
     pub(super) fn remove_rest(&self, name: &str, dir: &PrivateDir) {
-        // Where there is nothing but rings they are somebody's.
+        // A directory with nothing but rings is kept: a process may use them, or they may be recovered.
         if dir.names().map_or(true, |names| names == [RINGS]) {
             return;
         }
-        // Whoever makes a session has them locked.
+        // Creating a session takes the same lock.
         let Ok(_lock) = self.lock() else { return };
         if matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound) {
-            remove_descriptions(dir);
+            remove_other_files(dir);
             self.sessions.remove_empty(name);
         }
     }
 }
 
-/// Removes what stands beside a session's file, which is gone.
-fn remove_descriptions(dir: &PrivateDir) {
+/// Removes the files beside the session's file, which is removed already.
+fn remove_other_files(dir: &PrivateDir) {
     for file in [LOG, &format!(".{LOG}.new"), &format!(".{SESSION}.new")] {
         dir.remove_file(file);
     }

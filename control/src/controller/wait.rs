@@ -1,34 +1,34 @@
-//! Waiting for the processes.
+//! Waits for processes to acknowledge.
 
 use super::{Application, ControlError, Controller, NamedSession};
 use crate::ack::{Ack, AckState};
-use crate::bell::Rung;
+use crate::bell::RingResult;
 use crate::spec::SessionSpec;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// The pauses between two looks: the first ones are short, most answer at once.
-const SHORTEST: Duration = Duration::from_micros(200);
-const LONGEST: Duration = Duration::from_millis(10);
+/// The shortest and longest interval between two checks. The first are short because most processes answer at once.
+const MIN_INTERVAL: Duration = Duration::from_micros(200);
+const MAX_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Who has answered, and who has not.
+/// The processes that have acknowledged, and those that have not.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Acknowledged {
-    /// What the processes did, those included that ended before.
+    /// The acknowledgements, including those of processes that have ended.
     pub acks: Vec<Ack>,
-    /// Processes that have not answered yet: stopped, or slow. They do what is wanted when they go on.
+    /// Processes that have not acknowledged yet because they are stopped or slow. They apply the session when they continue.
     pub silent: Vec<Application>,
 }
 
 impl NamedSession<'_> {
-    /// Waits until all processes that take part have acknowledged this generation, or a later one, and have ended what they end for it, for
-    /// `timeout` at most. Those take part of which a rule speaks, and those that record for it.
+    /// Waits until all participating processes have acknowledged this generation, or a later one, and have finished their endings, at most
+    /// for `timeout`. A process takes part if a rule is for it or if it records for the session.
     ///
     /// # Errors
     ///
-    /// If the session is removed meanwhile, or the run directory cannot be read.
+    /// If the session is removed meanwhile, or if the run directory cannot be read.
     pub fn wait(&self, generation: u64, timeout: Duration) -> Result<Acknowledged, ControlError> {
         let spec = self.spec()?;
         let mut silent = self.participants(&spec)?;
@@ -38,9 +38,9 @@ impl NamedSession<'_> {
             let is_its = |ack: &&Ack| ack.process == key && ack.id == spec.id && ack.generation >= generation;
             acks.iter().find(is_its).map(|ack| ack.state)
         };
-        // Its sinks may come to their end yet.
+        // Its sinks may still finish within the timeout.
         let is_done = |state: AckState| state != AckState::Ending;
-        within(timeout, || {
+        poll_until(timeout, || {
             acks = self.acks()?;
             silent.retain(|process| !answer(&acks, process).is_some_and(is_done) && process.is_alive());
             Ok(silent.is_empty())
@@ -49,7 +49,7 @@ impl NamedSession<'_> {
         Ok(Acknowledged { acks, silent })
     }
 
-    /// Has the processes that take part say anew what was recorded: those that have not within `timeout`.
+    /// Has the participating processes update their acknowledgements. Returns those that have not within `timeout`.
     ///
     /// # Errors
     ///
@@ -58,13 +58,13 @@ impl NamedSession<'_> {
         self.controller.ask(self.participants(&self.spec()?)?, timeout)
     }
 
-    /// The processes that live and have something to do for it, or something that they do.
+    /// The living processes that the session is for, or that record for it.
     fn participants(&self, spec: &SessionSpec) -> Result<Vec<Application>, ControlError> {
         let mut processes = self.controller.processes()?;
         let acks = self.acks()?;
         processes.retain(|process| {
             let info = process.info();
-            // It has rings, too, where all events of a recording are off, and a trace that is not complete.
+            // A recording holds rings even if all its events are off, and its trace is not complete.
             let has_some =
                 |ack: &Ack| ack.rings.is_some() || matches!(ack.state, AckState::Recording | AckState::Ending);
             let does = |ack: &Ack| ack.process == info.key() && ack.id == spec.id && has_some(ack);
@@ -75,8 +75,7 @@ impl NamedSession<'_> {
 }
 
 impl Controller {
-    /// Has all processes say anew what is on in them, and in all acknowledgements what was recorded; those that have not within
-    /// `timeout`.
+    /// Has all processes update their status and their acknowledgements. Returns those that have not within `timeout`.
     ///
     /// # Errors
     ///
@@ -85,18 +84,18 @@ impl Controller {
         self.ask(self.processes()?, timeout)
     }
 
-    /// The same of these.
+    /// Does the same for these processes.
     ///
     /// # Errors
     ///
     /// As [`Controller::refresh`].
     pub fn ask(&self, mut silent: Vec<Application>, timeout: Duration) -> Result<Vec<Application>, ControlError> {
         let token = Uuid::new_v4().simple().to_string();
-        let is_deaf = |name: &String| self.ring_one(name, &token) == Rung::Full;
-        let mut deaf: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_deaf).collect();
-        within(timeout, || {
-            // Where the queue was full, the token was not in it.
-            deaf.retain(is_deaf);
+        let is_unsent = |name: &String| self.ring_one(name, &token) == RingResult::QueueFull;
+        let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();
+        poll_until(timeout, || {
+            // Send the token again where the queue was full.
+            unsent.retain(is_unsent);
             let has = |process: &Application| process.status().is_ok_and(|status| status.answered.contains(&token));
             silent.retain(|process| !has(process) && process.is_alive());
             Ok(silent.is_empty())
@@ -105,13 +104,13 @@ impl Controller {
     }
 }
 
-/// Looks again and again until it is done, or the time is over. Looks once at least.
-fn within(timeout: Duration, mut is_done: impl FnMut() -> Result<bool, ControlError>) -> Result<(), ControlError> {
+/// Calls `is_done` at least once, and until it returns `true` or the timeout has passed.
+fn poll_until(timeout: Duration, mut is_done: impl FnMut() -> Result<bool, ControlError>) -> Result<(), ControlError> {
     let began = Instant::now();
-    let mut pause = SHORTEST;
+    let mut pause = MIN_INTERVAL;
     while !is_done()? && began.elapsed() < timeout {
         sleep(pause);
-        pause = (pause * 2).min(LONGEST);
+        pause = (pause * 2).min(MAX_INTERVAL);
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! How long the recorder rests between two rounds.
+//! The interval between two rounds of the recorder.
 
-use super::Moved;
+use super::RoundResult;
 use std::time::Duration;
 
-/// The shortest pause and the longest. A process that begins to fire is seen after the longest at the latest.
-const SHORTEST: Duration = Duration::from_millis(2);
-const LONGEST: Duration = Duration::from_millis(20);
-/// How full rings shall be when they are looked at, in percent, and how full they are when there is no time to rest.
-const AIM: u32 = 25;
+/// The shortest and longest interval. An idle process that starts to fire is drained after the longest one at the latest.
+const MIN_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_INTERVAL: Duration = Duration::from_millis(20);
+/// The fullness of rings, in percent, that the interval aims for at each round, and the fullness from which rounds follow without a pause.
+const TARGET: u32 = 25;
 const TOO_FULL: u32 = 50;
-/// Where nothing hurries, it works one part in so many of the time.
+/// Below the target the recorder uses at most one part in `SHARE` of a core.
 const SHARE: u32 = 5;
 
-/// The pauses.
+/// The current interval.
 #[derive(Debug)]
 pub(super) struct PollInterval {
     pause: Duration,
@@ -20,25 +20,25 @@ pub(super) struct PollInterval {
 
 impl PollInterval {
     pub(super) const fn new() -> Self {
-        Self { pause: SHORTEST }
+        Self { pause: MIN_INTERVAL }
     }
 
-    /// The pause before the first round.
+    /// The interval before the first round.
     pub(super) const fn first(&self) -> Duration {
         self.pause
     }
 
-    /// After a round that took so long: the pause, or none.
-    pub(super) fn after(&mut self, moved: &Moved, took: Duration) -> Duration {
-        let Moved { packets, fullness } = *moved;
-        if fullness > AIM {
-            self.pause = (self.pause * AIM / fullness).max(SHORTEST);
-        } else if fullness < AIM / 2 {
-            self.pause = (self.pause + self.pause / 8).min(LONGEST);
+    /// The interval after a round with this result that took `took`; zero if the next round is due at once.
+    pub(super) fn after(&mut self, result: &RoundResult, took: Duration) -> Duration {
+        let RoundResult { packets, fullness } = *result;
+        if fullness > TARGET {
+            self.pause = (self.pause * TARGET / fullness).max(MIN_INTERVAL);
+        } else if fullness < TARGET / 2 {
+            self.pause = (self.pause + self.pause / 8).min(MAX_INTERVAL);
         }
         match fullness {
             TOO_FULL.. if packets > 0 => Duration::ZERO,
-            AIM.. => self.pause,
+            TARGET.. => self.pause,
             _ => self.pause.max(took * (SHARE - 1)),
         }
     }
@@ -49,14 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_hurries_where_rings_are_full_and_rests_where_they_are_not() {
+    fn the_interval_shrinks_for_full_rings_and_grows_for_empty_ones() {
         let mut interval = PollInterval::new();
         let long = Duration::from_millis(100);
-        let rounds = (0..1000).take_while(|_| interval.after(&Moved::default(), Duration::ZERO) < LONGEST).count();
+        let rounds =
+            (0..1000).take_while(|_| interval.after(&RoundResult::default(), Duration::ZERO) < MAX_INTERVAL).count();
         assert!((15..40).contains(&rounds), "{rounds}");
-        assert_eq!(interval.after(&Moved::default(), long), long * 4, "where looking takes long, it looks less often");
-        assert_eq!(interval.after(&Moved { packets: 3, fullness: 60 }, long), Duration::ZERO);
-        let pause = interval.after(&Moved { packets: 0, fullness: 100 }, long);
-        assert!(pause >= SHORTEST && pause < LONGEST, "nothing could be moved: {pause:?}");
+        assert_eq!(interval.after(&RoundResult::default(), long), long * 4, "long rounds are less frequent");
+        assert_eq!(interval.after(&RoundResult { packets: 3, fullness: 60 }, long), Duration::ZERO);
+        let pause = interval.after(&RoundResult { packets: 0, fullness: 100 }, long);
+        assert!(pause >= MIN_INTERVAL && pause < MAX_INTERVAL, "no packet could be drained: {pause:?}");
     }
 }

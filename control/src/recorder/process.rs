@@ -1,4 +1,4 @@
-//! One process that is recorded.
+//! One recorded process.
 
 use super::Recorded;
 use crate::ack::Counters;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 
-/// One process: its directory, and where its packets go.
+/// One process: its directory, its drain, and its outputs.
 #[derive(Debug)]
 pub(super) struct RemoteProcess {
     key: ProcessKey,
@@ -27,16 +27,16 @@ pub(super) struct RemoteProcess {
 }
 
 impl RemoteProcess {
-    /// Makes the sinks, and tells them what they are to know; the error is why it cannot be done.
-    pub(super) fn begin(
+    /// Creates the sinks and the drain. The error says what could not be created.
+    pub(super) fn attach(
         dir: RemoteDir,
         specs: &[SinkSpec],
         allowance: &Arc<Allowance>,
         rights: &Rights,
     ) -> Result<Self, String> {
         let mut outputs = Vec::new();
-        let begun = begin(&dir, specs, (allowance, rights), &mut outputs);
-        match begun {
+        let attached = attach(&dir, specs, (allowance, rights), &mut outputs);
+        match attached {
             Ok((key, stamp, drain)) => {
                 let name = drain.trace().process.name.clone();
                 Ok(Self { key, dir, stamp, drain, outputs, name, notes: Vec::new() })
@@ -52,17 +52,17 @@ impl RemoteProcess {
         self.key
     }
 
-    /// Whether it records no more.
-    pub(super) fn is_over(&self) -> bool {
+    /// Whether the process or its recording has ended.
+    pub(super) fn has_ended(&self) -> bool {
         !self.dir.is_recorded_into()
     }
 
-    /// Takes what is closed: how many packets, and how full the fullest ring was.
+    /// Drains the closed packets; returns their number, and how full the fullest ring was in percent.
     pub(super) fn take(&mut self, rights: &Rights) -> (u64, u32) {
         add_rings(&self.dir, &mut self.drain);
         let fullness = self.drain.look();
-        // After that: what was closed by then is described by now.
-        if let Err(reason) = self.look_at_metadata(rights) {
+        // Read after the rings: the metadata then describes every packet that was closed by then.
+        if let Err(reason) = self.update_metadata(rights) {
             let note = format!("the metadata of process {}: {reason}", self.key);
             if !self.notes.contains(&note) {
                 self.notes.push(note);
@@ -71,7 +71,7 @@ impl RemoteProcess {
         (rights.as_self(|| self.drain.drain()).packets, fullness)
     }
 
-    fn look_at_metadata(&mut self, rights: &Rights) -> Result<(), String> {
+    fn update_metadata(&mut self, rights: &Rights) -> Result<(), String> {
         let stamp = self.dir.metadata_stamp().map_err(|error| error.to_string())?;
         if stamp == self.stamp {
             return Ok(());
@@ -81,13 +81,13 @@ impl RemoteProcess {
         rights.as_self(|| self.drain.describe(text)).map_err(|error| error.to_string())
     }
 
-    /// Whether its sinks may wait for somebody when they finish.
-    pub(super) fn takes_its_time(&self) -> bool {
+    /// Whether finishing its sinks may block on clients of a server.
+    pub(super) fn may_block_at_end(&self) -> bool {
         self.outputs.iter().any(|output| output.server.is_some())
     }
 
-    /// What was taken so far.
-    pub(super) fn so_far(&self) -> Recorded {
+    /// The progress of the recording.
+    pub(super) fn progress(&self) -> Recorded {
         Recorded {
             process: Some(self.key),
             name: self.name.clone(),
@@ -99,14 +99,15 @@ impl RemoteProcess {
         }
     }
 
-    /// Takes the rest, and has the sinks finish. Unless it `runs`, its directory is removed; where something could not be read, it stays.
+    /// Drains the remaining packets and finishes the sinks. Unless the process still `runs`, its directory is removed; if something could
+    /// not be read, the directory is kept.
     pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> Recorded {
         self.take(rights);
-        let so_far = self.so_far();
+        let progress = self.progress();
         let Self { dir, drain, notes, .. } = self;
-        let (reports, mut said) = rights.as_self(|| drain.end(runs));
-        said.extend(notes);
-        let complete = said.is_empty() && reports.iter().all(|report| report.account.complete);
+        let (reports, mut damage) = rights.as_self(|| drain.end(runs));
+        damage.extend(notes);
+        let complete = damage.is_empty() && reports.iter().all(|report| report.account.complete);
         if runs {
             dir.give_up();
         } else if let Some(rings) = rings.filter(|_| complete) {
@@ -119,23 +120,32 @@ impl RemoteProcess {
             counters
         });
         let errors = reports.iter().filter_map(error).collect();
-        Recorded { bytes, counters, complete, notes: said, errors, servers: Vec::new(), sinks: Vec::new(), ..so_far }
+        Recorded {
+            bytes,
+            counters,
+            complete,
+            notes: damage,
+            errors,
+            servers: Vec::new(),
+            sinks: Vec::new(),
+            ..progress
+        }
     }
 }
 
-type Begun = (ProcessKey, (u64, u64), Drain<RemoteRings>);
+type Attached = (ProcessKey, (u64, u64), Drain<RemoteRings>);
 
-fn begin(
+fn attach(
     dir: &RemoteDir,
     specs: &[SinkSpec],
     (allowance, rights): (&Arc<Allowance>, &Rights),
     made: &mut Vec<outputs::Output>,
-) -> Result<Begun, String> {
-    let key = ProcessKey::of_directory(dir.name()).ok_or("a directory that is no process's")?;
+) -> Result<Attached, String> {
+    let key = ProcessKey::of_directory(dir.name()).ok_or("the directory's name is not that of a process")?;
     let text = |error: io::Error| format!("the metadata of process {key} cannot be read: {error}");
     let stamp = dir.metadata_stamp().map_err(text)?;
     let consumer = RemoteConsumer::new(dir.metadata().map_err(text)?).map_err(|error| error.to_string())?;
-    // The sinks come last: without the program's name they have none.
+    // The sinks are created last because their names contain the program's name.
     let mut drain = Drain::remote(consumer).map_err(|error| error.to_string())?;
     add_rings(dir, &mut drain);
     let name = trace_name(&drain.trace().process.name, dir.name());
@@ -146,20 +156,21 @@ fn begin(
         lines.extend(sink.extension().and_then(|sink| sink.output()).map(line));
         sinks.push(sink);
     }
-    // Before the first packet is given back: recovery looks there for it.
-    dir.put_outputs(&lines.concat()).map_err(|error| format!("cannot note where the packets of {key} go: {error}"))?;
+    // Written before the first packet is released, because recovery reads it to find packets already written.
+    dir.put_outputs(&lines.concat())
+        .map_err(|error| format!("the outputs of process {key} cannot be written down: {error}"))?;
     let added = rights.as_self(|| sinks.into_iter().try_for_each(|sink| drain.add_sink(sink).map(drop)));
     added.map_err(|error| error.to_string())?;
     Ok((key, stamp, drain))
 }
 
-/// Adds the rings that are new.
+/// Adds new rings to the drain.
 fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) {
     for name in dir.rings() {
         if drain.has_ring(&name) {
             continue;
         }
-        // What cannot be opened, or is no ring yet, is tried again in the next round.
+        // A file that cannot be opened, or is not a complete ring yet, is tried again in the next round.
         let opened: io::Result<(PathBuf, File)> = dir.ring(&name);
         if let Ok((path, file)) = opened {
             drain.add_ring(&name, &path, file);
@@ -167,18 +178,18 @@ fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) {
     }
 }
 
-/// The line of an output.
+/// The line that describes an output to recovery.
 fn line(output: Output) -> Vec<u8> {
     let Output { format, path } = output;
     [format.as_bytes(), b" ", path.as_os_str().as_bytes(), b"\n"].concat()
 }
 
-/// What a sink could not do.
+/// The error of a sink, if it had one.
 fn error(report: &SinkReport) -> Option<String> {
     let SinkReport { name, refused, error, .. } = report;
     let error = error.as_ref()?;
     Some(if *refused > 0 {
-        format!("{name}: {error}; {refused} packets were not taken")
+        format!("{name}: {error}; {refused} packets were not written")
     } else {
         format!("{name}: {error}")
     })

@@ -1,46 +1,46 @@
-//! What became of a process.
+//! The result of recording one process.
 
 use crate::ack::{Ack, Counters};
 use crate::process::ProcessKey;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What was recorded of one process, by one [`Recorder`](super::Recorder).
+/// The result or progress of one process, recorded by one [`Recorder`](super::Recorder).
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// The process; `None` if what takes the rest of it has failed.
+    /// The process; `None` if the thread that finished it panicked.
     pub process: Option<ProcessKey>,
-    /// Its short name.
+    /// The process's short name.
     pub name: String,
-    /// Where its traces are.
+    /// The paths of its traces.
     pub outputs: Vec<PathBuf>,
-    /// Where servers listen, while it is recorded.
+    /// The addresses of its servers, while it is recorded.
     pub servers: Vec<SocketAddr>,
-    /// Bytes that sinks took.
+    /// The number of bytes that sinks accepted.
     pub bytes: u64,
-    /// Of one that is recorded no more, all that was counted.
+    /// All counters, once the recording has ended.
     pub counters: Option<Counters>,
-    /// Whether all could be read, and it records no more.
+    /// Whether the recording has ended and all data could be read.
     pub complete: bool,
-    /// What there is to tell of its sinks, while it is recorded.
+    /// Notices of its sinks, while it is recorded.
     pub sinks: Vec<String>,
-    /// What is wrong with its rings.
+    /// Damage found in its rings or metadata.
     pub notes: Vec<String>,
-    /// What sinks could not do.
+    /// Errors of its sinks.
     pub errors: Vec<String>,
 }
 
 impl Recorded {
-    /// Of one for which there were no sinks.
+    /// The result of a process whose sinks could not be created.
     pub(super) fn refused(process: ProcessKey, reason: String) -> Self {
         Self { process: Some(process), errors: vec![reason], ..Self::default() }
     }
 
-    /// Adds to what the process says of itself what it cannot know: it does not see where its packets go.
+    /// Adds to the process's acknowledgement what only the recorder knows: the outputs, and the counters of a process that was killed.
     pub fn add_to(&self, ack: &mut Ack) {
         match &self.counters {
-            // The rings know it better, of one that was killed.
+            // For a killed process the counters in the rings are more recent than its acknowledgement.
             Some(counters) => ack.counters = counters.clone(),
             None => ack.counters.bytes = self.bytes,
         }

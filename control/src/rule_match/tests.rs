@@ -1,4 +1,4 @@
-//! Which candidates rules choose.
+//! Tests of matching rules with candidates.
 
 use super::*;
 use crate::spec::{ChannelSpec, Rule, SinkSpec};
@@ -33,7 +33,7 @@ fn rules_choose_events_of_processes() -> Outcome {
         event("e:x", Level::Debug),
     ];
     let selected = select(&spec, here, "/usr/bin/server", &events);
-    assert_eq!(selected.chosen[0], [true, false, true, false, true, false, false]);
+    assert_eq!(selected.recorded[0], [true, false, true, false, true, false, false]);
     let some = |count| Some(Ok(count));
     assert_eq!(selected.rules, [some(2), some(1), some(1), some(1), None, None, some(0)]);
     Ok(())
@@ -50,13 +50,16 @@ fn rules_choose_for_channels() -> Outcome {
         rule.channel = channel.map(str::to_owned);
         assert!(spec.add_rule(&rule)?, "{event}");
     }
-    // By its own name, too.
+    // The default channel can be named as well.
     let mut rule = Rule::new("!x:4");
     rule.channel = Some("channel0".to_owned());
     spec.add_rule(&rule)?;
     let events = ["x:1", "x:2", "x:3", "x:4"].map(|name| Candidate { name: name.to_owned(), level: Level::Info });
     let selected = select(&spec, ProcessKey { pid: 1, started: 1 }, "/bin/x", &events);
-    assert_eq!(selected.chosen, [[true, true, false, false], [true, false, false, false], [true, false, false, true]]);
+    assert_eq!(
+        selected.recorded,
+        [[true, true, false, false], [true, false, false, false], [true, false, false, true]]
+    );
     let counts: Vec<_> = selected.rules.into_iter().flatten().flatten().collect();
     assert_eq!(counts, [4, 1, 4, 1, 1, 1]);
     Ok(())

@@ -79,7 +79,7 @@ impl Recording {
     /// Starts recording.
     pub(super) fn start(plan: Plan<'_>, mut notices: Vec<Notice>) -> Result<Self, SessionError> {
         let Plan { name, spec, events, most, .. } = plan;
-        let drained_remotely = spec.drain == DrainedBy::Outside;
+        let drained_remotely = spec.drain == DrainedBy::Recorder;
         clock::choose(plan.clock)?;
         let info = this_process();
         let trace_name =

@@ -59,13 +59,28 @@ impl CpuPercent {
     }
 }
 
-impl TryFrom<f64> for CpuPercent {
-    type Error = String;
+/// The text or number is not a [`CpuPercent`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CpuPercentError {
+    /// The text is not a number with an optional percent sign.
+    #[error("expected a share of one core, for example `1%` or `0.5%`")]
+    Syntax,
+    /// The number is out of range.
+    #[error("{percent} percent of a core is no valid budget; use 0.001 to 100000")]
+    OutOfRange {
+        /// The number.
+        percent: f64,
+    },
+}
 
-    fn try_from(percent: f64) -> Result<Self, String> {
+impl TryFrom<f64> for CpuPercent {
+    type Error = CpuPercentError;
+
+    fn try_from(percent: f64) -> Result<Self, Self::Error> {
         let thousandths = (percent * 1000.0).round();
         if !(1.0..=Self::MOST * 1000.0).contains(&thousandths) {
-            return Err(format!("{percent} percent of a core is no valid budget; use 0.001 to 100000"));
+            return Err(CpuPercentError::OutOfRange { percent });
         }
         // An integer between 1 and 10^8.
         #[expect(clippy::cast_sign_loss, reason = "the value is positive")]
@@ -80,12 +95,12 @@ impl From<CpuPercent> for f64 {
 }
 
 impl FromStr for CpuPercent {
-    type Err = String;
+    type Err = CpuPercentError;
 
     /// Parses `1%`, `0.5%` or `150%`; the percent sign is optional.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
-        number.map_err(|_| "expected a share of one core, for example `1%` or `0.5%`".to_owned())?.try_into()
+        number.map_err(|_| CpuPercentError::Syntax)?.try_into()
     }
 }
 

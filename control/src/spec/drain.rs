@@ -12,9 +12,10 @@ pub enum DrainedBy {
     /// Each process drains its own rings into the session's sinks.
     #[default]
     Process,
-    /// Another process drains the ring files ([`Recorder`](crate::Recorder)). The session has no sinks, and its channels have the policy
+    /// Another process, through the ring files: a [`Recorder`](crate::Recorder). The session has no sinks, and its channels use the policy
     /// `discard`.
-    Outside,
+    #[serde(rename = "outside")]
+    Recorder,
 }
 
 impl DrainedBy {

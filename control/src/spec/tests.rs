@@ -260,7 +260,7 @@ fn a_rule_that_names_no_channel_is_one_alone() -> Outcome {
 #[test]
 fn a_remotely_drained_session_has_no_sinks() -> Outcome {
     let mut remote = SessionSpec::new();
-    remote.drain = DrainedBy::Outside;
+    remote.drain = DrainedBy::Recorder;
     let text = remote.to_toml()?;
     assert!(text.contains("drain = \"outside\""), "{text}");
     assert_eq!(SessionSpec::parse(text.as_bytes())?, remote);

@@ -31,7 +31,7 @@ fn a_sink_that_blocks_keeps_nobody_waiting() -> Outcome {
     assert!(blocked.wait(generation, PATIENCE)?.silent.is_empty());
     let ack = asked(&place.controller, &blocked)?.remove(0);
     assert_eq!(ack.state, AckState::Ending);
-    assert!(ack.error.as_ref().is_some_and(|error| error.contains("or blocks")), "{ack:?}");
+    assert!(ack.error.as_ref().is_some_and(|error| error.contains("slow or blocked")), "{ack:?}");
     assert!(!place.on().iter().any(|name| name == "traced:tick"), "it is off");
     place.until_recorded(&other, 20);
 

@@ -111,7 +111,7 @@ fn a_flood_of_bytes_is_switched_off() -> Outcome {
         return Ok(());
     }
     let budget = BudgetSpec::new(None, Some(64 << 10));
-    a_flood_is_off("budget::a_flood_of_bytes_is_switched_off", budget, "the budget has 65536")
+    a_flood_is_off("budget::a_flood_of_bytes_is_switched_off", budget, "the budget allows 65536")
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_flood_of_events_is_switched_off() -> Outcome {
         return Ok(());
     }
     let budget = BudgetSpec::new(Some("2%".parse()?), None);
-    a_flood_is_off("budget::a_flood_of_events_is_switched_off", budget, "the budget has 2 %")
+    a_flood_is_off("budget::a_flood_of_events_is_switched_off", budget, "the budget allows 2 %")
 }
 
 /// Without a sink, too: what counts is what goes into the rings.

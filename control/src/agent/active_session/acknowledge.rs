@@ -1,4 +1,4 @@
-//! What a session did in this process, for whoever asks.
+//! Writes the acknowledgement of a session: what this process did for it.
 
 use super::ActiveSession;
 use crate::ack::{AckState, Counters, files};
@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use tracepoint_sinks::SinkReport;
 use tracepoint_sinks::account::{Chunk, Removed};
 
-/// What is told of a recording that has not ended in time.
-const BLOCKED: &str =
-    "nothing more is recorded; a sink is slow, or blocks, and has not taken all yet: it is complete when it goes on";
+/// The acknowledged state of a recording that has not ended in time.
+const BLOCKED: &str = "recording has stopped, but a sink is slow or blocked and has not written everything yet; the trace \
+                       is complete when it has";
 
 impl ActiveSession {
-    /// Writes down what was done, and what was recorded so far.
+    /// Writes the acknowledgement, with the counters of what was recorded so far.
     pub(in crate::agent) fn acknowledge(
         &mut self,
         sessions: &PrivateDir,
@@ -25,13 +25,13 @@ impl ActiveSession {
         if let Some(recording) = &self.recording {
             self.ack.state_dumps = recording.state_dumps();
             match recording.status_in_time() {
-                Ok(status) => self.seen = status,
-                Err(error) => blocked = Some(format!("what was recorded is told as of earlier: {error}")),
+                Ok(status) => self.last_status = status,
+                Err(error) => blocked = Some(format!("the counters are out of date: {error}")),
             }
         }
-        let mut channels = self.channels_before.clone();
-        self.ack.counters = self.before.clone();
-        for status in self.endings.iter().map(|(_, seen)| seen).chain([&self.seen]) {
+        let mut channels = self.ended_channels.clone();
+        self.ack.counters = self.ended_counters.clone();
+        for status in self.endings.iter().map(|(_, last_status)| last_status).chain([&self.last_status]) {
             if let Some(account) = status.account() {
                 self.ack.counters.add_account(account, status.bytes());
                 channels.add_account(account);
@@ -43,11 +43,11 @@ impl ActiveSession {
         if self.is_ending() && self.recording.is_some() {
             self.ack
                 .sinks
-                .push("a sink of an earlier recording is slow, or blocks, and has not taken all yet".to_owned());
+                .push("a slow or blocked sink of an earlier recording has not written everything yet".to_owned());
         }
         self.ack.sinks.extend(self.removed());
         self.ack.sinks.extend(self.recording.as_ref().and_then(Recording::ring_shortage));
-        let error = self.refusals.error().or(self.ended.as_ref()).map(String::as_str);
+        let error = self.refusals.error().or(self.end_error.as_ref()).map(String::as_str);
         let is_ending = self.is_ending() && self.recording.is_none();
         self.ack.error = error.or_else(|| is_ending.then_some(BLOCKED)).map(str::to_owned);
         self.ack.state = match self.refusals.error() {
@@ -60,23 +60,23 @@ impl ActiveSession {
         files::put(sessions, &self.name, dir, entry, &self.ack)
     }
 
-    /// Adds how often each of its events fired in the recording that goes on.
+    /// Adds how often each event of the current recording fired.
     pub(in crate::agent) fn count_fired(&self, fired: &mut BTreeMap<String, u64>) {
-        let channels = self.seen.account().into_iter().flat_map(|account| &account.channels);
+        let channels = self.last_status.account().into_iter().flat_map(|account| &account.channels);
         for event in channels.flat_map(|channel| &channel.events) {
             let most = fired.entry(event.name.clone()).or_default();
             *most = (*most).max(event.fired);
         }
     }
 
-    /// What is gone of the traces that are written, because newer chunks took its place.
+    /// Reports the chunks that were removed from traces of limited size.
     fn removed(&self) -> Vec<String> {
-        let chunks = self.seen.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
+        let chunks = self.last_status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
         let removed = chunks.filter(|(_, chunk)| chunk.removed.chunks > 0);
-        let told = |(sink, chunk): (&SinkReport, &Chunk)| {
+        let describe = |(sink, chunk): (&SinkReport, &Chunk)| {
             let Removed { chunks, events, bytes, .. } = chunk.removed;
             format!("{}: {chunks} older chunks were removed, with {events} events in {bytes} bytes", sink.name)
         };
-        removed.map(told).collect()
+        removed.map(describe).collect()
     }
 }

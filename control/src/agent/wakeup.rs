@@ -1,4 +1,4 @@
-//! What wakes the agent's thread, or is to end it.
+//! Waiting of the agent's thread, and its stop request.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -6,33 +6,33 @@ use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Why the thread goes on.
+/// Why the thread woke up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Woken {
+pub(super) enum Wakeup {
     Rung,
     Tick,
     Stopped,
 }
 
-/// A time, as the kernel wants it.
+/// Converts a duration for `poll`.
 pub(super) fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
 }
 
-/// Whether `stopped` was written to.
-pub(super) fn is_to_end(stopped: &OwnedFd) -> bool {
+/// Whether the agent is to stop, without blocking.
+pub(super) fn stop_requested(stopped: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(stopped, PollFlags::IN)];
     poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
 }
 
-/// Blocks until `stopped` is written to, where the kernel lets nothing be polled.
-pub(super) fn wait_for_end(stopped: &OwnedFd) -> Woken {
+/// Blocks until `stopped` is written to; used where `poll` fails.
+pub(super) fn wait_for_stop(stopped: &OwnedFd) -> Wakeup {
     let mut word = [0; 8];
     loop {
         match rustix::io::read(stopped, &mut word) {
-            Ok(_) => return Woken::Stopped,
+            Ok(_) => return Wakeup::Stopped,
             Err(Errno::INTR) => {}
-            // Nothing can be waited for at all: once a second is no harm.
+            // The read fails as well; retry once a second.
             Err(_) => sleep(Duration::from_secs(1)),
         }
     }
