@@ -1,6 +1,6 @@
 //! What of the program can be recorded: all but the events by which recordings speak of themselves.
 
-use tracepoint_core::private::{self, Kept};
+use tracepoint_core::private::{self, PinnedTables};
 use tracepoint_core::{Marker, Tracepoint};
 
 /// The provider of those.
@@ -13,20 +13,20 @@ pub(crate) fn markers() -> impl Iterator<Item = &'static Marker> {
 
 /// What there is, for whoever keeps it: objects that it is of stay loaded.
 #[derive(Clone, Debug)]
-pub(crate) struct Catalog(Kept);
+pub(crate) struct Catalog(PinnedTables);
 
 impl Catalog {
     /// As of now.
     pub(crate) fn new() -> Self {
-        let mut kept = private::kept();
-        kept.tracepoints.retain(|tracepoint| tracepoint.provider() != OWN);
-        kept.markers.retain(|marker| marker.provider() != OWN);
-        Self(kept)
+        let mut tables = private::pin_objects();
+        tables.tracepoints.retain(|tracepoint| tracepoint.provider() != OWN);
+        tables.markers.retain(|marker| marker.provider() != OWN);
+        Self(tables)
     }
 
     /// Whether objects were loaded or unloaded since.
     pub(crate) fn is_old(&self) -> bool {
-        self.0.changes != private::changes()
+        self.0.generation != private::object_generation()
     }
 
     /// The tracepoints of the program.

@@ -88,13 +88,13 @@ impl fmt::Display for Level {
     }
 }
 
-/// The text is no level.
+/// A text that is not the name of a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseLevelError(String);
 
 impl fmt::Display for ParseLevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no level; the levels are", self.0)?;
+        write!(f, "`{}` is not a level; the levels are", self.0)?;
         for (i, level) in Level::ALL.iter().enumerate() {
             write!(f, "{} {level}", if i == 0 { "" } else { "," })?;
         }

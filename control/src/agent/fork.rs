@@ -131,7 +131,7 @@ fn serve(path: &Path) -> Result<(), AgentError> {
 }
 
 fn serve_only(path: &Path, process: u32) -> Result<(), AgentError> {
-    Subscription::end_parents();
+    Subscription::end_inherited();
     let run_dir = RunDir::at(path)?;
     let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
     let stop = Arc::new(stop);

@@ -139,7 +139,7 @@ fn a_child_begins_anew() {
     let mut parents = Some(record(&channel));
     trace_inherited(1);
     let code = in_child(|| {
-        Subscription::end_parents();
+        Subscription::end_inherited();
         if marker.is_on() || marker.subscriber_count() > 0 {
             return 1;
         }
@@ -148,7 +148,7 @@ fn a_child_begins_anew() {
         let subscription = record(&own[0]);
         // Of what is not there any more nothing is switched off.
         drop(parents.take());
-        Subscription::end_parents();
+        Subscription::end_inherited();
         trace_inherited(2);
         drop(subscription);
         trace_inherited(3);

@@ -341,7 +341,7 @@ fn membarrier_is_refused_later() {
         assert_switches();
         tracepoint::synchronize();
         let platform = tracepoint::platform();
-        assert!(platform.to_string().contains("old lists and probes kept"), "{platform}");
+        assert!(platform.to_string().contains("replaced lists and probes never freed"), "{platform}");
     });
 }
 

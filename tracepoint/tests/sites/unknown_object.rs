@@ -20,13 +20,13 @@ fn an_object_that_nobody_knows() {
     // A description that names no tables, in memory that belongs to no object.
     let description: &'static mut [u64; 64] = Box::leak(Box::new([0; 64]));
     let object = description.as_mut_ptr().cast();
-    assert!(!tracepoint::platform().to_string().contains("whose code is not known"));
+    assert!(!tracepoint::platform().to_string().contains("whose code was not found"));
     // SAFETY: the memory is large enough, aligned, and alive to the end of the process; nothing but zeros is a description without
     // tables.
     unsafe { register_object(object) };
     let platform = tracepoint::platform();
     assert_eq!((platform.unknown_objects, platform.site_count), (1, sites_before));
-    assert!(platform.to_string().contains(", an object whose code is not known"), "{platform}");
+    assert!(platform.to_string().contains(", 1 object whose code was not found"), "{platform}");
     let probe = register_trace_fired(|| ()).expect("switches");
     assert_all(&sites_of_key_in(fire as *const ()), ON);
     drop(probe);
