@@ -1,4 +1,4 @@
-//! Each way to misuse the macros, and the message that it gives. `TRYBUILD=overwrite` writes the messages anew: read them.
+//! The compile error of each misuse of the macros. `TRYBUILD=overwrite` rewrites the expected messages: review the difference.
 
 #[test]
 fn every_misuse_has_its_message() {

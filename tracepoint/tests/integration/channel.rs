@@ -1,4 +1,4 @@
-//! Channels: what they refuse, what they lose and how it is counted.
+//! Channels: invalid configurations, refused events, lost events and their counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -121,7 +121,7 @@ fn a_filter_sees_the_fields_before_anything_is_reserved() {
     channel.close();
 }
 
-/// Lets the first of each value through, and says so with the time.
+/// Accepts the first event of each value, suppresses the others, and notes the time.
 struct First(AtomicU64);
 
 impl Filter for First {
@@ -208,7 +208,7 @@ fn a_channel_is_not_finished_under_its_subscribers() {
     channel.close();
 }
 
-/// Gives a text, and panics when it is dropped: after the values were delivered.
+/// Provides a text, and panics when it is dropped, which is after the values were delivered.
 struct PanicsLate;
 
 impl PanicsLate {
@@ -266,7 +266,7 @@ fn a_panicking_filter_loses_the_event() {
     channel.close();
 }
 
-/// Refuses all but what can be divided by this.
+/// Accepts only multiples of this number.
 struct Multiples(u64);
 
 impl Filter for Multiples {

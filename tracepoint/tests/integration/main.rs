@@ -1,4 +1,4 @@
-//! The tests of the facade and of the core behind it that share a program. Those of process-wide state have a process to themselves.
+//! The integration tests of the facade and of the core, in one program. Tests of process-wide state begin with `own_process!()`.
 #![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
 
 #[path = "../common/mod.rs"]
@@ -33,6 +33,8 @@ mod evaluation;
 mod event_path;
 #[cfg(target_os = "linux")]
 mod failpoints;
+#[cfg(unix)]
+mod fast_path_texts;
 mod fixtures;
 mod flush;
 #[cfg(unix)]
@@ -55,11 +57,9 @@ mod panic;
 mod paths;
 mod probes;
 #[cfg(unix)]
-mod shortest_way;
-#[cfg(unix)]
 mod signal;
 #[cfg(unix)]
 mod signal_panic;
 mod threads;
 mod unregister;
-mod unregister_oneself;
+mod unregister_self;

@@ -1,4 +1,4 @@
-//! A panic in a probe stays there.
+//! A panic in a probe does not reach the traced code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
