@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How important an event is, most important first. The numbers are LTTng's and stand in the trace's metadata.
+/// How important an event is, most important first. The numbers are LTTng's and occur in the trace's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Level {

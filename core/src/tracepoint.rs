@@ -39,7 +39,7 @@ pub struct TracepointDescriptor {
     register: fn(&dyn Any, i32) -> Option<Result<u64, SwitchError>>,
     /// The type name of the signature.
     signature: fn() -> &'static str,
-    /// What was declared.
+    /// The declared properties.
     pub parts: TracepointParts,
 }
 

@@ -19,7 +19,7 @@ pub struct MarkerDescriptor {
     pub(super) encode: unsafe fn(values: *const (), writer: &mut Writer),
     /// Returns one field of an event from its values.
     pub(super) field: unsafe fn(values: *const (), index: usize) -> Option<Value<'static>>,
-    /// What was declared.
+    /// The declared properties.
     pub parts: MarkerParts,
 }
 

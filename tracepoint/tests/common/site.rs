@@ -128,7 +128,7 @@ pub(crate) fn poke(address: usize, byte: u8) {
 pub(crate) fn assert_all(sites: &[Site], form: u8) {
     assert!(!sites.is_empty(), "there are sites to look at");
     for site in sites {
-        assert!(site.byte() == form, "{:#04x} where {form:#04x} should stand: {site:x?}", site.byte());
+        assert!(site.byte() == form, "{:#04x} instead of {form:#04x}: {site:x?}", site.byte());
         assert!(site.is_whole(), "the distance is as it was: {site:x?}");
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn assert_code_is_not_writable() {
     }
 }
 
-/// Waits for a child and gives its exit code: 0 if what it ran returned, 1 if that panicked; 99 if a signal ended it.
+/// Waits for a child and returns its exit code: 0 if what it ran returned, 1 if that panicked; 99 if a signal ended it.
 pub(crate) fn finish_child(pid: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: `status` is a valid place, `pid` a child of this process for which no other thread waits.

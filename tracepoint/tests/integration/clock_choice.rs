@@ -27,7 +27,7 @@ fn open() -> Arc<OpenChannel> {
     OpenChannel::open(Channel::discard(1 << 16).spares(2), [3; 16], 1, 1, Box::new(AnonymousMemory)).expect("opens")
 }
 
-/// Records some events, and gives all bytes of all streams, the first packets included.
+/// Records some events, and returns all bytes of all streams, the first packets included.
 fn record() -> Vec<Vec<u8>> {
     let channel = open();
     let marker = tracepoint::find("clock_choice:stepped").expect("listed").marker().expect("has fields");
@@ -42,7 +42,7 @@ fn record() -> Vec<Vec<u8>> {
         packets.push(channel.first_packet(packet.stream));
         packets.push(packet.bytes.to_vec());
     });
-    finished.expect("nobody is subscribed");
+    finished.expect("no subscriber is left");
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.recorded + event.total_lost()), (2000, 2000));
     channel.close();

@@ -88,7 +88,7 @@ fn from_a_typed_call_to_the_bytes_of_a_packet() {
 
     // 7. The packet: CTF from its first byte, a header word and packed fields for each record.
     let mut packets = Vec::new();
-    channel.finish(|packet| packets.push(packet.bytes.to_vec())).expect("nobody is subscribed");
+    channel.finish(|packet| packets.push(packet.bytes.to_vec())).expect("no subscriber is left");
     channel.close();
     let [packet, last] = packets.as_slice() else { panic!("one packet, and the last one with the final counts") };
     assert_eq!(packet[..4], PACKET_MAGIC.to_le_bytes());

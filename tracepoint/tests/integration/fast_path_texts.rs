@@ -32,7 +32,7 @@ fn text<'b>(bytes: &mut &'b [u8]) -> &'b [u8] {
     text
 }
 
-/// Records all texts, and gives the times of the records.
+/// Records all texts, and returns the times of the records.
 fn record() -> Vec<u64> {
     let channel =
         OpenChannel::open(Channel::discard(1 << 22), [1; 16], 0, 1, Box::new(AnonymousMemory)).expect("opens");

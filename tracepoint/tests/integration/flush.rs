@@ -57,7 +57,7 @@ fn an_idle_threads_packet_is_closed_from_outside() {
         looked.wait();
     });
     Subscription::end_all(vec![subscription]);
-    channel.finish(|packet| seen.extend(numbers(&packet))).expect("nobody is subscribed");
+    channel.finish(|packet| seen.extend(numbers(&packet))).expect("no subscriber is left");
     assert_eq!(seen, [1, 2, 3]);
     channel.close();
 }
@@ -111,7 +111,7 @@ fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
         stopped.store(true, Ordering::Relaxed);
     });
     Subscription::end_all(vec![subscription]);
-    channel.finish(&mut note).expect("nobody is subscribed");
+    channel.finish(&mut note).expect("no subscriber is left");
     let event = &channel.account().events[0];
     assert_eq!(event.fired, THREADS * rounds);
     assert_eq!(event.fired, event.recorded + event.total_lost(), "{event:?}");
@@ -160,7 +160,7 @@ fn maintaining_and_flushing_at_once_close_each_packet_once() {
         seen = drained.join().expect("no panic");
     });
     Subscription::end_all(vec![subscription]);
-    channel.finish(|packet| seen.extend(numbers(&packet))).expect("nobody is subscribed");
+    channel.finish(|packet| seen.extend(numbers(&packet))).expect("no subscriber is left");
     let event = &channel.account().events[0];
     assert_eq!(event.fired, threads * EACH);
     assert_eq!(event.fired, event.recorded + event.total_lost(), "{event:?}");

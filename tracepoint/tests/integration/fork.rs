@@ -24,7 +24,7 @@ fn splits(pid: &AtomicI32) -> bool {
     false
 }
 
-/// Runs `child` in a forked process and gives its exit code; 99 if it did not end within ten seconds.
+/// Runs `child` in a forked process and returns its exit code; 99 if it did not end within ten seconds.
 fn in_child(child: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child only calls `child` and `_exit`. The core's fork handlers, which are under test, leave its locks free in the
     // child; the C library does the same for malloc.
@@ -38,7 +38,7 @@ fn in_child(child: impl FnOnce() -> i32) -> i32 {
         }
     }
     let mut status = 0;
-    // SAFETY: `status` is a valid place, `pid` a child of ours that nobody else waits for.
+    // SAFETY: `status` is a valid place, `pid` a child of this process for which no other thread waits.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 99 }
 }
@@ -247,9 +247,9 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
             unsafe { libc::_exit(i32::from(!(right && refused && unmoved))) };
         }
         let mut status = 0;
-        // SAFETY: `status` is a valid place, `pid` a child of ours.
+        // SAFETY: `status` is a valid place, `pid` a child of this process.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-        assert_eq!(status, 0, "bare: {bare}; a signal would stand in the low bits");
+        assert_eq!(status, 0, "bare: {bare}; a signal would be in the low bits");
     }
     trace_mapped(4);
     Subscription::end_all(vec![subscription]);
@@ -282,9 +282,9 @@ fn a_child_that_a_field_expression_made_has_no_ring() {
         unsafe { libc::_exit(i32::from(!right)) };
     }
     let mut status = 0;
-    // SAFETY: `status` is a valid place, `pid` a child of ours.
+    // SAFETY: `status` is a valid place, `pid` a child of this process.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert_eq!(status, 0, "a signal would stand in the low bits");
+    assert_eq!(status, 0, "a signal would be in the low bits");
     Subscription::end_all(vec![subscription]);
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));

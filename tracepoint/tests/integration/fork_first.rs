@@ -55,7 +55,7 @@ fn fork_after(delay: Duration) -> libc::c_int {
             }
         }
         let mut status = 0;
-        // SAFETY: `status` is a valid place, `pid` a child of ours that nobody else waits for.
+        // SAFETY: `status` is a valid place, `pid` a child of this process for which no other thread waits.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
         status
     })

@@ -1,5 +1,5 @@
 //! The integration tests of the facade and of the core, in one program. Tests of process-wide state begin with `own_process!()`.
-#![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
+#![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, before its constants")]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -72,7 +72,7 @@ fn handlers_trace_like_anybody() {
         }
     });
     Subscription::end_all(subscriptions);
-    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("nobody is subscribed");
+    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("no subscriber is left");
     let handled = HANDLED.load(Ordering::Relaxed);
     assert!(handled > 100, "signals arrived");
     let account = channel.account();

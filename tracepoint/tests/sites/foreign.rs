@@ -101,7 +101,7 @@ fn taken_along_later(site: Site) {
         drop(register_trace_another(|| ()).expect("switches"));
         assert_all_off();
     }
-    assert_eq!(foreign(), before + 4, "counted when it is in the way, not when somebody looks again");
+    assert_eq!(foreign(), before + 4, "counted when it is first skipped, not at each retry");
 }
 
 #[test]

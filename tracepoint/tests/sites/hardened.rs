@@ -330,7 +330,7 @@ fn membarrier_is_refused_later() {
                 probe.unregister();
                 assert_all_off();
                 // The busy thread may be inside a probe and hold one more reference.
-                assert!(Arc::strong_count(&owned) > round, "nobody knows when it may be freed, so it is not");
+                assert!(Arc::strong_count(&owned) > round, "a probe is not freed without a grace period");
                 let now = tracepoint::platform().kept;
                 assert!(now > kept, "and it is counted");
                 kept = now;

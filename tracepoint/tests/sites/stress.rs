@@ -161,7 +161,7 @@ fn sites_run_while_they_are_switched() {
             assert_eq!((hits, misses), (0, 0), "hits while off, misses while on");
         }
     }
-    assert_eq!(LATE.load(Ordering::Relaxed), 0, "nobody is in a probe that has ended");
+    assert_eq!(LATE.load(Ordering::Relaxed), 0, "no thread is in a probe after unregister returned");
     let platform = tracepoint::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.kept), (0, 0, 0));
     assert_all_off();
