@@ -7,9 +7,9 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint::marker::Subscriber;
 use tracepoint_control::filter::Expression;
+use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "bench";

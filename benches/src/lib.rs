@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint::{Marker, clock, find};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "bench";

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint::channel::Channel;
 use tracepoint_benches::Recording;
+use tracepoint_ring::channel::Channel;
 
 const SIZES: [usize; 5] = [8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const BURSTS: [u32; 2] = [10, 1000];

@@ -136,7 +136,7 @@ impl Matcher {
                 }
             }
             if let Some(error) = of_rule.misfit() {
-                return Err(RuleProblem::Filter(error));
+                return Err(RuleProblem::Filter(error.into()));
             }
             for (index, reason) in others {
                 misfits[index] = Some(reason);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The step before is a session whose events are on ([`crate::Session`]); the step after are the sites that the dump fires. Its thread is
-//! kept for the session's channels: other recordings do not get what it fires ([`tracepoint_core::channel::OpenChannel::keep_this_thread`]).
+//! kept for the session's channels: other recordings do not get what it fires ([`tracepoint_core::channel::OpenChannel::restrict_this_thread`]).
 //!
 //! No lock is held while a dump runs, and whoever waits for it goes on after a while: a dump that needs what the waiting thread holds is
 //! late, and no deadlock. Where a session ends first, the rest of the dump meets sites that are off.

@@ -13,7 +13,7 @@ use crate::nearest::nearest_names;
 use crate::site::{self, Table, objects};
 use crate::tracepoint::Tracepoint;
 use linkme::distributed_slice;
-use tracepoint_ring::update::{self, Locked};
+use tracepoint_ring::update::{self, UpdateGuard};
 
 /// The entries of `define_trace!`.
 #[distributed_slice]
@@ -27,14 +27,14 @@ pub static MARKERS: [&'static Marker];
 ///
 /// The tracepoints of an object that is unloaded later (`dlclose`) go away with it and must not be used from then on.
 pub fn tracepoints() -> impl ExactSizeIterator<Item = &'static Tracepoint> + Clone {
-    all_tracepoints(&update::lock_alone()).into_iter()
+    all_tracepoints(&update::lock_without_setup()).into_iter()
 }
 
 /// All markers of this program (or of this `cdylib`), derived and hand-written, in no particular order.
 ///
 /// The markers of an object that is unloaded later (`dlclose`) go away with it and must not be used from then on.
 pub fn markers() -> impl ExactSizeIterator<Item = &'static Marker> + Clone {
-    all_markers(&update::lock_alone()).into_iter()
+    all_markers(&update::lock_without_setup()).into_iter()
 }
 
 /// The tables as of one [`pin_objects`]. Their objects stay loaded until the process ends.
@@ -50,7 +50,7 @@ pub struct PinnedTables {
 
 /// A number that changes whenever a linked object is loaded or unloaded.
 pub fn object_generation() -> u64 {
-    site::object_generation(&update::lock_alone())
+    site::object_generation(&update::lock_without_setup())
 }
 
 /// Lists all tracepoints and markers, and pins their objects: `dlclose` does not unload them from here on.
@@ -63,13 +63,13 @@ pub fn pin_objects() -> PinnedTables {
 }
 
 /// All tracepoints. Objects stay loaded while the update lock is held.
-fn all_tracepoints(locked: &Locked<'_>) -> Vec<&'static Tracepoint> {
+fn all_tracepoints(locked: &UpdateGuard<'_>) -> Vec<&'static Tracepoint> {
     // SAFETY: the section holds only the entries of `define_trace!`.
     unsafe { gathered(&TRACEPOINTS, Table::Tracepoints, locked) }
 }
 
 /// All markers. Objects stay loaded while the update lock is held.
-pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
+pub(crate) fn all_markers(locked: &UpdateGuard<'_>) -> Vec<&'static Marker> {
     // SAFETY: the section holds only the entries of `define_trace!` and `trace_mark!`.
     unsafe { gathered(&MARKERS, Table::Markers, locked) }
 }
@@ -79,7 +79,7 @@ pub(crate) fn all_markers(locked: &Locked<'_>) -> Vec<&'static Marker> {
 /// # Safety
 ///
 /// The objects' tables of this kind hold references to `T`s, statics of their objects.
-unsafe fn gathered<T: 'static>(own: &'static [&'static T], table: Table, locked: &Locked<'_>) -> Vec<&'static T> {
+unsafe fn gathered<T: 'static>(own: &'static [&'static T], table: Table, locked: &UpdateGuard<'_>) -> Vec<&'static T> {
     let mut all = own.to_vec();
     for other in objects(locked).map(|object| object.table(table)) {
         if !std::ptr::eq(other.as_ptr().cast(), own.as_ptr()) {
@@ -102,7 +102,7 @@ pub fn find(name: &str) -> Result<&'static Tracepoint, NotFound> {
             .is_some_and(|(provider, rest)| tracepoint.provider() == provider && tracepoint.name() == rest)
     };
     // Held until the names are copied: they belong to objects, which stay loaded meanwhile.
-    let locked = update::lock_alone();
+    let locked = update::lock_without_setup();
     let tracepoints = all_tracepoints(&locked);
     if let Some(found) = tracepoints.iter().copied().find(is_it) {
         return Ok(found);

@@ -15,7 +15,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracepoint_ring::hint::{align_function, unlikely};
 use tracepoint_ring::thread::{self, ThreadSlot};
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 /// An argument of a tracepoint as declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -290,7 +290,7 @@ pub fn fire_full<T: TracepointType>(args: &T::Args<'_>) {
 
 /// Chooses between fast path and full path for the events of a tracepoint. Called after each change of its probes.
 #[doc(hidden)]
-pub fn probes_changed<T: TracepointType>(locked: &Locked<'_>) {
+pub fn probes_changed<T: TracepointType>(locked: &UpdateGuard<'_>) {
     if let Some(marker) = T::tracepoint().marker() {
         marker.choose_path(locked);
     }

@@ -1,25 +1,25 @@
-//! Models of the gate: the open packet of a buffer belongs to its owner or to the flusher, never to both, and a request to close
-//! it is never lost.
+//! Models of the flush handshake: the open packet of a buffer belongs to its owner or to the flusher, never to both, and a request to close it
+//! is never lost.
 
-use crate::gate::{Gate, Switch};
+use crate::flush_handshake::{FlushHandshake, Switch};
 use crate::primitive::heavy_fence;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// The open packet: how many records are in it; `None` if there is none. Loom reports any two accesses that are not ordered.
+/// A buffer. `packet` is the number of records in the open packet; `None` if there is none. Loom reports accesses that are not ordered.
 struct Buffer {
-    gate: Gate,
+    handshake: FlushHandshake,
     packet: UnsafeCell<Option<usize>>,
     closed: UnsafeCell<usize>,
 }
 
-// SAFETY: what the models are to show.
+// SAFETY: the models check it: loom reports a data race.
 unsafe impl Sync for Buffer {}
 
 const ROOM: usize = 10;
 
-/// Where a signal handler may come in an event's way.
+/// The points of an event at which a signal handler may interrupt it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Before,
@@ -37,39 +37,39 @@ impl Step {
 
 impl Buffer {
     fn new() -> Arc<Self> {
-        Arc::new(Self { gate: Gate::new(), packet: UnsafeCell::new(None), closed: UnsafeCell::new(0) })
+        Arc::new(Self { handshake: FlushHandshake::new(), packet: UnsafeCell::new(None), closed: UnsafeCell::new(0) })
     }
 
-    /// What the owner does with an event; `false` if it goes to the nested buffer.
+    /// The owner records an event. `false` if it goes to the nested buffer.
     fn record(&self) -> bool {
         self.record_and(|_| {})
     }
 
-    /// The same outside any other event of the thread.
+    /// The same for an event that is not nested in another one.
     fn record_outermost(&self) -> bool {
-        self.gate.enter_outermost();
+        self.handshake.enter_outermost();
         let written = self.record_inside();
-        self.gate.leave();
+        self.handshake.leave();
         written
     }
 
-    /// What the owner does, and `interrupt` runs at each of the steps, as a signal handler on the thread does.
+    /// The same, with `interrupt` called at each step, like a signal handler on the thread.
     fn record_and(&self, interrupt: impl Fn(Step)) -> bool {
         interrupt(Step::Before);
-        if !self.gate.enter() {
+        if !self.handshake.enter() {
             return false;
         }
         interrupt(Step::Entered);
         let written = self.record_inside();
         interrupt(Step::Written);
-        self.gate.leave();
+        self.handshake.leave();
         interrupt(Step::After);
         written
     }
 
     fn record_inside(&self) -> bool {
-        if self.gate.limit() == 0 {
-            match self.gate.may_switch() {
+        if self.handshake.limit() == 0 {
+            match self.handshake.may_switch() {
                 Switch::Busy => return false,
                 Switch::Close => self.close(),
                 Switch::Free => {}
@@ -78,7 +78,7 @@ impl Buffer {
                 // SAFETY: exclusive, as loom checks.
                 unsafe { (*packet).get_or_insert(0) };
             });
-            self.gate.set_limit(ROOM);
+            self.handshake.set_limit(ROOM);
         }
         // SAFETY: exclusive, as loom checks.
         self.packet.with_mut(|packet| unsafe { *(*packet).as_mut().expect("a packet is open") += 1 });
@@ -91,27 +91,27 @@ impl Buffer {
             // SAFETY: exclusive, as loom checks.
             self.closed.with_mut(|closed| unsafe { *closed += records });
         }
-        self.gate.no_packet();
+        self.handshake.clear_limit();
     }
 
-    /// What the flusher does. `false` if the owner was writing.
+    /// The flusher closes the packet. `false` if the owner was writing.
     fn flush(&self) -> bool {
-        self.gate.ask();
+        self.handshake.request();
         assert!(heavy_fence());
-        self.gate.settle(|| self.close())
+        self.handshake.try_close(|| self.close())
     }
 
     fn counts(&self) -> (usize, usize) {
-        // SAFETY: called when the other threads have ended.
+        // SAFETY: the other threads have ended.
         let open = self.packet.with(|packet| unsafe { *packet }).unwrap_or(0);
         // SAFETY: as above.
         (open, self.closed.with(|closed| unsafe { *closed }))
     }
 }
 
-/// Needs F1/F2, F3 and F4: without one of them both have the packet at a time, or one does not see what the other did.
+/// Needs F1/F2, F3 and F4: without one of them, both access the packet at the same time, or one does not see the other's stores.
 #[test]
-fn the_packet_has_one_master_at_a_time() {
+fn the_packet_has_one_writer_at_a_time() {
     loom::model(|| {
         let buffer = Buffer::new();
         let owner = {
@@ -125,7 +125,7 @@ fn the_packet_has_one_master_at_a_time() {
     });
 }
 
-/// Needs F5: the owner opens a packet while it is asked to close it.
+/// Needs F5: the owner opens a packet while the flusher requests it.
 #[test]
 fn a_request_is_not_lost() {
     loom::model(|| {
@@ -135,30 +135,30 @@ fn a_request_is_not_lost() {
             let buffer = Arc::clone(&buffer);
             thread::spawn(move || buffer.record_outermost())
         };
-        let settled = buffer.flush();
+        let closed_or_idle = buffer.flush();
         owner.join().unwrap();
         let (_, closed) = buffer.counts();
-        assert!(closed > 0 || !settled, "the record from before was closed by one of the two");
-        assert!(closed > 0 || buffer.gate.limit() == 0, "the owner will find the request");
+        assert!(closed > 0 || !closed_or_idle, "the record from before was closed by one of the two");
+        assert!(closed > 0 || buffer.handshake.limit() == 0, "the owner will see the request");
     });
 }
 
-/// A thread that records all the time closes its packet itself, and the flusher's next look finds that done.
+/// A thread that records all the time closes its packet itself, and the flusher finds that done.
 #[test]
 fn a_busy_owner_closes_itself() {
     loom::model(|| {
         let buffer = Buffer::new();
         assert!(buffer.record());
-        buffer.gate.ask();
+        buffer.handshake.request();
         let owner = {
             let buffer = Arc::clone(&buffer);
             thread::spawn(move || buffer.record_outermost())
         };
         assert!(heavy_fence());
-        let settled = buffer.gate.settle(|| buffer.close());
-        assert!(owner.join().unwrap() || settled, "only a packet that the flusher has is refused");
+        let closed_or_idle = buffer.handshake.try_close(|| buffer.close());
+        assert!(owner.join().unwrap() || closed_or_idle, "only a packet that the flusher holds is refused");
         let (_, closed) = buffer.counts();
-        assert_eq!(closed, 1, "closed once, with what was in it when it was asked for");
+        assert_eq!(closed, 1, "closed once, with its contents at the time of the request");
     });
 }
 
@@ -169,27 +169,27 @@ struct Ring {
 }
 
 impl Ring {
-    /// An event: into the main buffer, or into the nested one, or after all into the main one. `false` if it is lost.
+    /// Records an event: in the main buffer, else in the nested one, else in the main one. `false` if it is lost.
     fn record(&self, interrupt: impl Fn(Step)) -> bool {
         self.main.record_and(interrupt) || self.nested.record() || self.main.record()
     }
 
-    /// What the flusher does: asks for the packets of both, and closes one after the other.
+    /// The flusher requests the packets of both buffers, and closes one after the other.
     fn flush(&self) {
         let buffers = [&self.main, &self.nested];
-        buffers.iter().for_each(|buffer| buffer.gate.ask());
+        buffers.iter().for_each(|buffer| buffer.handshake.request());
         assert!(heavy_fence());
         for buffer in buffers {
-            buffer.gate.settle(|| buffer.close());
+            buffer.handshake.try_close(|| buffer.close());
         }
     }
 }
 
-/// A signal handler comes at one step of an event's way, while both packets are flushed: it never writes into the buffer that its
-/// thread writes into, and what is recorded is neither lost nor there twice. Needs F1/F2, F3 and F4.
+/// A signal handler interrupts an event at one step while both packets are flushed: it never writes to the buffer that its thread is writing to,
+/// and each record is there exactly once. Needs F1/F2, F3 and F4.
 fn a_handler_comes(at: Step) {
     let mut model = loom::model::Builder::new();
-    // All interleavings take minutes; these have at most three switches of threads that nothing asks for.
+    // All interleavings take minutes; these have at most three preemptions.
     model.preemption_bound = Some(3);
     model.check(move || {
         let ring = Arc::new(Ring { main: Buffer::new(), nested: Buffer::new() });
@@ -209,10 +209,10 @@ fn a_handler_comes(at: Step) {
         };
         ring.flush();
         let (written, handled) = owner.join().unwrap();
-        assert!(written, "the flusher has one of the buffers at a time, and the nested one last");
+        assert!(written, "the flusher holds one buffer at a time, and the nested one last");
         assert!(
             handled || at.is_inside(),
-            "a handler is refused by both where its thread has one, and the flusher the other"
+            "a handler is refused by both only if its thread uses one and the flusher the other"
         );
         let [main, nested] = [&ring.main, &ring.nested].map(|buffer| buffer.counts());
         let recorded = 2 + usize::from(written) + usize::from(handled);

@@ -1,43 +1,44 @@
-//! The line in use by those inside a section.
+//! The model of the RCU slots from which readers inside a section take the clock's line.
 
-use crate::grace::{OpenSection, Section, grace_period_begins};
-use crate::rotation::{PLACES, Rotation};
+use crate::grace::{OpenSection, Section, begin_grace_period};
+use crate::rcu_slots::{RcuSlots, SLOTS};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
 struct World {
     section: Section,
-    rotation: Rotation<UnsafeCell<u64>>,
-    /// What the rotation leads to at first: it lives as long.
-    _nothing: Box<UnsafeCell<u64>>,
+    slots: RcuSlots<UnsafeCell<u64>>,
+    /// Kept alive for `slots`, which points to it.
+    _fallback: Box<UnsafeCell<u64>>,
 }
 
 impl World {
     fn new() -> Self {
-        let nothing = Box::new(UnsafeCell::new(0));
-        // SAFETY: kept beside the rotation, at an address that does not change.
-        let rotation = unsafe {
-            Rotation::empty(&raw const *nothing, std::array::from_fn::<_, PLACES, _>(|_| UnsafeCell::new(0)))
+        let fallback = Box::new(UnsafeCell::new(0));
+        // SAFETY: kept beside the slots, at an address that does not change.
+        let slots = unsafe {
+            RcuSlots::empty(&raw const *fallback, std::array::from_fn::<_, SLOTS, _>(|_| UnsafeCell::new(0)))
         };
-        Self { section: Section::new(), rotation, _nothing: nothing }
+        Self { section: Section::new(), slots, _fallback: fallback }
     }
 
-    /// What a site does. Loom's cell sees to it that nobody writes the place meanwhile.
+    /// What a site does. Loom's cell reports a concurrent write of the slot.
     fn read(&self) -> u64 {
         self.section.enter();
         // SAFETY: inside a section until `exit` below.
-        let place = unsafe { self.rotation.read() };
+        let slot = unsafe { self.slots.read() };
         // SAFETY: as above.
-        let value = place.with(|place| unsafe { *place });
+        let value = slot.with(|slot| unsafe { *slot });
         self.section.exit();
         value
     }
 }
 
-/// A place is written only before it leads anywhere, and when all have left it; readers never go back. Needs K4, G1/G2 and G3.
+/// A slot is written only before it is published and after all readers have left it, and readers never see an older value after a newer one.
+/// Needs K4, G1/G2 and G3.
 #[test]
-fn a_place_is_not_written_while_it_is_read() {
+fn a_slot_is_not_written_while_it_is_read() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
@@ -47,19 +48,19 @@ fn a_place_is_not_written_while_it_is_read() {
             thread::spawn(move || {
                 let first = world.read();
                 let second = world.read();
-                assert!(second == 0 || second >= first, "the value of before came back");
+                assert!(second == 0 || second >= first, "an older value after a newer one");
             })
         };
-        let mut noted: Option<OpenSection> = None;
-        // One more than there are places, so that one is used again, if it may be.
-        for value in 1..=PLACES as u64 + 1 {
-            world.rotation.settle(|| noted.is_none_or(|section| world.section.has_passed(section)));
-            // SAFETY: loom's cell is what shows it.
-            world.rotation.put(|place| place.with_mut(|place| unsafe { *place = value }));
-            world.rotation.note(|| {
-                let fenced = grace_period_begins();
-                noted = world.section.open();
-                fenced
+        let mut polled: Option<OpenSection> = None;
+        // One more than there are slots, so that one is reused if it may be.
+        for value in 1..=SLOTS as u64 + 1 {
+            world.slots.reclaim(|| polled.is_none_or(|section| world.section.has_ended(section)));
+            // SAFETY: exclusive, as loom's cell checks.
+            world.slots.publish(|slot| slot.with_mut(|slot| unsafe { *slot = value }));
+            world.slots.start_poll(|| {
+                let has_begun = begin_grace_period();
+                polled = world.section.open();
+                has_begun
             });
         }
         reading.join().unwrap();

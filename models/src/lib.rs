@@ -1,40 +1,38 @@
 //! Loom models of the small concurrent structures of `tracepoint`.
 //!
-//! Loom runs a model under every interleaving, and under every value that the memory orderings allow a load to see. Its atomics
-//! cannot stand in statics, so the core as a whole cannot be built on them: this crate includes the very source files of the
-//! structures, which name their atomics through `primitive`, and the models put them together as the core does.
+//! Loom runs a model with every interleaving of its threads, and with every value that the memory orderings allow a load to return. Its atomics
+//! cannot be in statics, so the crates as a whole cannot be built on them: this crate includes the source files of the structures, which take
+//! their atomics from `primitive`, and the models combine them as the crates do.
 //!
 //! Run them with `RUSTFLAGS="--cfg loom" cargo test -p tracepoint-models --release`; without `--cfg loom` the crate is empty.
 #![cfg(all(loom, test))]
+#![allow(unreachable_pub, reason = "the included files are public in their crate")]
 #![allow(unexpected_cfgs, reason = "the included files know features of their crate, which are off here")]
 
 #[path = "../../ring/src/channel/failpoint.rs"]
 #[macro_use]
 mod failpoint;
-#[path = "../../ring/src/channel/gate.rs"]
-mod gate;
+#[path = "../../ring/src/channel/flush_handshake.rs"]
+mod flush_handshake;
 #[path = "../../ring/src/grace.rs"]
-#[expect(dead_code, reason = "the models do not ask how deep a thread is")]
+#[expect(dead_code, reason = "the models do not use the nesting depth")]
 mod grace;
-#[path = "../../ring/src/clock/latch.rs"]
-mod latch;
 #[path = "../../ring/src/channel/ownership.rs"]
 mod ownership;
 #[path = "../../ring/src/channel/packet.rs"]
-#[expect(
-    dead_code,
-    unreachable_pub,
-    reason = "the models do what the owner of a packet does, and not what its consumer does"
-)]
+#[expect(dead_code, reason = "the models do what the owner of a packet does, and not what its consumer does")]
 mod packet;
 #[path = "../../ring/src/channel/pool.rs"]
+#[expect(dead_code, reason = "the models do not use its capacity, and lose no memory")]
 mod pool;
 #[path = "../../ring/src/primitive.rs"]
 mod primitive;
-#[path = "../../ring/src/published.rs"]
-mod published;
-#[path = "../../ring/src/clock/rotation.rs"]
-mod rotation;
+#[path = "../../ring/src/rcu_pointer.rs"]
+mod rcu_pointer;
+#[path = "../../ring/src/clock/rcu_slots.rs"]
+mod rcu_slots;
+#[path = "../../ring/src/clock/seqcount_latch.rs"]
+mod seqcount_latch;
 
 mod buffer_models;
 mod clock_models;
@@ -42,7 +40,7 @@ mod models;
 mod packet_models;
 mod ring_models;
 
-/// What the pool's file calls its rings.
+/// The path under which `pool.rs` finds its rings.
 mod ring {
     pub(crate) use crate::ring_models::Ring;
 }

@@ -1,28 +1,28 @@
-//! Each model states what must hold, and which orderings (letters as in `docs/ordering.md`) it needs: weaken one of them and
-//! the model fails.
+//! Models of grace periods, RCU pointers and the seqcount latch. Each states what must hold and which orderings it needs (letters as in
+//! `docs/ordering.md`): if one of them is weakened, the model fails.
 
-use crate::grace::{Section, grace_period_begins};
-use crate::latch::Latch;
-use crate::published::Published;
+use crate::grace::{Section, begin_grace_period};
+use crate::rcu_pointer::RcuPointer;
+use crate::seqcount_latch::SeqcountLatch;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-/// What a list points to: a probe that knows whether it was freed. A relaxed load, so that the model shows whether the
-/// orderings of the structures themselves keep "freed" out of a section.
+/// A probe that records whether it was freed. It is accessed by relaxed operations, so that only the orderings of the structures keep a reader
+/// from seeing the flag set.
 struct Probe {
     freed: AtomicUsize,
 }
 
-/// One thread that fires and the published list, with everything by `Arc`, as the core has everything static.
+/// One thread that fires, and the list; in an `Arc` where the crates have statics.
 struct World {
     section: Section,
-    list: Published<Arc<Probe>>,
+    list: RcuPointer<Arc<Probe>>,
 }
 
 impl World {
     fn new(probe: &Arc<Probe>) -> Arc<Self> {
-        let world = Self { section: Section::new(), list: Published::none() };
+        let world = Self { section: Section::new(), list: RcuPointer::null() };
         assert!(world.list.replace(Some(Box::new(Arc::clone(probe)))).is_none());
         Arc::new(world)
     }
@@ -43,8 +43,8 @@ impl World {
     /// What `unregister` does.
     fn unregister(&self, probe: &Probe) {
         let old = self.list.replace(None);
-        assert!(grace_period_begins());
-        self.section.wait_until_passed();
+        assert!(begin_grace_period());
+        self.section.wait_until_ended();
         probe.freed.store(1, Ordering::Relaxed);
         drop(old);
     }
@@ -54,7 +54,7 @@ fn probe() -> Arc<Probe> {
     Arc::new(Probe { freed: AtomicUsize::new(0) })
 }
 
-/// Promise 3: after unregister has waited, the probe is not running and will not run. Needs G1/G2, G3 and P1.
+/// After `unregister` has waited, the probe is not running and will not run. Needs G1/G2, G3 and P1.
 #[test]
 fn nothing_runs_after_the_grace_period() {
     loom::model(|| {
@@ -73,7 +73,7 @@ fn nothing_runs_after_the_grace_period() {
     });
 }
 
-/// What a probe did is seen by whoever waited for it. Needs G3.
+/// A waiter sees what a probe did in the section that it waited for. Needs G3.
 #[test]
 fn the_waiter_sees_what_the_probe_did() {
     loom::model(|| {
@@ -100,8 +100,8 @@ fn the_waiter_sees_what_the_probe_did() {
     });
 }
 
-/// A waiter that finds the next section open, and never saw the word between the two, sees what the first one did. Needs G3 in
-/// `enter`. The waiter looks twice and does not yield: loom would let the other thread run to its end.
+/// A waiter that finds the next section open, and has never loaded the word between the two, sees what was done in the first one. Needs G3 in
+/// `enter`. The waiter loads twice without a yield, at which loom would run the other thread to its end.
 #[test]
 fn the_next_section_tells_what_the_one_before_did() {
     loom::model(|| {
@@ -124,11 +124,11 @@ fn the_next_section_tells_what_the_one_before_did() {
             })
         };
         let old = world.list.replace(None);
-        assert!(grace_period_begins());
-        let passed = world.section.open().is_none_or(|open| world.section.has_passed(open));
+        assert!(begin_grace_period());
+        let ended = world.section.open().is_none_or(|open| world.section.has_ended(open));
         let seen = done.load(Ordering::Relaxed);
         let ran = firing.join().unwrap();
-        assert!(!passed || !ran || seen == 1, "the section had passed, so what ran in it is visible");
+        assert!(!ended || !ran || seen == 1, "the section has ended, so its effects are visible");
         drop(old);
     });
 }
@@ -157,11 +157,11 @@ fn an_inner_exit_does_not_end_the_outer_section() {
     });
 }
 
-/// A list is whole when a reader finds it. Needs P1.
+/// A reader finds a list fully initialised. Needs P1.
 #[test]
 fn a_published_list_is_whole() {
     loom::model(|| {
-        let world = Arc::new((Section::new(), Published::<AtomicUsize>::none()));
+        let world = Arc::new((Section::new(), RcuPointer::<AtomicUsize>::null()));
         let reading = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
@@ -181,7 +181,7 @@ fn a_published_list_is_whole() {
     });
 }
 
-/// Two that change at once, each waiting for itself, free each its own.
+/// Two concurrent writers, each of which waits for a grace period, free one version each.
 #[test]
 fn two_changes_at_once() {
     loom::model(|| {
@@ -192,25 +192,25 @@ fn two_changes_at_once() {
             let (world, second) = (Arc::clone(&world), Arc::clone(&second));
             thread::spawn(move || {
                 let old = world.list.replace(Some(Box::new(second)));
-                assert!(grace_period_begins());
-                world.section.wait_until_passed();
+                assert!(begin_grace_period());
+                world.section.wait_until_ended();
                 drop(old);
             })
         };
         let old = world.list.replace(None);
-        assert!(grace_period_begins());
-        world.section.wait_until_passed();
+        assert!(begin_grace_period());
+        world.section.wait_until_ended();
         drop(old);
         changing.join().unwrap();
         drop(world.list.replace(None));
     });
 }
 
-/// Words that are replaced together are read together. Needs K1 and K2.
+/// A reader never sees words of two generations. Needs K1 and K2.
 #[test]
 fn a_reader_of_the_latch_never_sees_a_mixture() {
     loom::model(|| {
-        let latch = Arc::new(Latch::<2>::empty());
+        let latch = Arc::new(SeqcountLatch::<2>::empty());
         latch.publish([1, 10]);
         let reading = {
             let latch = Arc::clone(&latch);
@@ -228,11 +228,11 @@ fn a_reader_of_the_latch_never_sees_a_mixture() {
     });
 }
 
-/// The same when the words are taken out of use between two generations.
+/// The same when the words are removed between two generations.
 #[test]
 fn a_latch_that_was_empty_gives_the_new_words() {
     loom::model(|| {
-        let latch = Arc::new(Latch::<2>::empty());
+        let latch = Arc::new(SeqcountLatch::<2>::empty());
         let reading = {
             let latch = Arc::clone(&latch);
             thread::spawn(move || {

@@ -1,8 +1,8 @@
-//! Models of a packet's place against a reader of another process: what it copies is a packet's committed records, or it can tell that
-//! the copy is worth nothing.
+//! Models of a packet's slot and a reader in another process: the reader copies a packet's committed records, or detects that the copy is
+//! invalid.
 //!
-//! The reader's system calls are modelled as the documentation of the orderings takes them: the loads of one come before those of the
-//! next, and one that copies loads in the order of the bytes.
+//! The reader's system calls are modelled as `docs/ordering.md` assumes: the loads of one call come before those of the next, and a copying
+//! call loads in the order of the bytes.
 
 use crate::packet::{Closing, HEADER_SIZE, Opening, PACKET_MAGIC, PacketPtr, Stream};
 use loom::sync::Arc;
@@ -10,18 +10,18 @@ use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 
 const WORDS_OF_HEADER: usize = HEADER_SIZE / 8;
-/// The words of a header that a reader looks at.
+/// The words of a header that a reader uses.
 const CONTENT: usize = 6;
 const SIZE: usize = 7;
 const NUMBER: usize = 8;
-/// How many records have room; each is a word.
+/// The number of records that fit; each is one word.
 const ROOM: usize = 2;
-const PLACE: usize = HEADER_SIZE + 8 * ROOM;
+const SLOT_SIZE: usize = HEADER_SIZE + 8 * ROOM;
 
 const STREAM: Stream = Stream { uuid: [7; 16], class: 0, instance: 0 };
 
-/// A stream with one place, and how many of its packets are closed.
-struct Place {
+/// A stream with one slot, and the number of its closed packets.
+struct Slot {
     words: [AtomicU64; WORDS_OF_HEADER + ROOM],
     closed: AtomicU64,
 }
@@ -33,12 +33,12 @@ struct Copy {
     records: Vec<u64>,
 }
 
-/// What record `index` of packet `number` holds.
+/// The content of record `index` of packet `number`.
 fn record(number: u64, index: usize) -> u64 {
     10 * number + index as u64
 }
 
-impl Place {
+impl Slot {
     fn new() -> Arc<Self> {
         Arc::new(Self { words: std::array::from_fn(|_| AtomicU64::new(0)), closed: AtomicU64::new(0) })
     }
@@ -50,8 +50,8 @@ impl Place {
     // -- the owner: what `Buffer` does ------------------------------------------------------------------------------------
 
     fn open(&self, number: u64) {
-        let opening = Opening { time: 0, seq_num: number, tid: 1, events_before: 0, size: PLACE };
-        // SAFETY: the place has as many words as its size says, and only one thread of a model writes to it.
+        let opening = Opening { time: 0, seq_num: number, tid: 1, events_before: 0, size: SLOT_SIZE };
+        // SAFETY: the slot has `SLOT_SIZE` bytes, and only one thread of a model writes to it.
         unsafe { self.packet().open(&STREAM, opening) };
     }
 
@@ -78,8 +78,8 @@ impl Place {
         })
     }
 
-    /// What a reader makes of the place; `None` if there is nothing to be had.
-    fn look(&self) -> Option<Copy> {
+    /// The packet that a reader copies; `None` if the slot has no valid one.
+    fn try_copy(&self) -> Option<Copy> {
         let closed = self.closed.load(Ordering::Acquire);
         let [first, number] = self.read([0, NUMBER]);
         if first as u32 != PACKET_MAGIC {
@@ -93,56 +93,60 @@ impl Place {
         if again as u32 != PACKET_MAGIC || number_again != number {
             return None;
         }
-        assert!(number > closed || size == content, "a packet that counts as closed is");
+        assert!(number > closed || size == content, "a packet that counts as closed is complete");
         Some(Copy { number, records: bytes })
     }
 }
 
-/// The records are those of the packet, from its first to any.
+/// Checks that the records are the first ones of the packet.
 fn check(copy: &Copy, most: usize) {
     let expected = (0..copy.records.len()).map(|index| record(copy.number, index));
     assert!(copy.records.len() <= most && copy.records.iter().copied().eq(expected), "{copy:?}");
 }
 
-/// What is committed is there. Needs C1.
+/// Committed records are complete. Needs C1.
 #[test]
 fn a_copy_has_whole_records() {
     loom::model(|| {
-        let place = Place::new();
-        place.open(1);
+        let slot = Slot::new();
+        slot.open(1);
         let owner = {
-            let place = Arc::clone(&place);
-            thread::spawn(move || (0..ROOM).for_each(|index| place.write(1, index)))
+            let slot = Arc::clone(&slot);
+            thread::spawn(move || (0..ROOM).for_each(|index| slot.write(1, index)))
         };
-        let copy = place.look().expect("nobody switches here");
+        let copy = slot.try_copy().expect("the packet is not switched here");
         assert_eq!(copy.number, 1);
         check(&copy, ROOM);
         owner.join().unwrap();
     });
 }
 
-/// The place is used again while it is read: the copy is of the packet before, or of the one after, or none. Needs C1, C2 and R2.
+/// The slot is reused during the read: the copy is of the previous packet, of the next one, or rejected. Needs C1, C2 and R2.
 #[test]
 fn a_copy_is_of_one_packet() {
     loom::model(|| {
-        let place = Place::new();
-        place.open(1);
-        place.write(1, 0);
+        let slot = Slot::new();
+        slot.open(1);
+        slot.write(1, 0);
         let owner = {
-            let place = Arc::clone(&place);
+            let slot = Arc::clone(&slot);
             thread::spawn(move || {
-                place.close(1);
-                place.open(2);
-                place.write(2, 0);
+                slot.close(1);
+                slot.open(2);
+                slot.write(2, 0);
             })
         };
-        if let Some(copy) = place.look() {
+        if let Some(copy) = slot.try_copy() {
             assert!([1, 2].contains(&copy.number), "{copy:?}");
             check(&copy, 1);
-            assert!(copy.number == 2 || copy.records.len() == 1, "what was committed long ago is there: {copy:?}");
+            assert!(copy.number == 2 || copy.records.len() == 1, "the first record was committed before: {copy:?}");
         }
         owner.join().unwrap();
-        let copy = place.look();
-        assert_eq!(copy, Some(Copy { number: 2, records: vec![record(2, 0)] }), "at rest it can be read");
+        let copy = slot.try_copy();
+        assert_eq!(
+            copy,
+            Some(Copy { number: 2, records: vec![record(2, 0)] }),
+            "without a concurrent writer it can be read"
+        );
     });
 }

@@ -1,4 +1,4 @@
-//! Models of a ring's way from thread to thread: one has it at a time, and finds all that was done to it before.
+//! Models of the transfer of a ring between threads: it has one owner at a time, which sees all earlier accesses.
 
 use crate::ownership::Ownership;
 use crate::pool::Pool;
@@ -6,31 +6,31 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A ring, as far as its way is concerned: whose it is, and what is its owner's or, once that has ended, the drain's.
+/// A ring: its ownership, and the contents that belong to the owner or, once that has ended, to the consumer.
 #[derive(Debug)]
 pub(crate) struct Ring {
     ownership: Ownership,
-    /// How many records are in it, and how often it was made ready again. Loom reports any two accesses that are not ordered.
+    /// The number of records, and how often it was recycled. Loom reports accesses that are not ordered.
     contents: UnsafeCell<(usize, usize)>,
 }
 
-// SAFETY: what the models are to show.
+// SAFETY: the models check it: loom reports a data race.
 unsafe impl Sync for Ring {}
 
-/// What the threads of a channel share.
+/// The part of a channel that its threads share.
 #[derive(Debug)]
 struct Channel {
     ring: Arc<Ring>,
     pool: Pool,
 }
 
-// SAFETY: the pool's pointers are to the ring that stands beside it.
+// SAFETY: the pool's pointers are to `ring`, which lives as long.
 unsafe impl Send for Channel {}
 // SAFETY: as above.
 unsafe impl Sync for Channel {}
 
 impl Channel {
-    /// With one ring, in the pool.
+    /// A channel with one ring, which is in the pool.
     fn new() -> Arc<Self> {
         let ring = Arc::new(Ring { ownership: Ownership::spare(), contents: UnsafeCell::new((0, 0)) });
         let pool = Pool::new(1);
@@ -38,10 +38,10 @@ impl Channel {
         Arc::new(Self { ring, pool })
     }
 
-    /// A thread that fires one event and ends; whether it was recorded.
+    /// A thread that fires one event and ends. Returns whether it was recorded.
     fn run_thread(&self) -> bool {
         let Some(taken) = self.pool.take() else { return false };
-        // SAFETY: pointers in the pool are to the channel's ring.
+        // SAFETY: pointers in the pool are to the channel's ring, which lives as long.
         let ring = unsafe { &*taken };
         ring.ownership.own();
         // SAFETY: exclusive, as loom checks.
@@ -50,19 +50,19 @@ impl Channel {
         true
     }
 
-    /// What the drain does in a round.
+    /// One round of the consumer.
     fn maintain(&self) {
-        // The state is looked at in any case: loom tries more orders of what every run does.
-        if self.ring.ownership.has_ended() && self.pool.empty_places() > 0 {
+        // The state is loaded first and always, so that loom explores more orders.
+        if self.ring.ownership.has_ended() && self.pool.missing() > 0 {
             // SAFETY: exclusive, as loom checks.
             self.ring.contents.with_mut(|contents| unsafe { (*contents).1 += 1 });
             self.ring.ownership.recycle();
-            assert!(self.pool.put(&raw const *self.ring), "nobody else puts rings");
+            assert!(self.pool.put(&raw const *self.ring), "only the consumer puts rings");
         }
     }
 }
 
-/// Needs L1 and L2: without one of them a thread, or the drain, has the ring while what another did to it is not there yet.
+/// Needs L1 and L2: without one of them, a thread or the consumer accesses the ring without seeing earlier accesses.
 #[test]
 fn a_ring_goes_from_one_thread_to_the_next() {
     loom::model(|| {
@@ -77,11 +77,11 @@ fn a_ring_goes_from_one_thread_to_the_next() {
         // SAFETY: the other threads have ended.
         let (records, recycled) = channel.ring.contents.with(|contents| unsafe { *contents });
         assert_eq!(records, recorded, "no record is lost");
-        assert!(recorded == 1 || recycled > 0, "the second thread got it from the drain");
+        assert!(recorded == 1 || recycled > 0, "the second thread got it from the consumer");
     });
 }
 
-/// A ring is taken once, however many threads begin at a time, and is not taken from under one that is putting it.
+/// Only one of two concurrent threads takes the ring.
 #[test]
 fn a_ring_is_taken_once() {
     loom::model(|| {
@@ -92,6 +92,6 @@ fn a_ring_is_taken_once() {
         };
         let this = channel.pool.take().is_some();
         assert!(this != other.join().unwrap(), "one of the two has it");
-        assert_eq!(channel.pool.empty_places(), 1);
+        assert_eq!(channel.pool.missing(), 1);
     });
 }

@@ -1,26 +1,27 @@
 //! Channels: sets of rings with one policy and one account of losses.
 //!
-//! The step before is the marker stage; the step after is a drain, which takes whole packets to the sinks.
+//! A channel receives events from the marker stage, and its consumer (a drain) takes whole packets to the sinks.
 //!
 //! ```text
 //!   site ──fired──▶ stage ──filter──▶ this thread's ring ──record──▶ open packet ──full──▶ closed packet ──drain──▶ sink
 //!                                      │                                │
 //!                                      └─ none: lost, no_ring           └─ no free packet: lost, ring_full (discard),
 //!                                                                          or the oldest packet is overwritten (overwrite),
-//!                                                                          or it waits for the drain first (wait)
+//!                                                                          or the event waits for the consumer (wait)
 //! ```
 //!
-//! A thread takes its ring from a pool of prefaulted spares at its first event and gives it back when it ends. The pool is
-//! refilled, and rings of ended threads made ready again, by whoever drains: never by a site. The parts:
+//! A thread takes its ring from a pool of prefaulted spares at its first event, and gives it back when it ends. The consumer, never a site,
+//! refills the pool and prepares the rings of ended threads for new ones. The modules:
 //!
-//! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: how it is laid out, so that other
-//!   processes can read it (`docs/format-ring.md`).
-//! * `patience`: the bounded wait. `buffer`: reserve, write, commit; `packet`: the layout of a packet's header; `gate`: who may touch
-//!   the open packet.
-//! * `ring`: the two buffers and the counters of one thread; `ownership`: whose it is; `pool`: the spares; `attachment`: which thread
-//!   has which, empty in a forked child.
-//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel itself. `drain`: its consumer.
-//! * `failpoint`: named points at which a test has the process die; nothing without the feature of that name.
+//! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: its layout, so that other processes can
+//!   read it (`docs/format-ring.md`).
+//! * `buffer`: reserve, write, commit. `packet`: the header of a packet. `flush_handshake`: whether the owner or the flusher may access the
+//!   open packet. `wait_policy`: the bounded wait.
+//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `attachment`: the ring of each
+//!   thread, empty in a forked child.
+//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer. `fast_path`:
+//!   the path of an event with one subscriber.
+//! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
 
 #[cfg(not(feature = "failpoints"))]
 #[macro_use]
@@ -33,24 +34,24 @@ mod account;
 mod attachment;
 mod buffer;
 mod config;
-mod drain;
+mod consumer;
 mod fast_path;
-mod gate;
+mod flush_handshake;
 mod header;
 mod memory;
 mod open;
 mod ownership;
 mod packet;
-mod patience;
 mod pool;
 mod ring;
+mod wait_policy;
 
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
-pub use drain::{FinishError, Packet, StreamId};
+pub use consumer::{FinishError, Packet, StreamId};
 pub use fast_path::SoleSubscriber;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
-pub use open::Verdict;
+pub use open::FilterOutcome;
 pub use open::{EventId, OpenChannel, TooManyEvents};
 pub use packet::{HEADER_SIZE, PACKET_MAGIC};
-pub use patience::Attending;
+pub use wait_policy::ConsumerGuard;

@@ -1,8 +1,8 @@
-//! Contexts: what is true of the thread at an event, and what the event itself does not say.
+//! Contexts: properties of the thread or the process at the time of an event.
 //!
-//! A [channel](crate::channel::Channel::context) is asked for them; each of its records then begins with them, before the fields, as the
-//! *event context* of its stream class. A channel that was asked for none pays nothing; one that was goes the long way through the marker
-//! stage, at some 400 instructions more.
+//! A [channel](crate::channel::Channel::context) is configured with them; each of its records then begins with them, before the fields, as
+//! the *event context* of its stream class. A channel without contexts pays nothing; the events of one with contexts take the full path, which
+//! costs some 400 instructions more.
 
 mod stack;
 mod thread;
@@ -13,7 +13,7 @@ pub(crate) use values::{ContextValues, with_callers};
 use crate::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something that each record of a channel says.
+/// A context that each record of a channel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -22,19 +22,19 @@ pub enum Context {
     Process,
     /// `vtid`: the kernel's thread id, in its own namespace. 4 bytes.
     Thread,
-    /// `procname`: the name of the thread when it fired its first event into a channel that asked for it; up to 15 bytes and a NUL.
-    /// That event makes a system call. Empty where threads have no names (Linux has).
+    /// `procname`: the name of the thread when it fired its first event into a channel with this context; up to 15 bytes and a NUL. That
+    /// event makes a system call. Empty on systems other than Linux.
     ThreadName,
-    /// `cpu_id`: the processor, by `getcpu`, which is no system call on x86-64 and most others. 4 bytes; all ones where it is not known.
+    /// `cpu_id`: the processor, by `getcpu`, which is not a system call on x86-64 and most others. 4 bytes; all ones if it is unknown.
     Cpu,
     /// `user`: the number that the thread last [set]. 8 bytes.
     User,
-    /// `callstack`: where the functions go on that led to the event, the innermost first, the first few of them the tracepoint's own; 16 of
-    /// them unless the channel [says otherwise](crate::channel::Channel::call_stack_depth). 8 bytes each, and 4.
+    /// `callstack`: the return addresses of the calls that led to the event, the innermost first; the first few are the tracepoint's own. Up
+    /// to 16, or the channel's [depth](crate::channel::Channel::call_stack_depth). 4 bytes, and 8 for each.
     ///
-    /// For programs that were built with `-C force-frame-pointers=yes`, on x86-64 and aarch64 Linux; what others get is empty, or has
-    /// no meaning. Nothing outside the thread's stack is read. A thread's first event looks for that in `/proc/self/maps`; handlers and
-    /// coroutines on stacks of their own have none.
+    /// For programs that are built with `-C force-frame-pointers=yes`, on x86-64 and aarch64 Linux; otherwise it is empty or meaningless.
+    /// Only the thread's stack is read, which its first event looks up in `/proc/self/maps`. Empty for signal handlers and coroutines on
+    /// stacks of their own.
     CallStack,
 }
 
@@ -43,7 +43,7 @@ impl Context {
     pub const ALL: &'static [Self] =
         &[Self::Process, Self::Thread, Self::ThreadName, Self::Cpu, Self::User, Self::CallStack];
 
-    /// The field that it is.
+    /// The field of this context.
     pub const fn field(self) -> FieldDescriptor {
         let (name, ty) = match self {
             Self::Process => ("vpid", unsigned(32)),
@@ -64,12 +64,12 @@ const fn unsigned(bits: u8) -> FieldType {
     FieldType::Integer(IntegerType { bits, signed: false, base: Base::Decimal, order: ByteOrder::Little })
 }
 
-/// Some contexts.
+/// A set of contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contexts {
-    /// A bit for each.
+    /// One bit for each context.
     which: u8,
-    /// How many callers a call stack has at most.
+    /// The largest number of callers in a call stack.
     depth: u8,
 }
 
@@ -98,28 +98,27 @@ impl Contexts {
         self.which == 0
     }
 
-    /// Their fields, in the order of the record.
+    /// The fields of the contexts, in the order of the record.
     pub(crate) fn fields(self) -> Vec<FieldDescriptor> {
         Context::ALL.iter().filter(|context| self.contains(**context)).map(|context| context.field()).collect()
     }
 }
 
 thread_local! {
-    // Const-initialised and without a destructor: one store, also in signal handlers. Atomic for their sake, never shared.
+    // Const-initialised and without a destructor: one store, also in signal handlers. Atomic because handlers on the thread access it.
     static USER: AtomicU64 = const { AtomicU64::new(0) };
 }
 
-/// From here on the events of the calling thread have this number as their [`Context::User`]: a request, a task, a transaction. 0 until
-/// the first call.
+/// Sets the [`Context::User`] of the calling thread's events: the number of a request, a task, a transaction. 0 until the first call.
 ///
-/// Costs one store. May be called in signal handlers. An executor that moves tasks between threads sets it whenever a task goes on:
-/// `examples/tokio.rs` does.
+/// Costs one store. Safe in signal handlers. An executor that moves tasks between threads sets it whenever it resumes a task, as in
+/// `examples/tokio.rs`.
 #[inline]
 pub fn set(value: u64) {
     USER.with(|user| user.store(value, Ordering::Relaxed));
 }
 
-/// What the calling thread last [set].
+/// The number that the calling thread last [set].
 #[inline]
 pub fn get() -> u64 {
     USER.with(|user| user.load(Ordering::Relaxed))

@@ -1,12 +1,11 @@
-//! Counters that one thread, and the signal handlers on it, increment; anybody may read.
+//! Counters that one thread and its signal handlers increment, and that any thread may read.
 //!
-//! A handler that interrupts `load, add, store` between the load and the store would have its own increment overwritten. On
-//! x86-64 one unlocked `add` to memory cannot be interrupted half way, and costs what the three instructions cost. Elsewhere
-//! the counter uses an atomic addition.
+//! The increment of a handler that interrupts `load, add, store` between the load and the store would be overwritten. On x86-64 one unlocked
+//! `add` to memory cannot be interrupted half-way, and costs the same as the three instructions. Other targets use an atomic addition.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count kept by one thread and its signal handlers.
+/// A counter with one writing thread, signal handlers included.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct LocalCounter(AtomicU64);
@@ -16,13 +15,12 @@ impl LocalCounter {
         Self(AtomicU64::new(0))
     }
 
-    /// Adds one. Called by the owning thread, or a signal handler on it.
+    /// Adds one. Called only by the owning thread and its signal handlers.
     #[inline(always)]
     pub(crate) fn increment(&self) {
         #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
-        // SAFETY: the operand is a live, aligned u64 that only this thread writes; one instruction changes it, so that no signal
-        // handler sees or makes a half-done update. Other threads read it with atomic loads of the same width, which on this
-        // architecture never tear.
+        // SAFETY: the operand is a live, aligned u64 that only this thread writes. It is changed by one instruction, which a signal handler
+        // cannot split. Other threads read it with atomic loads of the same width, which do not tear on this architecture.
         unsafe {
             std::arch::asm!("add qword ptr [{}], 1", in(reg) self.0.as_ptr(), options(nostack));
         }
@@ -30,11 +28,11 @@ impl LocalCounter {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds one to the counter that stands `OFFSET` bytes behind the beginning of `row`: of several, one register finds all.
+    /// Adds one to the counter at `OFFSET` bytes from the start of `row`: one register addresses several counters.
     ///
     /// # Safety
     ///
-    /// There is a counter of the calling thread's.
+    /// There is a counter there, which the calling thread owns.
     #[inline(always)]
     pub(crate) unsafe fn increment_at<const OFFSET: usize, T>(row: &T) {
         let row = std::ptr::from_ref(row);
@@ -55,7 +53,7 @@ impl LocalCounter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The count now. Exact once the owning thread is known to be outside (after a grace period).
+    /// The current count. Exact once the owning thread is known to be outside any event (after a grace period).
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

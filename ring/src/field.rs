@@ -1,7 +1,7 @@
-//! Fields: the named basic types that a marker exports, and how each becomes bytes.
+//! Fields: the named basic types that a marker exports, and their encoding.
 //!
-//! A marker's values are a list of pairs, `(i32, (Text, (Be<u16>, ())))`, built by the macros and known to the compiler: size
-//! and stores of a record are worked out at compile time. The bytes are those of CTF 1.8, packed, little-endian:
+//! A marker's values are a list of pairs, `(i32, (Text, (Be<u16>, ())))`, which the macros build: the compiler knows the layout of a record.
+//! The encoding is that of CTF 1.8, byte-packed, little-endian:
 //!
 //! | field | bytes |
 //! |---|---|
@@ -13,22 +13,24 @@
 //! | `enum R { … }` | its integer R |
 
 mod copy;
+mod elements;
 mod list;
 mod scalar;
 mod types;
 mod value;
 
-/// Keeps the traits of this module to types of this project: the ring trusts what their `encode` writes.
+/// Seals the traits of this module: the ring relies on their `encode` to write exactly `encoded_size` bytes.
 #[doc(hidden)]
 pub mod sealed {
-    /// Not for others to implement.
+    /// Not to be implemented elsewhere.
     pub trait Sealed {}
 }
 
+pub use elements::{Array, Sequence};
 pub(crate) use list::size_behind;
 pub use list::{Both, Fields};
 pub use scalar::{Be, Scalar};
 pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 #[doc(hidden)]
-pub use value::Nuls;
-pub use value::{Array, Elements, FieldValue, PathBytes, Sequence, Text, Value, Writer};
+pub use value::NulHandling;
+pub use value::{Elements, FieldValue, PathBytes, Text, Value, Writer};

@@ -1,14 +1,14 @@
-//! What a child process must forget: hooks of this library's parts around `fork`.
+//! Hooks around `fork`.
 //!
-//! After fork the child has one thread, but a copy of all state. A part that has state of other threads, or of the parent,
-//! [registers](register) what it does around a fork: the update lock is taken before and released after, so that the child finds it free
-//! and the lists whole; the table of threads is reset in the child, since a section that was open in another thread would stay open for
-//! ever; channels are detached in the child, since their rings are the parent's.
+//! After a fork the child has one thread, but a copy of all state. Each module with state of other threads, or of the parent,
+//! [registers](register) hooks: the update lock is held around the fork, so that the child finds it free and the lists consistent; the
+//! thread table is reset in the child, since a section that was open in another thread would stay open for ever; channels are detached in
+//! the child, since their rings belong to the parent.
 //!
-//! Parts are registered under the update lock, which is the first of them: it is taken before the others run, and released after them.
+//! The hooks of the update lock are registered first: the lock is taken before the other hooks run, and released after them.
 //!
-//! A fork that has begun before the handlers are installed runs without them. So does a child made by a raw `clone` system call; such
-//! a child must `exec`, as the C library asks of it anyway.
+//! A fork that begins before the handlers are installed runs without them. So does a child that is made by a raw `clone` system call; the C
+//! library requires such a child to `exec` anyway.
 
 #[cfg(posix)]
 use crate::primitive::AtomicUsize;
@@ -16,50 +16,51 @@ use crate::primitive::Ordering;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
 
-/// What one part does around a fork.
+/// What one module does around a fork.
 #[derive(Debug)]
-#[cfg_attr(not(posix), expect(dead_code, reason = "there is no fork"))]
+#[cfg_attr(not(posix), expect(dead_code, reason = "this target has no fork"))]
 pub(crate) struct ForkHooks {
-    /// In the parent, before.
+    /// Runs in the parent, before the fork.
     pub(crate) before: fn(),
-    /// In the parent, after.
+    /// Runs in the parent, after the fork.
     pub(crate) in_parent: fn(),
-    /// In the child, where no other thread exists.
+    /// Runs in the child, where no other thread exists.
     pub(crate) in_child: fn(),
 }
 
-/// How many parts there can be.
-const PARTS: usize = 4;
+/// The largest number of modules.
+const MODULES: usize = 4;
 
-static HOOKS: [AtomicPtr<ForkHooks>; PARTS] = [const { AtomicPtr::new(null_mut()) }; PARTS];
+static HOOKS: [AtomicPtr<ForkHooks>; MODULES] = [const { AtomicPtr::new(null_mut()) }; MODULES];
 
-/// Adds a part, once or more often. Does not allocate. A fork in the middle of it may run without the part's hooks.
+/// Registers hooks; registering the same ones again has no effect. Does not allocate. A concurrent fork may run without them.
 ///
 /// # Panics
 ///
-/// If there are more parts than places.
+/// If there are more modules than [`MODULES`].
 pub(crate) fn register(hooks: &'static ForkHooks) {
     let new = std::ptr::from_ref(hooks).cast_mut();
-    let found = HOOKS.iter().any(|place| {
-        // A2: Release and Acquire: what the part has done before it registered is done when its hooks run.
-        let taken = place.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+    let found = HOOKS.iter().any(|entry| {
+        // A3: pairs with the load in `hooks`: what the module did before it registered happens before its hooks run.
+        let taken = entry.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
         taken.is_ok() || taken == Err(new)
     });
-    assert!(found, "there are places for {PARTS} parts");
+    assert!(found, "at most {MODULES} modules register fork hooks");
     install();
 }
 
-/// The hooks of all parts, in the order in which they were registered.
+/// The hooks of all modules, in the order of their registration.
 #[cfg(posix)]
 fn hooks() -> impl DoubleEndedIterator<Item = &'static ForkHooks> {
-    HOOKS.iter().filter_map(|place| {
-        // SAFETY: null, or a `&'static ForkHooks` (`register`). A2: pairs with the exchange there.
-        unsafe { place.load(Ordering::Acquire).as_ref() }
+    HOOKS.iter().filter_map(|entry| {
+        // A3: pairs with the exchange in `register`.
+        // SAFETY: null, or made of a `&'static ForkHooks` in `register`.
+        unsafe { entry.load(Ordering::Acquire).as_ref() }
     })
 }
 
-/// Installs the handlers, once or more often: two threads may be the first, and a child may be forked in the middle of it, where
-/// no thread would finish what one does for all. Handlers that run twice do no harm.
+/// Installs the handlers, possibly more than once: two threads may be the first, and a child that is forked in the middle of this could not
+/// rely on another thread to finish it. Handlers that run twice do no harm.
 #[cfg(posix)]
 fn install() {
     static INSTALLED: AtomicUsize = AtomicUsize::new(0);
@@ -67,10 +68,10 @@ fn install() {
     if INSTALLED.load(Ordering::Acquire) != 0 {
         return;
     }
-    // SAFETY: the three handlers take nothing, return nothing, and only use what this crate owns.
-    // A failure (out of memory) leaves the child without the reset; there is no one to report it to.
+    // A failure (out of memory) leaves children without the reset; there is no way to report it.
+    // SAFETY: the three handlers have the required signature, and only access state of this crate.
     let _ = unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
-    // A1: a thread that finds them installed, and takes the update lock, knows that a later fork runs them.
+    // A1: pairs with the Acquire load above: for a thread that finds them installed, a later fork runs them.
     INSTALLED.store(1, Ordering::Release);
 }
 
@@ -79,15 +80,15 @@ fn install() {}
 
 #[cfg(posix)]
 extern "C" fn before() {
-    hooks().for_each(|part| (part.before)());
+    hooks().for_each(|module| (module.before)());
 }
 
 #[cfg(posix)]
 extern "C" fn in_parent() {
-    hooks().rev().for_each(|part| (part.in_parent)());
+    hooks().rev().for_each(|module| (module.in_parent)());
 }
 
 #[cfg(posix)]
 extern "C" fn in_child() {
-    hooks().rev().for_each(|part| (part.in_child)());
+    hooks().rev().for_each(|module| (module.in_child)());
 }

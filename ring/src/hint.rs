@@ -1,66 +1,66 @@
-//! What the compiler is told of the path of an event.
+//! Hints to the compiler for the fast path: cold branches, opaque values, code alignment. None of them changes a result.
 
-/// Called where a branch is rare: what follows is put out of the way.
+/// Marks the branch that calls it as cold, so that its code is moved out of line.
 #[cold]
 pub const fn unlikely() {}
 
-/// The same value, of which the compiler knows no longer what it is made of.
-macro_rules! same {
+/// Passes a value through an empty `asm!` block: the optimizer loses track of how it was computed.
+macro_rules! opaque {
     ($value:expr $(, $pure:ident)?) => {{
         #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
-        let same = $value;
+        let value = $value;
         #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
-        let same = {
-            let mut same = $value;
-            // SAFETY: no instruction.
+        let value = {
+            let mut value = $value;
+            // SAFETY: the block contains no instruction: it leaves the register, memory and flags as they are.
             unsafe {
-                std::arch::asm!("/* {} */", inout(reg) same, options($($pure,)? nomem, nostack, preserves_flags));
+                std::arch::asm!("/* {} */", inout(reg) value, options($($pure,)? nomem, nostack, preserves_flags));
             }
-            same
+            value
         };
-        same
+        value
     }};
 }
 
-/// The same number, which the compiler does not know: a loop that counts with it is not unrolled, and a branch that sets it stays one.
-/// Otherwise what is seldom run would take the registers of all that is around it.
+/// Returns `number`, unknown to the optimizer: a loop whose counter passes through here is not unrolled, and a branch that assigns from
+/// it is not turned into a conditional move. Both would take registers from the code around a path that rarely runs.
 #[inline(always)]
 pub(crate) fn opaque(number: usize) -> usize {
-    same!(number, pure)
+    opaque!(number, pure)
 }
 
-/// The same number, which is worked out here and not where it is used: what it is made of needs no register from here on.
+/// Returns `number`, computed at this point of the program and not where it is used, so that its operands need no registers from here on.
 #[inline(always)]
-pub(crate) fn settled(number: u64) -> u64 {
-    same!(number)
+pub(crate) fn materialize(number: u64) -> u64 {
+    opaque!(number)
 }
 
-/// The same place, of which the compiler does not know how it was found: it does not do so anew for each distance from it.
+/// Returns `pointer`, unknown to the optimizer, which therefore does not recompute the address for each offset from it.
 #[inline(always)]
 #[cfg_attr(
     all(target_arch = "x86_64", not(miri), not(tp_portable)),
     expect(clippy::pointers_in_nomem_asm_block, reason = "no instruction, so nothing is read or written")
 )]
-pub(crate) fn settled_place<T>(place: *mut T) -> *mut T {
-    same!(place, pure)
+pub(crate) fn opaque_ptr<T>(pointer: *mut T) -> *mut T {
+    opaque!(pointer, pure)
 }
 
-/// The same reference, which is one for the compiler: of a choice between two structures it would make one for each of their fields.
+/// Returns `reference`, unknown to the optimizer: a choice between two structures stays one choice of a pointer, and is not repeated for
+/// each of their fields.
 #[inline(always)]
-pub(crate) fn chosen<T>(chosen: &T) -> &T {
-    // SAFETY: the same place, for as long.
-    unsafe { &*settled_place(std::ptr::from_ref(chosen).cast_mut()) }
+pub(crate) fn opaque_ref<T>(reference: &T) -> &T {
+    // SAFETY: `opaque_ptr` returns the pointer that it is given, here one made of a reference that is valid for the same lifetime.
+    unsafe { &*opaque_ptr(std::ptr::from_ref(reference).cast_mut()) }
 }
 
-/// The function that this is in begins where a line of the processor's caches does. Where it happens to begin otherwise, an event takes up
-/// to 0.5 ns more, and an isolated one 2.8.
+/// Aligns the function that it is inlined into to a cache line. A function that happens to be misaligned costs an event up to 0.5 ns more
+/// in a loop, and 2.8 ns when isolated.
 ///
-/// The assembler aligns the section for the sake of the directive, whether it has to skip anything here or not, and each function has a
-/// section of its own.
+/// The directive makes the assembler align the section, even where it skips nothing here, and each function has a section of its own.
 #[inline(always)]
 pub fn align_function() {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri), not(tp_portable)))]
-    // SAFETY: at most one byte, of an instruction that does nothing.
+    // SAFETY: inserts at most one byte, a no-op instruction.
     unsafe {
         std::arch::asm!(".p2align 6,,1", options(nomem, nostack, preserves_flags));
     }

@@ -1,4 +1,4 @@
-//! Ring buffers of packed events, one for each thread: what `tracepoint-core` records into, and what sinks drain.
+//! Per-thread ring buffers of packed events: `tracepoint-core` records into them, and sinks drain them.
 //!
 //! This crate knows nothing of tracepoints, probes or markers. Programs use it through `tracepoint`.
 
@@ -13,7 +13,7 @@ pub mod hint;
 pub mod membarrier;
 pub mod panic;
 pub mod primitive;
-pub mod published;
+pub mod rcu_pointer;
 mod record;
 pub mod thread;
 pub mod update;

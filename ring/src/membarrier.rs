@@ -1,19 +1,19 @@
-//! Barriers on other processors, made by the kernel: Linux's `membarrier`.
+//! Asymmetric fences: Linux's `membarrier`.
 //!
-//! A reader pays for a fence at every event; a waiter waits anyway. So the reader's fence is one for the compiler alone, and the
-//! waiter has the kernel run a real one on every processor that runs a thread of this process. Both halves are in
-//! [`light_fence`] and [`heavy_fence`]; where the kernel refuses, both are ordinary fences.
+//! A reader would pay for a fence at every event, while a waiter is slow anyway. So the reader's fence ([`light_fence`]) is for the compiler
+//! only, and the waiter ([`heavy_fence`]) has the kernel run a full barrier on every processor that runs a thread of this process. Without
+//! kernel support both are ordinary fences.
 //!
-//! The choice is made once, before anything is switched on. A reader that has not seen it yet runs the full fence, which is
-//! right in either case. If the kernel refuses later (a seccomp filter was installed meanwhile), readers have no fence and the
-//! waiter cannot make one: [`heavy_fence`] says so, and what it was to free is not freed.
+//! The process registers once, before anything is switched on. A reader that has not seen the registration yet runs the full fence, which is
+//! correct with either heavy half. If the kernel refuses later (because a seccomp filter was installed), readers have no fence and the
+//! waiter cannot make one for them: [`heavy_fence`] returns `false`, and nothing is freed.
 
 #[cfg(linux_kernel)]
 use linux as system;
 #[cfg(not(linux_kernel))]
 use portable as system;
 
-pub use system::{choose, heavy_fence, is_asymmetric, light_fence, name, synchronize_cores};
+pub use system::{heavy_fence, is_asymmetric, light_fence, name, register, synchronize_cores};
 
 #[cfg(linux_kernel)]
 mod linux {
@@ -25,18 +25,18 @@ mod linux {
     const PRIVATE_EXPEDITED_SYNC_CORE: libc::c_int = 1 << 5;
     const REGISTER_PRIVATE_EXPEDITED_SYNC_CORE: libc::c_int = 1 << 6;
 
-    /// Readers run the compiler's fence only.
+    /// Readers run the compiler fence only.
     static EXPEDITED: AtomicBool = AtomicBool::new(false);
     static SYNC_CORE: AtomicBool = AtomicBool::new(false);
 
     fn membarrier(command: libc::c_int) -> bool {
-        // SAFETY: the call takes plain numbers and touches no memory of ours.
+        // SAFETY: the call takes plain numbers and accesses no memory of the process.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 
     /// Registers the process, once. A child keeps the registration over fork.
-    pub fn choose() {
-        // Helgrind knows fences of the program, not those of the kernel.
+    pub fn register() {
+        // Helgrind knows the fences of the program, but not those of the kernel.
         if cfg!(tp_helgrind) {
             return;
         }
@@ -54,14 +54,14 @@ mod linux {
         }
     }
 
-    /// The waiter's half; `false` if there was no fence, because the kernel refuses by now what it allowed before.
+    /// The waiter's half. `false` if there was no fence, because the kernel now refuses what it allowed before.
     #[must_use]
     pub fn heavy_fence() -> bool {
         fence(Ordering::SeqCst);
         !EXPEDITED.load(Ordering::Relaxed) || membarrier(PRIVATE_EXPEDITED)
     }
 
-    /// Makes other processors forget instructions that they have decoded, as far as the kernel can.
+    /// Makes other processors discard decoded instructions, if the kernel supports that.
     pub fn synchronize_cores() {
         if SYNC_CORE.load(Ordering::Relaxed) {
             membarrier(PRIVATE_EXPEDITED_SYNC_CORE);
@@ -83,8 +83,8 @@ mod linux {
 mod portable {
     use std::sync::atomic::{Ordering, fence};
 
-    /// There is nothing to choose.
-    pub fn choose() {}
+    /// Does nothing.
+    pub fn register() {}
 
     /// The reader's half: a fence.
     #[inline(always)]
@@ -102,7 +102,7 @@ mod portable {
     /// Does nothing: the kernel has no such command.
     pub fn synchronize_cores() {}
 
-    /// Whether the heavy half makes other threads run a fence: it does not.
+    /// Whether the heavy half makes other threads run a fence. It does not.
     pub fn is_asymmetric() -> bool {
         false
     }

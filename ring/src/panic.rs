@@ -1,17 +1,16 @@
-//! Panics of probes, filters, aggregates and field expressions: caught, silent, counted by whoever caught them.
+//! Panics of probes, filters, aggregates and field expressions: caught, not printed, and counted where they are caught.
 //!
-//! The panic hook runs before anything is caught, and would print. The first registration therefore wraps the hook that is
-//! installed at that time in one that stays silent inside a section. A hook that the program installs later replaces the
-//! wrapper; such panics are caught all the same, and printed.
+//! The panic hook runs before a panic is caught, and would print it. The first registration therefore wraps the installed hook in one that
+//! prints nothing inside a section. A hook that the program installs later replaces the wrapper; panics are then caught and printed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// Installs the silent hook, once. Under `panic = "abort"` a panic ends the program, and must be heard: nothing is installed.
+/// Installs the silent hook, once. Not under `panic = "abort"`, where a panic ends the program and has to be printed.
 pub fn install_silent_hook() {
     static ONCE: Once = Once::new();
-    // `set_hook` panics in a thread that is panicking; a later registration will do it.
+    // `set_hook` panics in a thread that is panicking; a later registration installs the hook.
     if cfg!(panic = "abort") || std::thread::panicking() {
         return;
     }
@@ -25,10 +24,10 @@ pub fn install_silent_hook() {
     });
 }
 
-/// Drops what a panic carried, even if that panics in turn.
+/// Drops the payload of a panic, even if its `drop` panics.
 pub fn swallow(payload: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        // Its payload's `drop` panicked; a third attempt would be no better.
+        // The `drop` panicked, with a payload of its own: leak that one.
         std::mem::forget(again);
     }
 }

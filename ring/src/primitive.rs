@@ -1,8 +1,7 @@
-//! The only place that chooses whose atomics and locks these are: the standard library's, loom's, or twins of the former that
-//! tell helgrind what they order.
+//! Selects the atomics and locks: the standard library's, loom's, or annotated ones that tell helgrind what they order.
 //!
-//! Code that a loom model runs names its atomics through this module. Statics cannot be built from loom's types, so the
-//! models (`models/`) include the files of the small structures and put them together themselves.
+//! Code that runs in a loom model takes its atomics from this module. Statics cannot be built from loom's types, so the models (`models/`)
+//! include the files of the small structures and combine them themselves.
 
 #[cfg(not(any(loom, tp_helgrind)))]
 pub use std::sync::{
@@ -18,19 +17,19 @@ pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-/// The owner's half of F1/F2, whose other half always is the kernel's, or a grace period.
+/// F1, the owner's half: a compiler fence. Its partner F2 is always `membarrier` or a grace period.
 #[cfg(not(loom))]
 #[inline(always)]
-pub(crate) fn owners_fence() {
+pub(crate) fn owner_fence() {
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
 #[cfg(loom)]
-pub(crate) fn owners_fence() {
+pub(crate) fn owner_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// Loom does not know the kernel's fences: in a model both halves are ordinary ones.
+/// Loom has no `membarrier`: in a model both halves are full fences.
 #[cfg(loom)]
 pub(crate) fn light_fence() {
     fence(Ordering::SeqCst);
@@ -42,24 +41,24 @@ pub(crate) fn heavy_fence() -> bool {
     true
 }
 
-/// The word at `offset` bytes of a place.
+/// The word at `offset` bytes from `base`.
 ///
 /// # Safety
 ///
-/// The place has an aligned word there, which nobody uses otherwise than as an atomic while others do, and which lives long enough.
+/// There is an aligned word there that lives for `'a`, and that is only accessed as an atomic while other threads may access it.
 #[cfg(not(loom))]
 #[inline(always)]
 #[expect(clippy::cast_ptr_alignment, reason = "the caller's promise")]
-pub(crate) unsafe fn word_at<'a>(place: *mut u8, offset: usize) -> &'a AtomicU64 {
+pub(crate) unsafe fn word_at<'a>(base: *mut u8, offset: usize) -> &'a AtomicU64 {
     // SAFETY: the caller's promise.
-    unsafe { &*place.add(offset).cast::<AtomicU64>() }
+    unsafe { &*base.add(offset).cast::<AtomicU64>() }
 }
 
-/// In a model a place is an array of loom's words, which have another size.
+/// In a model, memory is an array of loom's words, which have another size.
 #[cfg(loom)]
-pub(crate) unsafe fn word_at<'a>(place: *mut u8, offset: usize) -> &'a AtomicU64 {
+pub(crate) unsafe fn word_at<'a>(base: *mut u8, offset: usize) -> &'a AtomicU64 {
     // SAFETY: the caller's promise.
-    unsafe { &*place.cast::<AtomicU64>().add(offset / 8) }
+    unsafe { &*base.cast::<AtomicU64>().add(offset / 8) }
 }
 
 // The path is spelt out because the models include this file by path, too.
@@ -70,15 +69,15 @@ mod annotated;
 #[cfg(tp_helgrind)]
 pub use annotated::{AtomicPtr, AtomicUsize, Mutex, MutexGuard};
 
-/// Lets somebody else run: called by a waiter between two looks. After many looks it sleeps: what it waits for may have a lower
-/// priority, or be slow.
+/// Lets other threads run between two checks of a waiter. After many checks it sleeps, because the thread that it waits for may be slow or
+/// have a lower priority.
 #[cfg(not(loom))]
-pub(crate) fn pause(looks: u32) {
-    const PATIENCE: u32 = 100;
-    if looks < PATIENCE {
+pub(crate) fn pause(checks: u32) {
+    const YIELDS: u32 = 100;
+    if checks < YIELDS {
         std::thread::yield_now();
     } else {
-        std::thread::sleep(std::time::Duration::from_micros(u64::from(looks).min(1000)));
+        std::thread::sleep(std::time::Duration::from_micros(u64::from(checks).min(1000)));
     }
 }
 

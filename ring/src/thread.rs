@@ -1,45 +1,48 @@
-//! The threads that fire: one slot each, in a table that a waiter can walk.
+//! Per-thread state: one slot for each thread that fires, in a table that a waiter can scan.
 //!
-//! A slot is claimed when a thread fires its first event that is switched on, and returned when the thread ends:
+//! A thread claims a slot when it fires its first enabled event, and returns it when it ends:
 //!
 //! ```text
 //!   FREE ──claim (CAS, first event)──▶ CLAIMED ──thread exit: rings given back──▶ FREE
 //! ```
 //!
-//! Claiming is a bounded scan with a compare-and-swap: no allocation, no lock, so that a signal handler may do it. A handler
-//! that interrupts the claim finds no slot yet and claims one of its own; the interrupted claim then sees that the thread has
-//! a slot and gives its own back.
+//! A claim is a bounded scan with a compare-and-swap, without allocation or lock, so that a signal handler may do it. A handler that
+//! interrupts a claim finds no slot yet and claims one of its own; the interrupted claim then finds that the thread has a slot, and releases
+//! the one that it has just claimed.
 //!
-//! The table is static and bounded by [`MAX_THREADS`]. A thread beyond that is not served: its events are counted by
-//! [`unserved_events`]. So are events fired so late in a thread's life that its slot is gone.
+//! The table is static and has room for [`MAX_THREADS`] threads. Events of threads beyond that, and events fired so late in a thread's life
+//! that its slot is gone, are counted by [`unserved_events`] and not served otherwise.
 
 mod exit;
+mod slot;
 mod table;
 
-pub use table::ThreadSlot;
+pub use slot::ThreadSlot;
 pub use table::claimed;
-pub(crate) use table::{current, in_section, keep_current_for, note_sections, noted_have_passed, wait_for_all};
+pub(crate) use table::{
+    current, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period, wait_for_grace_period,
+};
 
 use crate::counter::LocalCounter;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// How many threads can be inside tracepoints at a time.
+/// The number of threads that can have a slot at the same time.
 pub const MAX_THREADS: usize = 8192;
 
-/// How deep events nest on one thread (probes, field expressions and signal handlers that fire in turn) before the next one is
-/// not served: an endless recursion ends here, not at the end of the stack.
+/// How deeply events can nest on one thread (probes, field expressions and signal handlers that fire in turn). A deeper event is not
+/// served, so that an endless recursion stops here and not at the end of the stack.
 const MAX_DEPTH: usize = 64;
 
 static UNSERVED: LocalCounter = LocalCounter::new();
 
-/// Events that fired where no probe could run and nothing could be recorded: in a thread beyond [`MAX_THREADS`], in a
-/// destructor that ran after the thread had left the table, or 64 events deep in one another.
+/// Events for which no probe could run and nothing could be recorded: those of threads beyond [`MAX_THREADS`], those in a destructor that
+/// ran after the thread had left the table, and those nested more than 64 deep.
 pub fn unserved_events() -> u64 {
     UNSERVED.get()
 }
 
-/// Runs `body` inside a read-side section of the calling thread; counts the event where the thread cannot have one.
+/// Runs `body` inside a read-side section of the calling thread; counts the event if the thread cannot have one.
 ///
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
@@ -55,29 +58,33 @@ pub fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
     Some(result)
 }
 
-/// F2: whatever the caller stored before is seen by every thread that begins to write an event from here on. `false` if it cannot
-/// be had: inside a section without `membarrier`, or when the kernel refuses that by now.
+/// F2, the flusher's half: every thread that begins to write an event from here on sees what the caller stored before. Its partner is F1.
+/// `false` if there was no fence: inside a section without `membarrier`, or if the kernel no longer provides it.
 #[must_use]
-pub(crate) fn owners_saw() -> bool {
-    if crate::membarrier::is_asymmetric() { crate::primitive::heavy_fence() } else { !in_section() && wait_for_all() }
+pub(crate) fn fence_owners() -> bool {
+    if crate::membarrier::is_asymmetric() {
+        crate::primitive::heavy_fence()
+    } else {
+        !in_section() && wait_for_grace_period()
+    }
 }
 
-/// Enters a section of the calling thread, if that is outside any, has a slot, and needs no fence of its own. To be followed by
-/// `exit_outermost` of its section.
+/// Enters a section of the calling thread, if the thread has a slot, is outside any section, and needs no fence of its own. Paired with
+/// `exit_outermost`.
 #[inline(always)]
 pub fn enter_outermost() -> Option<&'static ThreadSlot> {
-    let slot = table::express();
+    let slot = table::fast_path_slot();
     slot.section.enter_outermost().then_some(slot)
 }
 
-/// Leaves the section that `enter_outermost` has entered.
+/// Leaves the section that `enter_outermost` entered.
 #[cold]
 #[inline(never)]
 pub fn exit_outermost() {
-    table::express().section.exit_outermost();
+    table::fast_path_slot().section.exit_outermost();
 }
 
-/// Whether the calling thread is inside one event, and not inside another one in that.
+/// Whether the calling thread is not inside an event that is nested in another one.
 pub(crate) fn is_outermost() -> bool {
     claimed().is_none_or(|slot| slot.section.depth() <= 1)
 }
@@ -86,39 +93,40 @@ fn count_unserved() {
     UNSERVED.add_shared(1);
 }
 
-/// The calling thread is not traced from here on, and its events are not counted: for threads that drain channels, whose own events
-/// would make work for them without end.
+/// Stops tracing the calling thread, and does not count its events: for threads that drain channels, whose own events would make more work
+/// for them without end.
 #[doc(hidden)]
 pub fn never_trace_this_thread() {
     table::never_trace_current();
 }
 
-/// Keeps the code of this module loaded. Called by everything that switches a key on, before it holds a lock.
+/// Keeps the code of this module loaded. To be called before a key is switched on, and before any lock is taken.
 pub(crate) fn pin_this_object() {
     exit::pin_this_object();
 }
 
-/// Prepares what a later claim needs. Called by everything that switches a key on, before it does; under the update lock.
+/// Prepares what a later claim needs. To be called before a key is switched on, with the update lock held.
 pub(crate) fn prepare() {
-    crate::membarrier::choose();
-    exit::prepare();
+    crate::membarrier::register();
+    exit::prepare(table::leave);
     crate::fork::register(&table::FORK_HOOKS);
 }
 
-/// What a part above this one does when a thread gives its slot back.
+/// What a layer above this one does when a thread gives its slot back.
 pub(crate) type ExitHook = fn(&'static ThreadSlot);
 
 static EXIT_HOOK: AtomicPtr<ExitHook> = AtomicPtr::new(null_mut());
 
-/// From here on `hook` runs, inside a section of the slot, whenever a thread gives its slot back. There is one hook: that of channels.
+/// Sets the function that runs, inside a section of the slot, whenever a thread gives its slot back. There is one: that of channels.
 pub(crate) fn set_exit_hook(hook: &'static ExitHook) {
-    // T2: Release, paired with the load in `run_exit_hook`: what the hook uses is there when it runs.
+    // T2: Release pairs with the Acquire load in `run_exit_hook`: the hook finds what was stored before it was set.
     EXIT_HOOK.store(std::ptr::from_ref(hook).cast_mut(), Ordering::Release);
 }
 
-/// The calling thread's slot leaves the table, or is kept for one channel alone. Called inside a section of `slot`.
+/// Runs the exit hook: the calling thread gives its slot back, or is restricted to one channel. Called inside a section of `slot`.
 fn run_exit_hook(slot: &'static ThreadSlot) {
-    // SAFETY: null, or a `&'static ExitHook` (`set_exit_hook`). T2: pairs with the store there.
+    // T2: Acquire pairs with the Release store in `set_exit_hook`.
+    // SAFETY: null, or made of a `&'static ExitHook` in `set_exit_hook`.
     if let Some(hook) = unsafe { EXIT_HOOK.load(Ordering::Acquire).as_ref() } {
         hook(slot);
     }

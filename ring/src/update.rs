@@ -1,12 +1,11 @@
-//! The control lock, what waits for a grace period, and fork.
+//! The update side of RCU: the lock of all writers, deferred reclamation, and both around fork.
 //!
-//! One lock serialises everything that replaces a published list or turns a key. It is held for those few stores only: never
-//! while waiting for readers, never while user code (a probe, a `Drop` of what a probe owns) runs. What was replaced is handed
-//! to [`retire`], which waits and frees outside a section, and puts it aside for the next change when called from inside one.
+//! One lock serialises everything that replaces a list or switches a key. It is held for those few stores only: never while waiting for
+//! readers, and never while user code runs (a probe, or the `Drop` of a value that a probe owns). Replaced versions are passed to [`retire`],
+//! which waits for a grace period and frees them; inside a section it defers them to a later call.
 //!
-//! The dynamic linker has a lock of its own, which it holds while it runs constructors and destructors, and those take the control
-//! lock. So nothing that asks the dynamic linker is done under the control lock: no `dlopen`, no first use of a thread-local that
-//! has a destructor.
+//! The dynamic linker holds a lock of its own while it runs constructors and destructors, and those take the update lock. So the dynamic
+//! linker must not be called under the update lock: no `dlopen`, and no first use of a thread-local with a destructor.
 
 use crate::fork::{self, ForkHooks};
 use crate::primitive::{Mutex, MutexGuard};
@@ -20,47 +19,48 @@ static LOCK: Mutex<()> = Mutex::new(());
 static FORK_HOOKS: ForkHooks =
     ForkHooks { before: around_fork::before, in_parent: around_fork::after, in_child: around_fork::after };
 
-/// What was replaced from inside a section, where waiting would never end.
+/// Versions that were replaced inside a section, where waiting for a grace period would deadlock.
 static DEFERRED: Mutex<Vec<Garbage>> = Mutex::new(Vec::new());
 
+/// See [`kept`].
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
-/// Anything that is freed by dropping it.
+/// A replaced version, freed by dropping it.
 pub type Garbage = Box<dyn Any + Send>;
 
-/// Proof that the control lock is held.
+/// Proof that the update lock is held.
 #[derive(Debug)]
-pub struct Locked<'a>(#[expect(dead_code, reason = "held for its Drop")] MutexGuard<'a, ()>);
+pub struct UpdateGuard<'a>(#[expect(dead_code, reason = "held for its Drop")] MutexGuard<'a, ()>);
 
-/// Takes the control lock. Not re-entrant, and never needed by a site.
-pub fn lock() -> Locked<'static> {
+/// Takes the update lock, and sets up, once, what sections need. Not re-entrant, and never needed by a site.
+pub fn lock() -> UpdateGuard<'static> {
     thread::pin_this_object();
-    let locked = lock_alone();
-    prepare(&locked);
+    let locked = lock_without_setup();
+    set_up(&locked);
     locked
 }
 
-/// Takes the control lock and makes no choices: for what only looks, and for what runs before `main` or inside `dlopen`, in whatever
-/// process that happens, and switches nothing on by itself.
-pub fn lock_alone() -> Locked<'static> {
-    // First: a child that is forked while the lock is held must find it free.
+/// Takes the update lock, and does not set up what a section needs: for callers that only read, and for code that runs before `main` or
+/// inside `dlopen` and switches nothing on.
+pub fn lock_without_setup() -> UpdateGuard<'static> {
+    // Before the lock is taken: a child that is forked while it is held must find it free.
     fork::register(&FORK_HOOKS);
-    Locked(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
+    UpdateGuard(LOCK.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Once per process, before anything is switched on. Under the lock, which is held around a fork: a child finds it done or not begun.
-fn prepare(_: &Locked<'_>) {
-    static PREPARED: AtomicBool = AtomicBool::new(false);
-    // Relaxed: both under the control lock.
-    if !PREPARED.load(Ordering::Relaxed) {
+/// Runs once per process, before anything is switched on. The lock is also held around a fork, so a child finds this done or not begun.
+fn set_up(_: &UpdateGuard<'_>) {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    // Relaxed: the update lock is held.
+    if !DONE.load(Ordering::Relaxed) {
         thread::prepare();
-        PREPARED.store(true, Ordering::Relaxed);
+        DONE.store(true, Ordering::Relaxed);
     }
 }
 
-/// Frees `garbage`, and what earlier calls put aside, after a grace period. The control lock is not held.
+/// Waits for a grace period, then frees `garbage` and what earlier calls have deferred. The update lock is not held.
 ///
-/// Inside a section nothing can be waited for: there `garbage` is put aside. Without any garbage there is nothing to wait for.
+/// Inside a section, where waiting would deadlock, it defers `garbage` instead. It does not wait if there is nothing to free.
 pub fn retire(garbage: Vec<Garbage>) {
     let in_section = thread::in_section();
     let mut deferred = DEFERRED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,51 +73,50 @@ pub fn retire(garbage: Vec<Garbage>) {
     if garbage.is_empty() && earlier.is_empty() {
         return;
     }
-    if thread::wait_for_all() {
-        // Dropping runs user code (what a probe owns); nothing is locked here.
+    if thread::wait_for_grace_period() {
+        // Dropping runs user code (of values that a probe owns), so no lock is held here.
         drop(garbage);
         drop(earlier);
     } else {
-        // Somebody may be using it, and there is no way to find out: it stays, and is counted.
+        // Without the fence it is not known whether a reader uses it: it is leaked, and counted.
         KEPT.fetch_add(garbage.len() + earlier.len(), Ordering::Relaxed);
         std::mem::forget((garbage, earlier));
     }
 }
 
-/// Whether something was put aside, for which the next `retire` waits.
+/// Whether something is deferred to the next `retire`.
 pub(crate) fn has_deferred() -> bool {
     !DEFERRED.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
-/// Waits for a grace period; `false` if none can be had.
+/// Waits for a grace period; `false` if the kernel no longer provides the fence for one.
 #[must_use]
-pub(crate) fn wait_for_grace() -> bool {
-    thread::wait_for_all()
+pub(crate) fn wait_for_grace_period() -> bool {
+    thread::wait_for_grace_period()
 }
 
-/// How many replaced lists and probes were kept because the kernel refused the fence that a grace period needs.
+/// The number of replaced lists and probes that were leaked, because the kernel refused the fence that a grace period needs.
 pub fn kept() -> usize {
     KEPT.load(Ordering::Relaxed)
 }
 
-/// Whether the calling thread is inside a probe, a filter or a field expression, where nothing that waits for probes can be
-/// waited for.
+/// Whether the calling thread is inside a probe, a filter or a field expression, where waiting for probes to end would deadlock.
 pub fn in_probe() -> bool {
     thread::in_section()
 }
 
-/// Waits for a grace period, unless called from inside a section, where it returns at once.
+/// Waits for a grace period. Inside a section it returns at once.
 ///
-/// Afterwards no thread is inside a probe or a marker that it entered before the call.
+/// When it returns, no thread is inside a probe or a marker that it entered before the call.
 pub fn synchronize() {
     if !thread::in_section() {
-        // Where nothing can be waited for, nothing is freed either: `retire` sees to that.
-        let _ = thread::wait_for_all();
+        // A failure is ignored: `retire` then frees nothing.
+        let _ = thread::wait_for_grace_period();
     }
     retire(Vec::new());
 }
 
-/// Holds the locks of this module around a fork, so that the child finds them free and the lists whole.
+/// Holds the locks of this module around a fork, so that the child finds them free and the lists consistent.
 #[cfg(posix)]
 mod around_fork {
     use super::{DEFERRED, Garbage, LOCK};
@@ -129,33 +128,33 @@ mod around_fork {
     struct Held {
         _control: MutexGuard<'static, ()>,
         _deferred: MutexGuard<'static, Vec<Garbage>>,
-        /// How often `before` was called: handlers that were installed twice are run twice.
+        /// The number of calls of `before`: handlers that were installed twice run twice.
         times: u32,
     }
 
-    /// What the thread that forks holds. Not in a thread-local: its first use would ask the dynamic linker.
-    struct Place(UnsafeCell<Option<Held>>);
+    /// The guards of the forking thread. Not in a thread-local, whose first use would call the dynamic linker.
+    struct HeldGuards(UnsafeCell<Option<Held>>);
 
-    // SAFETY: only the holder of the control lock touches what is inside, and the guards are dropped by the thread that put them there
-    // (in the child, by its copy): `before` and `after` see to both.
-    unsafe impl Sync for Place {}
+    // SAFETY: `before` and `after` access the contents only while the calling thread holds the update lock, and the thread that stored the
+    // guards (in the child, its copy) drops them.
+    unsafe impl Sync for HeldGuards {}
 
-    static HELD: Place = Place(UnsafeCell::new(None));
+    static HELD: HeldGuards = HeldGuards(UnsafeCell::new(None));
 
-    /// The thread that holds the locks for its fork; 0 if none does. Relaxed: a thread looks for itself only, which nobody else
-    /// stores.
+    /// The thread that holds the locks for its fork; 0 if there is none. Relaxed: a thread compares it only with its own id, which no other
+    /// thread stores.
     static FORKING: AtomicUsize = AtomicUsize::new(0);
 
     fn this_thread() -> usize {
-        // SAFETY: takes nothing and cannot fail.
+        // SAFETY: takes no arguments and cannot fail.
         unsafe { libc::pthread_self() as usize }
     }
 
-    /// In the parent, before.
+    /// Runs in the parent before the fork: takes the locks.
     pub(super) fn before() {
         let this_thread = this_thread();
         if FORKING.load(Ordering::Relaxed) == this_thread {
-            // SAFETY: this thread holds the control lock since it stored itself, and the reference ends here.
+            // SAFETY: this thread has held the update lock since it stored its id; the reference ends in this block.
             if let Some(held) = unsafe { &mut *HELD.0.get() } {
                 held.times += 1;
             }
@@ -166,31 +165,31 @@ mod around_fork {
             _deferred: DEFERRED.lock().unwrap_or_else(PoisonError::into_inner),
             times: 1,
         };
-        // SAFETY: this thread holds the control lock.
+        // SAFETY: this thread holds the update lock.
         unsafe { *HELD.0.get() = Some(held) };
         FORKING.store(this_thread, Ordering::Relaxed);
     }
 
-    /// In the parent and in the child, after: gives the locks back.
+    /// Runs in the parent and in the child after the fork: releases the locks.
     pub(super) fn after() {
         if FORKING.load(Ordering::Relaxed) != this_thread() {
             return;
         }
-        // SAFETY: this thread holds the control lock since it stored itself; the reference is not used once the lock is given back.
-        let place = unsafe { &mut *HELD.0.get() };
-        if let Some(held) = place {
+        // SAFETY: this thread has held the update lock since it stored its id; the reference is not used after the lock is released.
+        let guards = unsafe { &mut *HELD.0.get() };
+        if let Some(held) = guards {
             held.times -= 1;
             if held.times > 0 {
                 return;
             }
         }
         FORKING.store(0, Ordering::Relaxed);
-        let held = place.take();
+        let held = guards.take();
         drop(held);
     }
 }
 
-/// There is no fork.
+/// This target has no fork.
 #[cfg(not(posix))]
 mod around_fork {
     pub(super) fn before() {}

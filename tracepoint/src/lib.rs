@@ -1,5 +1,163 @@
-//! The one dependency of a program that is traced: the instrumentation core of `tracepoint-core`, and with the feature `session` what
-//! records.
+//! Typed tracepoints for programs in production: free while they are off, and switched on while the program runs.
+//!
+//! A program depends on this crate with the feature `session`, and has everything: declarations, probes, sessions, sinks, the agent.
+//! A library depends on it without features, and links only the small core.
+//!
+//! # The nouns, in the order in which an event meets them
+//!
+//! * A **tracepoint** is a typed hook with a name, declared once by [`define_trace!`]. It owns a key and a list of probes.
+//! * A **site** is a place where a tracepoint is called, with [`trace!`] or the generated function.
+//! * A **key** is the on/off switch of a tracepoint's sites: reference-counted, on while a probe or a session uses the tracepoint.
+//! * A [**probe**](Probe) is a function with the tracepoint's exact argument types, connected while the program runs.
+//! * A [**marker**](Marker) is the export of basic types: a name, a format string, named fields. [`define_trace!`] derives one
+//!   from a field block; [`trace_mark!`] makes one by hand. It has a key of its own, and *subscribers*.
+//! * A **record** is one event in bytes: a header word (event id and time), then the packed [fields](field).
+//! * A **channel** is a set of rings, one for each thread, with one policy and one account of losses.
+//! * A **packet** is one sub-buffer of a ring. It is a CTF 1.8 packet, so that nothing is converted on its way out.
+#![cfg_attr(
+    feature = "session",
+    doc = "* A **sink** takes whole packets: [`sinks`] has CTF directories, circular files, text and a UDP server.
+* A [**session**](Session) is a named set of rules: which events, which filter, which channel, which sinks."
+)]
+//!
+//! # Declare, call, probe
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//! use tracepoint::{define_trace, trace};
+//!
+//! pub struct Request {
+//!     id: u64,
+//!     path: String,
+//! }
+//!
+//! define_trace! {
+//!     provider = "shop";
+//!
+//!     /// A request was answered.
+//!     #[level(Info)]
+//!     pub answered(request: &Request, status: u16) {
+//!         id: u64 = request.id,
+//!         path: str = &request.path,
+//!         status: u16 = status,
+//!     }
+//! }
+//!
+//! fn answer(request: &Request) {
+//!     // Off, this is one instruction: no load, no branch, no argument is evaluated.
+//!     trace!(answered(request, 200));
+//! }
+//!
+//! // The tracepoint can be listed before it is hit for the first time …
+//! let tracepoint = tracepoint::find("shop:answered")?;
+//! assert_eq!(tracepoint.marker().unwrap().format(), "id %lu path %s status %hu");
+//!
+//! // … and switched on by a probe, which gets the arguments as they are.
+//! let seen = Arc::new(AtomicU64::new(0));
+//! let sum = Arc::clone(&seen);
+//! let probe = register_trace_answered(move |request, _status| {
+//!     sum.fetch_add(request.id, Ordering::Relaxed);
+//! })?;
+//! answer(&Request { id: 7, path: "/".into() });
+//! unregister_trace_answered(probe); // after it returns, the probe is not running and never will again
+//! answer(&Request { id: 8, path: "/".into() });
+//! assert_eq!(seen.load(Ordering::Relaxed), 7);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![cfg_attr(
+    feature = "session",
+    doc = r#"
+# Record
+
+```
+use tracepoint::{Channel, Rule, Session, sinks::CtfSink};
+
+tracepoint::define_trace! { provider = "shop"; paid(cents: u64) { cents: u64 = cents } }
+
+# let directory = std::env::temp_dir().join(format!("tracepoint-doc-{}", std::process::id()));
+let session = Session::builder("mysession")
+    .events(Rule::new("shop:*").filter("cents > 100"))
+    .channel(Channel::discard(1 << 20))
+    .sink(CtfSink::create(&directory)?)
+    .start()?;
+tracepoint::trace!(paid(1250));
+let summary = session.stop()?;
+let paid = summary.events().iter().find(|event| event.name == "shop:paid").ok_or("not recorded")?;
+assert_eq!((paid.fired, paid.recorded), (1, 1));
+# std::fs::remove_dir_all(&directory)?;
+# Ok::<(), Box<dyn std::error::Error>>(())
+```
+
+`let _agent = tracepoint::Agent::start();` in `main` makes the process controllable from outside by `tracectl`."#
+)]
+//!
+//! # What a site promises
+//!
+//! * Off: one instruction that reads and writes no memory and does not branch; nothing is computed. Where sites cannot be
+//!   patched: a relaxed load and a predicted branch.
+//! * On: no lock, no allocation, and no system call of this library. Memory is bounded; an event that does not fit is lost, and
+//!   counted by reason.
+//! * A panic in a probe or in a field expression does not reach the traced code: it is caught, its message suppressed, and
+//!   counted; a probe that panicked is disconnected. Under `panic = "abort"` the program ends.
+//! * Sites may be hit in signal handlers, in destructors of thread-locals, and inside probes.
+//!
+//! # Limits
+//!
+//! | what | limit | beyond it |
+//! |---|---|---|
+//! | threads inside tracepoints at a time | [`MAX_THREADS`] | counted by [`unserved_events`] |
+//! | probes that fire tracepoints whose probes fire … | [`MAX_PROBE_DEPTH`] deep | counted by [`Tracepoint::probes_skipped`] |
+//! | size of a record | a packet of the channel without its header | lost, `too_large` |
+//! | events of a channel | 65,536 | refused when they are enabled |
+//!
+//! # Platforms
+//!
+//! | target | sites | grace periods | thread exit and fork |
+//! |---|---|---|---|
+//! | x86-64 Linux | patched | `membarrier`, else fences | POSIX keys and fork handlers |
+//! | other Linux | a flag | `membarrier`, else fences | the same |
+//! | other Unix | a flag | fences | the same |
+//! | others | a flag | fences | destructors of thread-locals; there is no fork |
+//!
+//! A patched site is switched by writing one byte of the program's code, through `/proc/self/mem` or, where that is refused, by making
+//! the page writable for a moment. A process that may do neither cannot switch patched sites: registering fails with a
+//! [`SwitchError`], and the feature `flag-sites` is for such processes. [`platform()`] tells what a process was given.
+//!
+//! The [clock] is the time stamp counter on x86-64 Linux, where a session finds that the kernel trusts it, and `clock_gettime`
+//! elsewhere.
+//!
+//! Debuggers and profilers work. A site that has a breakpoint exactly on it is left alone and counted; the next switch after the
+//! breakpoint is gone makes up for it. A uprobe exactly on a site keeps the site off until it is detached.
+//!
+//! Rust `dylib`s that share the core are switched together; a `cdylib` has a core of its own. An object may be unloaded (`dlclose`)
+//! once no probe and no session uses its tracepoints, and no listing of them is held. An agent keeps the objects that it lists loaded.
+//!
+//! # Feature flags
+//!
+//! * `session`: sessions, the agent, sinks, filters and test sessions.
+//! * `flag-sites`: sites load a flag where they could be patched.
+//! * `off` compiles tracing out: declarations and sites stay in the source, with the same signatures, and leave nothing in the
+//!   program; registering a probe gives an inert handle.
+//! * `failpoints` is for tests of crash resistance: named points of the write path at which a process can be made to die.
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[doc(hidden)]
+pub use tracepoint_core::private;
+pub use tracepoint_core::{
+    Argument, Key, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
+    RegisterError, SwitchError, Tracepoint, TracepointDescriptor, TracepointParts, clock, context, define_trace, field,
+    find, in_probe, marker, markers, platform, probe, synchronize, trace, trace_mark, tracepoints, unserved_events,
+};
+
 #[cfg(feature = "session")]
-pub use tracepoint_control::{Agent, Channel, Rule, Session, filter, sinks, testing};
-pub use tracepoint_core::*;
+pub use tracepoint_control::{
+    Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo,
+    ArgumentInfo, BudgetSpec, Channel, ChannelSpec, Clock, ControlError, Controller, Counters, CpuPercent, DirError,
+    DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice, OverBudget, ProcessKey, Recorded,
+    Recorder, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck, RuleError, RuleProblem, RunDir,
+    RunDirError, Session, SessionBuilder, SessionError, SessionSpec, SinkFailure, SinkSource, SinkSpec, SpecError,
+    State, StateDump, StateDumpStatus, Status, Summary, TracepointInfo, TracepointKind, Unmatched, filter, sinks,
+    state_dump, testing,
+};

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracepoint::channel::{AnonymousMemory, Channel, EventId, HEADER_SIZE, OpenChannel};
 use tracepoint::find;
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, EventId, HEADER_SIZE, OpenChannel};
 use tracepoint_sinks::{ClockInfo, CtfSink, Drain, EventDescription, ProcessInfo, TraceInfo};
 
 /// The ring that is emptied, in packets of the size that a ring of 1 MiB has.

@@ -4,9 +4,9 @@ use crate::{Outcome, Spent};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
-use tracepoint::channel::{Policy, StreamId};
 use tracepoint::find;
 use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, PacketHeader, TextKind, ToClient, ToServer};
+use tracepoint_ring::channel::{Policy, StreamId};
 use tracepoint_sinks::udp::{Packet, UdpOptions, UdpServer};
 use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessInfo, TraceInfo, ctf};
 

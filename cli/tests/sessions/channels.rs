@@ -101,7 +101,7 @@ fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
     place.well(&["enable", "live", "-o", "second", "--text", "lines.txt"]);
     place.well(&["enable", "live", "-e", "shop:looked", "--add-channel", "more", "--channel", "more"]);
     let shown = place.well(&["status", "live"]);
-    for part in ["ctf in", "second", "text in", "channel more: rings", "2 events on"] {
+    for part in ["ctf in", "second", "text in", "channel more: rings"] {
         assert!(shown.contains(part), "{part} is not in {shown}");
     }
     place.well(&["enable", "live", "-e", "shop:paid", "--filter", "cents & 1"]);
@@ -109,11 +109,12 @@ fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
     place.well(&["disable", "live", "-o", "first", "--text", "lines.txt", "--remove-channel", "more"]);
     assert_eq!(place.tracectl(&["verify", "first"]).0, Some(0));
     assert!(viewed(&place.path("first"), " shop:paid: ") > 0);
-    let shown = place.well(&["status", "live"]);
-    assert!(!shown.contains("text in") && shown.contains("1 events on"), "{shown}");
+    assert!(!place.well(&["status", "live"]).contains("text in"));
+    let status: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json", "live"]))?;
+    assert_eq!(status["sessions"][0]["processes"][0]["events"], 1, "{status}");
     for (more, part) in [
-        (&["-o", "first"][..], "live has no output `-o "),
-        (&["--remove-channel", "more"], "live has no channel `more` beside the default one: it has none at all"),
+        (&["-o", "first"][..], "the session live has no output `-o "),
+        (&["--remove-channel", "more"], "the session live has no channel `more` beside the default one; it has none"),
         (&["-o", "second"], "channel `channel0`: without a sink"),
     ] {
         let err = place.refused(&[&["disable", "live"], more].concat());
@@ -130,8 +131,8 @@ fn invalid_channels_are_refused() {
     let create = ["create", "bad", "-e", "*", "--wait"];
     for (more, part) in [
         (&["-o", "o", "--add-channel", "a:size=1"][..], "a channel has no setting `size`; there are policy, ring-size"),
-        (&["-o", "o", "--add-channel", "a/b"], "`a/b` is no channel name: use 1 to 64 letters"),
-        (&["-o", "o", "--add-channel", ""], "`` is no channel name"),
+        (&["-o", "o", "--add-channel", "a/b"], "`a/b` is not a channel name: use 1 to 64 letters"),
+        (&["-o", "o", "--add-channel", ""], "`` is not a channel name"),
         (&["-o", "o", "--add-channel", "channel0"], "two channels are called `channel0`; give each"),
         (&["-o", "o", "--add-channel", "a", "--add-channel", "a"], "two channels are called `a`"),
         (&["-o", "o", "--channel", "a"], "the session has no channel `a`; it has channel0"),

@@ -37,7 +37,7 @@ fn measure() -> Option<Duration> {
         let channel = Channel::overwrite(64 << 10).spares(1).max_rings(1);
         let channel = OpenChannel::open(channel, [0; 16], 0, 1, Box::new(AnonymousMemory)).ok()?;
         let taken = subscribed(&channel).and_then(|subscription| {
-            let taken = channel.keep_this_thread().then(fire);
+            let taken = channel.restrict_this_thread().then(fire);
             drop(subscription);
             taken
         });

@@ -95,6 +95,7 @@ impl SessionBuilder {
     /// Each channel has rings of its own from the start, and is a stream class of its own in the trace. Sinks, drain thread, memory cap and
     /// the place of the rings are the session's. Sinks get the events of a flight recorder ([`Channel::overwrite`]) when the session ends.
     /// A session has at most 16 channels, and a process 32 of all its sessions.
+    #[expect(clippy::needless_pass_by_value, reason = "a channel is described where it is given")]
     pub fn channel(mut self, channel: Channel) -> Self {
         let channel = ChannelSpec::from(&channel);
         if std::mem::replace(&mut self.has_channel, true) {
@@ -224,18 +225,17 @@ impl SessionBuilder {
         let mut notices = Vec::new();
         let all = all_events(catalog::markers(), &mut notices);
         let mut matcher = Matcher::default();
-        let matched = matcher.run(&spec, ProcessKey::of_this_process(), &this_process().executable, &all);
+        let chosen = matcher.run(&spec, ProcessKey::of_this_process(), &this_process().executable, &all);
         // Of events that are not recorded it does not matter what they would be called.
-        let is_recorded = |notice: &Notice| match notice {
-            Notice::Renamed { recorded, .. } => matched.events.iter().any(|event| event.name == *recorded),
-            _ => true,
-        };
-        notices.retain(is_recorded);
-        check_matched(&spec, &matched, &all, &mut notices)?;
-        notices.extend(matched.notices);
+        notices.retain(|notice| {
+            let Notice::Renamed { recorded, .. } = notice else { return true };
+            chosen.events.iter().any(|event| event.name == *recorded)
+        });
+        check_matched(&spec, &chosen, &all, &mut notices)?;
+        notices.extend(chosen.notices);
         // The events around state dumps are recorded beside them, where there are any.
         let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
-        let mut recording = self.record(&matched.events, most, notices)?;
+        let mut recording = self.record(&chosen.events, most, notices)?;
         recording.dump_state(Round::All);
         Session::new(recording, spec, matcher)
     }
@@ -291,26 +291,23 @@ fn check_matched(
 /// Why this rule, which includes events, matches none.
 pub(super) fn no_match(rule: &Rule, all: &[PlannedEvent]) -> SessionError {
     let any_level = Rule { level: None, filter: None, limit: None, ..rule.clone() };
-    let named = crate::spec::NameRule::parse(&any_level.event).ok();
+    let pattern = crate::spec::NameRule::parse(&any_level.event).ok();
     let levels: Vec<_> = all
         .iter()
-        .filter(|event| named.as_ref().is_some_and(|name| name.matches(&event.declared())))
+        .filter(|event| pattern.as_ref().is_some_and(|pattern| pattern.matches(&event.declared())))
         .map(PlannedEvent::level)
         .collect();
-    match (&rule.level, levels.iter().min()) {
-        (Some(level), Some(most_important)) => SessionError::NothingLeft {
-            reason: format!(
-                "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",
-                levels.len(),
-                rule.event
-            ),
-        },
-        _ => {
-            let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
-            let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
-            SessionError::NoMatch { rule: rule.event.clone(), nearest }
-        }
+    if let (Some(level), Some(most_important)) = (&rule.level, levels.iter().min()) {
+        let reason = format!(
+            "the levels of all {} events that `{}` matches are outside `{level}`; the most important of them is {most_important}",
+            levels.len(),
+            rule.event
+        );
+        return SessionError::NothingLeft { reason };
     }
+    let names: Vec<_> = all.iter().map(PlannedEvent::declared).collect();
+    let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
+    SessionError::NoMatch { rule: rule.event.clone(), nearest }
 }
 
 /// Fails if a session cannot be called so.

@@ -52,8 +52,8 @@ impl Channels {
         config: Channel,
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<OpenChannel>, SessionError> {
-        if self.removed.iter().any(|name| name == config.called()) {
-            return Err(SessionError::ChannelNameUsed { name: config.called().to_owned() });
+        if self.removed.iter().any(|name| name == config.channel_name()) {
+            return Err(SessionError::ChannelNameUsed { name: config.channel_name().to_owned() });
         }
         match self.pending.take() {
             Some(pending) if *pending.config() == config => {
@@ -61,7 +61,9 @@ impl Channels {
                 Ok(pending)
             }
             other => {
-                other.iter().for_each(|other| other.close());
+                if let Some(other) = other {
+                    other.close();
+                }
                 let channel = self.open_beside(config, source)?;
                 self.pending = Some(Arc::clone(&channel));
                 Ok(channel)

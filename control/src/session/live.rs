@@ -307,7 +307,9 @@ mod tests {
     fn events() -> Vec<PlannedEvent> {
         let mut events = all_events(tracepoint_core::markers(), &mut Vec::new());
         events.retain(|event| event.name.starts_with("live:"));
-        events.iter_mut().for_each(|event| "channel0".clone_into(&mut event.channel));
+        for event in &mut events {
+            "channel0".clone_into(&mut event.channel);
+        }
         events
     }
 

@@ -133,7 +133,7 @@ impl From<&Channel> for ChannelSpec {
         };
         let unless_usual = |value: usize, usual: usize| (value != usual).then_some(value);
         Self {
-            name: channel.called().to_owned(),
+            name: channel.channel_name().to_owned(),
             policy: channel.policy().name().to_owned(),
             ring_size: channel.ring_size(),
             packets: channel.packets_per_ring(),
@@ -142,7 +142,7 @@ impl From<&Channel> for ChannelSpec {
             max_rings: unless_usual(channel.ring_limit(), usual.ring_limit()),
             // Rounded up: an event waits no shorter than its channel says.
             patience_ms: channel
-                .patience()
+                .max_wait()
                 .map(|most| most.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u32::MAX)),
             contexts: channel.contexts().map(|context| context::name(context).to_owned()).collect(),
             call_stack_depth: unless_usual(channel.callers(), usual.callers()),
@@ -152,7 +152,7 @@ impl From<&Channel> for ChannelSpec {
 
 /// As a channel in code is called.
 fn default_name() -> String {
-    Channel::default().called().to_owned()
+    Channel::default().channel_name().to_owned()
 }
 
 fn is_default_name(name: &String) -> bool {

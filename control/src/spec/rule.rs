@@ -82,6 +82,7 @@ impl Rule {
     /// At most so many of the events that the filter accepts, all events of the rule together: a [`Limit`](crate::Limit), or its text
     /// (`1000/s`, `5/15min`, `1000/s burst 20`). The other events are counted as suppressed.
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "a text or a `Limit` reads best by value")]
     pub fn limit(mut self, limit: impl ToString) -> Self {
         self.limit = Some(limit.to_string());
         self

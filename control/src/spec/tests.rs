@@ -185,13 +185,13 @@ fn an_older_file_has_the_one_channel() -> Outcome {
 #[test]
 fn channels_that_cannot_be_are_refused_with_what_would_do() -> Outcome {
     let taken = |name: &str, text: &str| format!("two channels are called `{name}`; give each {text}");
-    let no_name = "`b/c` is no channel name: use 1 to 64 letters".to_owned();
+    let no_name = "`b/c` is not a channel name: use 1 to 64 letters".to_owned();
     let changes: [(String, Change); 11] = [
         (taken("channel0", "of `[[channels]]` a `name`"), &|spec| spec.channels[0].name = "channel0".to_owned()),
         (taken("flight", ""), &|spec| spec.channels.push(spec.channels[0].clone())),
         (no_name, &|spec| spec.channels.push(ChannelSpec::default().named("b/c"))),
-        ("`` is no channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named(""))),
-        ("is no channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named("n".repeat(65)))),
+        ("`` is not a channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named(""))),
+        ("is not a channel name".to_owned(), &|spec| spec.channels.push(ChannelSpec::default().named("n".repeat(65)))),
         ("has no channel `flight`; it has channel0, other".to_owned(), &|spec| {
             spec.channels[0].name = "other".to_owned();
         }),

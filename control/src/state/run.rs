@@ -199,7 +199,7 @@ fn run_one(dump: &Arc<Registered>, told: Dump, counts: &Arc<Counts>, of: &Arc<Op
 
 /// The dump itself, between its two events.
 fn tell(dump: &Registered, told: &Dump, counts: &Counts, of: Arc<OpenChannel>) {
-    let is_kept = of.keep_this_thread();
+    let is_kept = of.restrict_this_thread();
     // The rings are not kept for a dump that outlives its session.
     drop(of);
     if !is_kept {

@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::time::Duration;
-use tracepoint::channel::failpoint::{Action, Point, arm};
 use tracepoint_control::Channel;
+use tracepoint_ring::channel::failpoint::{Action, Point, arm};
 
 /// A policy.
 #[derive(Debug)]
@@ -93,7 +93,8 @@ impl Case {
     /// Whether the process can come by. A ring's own points are not about one of its streams, two points are of the thread's first
     /// try alone, which is in the main stream, and where nothing is handed on while the process runs nothing is flushed and drained.
     fn is_possible(&self) -> bool {
-        let handed_on = self.point == Point::SwitchAsked || self.is_among(Point::FlushAsked, Point::DrainReleased);
+        let handed_on =
+            self.point == Point::SwitchRequested || self.is_among(Point::FlushRequested, Point::DrainReleased);
         let nested = self.is_among(Point::Entered, Point::DrainReleased) && self.point != Point::Left;
         (self.policy.drained || !handed_on) && (self.side == Side::Main || nested)
     }
@@ -107,7 +108,7 @@ impl Case {
         } else if self.is_among(Point::RingTaken, Point::RingOwned) || self.is_among(Point::EndBegun, Point::RingPooled)
         {
             Life::Succeeded
-        } else if self.is_among(Point::FlushAsked, Point::FlushSettled) {
+        } else if self.is_among(Point::FlushRequested, Point::FlushDone) {
             Life::Idle
         } else {
             Life::Busy
@@ -163,7 +164,7 @@ impl Case {
         if self.side == Side::Nested {
             arm(written, self.main_instance(), 1, Action::Signal(signal));
         }
-        if self.point == Point::SwitchAsked {
+        if self.point == Point::SwitchRequested {
             // Its packet is asked for while it sleeps in the middle of a record, and so it is to close it itself.
             arm(written, self.instance(), RECORDS as u64 + 7, Action::Sleep(Duration::from_secs(1)));
         }

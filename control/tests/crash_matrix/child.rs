@@ -61,7 +61,7 @@ impl Ring {
 
     /// Whether it is in the pool again. The state is changed before that; the point says when it is done.
     fn is_spare(&self, last_point: u64) -> bool {
-        use tracepoint::channel::failpoint::Point;
+        use tracepoint_ring::channel::failpoint::Point;
         let before = [Point::RecycleClosed, Point::RingSpare].map(|point| point as u64 + 1);
         self.word(256) as u32 == 0 && !before.contains(&last_point)
     }
@@ -106,7 +106,7 @@ fn session(case: &Case, dir: &Path) -> SessionBuilder {
 /// Does what the case wants, until it is killed.
 pub(crate) fn run(case: &Case, dir: &Path) {
     let words = *WORDS.get_or_init(|| SharedPage::open(&dir.join(PAGE)).expect("the test made it").leak());
-    tracepoint::channel::failpoint::watch(&words[crate::WATCHED..]);
+    tracepoint_ring::channel::failpoint::watch(&words[crate::WATCHED..]);
     let action = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
     // SAFETY: the handler fires a tracepoint and stores a number, both of which are allowed there.
     unsafe { sigaction(Signal::SIGUSR1, &action) }.expect("a handler");

@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tracepoint::channel::{AnonymousMemory, OpenChannel, Packet};
 use tracepoint::marker::Subscriber;
 use tracepoint_control::sinks::account::Account;
 use tracepoint_control::sinks::{
@@ -16,6 +15,7 @@ use tracepoint_control::sinks::{
     TraceInfo, TraceStart,
 };
 use tracepoint_control::{Channel, Session};
+use tracepoint_ring::channel::{AnonymousMemory, OpenChannel, Packet};
 
 tracepoint::define_trace! {
     provider = "dt_kills";

@@ -11,12 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tracepoint::channel::{AnonymousMemory, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_control::sinks::account::Account;
 use tracepoint_control::sinks::{ClockInfo, CtfSink, Drain, EventDescription, ProcessInfo, TraceInfo};
 use tracepoint_control::{Channel, Session};
 use tracepoint_reader::{Event, Item, StructValue, Trace, Value, verify};
+use tracepoint_ring::channel::{AnonymousMemory, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "any";

@@ -168,7 +168,7 @@ fn what_cannot_be_is_an_error() {
     assert_eq!(error.to_string(), "rule `routed:*`: the session has no channel `flight`; it has channel0");
     for name in ["", "a/b", &"n".repeat(65)] {
         let error = session().channel(further(name)).start().expect_err("no name").to_string();
-        assert!(error.contains(&format!("`{name}` is no channel name: use 1 to 64")), "{error}");
+        assert!(error.contains(&format!("`{name}` is not a channel name: use 1 to 64")), "{error}");
     }
     let rule = Rule::new("routed:x").channel("b");
     let error = session().channel(further("b")).events(rule).start().expect_err("no event");

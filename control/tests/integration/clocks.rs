@@ -66,7 +66,7 @@ fn every_clock_makes_a_trace() -> Outcome {
         .start();
     let Err(error @ SessionError::Clock(_)) = refused else { panic!("started with two clocks") };
     let expected = format!(
-        "the session does not start: the process has one clock, and channels are open that use another one ({}); stop the \
+        "the session does not start: the clock cannot be changed while channels are open that use another one ({}); stop the \
          sessions that use it first, or leave `.clock(…)` out to share it",
         clock::name()
     );

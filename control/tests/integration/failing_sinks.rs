@@ -71,7 +71,7 @@ impl Sink for Stormy {
         self.directory.describe(new)
     }
 
-    fn packet(&mut self, stream: &StreamInfo, packet: &tracepoint::channel::Packet<'_>) -> Result<(), SinkError> {
+    fn packet(&mut self, stream: &StreamInfo, packet: &tracepoint_ring::channel::Packet<'_>) -> Result<(), SinkError> {
         self.packets += 1;
         if self.storm.load(Ordering::Relaxed) && !self.packets.is_multiple_of(3) {
             return Err(SinkError::new("write the medium", io::Error::from_raw_os_error(self.errno)));

@@ -25,7 +25,7 @@ fn layouts_tell_events_apart() -> Outcome {
     let place = place();
     let dir = place.path().join("trace");
     let session = Session::builder("twins").events("twin:*").sink(CtfSink::create(&dir)?).start()?;
-    let notices = session.notices().to_vec();
+    let notices = session.notices();
     tracepoint::trace!(first::same(1));
     tracepoint::trace!(second::same(2));
     tracepoint::trace!(first::other(3));

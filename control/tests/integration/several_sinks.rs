@@ -18,7 +18,7 @@ impl Sink for Panics {
         "panics".to_owned()
     }
 
-    fn packet(&mut self, _: &StreamInfo, _: &tracepoint::channel::Packet<'_>) -> Result<(), SinkError> {
+    fn packet(&mut self, _: &StreamInfo, _: &tracepoint_ring::channel::Packet<'_>) -> Result<(), SinkError> {
         panic!("a sink of somebody else's");
     }
 

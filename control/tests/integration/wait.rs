@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tracepoint::Probe;
-use tracepoint::channel::Packet;
 use tracepoint_control::sinks::CtfSink;
 use tracepoint_control::{Channel, Session};
+use tracepoint_ring::channel::Packet;
 use tracepoint_sinks::{Sink, SinkError, StreamInfo};
 
 tracepoint::define_trace! {

@@ -5,7 +5,7 @@ use crate::common::oracle::Words;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tracepoint::channel::failpoint::{Point, watch};
+use tracepoint_ring::channel::failpoint::{Point, watch};
 
 /// How many streams are looked at: those of the first rings, which the threads have.
 const STREAMS: usize = 16;
@@ -48,7 +48,7 @@ pub(crate) fn wait(words: &Words) {
 fn points_inside(words: &Words) -> impl Iterator<Item = Point> {
     let last = |word: u64| Point::ALL.get(usize::try_from(word).ok()?.checked_sub(1)?);
     let points = words[WATCHED..][..STREAMS].iter().filter_map(move |word| last(word.load(Ordering::Relaxed)));
-    points.copied().filter(|point| (Point::SwitchAsked..Point::Opened).contains(point))
+    points.copied().filter(|point| (Point::SwitchRequested..Point::Opened).contains(point))
 }
 
 impl Switches {

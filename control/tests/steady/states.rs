@@ -3,9 +3,9 @@
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::Packet;
 use tracepoint_control::sinks::{Sink, SinkError, StreamInfo};
 use tracepoint_control::{Channel, Session};
+use tracepoint_ring::channel::Packet;
 
 tracepoint::define_trace! {
     provider = "steady";

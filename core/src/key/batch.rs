@@ -3,25 +3,25 @@
 use super::Key;
 use crate::site::{self, SwitchError};
 use std::sync::atomic::Ordering;
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 /// Changes of several keys, whose sites are switched in one batch.
 #[derive(Debug)]
 pub(crate) struct KeyBatch<'l> {
     /// The update lock: one thread at a time counts users and writes sites.
-    locked: &'l Locked<'l>,
+    locked: &'l UpdateGuard<'l>,
     on: bool,
     keys: Vec<&'static Key>,
 }
 
 impl<'l> KeyBatch<'l> {
     /// A batch that adds one user to each of its keys.
-    pub(crate) const fn on(locked: &'l Locked<'l>) -> Self {
+    pub(crate) const fn on(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: true, keys: Vec::new() }
     }
 
     /// A batch that removes one user from each of its keys.
-    pub(crate) const fn off(locked: &'l Locked<'l>) -> Self {
+    pub(crate) const fn off(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: false, keys: Vec::new() }
     }
 

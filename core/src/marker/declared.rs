@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use tracepoint_ring::channel::SoleSubscriber;
 use tracepoint_ring::field::FieldDescriptor;
 use tracepoint_ring::primitive::AtomicPtr;
-use tracepoint_ring::published::Published;
-use tracepoint_ring::update::{self, Garbage, Locked};
+use tracepoint_ring::rcu_pointer::RcuPointer;
+use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 
 /// A marker: its description, its key and its subscribers. One static per declaration.
 pub struct Marker {
@@ -21,7 +21,7 @@ pub struct Marker {
     key: &'static Key,
     /// The probes of the tracepoint whose field block this is. `None` for a hand-written marker, whose site depends on `key`.
     probes: Option<&'static ProbeSet>,
-    pub(super) subscribers: Published<SubscriberList>,
+    pub(super) subscribers: RcuPointer<SubscriberList>,
     /// The subscriber that the fast path records for, an element of `subscribers`; null if events take the full path.
     sole: AtomicPtr<SoleSubscriber>,
 }
@@ -34,7 +34,7 @@ impl Marker {
             descriptor: MarkerDescriptor::new::<M>(parts),
             key,
             probes,
-            subscribers: Published::none(),
+            subscribers: RcuPointer::null(),
             sole: AtomicPtr::new(null_mut()),
         }
     }
@@ -115,12 +115,12 @@ impl Marker {
         self.entries(&update::lock()).len()
     }
 
-    pub(crate) fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
+    pub(crate) fn entries(&self, _: &UpdateGuard<'_>) -> Vec<Entry> {
         // SAFETY: the update lock is held while the list is cloned, and lists are replaced under it only.
         unsafe { self.subscribers.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
-    pub(crate) fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Option<Garbage> {
+    pub(crate) fn publish(&self, entries: Vec<Entry>, locked: &UpdateGuard<'_>) -> Option<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(SubscriberList::new(entries)));
         let old = self.subscribers.replace(next);
         self.choose_path(locked);
@@ -129,7 +129,7 @@ impl Marker {
 
     /// Chooses between fast path and full path. Called after each change of the subscribers or of the tracepoint's probes, before the
     /// grace period of the replaced list.
-    pub(crate) fn choose_path(&self, _: &Locked<'_>) {
+    pub(crate) fn choose_path(&self, _: &UpdateGuard<'_>) {
         // SAFETY: the update lock is held, under which alone lists are replaced.
         let sole = unsafe { self.subscribers.read() }.and_then(|list| list.sole.as_ref());
         let no_probes = self.probes.is_none_or(|probes| !probes.has_probes());

@@ -3,7 +3,7 @@
 use super::descriptor::{MarkerDescriptor, ValuesType};
 use std::marker::PhantomData;
 use tracepoint_ring::field::sealed::Sealed;
-use tracepoint_ring::field::{Fields, Nuls, Value, Writer};
+use tracepoint_ring::field::{Fields, NulHandling, Value, Writer};
 
 /// The values of one event of any marker, as filters and aggregates see them: by index or by name.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl<'a> FieldView<'a> {
         out.reserve(size);
         // SAFETY: `reserve` made room for `size` bytes past the end, and `encode_into` writes exactly `size` bytes.
         unsafe {
-            let mut writer = Writer::new(out.as_mut_ptr().add(out.len()), Nuls::Replace);
+            let mut writer = Writer::new(out.as_mut_ptr().add(out.len()), NulHandling::Replace);
             self.encode_into(&mut writer);
             out.set_len(out.len() + size);
         }

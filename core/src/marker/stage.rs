@@ -7,7 +7,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber, Verdict};
+use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel, SoleSubscriber};
 use tracepoint_ring::clock;
 use tracepoint_ring::thread::{self, ThreadSlot};
 
@@ -82,7 +82,7 @@ extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const (
     for entry in &list.entries {
         let Subscriber { consumer, filter } = &entry.subscriber;
         let verdict = || match filter {
-            None => Verdict::Accepted,
+            None => FilterOutcome::Accepted,
             Some(filter) => apply_filter(filter.as_ref(), time, view()),
         };
         match consumer {
@@ -91,7 +91,7 @@ extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const (
                 serve_with_contexts(channel, slot, *id, time, view(), filter.as_deref());
             }
             Consumer::Aggregate(aggregate) => {
-                if verdict() == Verdict::Accepted {
+                if verdict() == FilterOutcome::Accepted {
                     observe(aggregate.as_ref(), time, view());
                 }
             }
@@ -109,19 +109,19 @@ fn serve_with_contexts(
     event: FieldView<'_>,
     filter: Option<&dyn Filter>,
 ) {
-    let verdict = filter.map_or(Verdict::Accepted, |filter| apply_filter(filter, time, event));
+    let verdict = filter.map_or(FilterOutcome::Accepted, |filter| apply_filter(filter, time, event));
     channel.serve_with_contexts(slot, id, time, &event, verdict);
 }
 
 #[inline(never)]
-fn apply_filter(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> Verdict {
+fn apply_filter(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> FilterOutcome {
     match catch_unwind(AssertUnwindSafe(|| filter.decide(time, event))) {
-        Ok(Decision::Accept) => Verdict::Accepted,
-        Ok(Decision::Refuse) => Verdict::Refused,
-        Ok(Decision::Suppress) => Verdict::Suppressed,
+        Ok(Decision::Accept) => FilterOutcome::Accepted,
+        Ok(Decision::Refuse) => FilterOutcome::Refused,
+        Ok(Decision::Suppress) => FilterOutcome::Suppressed,
         Err(panic) => {
             tracepoint_ring::panic::swallow(panic);
-            Verdict::Panicked
+            FilterOutcome::Panicked
         }
     }
 }

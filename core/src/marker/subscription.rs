@@ -7,7 +7,7 @@ use crate::site::SwitchError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::channel::OpenChannel;
-use tracepoint_ring::update::{self, Garbage, Locked};
+use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 
 /// An entry in the subscriber list of a marker. Dropping it unsubscribes, and waits until the subscriber is no longer in use (unless it
 /// is dropped inside a probe: see [`crate::probe`]).
@@ -124,11 +124,11 @@ impl Subscription {
         update::retire(garbage);
     }
 
-    fn is_listed(&self, locked: &Locked<'_>) -> bool {
+    fn is_listed(&self, locked: &UpdateGuard<'_>) -> bool {
         self.marker.entries(locked).iter().any(|entry| entry.ticket == self.ticket)
     }
 
-    fn remove(&self, locked: &Locked<'_>) -> Option<Garbage> {
+    fn remove(&self, locked: &UpdateGuard<'_>) -> Option<Garbage> {
         if let Some(channel) = &self.channel {
             channel.unsubscribed(locked);
         }

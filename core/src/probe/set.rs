@@ -5,9 +5,9 @@ use crate::key::{Key, KeyBatch};
 use crate::site::SwitchError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tracepoint_ring::published::Published;
+use tracepoint_ring::rcu_pointer::RcuPointer;
 use tracepoint_ring::thread::ThreadSlot;
-use tracepoint_ring::update::{self, Garbage, Locked};
+use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 
 /// Calls the closure behind `node` with the arguments behind `args`.
 type Call = unsafe fn(node: *const (), args: *const ());
@@ -77,18 +77,18 @@ unsafe impl Sync for ProbeList {}
 #[derive(Debug)]
 pub struct ProbeSet {
     key: &'static Key,
-    list: Published<ProbeList>,
+    list: RcuPointer<ProbeList>,
     /// Called under the update lock after each change of the list, before the grace period, because the change may decide between fast
     /// path and full path.
-    changed: fn(&Locked<'_>),
+    changed: fn(&UpdateGuard<'_>),
     panics: AtomicU64,
     skipped: AtomicU64,
 }
 
 impl ProbeSet {
     /// Built by the macros only.
-    pub const fn new(key: &'static Key, changed: fn(&Locked<'_>)) -> Self {
-        Self { key, list: Published::none(), changed, panics: AtomicU64::new(0), skipped: AtomicU64::new(0) }
+    pub const fn new(key: &'static Key, changed: fn(&UpdateGuard<'_>)) -> Self {
+        Self { key, list: RcuPointer::null(), changed, panics: AtomicU64::new(0), skipped: AtomicU64::new(0) }
     }
 
     /// The tracepoint's key.
@@ -228,7 +228,7 @@ impl ProbeSet {
     }
 
     /// Publishes the list without the probe of `ticket`; returns what is to be freed.
-    fn remove(&self, ticket: u64, locked: &Locked<'_>) -> Vec<Garbage> {
+    fn remove(&self, ticket: u64, locked: &UpdateGuard<'_>) -> Vec<Garbage> {
         let (gone, kept): (Vec<_>, _) = self.entries(locked).into_iter().partition(|entry| entry.ticket == ticket);
         let mut garbage = self.publish(kept, locked);
         garbage.extend(gone.into_iter().map(|Entry { node, free, .. }| Box::new(NodePtr { node, free }) as Garbage));
@@ -245,12 +245,12 @@ impl ProbeSet {
         list.map_or(0, |list| list.entries.iter().filter(alive).count())
     }
 
-    fn entries(&self, _: &Locked<'_>) -> Vec<Entry> {
+    fn entries(&self, _: &UpdateGuard<'_>) -> Vec<Entry> {
         // SAFETY: the update lock is held while the list is copied, and lists are replaced under it only.
         unsafe { self.list.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
-    fn publish(&self, entries: Vec<Entry>, locked: &Locked<'_>) -> Vec<Garbage> {
+    fn publish(&self, entries: Vec<Entry>, locked: &UpdateGuard<'_>) -> Vec<Garbage> {
         let next = (!entries.is_empty()).then(|| Box::new(ProbeList { entries: entries.into() }));
         let old = self.list.replace(next);
         (self.changed)(locked);

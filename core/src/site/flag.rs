@@ -2,7 +2,7 @@
 
 use super::{SiteReport, SwitchError, Table};
 use crate::key::Key;
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 /// True while the key is on.
 #[doc(hidden)]
@@ -22,7 +22,7 @@ macro_rules! __tracepoint_anchor {
 
 /// Does nothing: sites load the flags of the keys.
 #[expect(clippy::unnecessary_wraps, reason = "the patched form can fail")]
-pub(crate) fn switch(_: &[(&'static Key, bool)], _: &Locked<'_>) -> Result<(), SwitchError> {
+pub(crate) fn switch(_: &[(&'static Key, bool)], _: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     Ok(())
 }
 
@@ -36,18 +36,18 @@ impl Object {
     }
 }
 
-pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object> {
+pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Object> {
     std::iter::empty()
 }
 
-pub(crate) const fn object_generation(_: &Locked<'_>) -> u64 {
+pub(crate) const fn object_generation(_: &UpdateGuard<'_>) -> u64 {
     0
 }
 
-pub(crate) fn pin_objects<R>(list: impl FnOnce(&Locked<'_>) -> R) -> R {
-    list(&tracepoint_ring::update::lock_alone())
+pub(crate) fn pin_objects<R>(list: impl FnOnce(&UpdateGuard<'_>) -> R) -> R {
+    list(&tracepoint_ring::update::lock_without_setup())
 }
 
-pub(crate) fn report(_: &Locked<'_>) -> SiteReport {
+pub(crate) fn report(_: &UpdateGuard<'_>) -> SiteReport {
     SiteReport { form: "flag", ..SiteReport::default() }
 }

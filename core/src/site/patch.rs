@@ -52,7 +52,7 @@ use super::{SiteReport, SwitchError};
 use crate::key::Key;
 use entry::{Entry, Form, Site};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tracepoint_ring::update::Locked;
+use tracepoint_ring::update::UpdateGuard;
 
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
@@ -231,7 +231,7 @@ impl<'o> Batch<'o> {
 ///
 /// If a site cannot be switched on. Then all sites of the keys that go on are switched off again as far as possible. A site that cannot
 /// be switched off is counted, and goes on entering the cold path, which finds nothing to do; this alone is not an error.
-pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &Locked<'_>) -> Result<(), SwitchError> {
+pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     let mut wanted: Vec<(*const Key, Form)> =
         changes.iter().map(|(key, on)| (std::ptr::from_ref(*key), Form::of(*on))).collect();
     wanted.sort_unstable_by_key(|(key, _)| *key);
@@ -271,7 +271,7 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &Locked<'_>) -> R
 }
 
 /// Switches on those sites of a newly loaded object whose keys are on.
-fn switch_loaded(object: &Object, _: &Locked<'_>) {
+fn switch_loaded(object: &Object, _: &UpdateGuard<'_>) {
     let mut loaded = Batch::new(Form::On);
     for entry in object.entries() {
         if entry.form_of_key() == Form::On {
@@ -284,7 +284,7 @@ fn switch_loaded(object: &Object, _: &Locked<'_>) {
     text::synchronize_cores();
 }
 
-pub(crate) fn report(locked: &Locked<'_>) -> SiteReport {
+pub(crate) fn report(locked: &UpdateGuard<'_>) -> SiteReport {
     SiteReport {
         form: "patched",
         sites: Some(objects(locked).map(|object| object.entries().len()).sum()),

@@ -1,8 +1,8 @@
-//! The books of a channel: fired = recorded + filtered + suppressed + lost, by reason.
+//! The account of a channel: fired = recorded + filtered + suppressed + lost, by reason.
 //!
-//! Each thread that has a ring counts in the ring's own row, one entry for each event of the channel; threads without a ring
-//! share one row. Rows are in the memory of the rings, where other processes find them. Every number has one place in the code that
-//! increments it, and none is computed from another.
+//! Each ring has a row of counters of its own, with one entry for each event of the channel; threads without a ring share one row. The rows
+//! are in the memory of the rings, where other processes can read them. Each counter is incremented independently: none is derived from
+//! another.
 
 use crate::counter::LocalCounter;
 use std::mem::offset_of;
@@ -44,7 +44,7 @@ impl Loss {
     }
 }
 
-/// One event's counters in one row, as `docs/format-ring.md` has them. What every event touches comes first.
+/// One event's counters in one row, as documented in `docs/format-ring.md`. Those that every event increments come first.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct EventCounters {
@@ -56,17 +56,17 @@ pub(super) struct EventCounters {
 }
 
 impl EventCounters {
-    /// The event fired. The row is that of the calling thread's ring.
+    /// Counts that the event fired. The row belongs to the calling thread's ring.
     #[inline(always)]
     pub(super) fn count_fired(&self) {
-        // SAFETY: the place is that of a counter in this structure, and the row is that of the calling thread's ring.
+        // SAFETY: the offset is that of a counter in this structure, which belongs to the calling thread's ring.
         unsafe { LocalCounter::increment_at::<{ offset_of!(Self, fired) }, _>(self) };
     }
 
-    /// The event was recorded. The row is as above.
+    /// Counts that the event was recorded. The row belongs to the calling thread's ring.
     #[inline(always)]
     pub(super) fn count_recorded(&self) {
-        // SAFETY: the place is that of a counter in this structure, and the row is that of the calling thread's ring.
+        // SAFETY: the offset is that of a counter in this structure, which belongs to the calling thread's ring.
         unsafe { LocalCounter::increment_at::<{ offset_of!(Self, recorded) }, _>(self) };
     }
 
@@ -75,7 +75,7 @@ impl EventCounters {
     }
 }
 
-/// What became of one event of a channel, over all threads.
+/// The account of one event of a channel, over all threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventAccount {
@@ -83,9 +83,9 @@ pub struct EventAccount {
     pub fired: u64,
     /// How often it was committed to a ring.
     pub recorded: u64,
-    /// How often a filter refused it.
+    /// How often a filter rejected it.
     pub filtered: u64,
-    /// How often a brake suppressed it.
+    /// How often a rate limit suppressed it.
     pub suppressed: u64,
     lost: [u64; Loss::ALL.len()],
 }
@@ -112,7 +112,7 @@ impl EventAccount {
     }
 }
 
-/// What became of the records of one stream, as the ring counted them.
+/// The account of one stream, as its ring has counted it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamAccount {
@@ -122,24 +122,24 @@ pub struct StreamAccount {
     pub recorded: u64,
     /// Bytes of its packets, headers and the open one included.
     pub bytes: u64,
-    /// Events lost on their way to it.
+    /// Events that could not be recorded in it.
     pub discarded: u64,
-    /// Records whose time was set to that of the record before, because the clock stood behind it.
+    /// Records whose time was raised to that of the record before.
     pub clamped: u64,
     /// Records with a text in which a NUL was replaced.
     pub altered: u64,
-    /// Events that waited for room, in vain or not.
+    /// Events that waited for a free packet, successfully or not.
     pub waited: u64,
     /// For how long they waited, in ns.
     pub waited_ns: u64,
 }
 
-/// The account of a channel. Exact when nothing fires; otherwise as good as a look at running counters can be.
+/// The account of a channel. Exact while nothing fires; otherwise a snapshot of running counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelAccount {
     /// By event id.
     pub events: Vec<EventAccount>,
-    /// By stream. The last is that of events that had no ring: it never holds a record.
+    /// By stream. The last one is for events without a ring: it never holds a record.
     pub streams: Vec<StreamAccount>,
 }

@@ -1,8 +1,8 @@
-//! Which thread has which ring, in memory that a forked child finds empty.
+//! The table of the threads' rings, in memory that a forked child finds empty.
 //!
-//! A child has no part in its parent's rings: their memory is not even mapped there. The kernel wipes this table when the child is
-//! made, however it is made, so that no child can run into a ring, not between `fork` and its handlers, and not after a raw `clone`
-//! that runs no handlers. Where it cannot be wiped, [`detach`](Attachment::detach) does it, called by the handler.
+//! A child must not use its parent's rings, whose memory is not even mapped there. The kernel clears this table in the child
+//! (`MADV_WIPEONFORK`), however the child is created: also between `fork` and its handlers, and after a raw `clone` without handlers. On
+//! kernels without it, the fork handler calls [`detach`](Attachment::detach).
 
 use super::ring::Ring;
 use crate::thread::{MAX_THREADS, ThreadSlot};
@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 #[repr(C)]
 struct Table {
-    /// 1 in the process that made it.
+    /// 1 in the process that allocated the table.
     attached: AtomicU32,
     rings: [AtomicPtr<Ring>; MAX_THREADS],
 }
 
-/// The rings of the threads, by the threads' places in their table.
+/// The rings of the threads, by slot index.
 #[derive(Debug)]
 pub(super) struct Attachment(NonNull<Table>);
 
-// SAFETY: a table of atomics, owned by this value.
+// SAFETY: points to a table of atomics that this value owns.
 unsafe impl Send for Attachment {}
 // SAFETY: as above.
 unsafe impl Sync for Attachment {}
@@ -41,49 +41,48 @@ impl Attachment {
         #[cfg(linux_kernel)]
         attachment.advise(libc::MADV_WIPEONFORK);
         for ring in &attachment.table().rings {
-            // Touched now, so that no thread has to wait for the page at its first event.
+            // Touches the page now, so that no thread takes the page fault at its first event.
             ring.store(null_mut(), Ordering::Relaxed);
         }
         attachment.table().attached.store(1, Ordering::Relaxed);
         Some(attachment)
     }
 
-    /// What is to become of the table in a child; nothing changes where the kernel is too old, or its pages are larger than these, and
-    /// hold what is others'.
+    /// Calls `madvise` for the table. Does nothing if the kernel's pages are larger than [`PAGE`], because they then contain other
+    /// allocations; fails without effect on older kernels.
     #[cfg(linux_kernel)]
     fn advise(&self, advice: libc::c_int) {
         // SAFETY: takes a plain number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         if usize::try_from(page).is_ok_and(|page| page <= PAGE) {
-            // SAFETY: whole pages that this value owns, and that hold nothing else; a child that finds zeros in them finds a valid
-            // table.
+            // SAFETY: whole pages that contain only this table; a table of zeros, which a child finds, is a valid one.
             unsafe { libc::madvise(self.0.as_ptr().cast(), LAYOUT.size(), advice) };
         }
     }
 
     #[inline(always)]
     fn table(&self) -> &Table {
-        // SAFETY: allocated in `new`, zero at first, which is a valid table, and freed when this value drops.
+        // SAFETY: allocated in `new`, zeroed, which is a valid table, and freed when this value is dropped.
         unsafe { self.0.as_ref() }
     }
 
-    /// Whether this is the process that the rings belong to.
+    /// Whether this is the process to which the rings belong.
     pub(super) fn is_attached(&self) -> bool {
         self.table().attached.load(Ordering::Relaxed) != 0
     }
 
-    /// The ring of a thread; null if it has none yet.
+    /// The ring of a thread; null if it has none.
     #[inline(always)]
     pub(super) fn ring(&self, slot: &'static ThreadSlot) -> &AtomicPtr<Ring> {
         &self.table().rings[slot.index()]
     }
 
-    /// All of them.
+    /// The rings of all threads, by slot index.
     pub(super) fn rings(&self) -> &[AtomicPtr<Ring>] {
         &self.table().rings
     }
 
-    /// In the child after fork.
+    /// Clears the table, in the child after fork.
     pub(super) fn detach(&self) {
         self.table().attached.store(0, Ordering::Relaxed);
         for ring in &self.table().rings {
@@ -94,7 +93,7 @@ impl Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        // Whoever gets the memory next wants to keep it over fork.
+        // The next user of the memory expects it to survive a fork.
         #[cfg(linux_kernel)]
         self.advise(libc::MADV_KEEPONFORK);
         // SAFETY: allocated in `new` with this layout, and freed once.

@@ -1,6 +1,6 @@
 //! One buffer of a ring: reserve, write, commit, and the switch from a full packet to the next.
 //!
-//! Written by the thread that owns the ring (and by its signal handlers, but never while `writing` is set), read by the drain.
+//! The owner of the ring writes it (and its signal handlers, but never while `writing` is set); the consumer reads it.
 //!
 //! ```text
 //!   the slots of the ring, packet k in slot k mod n:
@@ -10,26 +10,25 @@
 //!   ───┬────────┬────────┬────────┬─────────
 //!      │ closed │ closed │  open  │  free …
 //!   ───┴────────┴────────┴────────┴─────────
-//!        drain takes these  ▲ the owner writes here
+//!        consumer takes these  ▲ the owner writes here
 //! ```
 //!
-//! * Owner: writes the open packet; when a record does not fit, closes it (`closed` + 1) and opens the next. Under discard it
-//!   does so only if a slot is free; otherwise the event is lost and the open packet stays open, for smaller records to come.
-//!   Under overwrite it takes the oldest slot. Under wait it waits for a slot to become free, as `patience` says, before the event is
-//!   lost.
-//! * Drain: takes closed packets, then sets `released`; it may be in another process. Under overwrite it comes only when the owner is
-//!   known to be outside. It also closes the open packets of idle owners: `gate` says how.
+//! * Producer (the owner): writes the open packet; when a record does not fit, closes it (`closed` + 1) and opens the next. Under discard it
+//!   does so only if a slot is free; otherwise the event is lost, and the packet stays open for smaller records. Under overwrite it reuses
+//!   the oldest slot. Under wait it waits for a free slot (see `wait_policy`) before the event is lost.
+//! * Consumer: takes closed packets, then stores `released`; it may be in another process. Under overwrite it runs only when the owner is
+//!   known to be outside. It also closes the open packets of idle owners (see `flush_handshake`).
 //!
-//! Cost of the common case: no locked instruction, no branch but those for room, age, the order of times, NULs, and `writing`.
+//! Cost of the common case: no locked instruction, and branches only for room, age, order of times, NULs, and `writing`.
 
 use super::account::Loss;
 use super::config::Policy;
-use super::gate::{Gate, Switch};
+use super::flush_handshake::{FlushHandshake, Switch};
 use super::header::StreamCounters;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
-use super::patience::Patience;
-use crate::clock::Moment;
-use crate::field::{Fields, Nuls, Writer, size_behind};
+use super::wait_policy::WaitPolicy;
+use crate::clock::Timestamp;
+use crate::field::{Fields, NulHandling, Writer, size_behind};
 use crate::hint::unlikely;
 use crate::record::{self, Head};
 #[cfg(target_pointer_width = "64")]
@@ -37,63 +36,63 @@ use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// A packet is closed before it is this old, in ns: the 48 bits of a record's time must not run over twice.
+/// The age at which a packet is closed, in ns: the 48 bits of a record's time must not wrap twice within a packet.
 const MAX_AGE: u64 = 1 << 47;
 
 /// One of the two buffers of a ring.
 ///
-/// Where the owner writes is atomic for the flusher's sake, who closes the packet while the owner is elsewhere (see `gate`); what orders
-/// it is the gate.
+/// The fields that the owner writes are atomic because the flusher accesses them too, when it closes the packet in the owner's place; the
+/// handshake orders these accesses.
 ///
-/// Words that are written at every event are apart from each other modulo 128, here, in the thread's section (56 or 120), in the
-/// account (0 and 8) and in the ring's header (64): a load that has the lowest twelve bits of its address in common with a store before
-/// it waits for that store, which costs an event some nanoseconds each.
+/// Words that are written at every event differ in their address modulo 128: here, in the thread's section (56 or 120), in the account (0
+/// and 8) and in the ring's header (64). A load whose address has the lowest twelve bits in common with an earlier store waits for that
+/// store (4K aliasing), which costs an event some nanoseconds.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(super) struct Buffer {
     base: *mut u8,
     packet_size: usize,
     packets: u64,
-    /// When the open packet is to be closed at the latest.
-    too_old: AtomicU64,
+    /// The time at which the open packet must be closed.
+    expires_at: AtomicU64,
     counters: NonNull<StreamCounters>,
-    /// The time of the open packet's begin.
-    begin: AtomicU64,
+    /// The time at which the open packet was opened.
+    opened_at: AtomicU64,
     released: NonNull<AtomicU64>,
     policy: Policy,
-    /// How long to wait for a free slot; `None`: not at all.
-    patience: Option<Box<Patience>>,
+    /// How long to wait for a free slot; `None` for no wait.
+    wait_policy: Option<Box<WaitPolicy>>,
     /// The open packet; null if there is none.
     packet: AtomicPtr<u8>,
-    gate: Gate,
-    /// The bytes of the open packet that are in use, header included.
+    handshake: FlushHandshake,
+    /// The used bytes of the open packet, header included.
     used: AtomicUsize,
-    /// The time of the last record. Never 0 where the clock is the counter.
-    last: AtomicU64,
+    /// The time of the last record. Never 0 if the clock is the counter.
+    last_time: AtomicU64,
     stream: Stream,
-    /// For each slot, the records of the stream up to the end of the closed packet in it. Published by `closed`.
+    /// For each slot, the number of records in the stream up to the end of the closed packet in it. Published by `closed` (R2).
     records_at_end: Box<[AtomicU64]>,
-    /// The bytes of all closed packets. Changed by whoever closes one.
+    /// The bytes of all closed packets. Written by the thread that closes a packet.
     closed_bytes: AtomicU64,
 }
 
 #[cfg(target_pointer_width = "64")]
 const _: () = {
-    assert!(offset_of!(Buffer, packet) == 72 && offset_of!(Buffer, gate) == 80);
-    assert!(offset_of!(Buffer, used) == 104 && offset_of!(Buffer, last) == 112);
+    assert!(offset_of!(Buffer, packet) == 72 && offset_of!(Buffer, handshake) == 80);
+    assert!(offset_of!(Buffer, used) == 104 && offset_of!(Buffer, last_time) == 112);
 };
 
-// SAFETY: the raw pointers are to memory that the ring owns, and that lives as long as the buffer; see Sync for its use.
+// SAFETY: the raw pointers are to memory that the ring owns and that lives as long as the buffer; for concurrent use see `Sync`.
 unsafe impl Send for Buffer {}
-// SAFETY: counters are atomic. The open packet is used by the owner alone: handlers of the same thread are kept off by `writing`, and
-// the drain touches it only where the gate gives it to it, or the caller knows that no owner writes. Closed packets are read by the
-// drain after an Acquire load of `closed`, and not written again before an Acquire load of `released` says that they were read.
+// SAFETY: counters are atomic. The open packet has one writer at a time: `writing` excludes signal handlers of the owner's thread, and the
+// consumer closes it only if the handshake allows that, or if the caller knows that there is no writing owner. The consumer reads closed
+// packets after an Acquire load of `closed` (R2), and the owner reuses their slots after an Acquire load of `released` (R1).
 unsafe impl Sync for Buffer {}
 
 /// Why a record was not written.
 #[derive(Clone, Copy)]
 pub(super) enum Refused {
-    /// The buffer is in use: the caller is a signal handler that interrupts a write, or the packet is being closed from outside.
+    /// The buffer is in use: the caller is a signal handler that has interrupted a write, or the flusher is closing the packet.
     Writing,
     /// The event is lost.
     Lost(Loss),
@@ -105,27 +104,27 @@ impl From<Loss> for Refused {
     }
 }
 
-/// Where a buffer's packets are.
+/// The memory of a buffer's packets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
+pub(super) struct PacketSlots {
     pub(super) base: *mut u8,
     pub(super) packet_size: usize,
     pub(super) packets: usize,
 }
 
-/// The bytes of a record, never negative as a signed number.
+/// The size of a record in bytes; not negative as a signed number.
 #[inline(always)]
 fn size_of_record<V: Fields>(values: &V) -> usize {
     size_behind(record::HEADER_SIZE, values)
 }
 
-/// Writes a record into a packet, at `used`. How many texts have a NUL inside.
+/// Writes a record into a packet, at `used`. Returns the number of texts with a NUL inside.
 ///
 /// # Safety
 ///
-/// The packet is the caller's, and has room for the record there: the header word and the fields.
+/// Only the caller writes to the packet, which has room at `used` for the header word and the fields.
 #[inline(always)]
-unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize, nuls: Nuls) -> u32 {
+unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize, nuls: NulHandling) -> u32 {
     // SAFETY: the caller's promise.
     unsafe {
         failpoint!(Reserved, packet.instance());
@@ -134,7 +133,7 @@ unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize
         failpoint!(HeaderWordWritten, packet.instance());
         let mut writer = Writer::new(at.add(record::HEADER_SIZE), nuls);
         values.encode(&mut writer);
-        debug_assert_eq!(writer.at(), at.add(size_of_record(values)), "a record has the size that was reserved");
+        debug_assert_eq!(writer.at(), at.add(size_of_record(values)), "the record has the reserved size");
         failpoint!(FieldsWritten, packet.instance());
         writer.nuls()
     }
@@ -143,39 +142,39 @@ unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize
 impl Buffer {
     /// # Safety
     ///
-    /// From `base` on there are `packets * packet_size` bytes that live as long as the buffer, as do `counters` and `released`; used by
-    /// nobody else. `packet_size` is a multiple of 8 and larger than a header.
+    /// At `base` there are `packets * packet_size` bytes for the exclusive use of this buffer, which live as long as it, as do `counters` and
+    /// `released`. `packet_size` is a multiple of 8 and larger than a header.
     pub(super) unsafe fn new(
         stream: Stream,
         policy: Policy,
-        places: Places,
+        slots: PacketSlots,
         counters: &StreamCounters,
         released: &AtomicU64,
         now: u64,
     ) -> Self {
         Self {
-            gate: Gate::new(),
+            handshake: FlushHandshake::new(),
             packet: AtomicPtr::new(null_mut()),
             used: AtomicUsize::new(0),
-            begin: AtomicU64::new(now),
-            too_old: AtomicU64::new(0),
-            last: AtomicU64::new(now),
+            opened_at: AtomicU64::new(now),
+            expires_at: AtomicU64::new(0),
+            last_time: AtomicU64::new(now),
             counters: NonNull::from(counters),
-            base: places.base,
-            packet_size: places.packet_size,
-            packets: places.packets as u64,
+            base: slots.base,
+            packet_size: slots.packet_size,
+            packets: slots.packets as u64,
             stream,
             policy,
-            patience: None,
+            wait_policy: None,
             released: NonNull::from(released),
-            records_at_end: (0..places.packets).map(|_| AtomicU64::new(0)).collect(),
+            records_at_end: (0..slots.packets).map(|_| AtomicU64::new(0)).collect(),
             closed_bytes: AtomicU64::new(0),
         }
     }
 
-    /// The same, whose owner waits for room.
-    pub(super) fn waiting(self, patience: Option<Patience>) -> Self {
-        Self { patience: patience.map(Box::new), ..self }
+    /// The same buffer with an owner that waits for a free slot.
+    pub(super) fn with_wait_policy(self, wait_policy: Option<WaitPolicy>) -> Self {
+        Self { wait_policy: wait_policy.map(Box::new), ..self }
     }
 
     #[inline(always)]
@@ -195,75 +194,75 @@ impl Buffer {
 
     // -- data plane: the owner ------------------------------------------------------------------------------------------
 
-    /// Writes one record if nothing stands in the way: reserve, header word, fields, commit. `false`, and nothing done that counts, if
-    /// something does: [`record`](Self::record) knows what.
+    /// The fast path: reserve, header word, fields, commit. `false`, with nothing committed or counted, if the record needs
+    /// [`record`](Self::record), the full path.
     #[inline(always)]
     pub(super) fn try_record<V: Fields>(&self, head: Head, values: &V) -> bool {
-        self.gate.enter() && self.try_record_inside(head, values, || ())
+        self.handshake.enter() && self.try_record_inside(head, values, || ())
     }
 
-    /// The same outside any other event of the owner's. Calls `certain` when nothing can stand in the way any more, before the commit.
+    /// The same for an event that is not nested in another one. Calls `before_commit` once the record cannot fail any more.
     #[inline(always)]
-    pub(super) fn try_record_outermost<V: Fields>(&self, head: Head, values: &V, certain: impl FnOnce()) -> bool {
-        self.gate.enter_outermost();
-        self.try_record_inside(head, values, certain)
+    pub(super) fn try_record_outermost<V: Fields>(&self, head: Head, values: &V, before_commit: impl FnOnce()) -> bool {
+        self.handshake.enter_outermost();
+        self.try_record_inside(head, values, before_commit)
     }
 
-    /// In an order in which nothing is kept for long: a register that has to be saved costs an event more than a branch that comes late.
+    /// The order of the steps keeps live ranges short: a saved register costs an event more than a late branch.
     #[inline(always)]
-    fn try_record_inside<V: Fields>(&self, head: Head, values: &V, certain: impl FnOnce()) -> bool {
+    fn try_record_inside<V: Fields>(&self, head: Head, values: &V, before_commit: impl FnOnce()) -> bool {
         failpoint!(Entered, self.stream.instance);
         let time = head.time;
-        if time >= self.last.load(Ordering::Relaxed) && self.is_young(time) {
+        if time >= self.last_time.load(Ordering::Relaxed) && self.is_fresh(time) {
             let size = size_of_record(values);
             let used = self.used.load(Ordering::Relaxed);
             if self.has_room(used, size) {
-                // Where a text turns out to have a NUL, the event comes again, with this time or a later one.
-                self.last.store(time, Ordering::Relaxed);
+                // If a text contains a NUL, the event takes the full path next, with this time or a later one.
+                self.last_time.store(time, Ordering::Relaxed);
                 let packet = self.open_packet();
                 // SAFETY: the packet has room.
-                if unsafe { write(packet, head.word, values, used, Nuls::Find) } == 0 {
-                    certain();
+                if unsafe { write(packet, head.word, values, used, NulHandling::Detect) } == 0 {
+                    before_commit();
                     self.commit(packet, used + size);
-                    self.gate.leave();
+                    self.handshake.leave();
                     return true;
                 }
             }
         }
         unlikely();
-        self.gate.leave();
+        self.handshake.leave();
         false
     }
 
-    /// Writes one record, in the next packet if need be.
+    /// The full path: writes one record, in a new packet if necessary.
     pub(super) fn record<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
-        if !self.gate.enter() {
+        if !self.handshake.enter() {
             return Err(Refused::Writing);
         }
         failpoint!(Entered, self.stream.instance);
         let result = self.record_inside(tid, id, time, values);
-        self.gate.leave();
+        self.handshake.leave();
         result
     }
 
     fn record_inside<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
         let size = size_of_record(values);
-        // The clock stands behind the last record when a handler recorded between our clock reading and here.
-        let last = self.last.load(Ordering::Relaxed);
+        // The time is behind that of the last record if a signal handler has recorded one since the clock was read.
+        let last = self.last_time.load(Ordering::Relaxed);
         let is_behind = time < last;
         let time = time.max(last);
         let mut used = self.used.load(Ordering::Relaxed);
-        if !self.has_room(used, size) || !self.is_young(time) {
+        if !self.has_room(used, size) || !self.is_fresh(time) {
             used = self.next_packet(size, tid.load(Ordering::Relaxed), time)?;
         }
         if is_behind {
             self.counters().clamped.increment();
         }
         let packet = self.open_packet();
-        self.last.store(time, Ordering::Relaxed);
-        let word = Head::new(id, Moment::at(time)).word;
+        self.last_time.store(time, Ordering::Relaxed);
+        let word = Head::new(id, Timestamp::at(time)).word;
         // SAFETY: the packet has room.
-        let altered = unsafe { write(packet, word, values, used, Nuls::Replace) };
+        let altered = unsafe { write(packet, word, values, used, NulHandling::Replace) };
         if altered > 0 {
             self.counters().altered.increment();
         }
@@ -276,19 +275,19 @@ impl Buffer {
         PacketPtr(self.packet.load(Ordering::Relaxed))
     }
 
-    /// Whether the open packet is the owner's, and has room.
+    /// Whether the open packet belongs to the owner and has room.
     #[inline(always)]
     fn has_room(&self, used: usize, size: usize) -> bool {
-        // One comparison for both: with a limit of 0 the room is negative. No size is (`size_of_record`).
-        self.gate.limit().wrapping_sub(used).cast_signed() >= size.cast_signed()
+        // One comparison for both: with a limit of 0 the room is negative, and no size is (`size_of_record`).
+        self.handshake.limit().wrapping_sub(used).cast_signed() >= size.cast_signed()
     }
 
     #[inline(always)]
-    fn is_young(&self, time: u64) -> bool {
-        time < self.too_old.load(Ordering::Relaxed)
+    fn is_fresh(&self, time: u64) -> bool {
+        time < self.expires_at.load(Ordering::Relaxed)
     }
 
-    /// Makes the record count that was written last: up to `end`.
+    /// Commits the record that was written last: the content of the packet now extends to `end`.
     #[inline(always)]
     fn commit(&self, packet: PacketPtr, end: usize) {
         self.used.store(end, Ordering::Relaxed);
@@ -298,27 +297,27 @@ impl Buffer {
         failpoint!(Committed, self.stream.instance);
     }
 
-    /// Sees to it that a packet is open that has room for `size` bytes, and gives the place of the first.
+    /// Makes sure that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
     #[cold]
     #[inline(never)]
     fn next_packet(&self, size: usize, tid: u32, time: u64) -> Result<usize, Refused> {
         if size > self.packet_size - HEADER_SIZE {
             return Err(Loss::TooLarge.into());
         }
-        match self.gate.may_switch() {
+        match self.handshake.may_switch() {
             Switch::Busy => return Err(Refused::Writing),
             Switch::Close if self.has_records() => {
-                failpoint!(SwitchAsked, self.stream.instance);
+                failpoint!(SwitchRequested, self.stream.instance);
                 self.close();
             }
             Switch::Free | Switch::Close => {}
         }
         let open = !self.packet.load(Ordering::Relaxed).is_null();
         let used = self.used.load(Ordering::Relaxed);
-        let young = time < self.too_old.load(Ordering::Relaxed);
-        if open && young && used + size <= self.packet_size {
-            // It was asked to be closed before there was anything in it.
-            self.gate.set_limit(self.packet_size);
+        let fresh = time < self.expires_at.load(Ordering::Relaxed);
+        if open && fresh && used + size <= self.packet_size {
+            // The flusher requested it while it was empty.
+            self.handshake.set_limit(self.packet_size);
             return Ok(used);
         }
         let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
@@ -330,12 +329,12 @@ impl Buffer {
             self.close();
         }
         let slot = self.slot(next);
-        // SAFETY: `slot` is below the number of packets, so the place is inside the memory given to `new`, and free.
+        // SAFETY: `slot` is below the number of packets, so the packet is inside the memory that `new` was given, and it is free.
         let packet = unsafe {
             let packet = PacketPtr(self.base.add(slot * self.packet_size));
             let opening = Opening {
                 time,
-                seq_num: next + 1, // 0 is the empty packet with which the stream begins
+                seq_num: next + 1, // 0 is the empty packet that begins the stream
                 tid,
                 events_before: self.records(),
                 size: self.packet_size,
@@ -345,26 +344,26 @@ impl Buffer {
         };
         self.packet.store(packet.0, Ordering::Relaxed);
         self.used.store(HEADER_SIZE, Ordering::Relaxed);
-        self.begin.store(time, Ordering::Relaxed);
-        self.too_old.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
+        self.opened_at.store(time, Ordering::Relaxed);
+        self.expires_at.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
         failpoint!(OpenWithoutLimit, self.stream.instance);
-        self.gate.set_limit(self.packet_size);
+        self.handshake.set_limit(self.packet_size);
         failpoint!(Opened, self.stream.instance);
         Ok(HEADER_SIZE)
     }
 
-    /// Whether the slot of packet `next` is free, or becomes so while the owner waits.
+    /// Whether the slot of packet `next` is free, or becomes free while the owner waits.
     fn has_free_slot(&self, next: u64) -> bool {
         let closed = self.counters().closed.load(Ordering::Relaxed);
-        // R1: Acquire pairs with the Release store in `release`: the drain has read the slot before we write to it. A drain in another
-        // process may store anything: of packets that are not closed none was taken, and a number beyond them frees nothing.
+        // R1: Acquire pairs with the Release store in `release`: the consumer has read the slot before the owner writes to it. A consumer in
+        // another process may store anything: a number beyond the closed packets is invalid, and frees nothing.
         let released = || Some(self.released().load(Ordering::Acquire)).filter(|taken| *taken <= closed).unwrap_or(0);
         let enough = (next + 1).saturating_sub(self.packets);
         if released() >= enough {
             return true;
         }
-        let Some(patience) = &self.patience else { return false };
-        let (waited, has_room) = patience.wait(enough, released);
+        let Some(wait_policy) = &self.wait_policy else { return false };
+        let (waited, has_room) = wait_policy.wait(enough, released);
         if !waited.is_zero() {
             self.counters().waited.increment();
             self.counters().waited_ns.add_shared(waited.as_nanos() as u64);
@@ -372,7 +371,7 @@ impl Buffer {
         has_room
     }
 
-    /// Whether a packet is open that holds a record.
+    /// Whether a packet with a record is open.
     fn has_records(&self) -> bool {
         !self.packet.load(Ordering::Relaxed).is_null() && self.used.load(Ordering::Relaxed) > HEADER_SIZE
     }
@@ -387,22 +386,22 @@ impl Buffer {
         (number % self.packets) as usize
     }
 
-    /// Closes the open packet. The caller has the gate: it is the owner between `enter` and `leave`, or was given it by `settle`.
+    /// Closes the open packet. The caller is the owner between `enter` and `leave`, or the flusher inside `try_close`.
     fn close(&self) {
         let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
         let closing = Closing {
-            time: self.last.load(Ordering::Relaxed),
+            time: self.last_time.load(Ordering::Relaxed),
             content: self.used.load(Ordering::Relaxed),
             events_discarded: self.counters().discarded.get(),
         };
         failpoint!(CloseBegun, self.stream.instance);
-        // SAFETY: the open packet is a valid place and ours.
+        // SAFETY: the open packet is in the buffer's memory, and the handshake makes the caller its only writer.
         unsafe { packet.close(closing) };
         self.packet.store(null_mut(), Ordering::Relaxed);
         self.used.store(0, Ordering::Relaxed);
         let closed_bytes = self.closed_bytes.load(Ordering::Relaxed) + closing.content as u64;
         self.closed_bytes.store(closed_bytes, Ordering::Relaxed);
-        self.gate.no_packet();
+        self.handshake.clear_limit();
         let number = self.counters().closed.load(Ordering::Relaxed);
         self.records_at_end[self.slot(number)].store(self.records(), Ordering::Relaxed);
         failpoint!(CloseNotCounted, self.stream.instance);
@@ -411,77 +410,77 @@ impl Buffer {
         failpoint!(CloseCounted, self.stream.instance);
     }
 
-    /// Runs what a signal handler would that comes in the middle of a record.
+    /// Runs `handler` as a signal handler that has interrupted a write would run.
     #[cfg(test)]
     pub(super) fn interrupted(&self, handler: impl FnOnce()) {
-        self.gate.interrupted(handler);
+        self.handshake.interrupted(handler);
     }
 
-    /// Counts an event that was lost on its way into this buffer.
+    /// Counts an event that could not be recorded in this buffer.
     pub(super) fn count_discarded(&self) {
         self.counters().discarded.increment();
     }
 
     // -- consumer -------------------------------------------------------------------------------------------------------
 
-    /// Closes the open packet, if it has any record. The caller knows that the owner is outside, or gone.
+    /// Closes the open packet if it has a record. The owner is outside any event, or gone.
     pub(super) fn flush(&self) {
-        self.gate.reset();
+        self.handshake.reset();
         if self.has_records() {
             self.close();
         }
     }
 
-    /// Asks for the open packet to be closed, if it holds a record and began before `before`. `false` if there is none; otherwise
-    /// `thread::owners_saw` and `settle` follow.
-    pub(super) fn ask(&self, before: u64) -> bool {
-        let wanted = self.has_records() && self.begin.load(Ordering::Relaxed) < before;
+    /// Requests that the open packet be closed, if it has a record and was opened before `before`. `false` if there is no such packet;
+    /// otherwise `thread::fence_owners` and [`try_flush`](Self::try_flush) must follow.
+    pub(super) fn request_flush(&self, before: u64) -> bool {
+        let wanted = self.has_records() && self.opened_at.load(Ordering::Relaxed) < before;
         if wanted {
-            self.gate.ask();
-            failpoint!(FlushAsked, self.stream.instance);
+            self.handshake.request();
+            failpoint!(FlushRequested, self.stream.instance);
         }
         wanted
     }
 
-    /// Closes the packet that was asked for, unless the owner is writing, or does it itself.
-    pub(super) fn settle(&self) {
+    /// Closes the requested packet, unless the owner is writing or has closed it itself.
+    pub(super) fn try_flush(&self) {
         failpoint!(FlushFenced, self.stream.instance);
-        // What is left to the owner is closed at its next reserve; or here, when it is asked for again.
-        let _ = self.gate.settle(|| {
+        // If the owner is writing, it closes the packet at its next reserve, or a later request does.
+        let _ = self.handshake.try_close(|| {
             failpoint!(FlushTaken, self.stream.instance);
             if self.has_records() {
                 self.close();
             }
             failpoint!(FlushClosed, self.stream.instance);
         });
-        failpoint!(FlushSettled, self.stream.instance);
+        failpoint!(FlushDone, self.stream.instance);
     }
 
-    /// The numbers of the packets that are closed and not released. Under overwrite the older ones may be gone already.
+    /// The numbers of the packets that are closed and not released. Under overwrite the oldest ones may already be overwritten.
     pub(super) fn closed_packets(&self) -> std::ops::Range<u64> {
-        // R2: pairs with the Release addition in `close`.
+        // R2: pairs with the Release store in `close`.
         let closed = self.counters().closed.load(Ordering::Acquire);
         let oldest = closed.saturating_sub(self.packets);
         self.released().load(Ordering::Relaxed).max(oldest)..closed
     }
 
-    /// How much of the buffer is closed and not released, in percent.
+    /// The part of the buffer that is closed and not released, in percent.
     pub(super) fn waiting_percent(&self) -> u32 {
         let waiting = self.closed_packets();
         (waiting.end.saturating_sub(waiting.start) * 100 / self.packets.max(1)) as u32
     }
 
-    /// The bytes of a closed packet, and how many records the stream had before it and has after it.
+    /// The bytes of a closed packet, and the numbers of records in the stream before and after it.
     ///
     /// # Safety
     ///
-    /// `number` is in `closed_packets`, and not released (discard), or the owner is outside (overwrite), for as long as the bytes
-    /// are used.
+    /// `number` is in `closed_packets`. For as long as the bytes are used, the packet is not released (discard, wait), or the owner is outside
+    /// any event (overwrite).
     pub(super) unsafe fn packet(&self, number: u64) -> (&[u8], u64, u64) {
         let slot = self.slot(number);
         let after = self.records_at_end[slot].load(Ordering::Relaxed);
-        // SAFETY: inside the memory given to `new`; a closed packet is not written while the caller's condition holds, and its
-        // content is at most `packet_size` bytes, as the owner left it.
+        // SAFETY: inside the memory that `new` was given; a closed packet is not written while the caller's condition holds. Its content is
+        // limited to `packet_size` bytes, whatever the memory says.
         unsafe {
             let packet = PacketPtr(self.base.add(slot * self.packet_size));
             let content = packet.content().min(self.packet_size);
@@ -489,21 +488,21 @@ impl Buffer {
         }
     }
 
-    /// Gives the slots of all packets before `end` back to the owner.
+    /// Releases the slots of all packets before `end` to the owner.
     pub(super) fn release(&self, end: u64) {
-        // R1: pairs with the Acquire load in `next_packet`.
+        // R1: pairs with the Acquire load in `has_free_slot`.
         self.released().store(end, Ordering::Release);
     }
 
-    /// Whether the buffer was ever used: a record, or a loss.
+    /// Whether the buffer has ever recorded or lost an event.
     pub(super) fn is_used(&self) -> bool {
         self.records() > 0 || self.counters().discarded.get() > 0
     }
 
-    /// The empty packet with the final counts with which the stream ends. The owner is outside, or gone.
+    /// The empty packet that ends the stream, with the final counts. The owner is outside any event, or gone.
     pub(super) fn last_packet(&self, time: u64) -> Vec<u8> {
         let opening = Opening {
-            time: time.max(self.last.load(Ordering::Relaxed)),
+            time: time.max(self.last_time.load(Ordering::Relaxed)),
             seq_num: self.counters().closed.load(Ordering::Relaxed) + 1,
             tid: 0,
             events_before: self.records(),
@@ -512,7 +511,7 @@ impl Buffer {
         empty_packet(&self.stream, opening, self.counters().discarded.get())
     }
 
-    /// What the buffer counted; exact if the owner is outside.
+    /// The account of the stream; exact if the owner is outside any event.
     pub(super) fn account(&self) -> super::StreamAccount {
         let counters = self.counters();
         super::StreamAccount {

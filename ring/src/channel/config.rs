@@ -1,4 +1,4 @@
-//! What a channel shall be.
+//! The configuration of a channel.
 
 use super::packet::HEADER_SIZE;
 use crate::context::{Context, Contexts};
@@ -6,7 +6,7 @@ use crate::field::FieldDescriptor;
 use std::fmt;
 use std::time::Duration;
 
-/// How long an event may wait at most.
+/// The upper limit of [`Channel::wait`].
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What happens when a ring is full.
@@ -17,8 +17,8 @@ pub enum Policy {
     Discard,
     /// The oldest packet is overwritten, and counted: a flight recorder. Drained when the session stops.
     Overwrite,
-    /// The event waits for the drain, no longer than the channel says; then it is lost, and counted. For programs that would rather
-    /// be slow than lose events.
+    /// The event waits for the consumer, for a limited time; then it is lost, and counted. For programs that would rather be slow than
+    /// lose events.
     Wait,
 }
 
@@ -35,10 +35,11 @@ impl Policy {
 
 /// The description of a channel: policy, sizes, spare rings.
 ///
-/// Every thread that records has a ring of `ring_size` bytes, cut into packets of `packet_size` bytes, and a small second one
-/// for events of signal handlers that interrupt it while it writes.
+/// Each recording thread has a ring of `ring_size` bytes, divided into packets of `packet_size` bytes, and a small second buffer for events
+/// of signal handlers that interrupt a write.
 ///
 /// ```
+/// # use tracepoint_ring as tracepoint;
 /// use tracepoint::channel::Channel;
 ///
 /// let flight_recorder = Channel::overwrite(4 << 20);
@@ -52,12 +53,12 @@ pub struct Channel {
     pub(super) ring_size: usize,
     pub(super) packets: usize,
     pub(super) spares: usize,
-    /// How many of them there are when the channel opens.
+    /// The number of spare rings that are made when the channel is opened.
     pub(super) at_first: usize,
     pub(super) max_rings: usize,
-    /// How long an event waits for room, under [`Policy::Wait`].
-    pub(super) patience: Duration,
-    /// What each record says beside its event's fields.
+    /// The longest wait for a free packet, under [`Policy::Wait`].
+    pub(super) max_wait: Duration,
+    /// The contexts that precede the fields in each record.
     pub(super) contexts: Contexts,
 }
 
@@ -77,26 +78,27 @@ impl Channel {
     /// A channel that overwrites the oldest packet when a ring of `ring_size` bytes is full.
     pub fn overwrite(ring_size: usize) -> Self {
         let config = Self::new(Policy::Overwrite, ring_size);
-        // Rings of ended threads keep their history, so that a bound on the number of rings is what bounds the memory.
+        // Rings of ended threads keep their history, so the number of rings bounds the memory.
         config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, 1024))
     }
 
-    /// A channel in which an event that finds its ring of `ring_size` bytes full waits for the drain, for `most` (10 s at most), and is
-    /// lost then.
+    /// A channel in which an event that finds its ring of `ring_size` bytes full waits for the consumer, for up to `max_wait` (at most 10 s),
+    /// and is lost after that.
     ///
-    /// The one policy under which a site may wait. An event does not wait, and is lost at once, where nobody drains the channel; inside
-    /// a probe, or in a signal handler that interrupts an event; in a thread that blocks signals, because a handler cannot be told from
-    /// one; and after a wait in vain, until something has been drained. Whoever waits for a thread that is waiting (a session that is
-    /// stopped, a probe's end) waits as long. How often, and for how long, events waited is in the account.
+    /// This is the only policy under which a site may wait. An event does not wait, and is lost at once: without a registered consumer;
+    /// inside a probe, or in a signal handler that has interrupted an event; in a thread that blocks signals, which cannot be told from a
+    /// signal handler; and after a wait that timed out, until something has been drained. A caller that waits for such a thread (to stop a
+    /// session, or to unregister a probe) waits as long. The account has the number and the duration of waits.
     ///
     /// ```
+    /// # use tracepoint_ring as tracepoint;
     /// use std::time::Duration;
-    /// use tracepoint::channel::{Channel, Policy};
+    /// use tracepoint_ring::channel::{Channel, Policy};
     ///
     /// assert_eq!(Channel::wait(1 << 20, Duration::from_millis(50)).policy(), Policy::Wait);
     /// ```
-    pub fn wait(ring_size: usize, most: Duration) -> Self {
-        Self { patience: most, ..Self::new(Policy::Wait, ring_size) }
+    pub fn wait(ring_size: usize, max_wait: Duration) -> Self {
+        Self { max_wait, ..Self::new(Policy::Wait, ring_size) }
     }
 
     fn new(policy: Policy, ring_size: usize) -> Self {
@@ -108,57 +110,58 @@ impl Channel {
             spares: 16,
             at_first: usize::MAX,
             max_rings: 1024,
-            patience: Duration::ZERO,
+            max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
         }
     }
 
-    /// The name, the first part of its stream files' names: `channel0` unless told otherwise.
+    /// Sets the name, which is the first part of the names of its stream files: `channel0` by default.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Into how many packets a ring is cut: 8 unless told otherwise, at least 2. Fewer packets allow larger records; more let
-    /// the drain start earlier and the overwriting be finer.
+    /// Sets the number of packets of a ring: 8 by default, at least 2. Fewer packets allow larger records; with more, the consumer starts
+    /// earlier, and less is overwritten at a time.
     #[must_use]
     pub fn packets(mut self, packets: usize) -> Self {
         self.packets = packets;
         self
     }
 
-    /// How many rings are kept ready for threads to come: 16 unless told otherwise. More threads than this that record their
-    /// first event between two rounds of the drain lose events, counted as `no_ring`. A session's drain comes round every 5 to 200 ms,
-    /// the less often the less happens.
+    /// Sets the number of rings that are kept ready for new threads: 16 by default. If more threads than this record their first event
+    /// between two rounds of the consumer, events are lost, counted as `no_ring`. A session's consumer runs every 5 to 200 ms, depending on
+    /// the load.
     #[must_use]
     pub fn spares(mut self, spares: usize) -> Self {
         self.spares = spares;
         self
     }
 
-    /// How many of the spare rings are made when the channel is opened: all of them, unless told otherwise, and one at least. Whoever drains
-    /// it makes the others, two at each [`maintain`](super::OpenChannel::maintain), so that there is room for them when it opens is not
-    /// known. For a program that runs: as many as it has threads, and its events are on the sooner.
+    /// Sets the number of spare rings that are made when the channel is opened: all of them by default, and at least one. The consumer makes
+    /// the others, two at each [`maintain`](super::OpenChannel::maintain), so opening does not check that there is memory for them. For a
+    /// program that is already running, the number of its threads is enough, and the events are switched on sooner.
     #[must_use]
     pub fn at_first(mut self, rings: usize) -> Self {
         self.at_first = rings;
         self
     }
 
-    /// How many rings there are at most: 1024 unless told otherwise; under overwrite, whose rings of ended threads keep their
-    /// history, as many as 128 MiB hold, but at least 16. A ring takes `ring_size` bytes, 16 KiB for nested events and 128 bytes for
-    /// each event of the channel.
+    /// Sets the largest number of rings: 1024 by default; under overwrite, where the rings of ended threads keep their history, as many as
+    /// fit in 128 MiB, but at least 16. A ring takes `ring_size` bytes, 16 KiB for nested events, and 128 bytes for each event of the
+    /// channel.
     #[must_use]
     pub fn max_rings(mut self, max_rings: usize) -> Self {
         self.max_rings = max_rings;
         self
     }
 
-    /// Each record says this, too, before its event's fields; none unless asked for. Costs the bytes of each, and takes the channel's
-    /// events off the short way: `docs/costs.md` has figures.
+    /// Adds a context, which precedes the fields in each record; none by default. Each costs its bytes, and any of them moves the channel's
+    /// events from the fast path to the full path: for figures see `docs/costs.md`.
     ///
     /// ```
+    /// # use tracepoint_ring as tracepoint;
     /// use tracepoint::channel::Channel;
     /// use tracepoint::context::Context;
     ///
@@ -170,14 +173,14 @@ impl Channel {
         self
     }
 
-    /// How many callers a [call stack](Context::CallStack) has at most: 16 unless told otherwise, from 1 to 64.
+    /// Sets the largest number of callers in a [call stack](Context::CallStack): 16 by default, from 1 to 64.
     #[must_use]
     pub fn call_stack_depth(mut self, callers: usize) -> Self {
         self.contexts = self.contexts.with_depth(callers);
         self
     }
 
-    /// The fields that the contexts are, in the order of the record.
+    /// The fields of the contexts, in the order of the record.
     pub fn context_fields(&self) -> Vec<FieldDescriptor> {
         self.contexts.fields()
     }
@@ -187,22 +190,22 @@ impl Channel {
         self.ring_size
     }
 
-    /// Into how many [packets](Self::packets) a ring is cut.
+    /// The number of [packets](Self::packets) of a ring.
     pub const fn packets_per_ring(&self) -> usize {
         self.packets
     }
 
-    /// How many [spare](Self::spares) rings are kept ready.
+    /// The number of [spare](Self::spares) rings that are kept ready.
     pub const fn spare_rings(&self) -> usize {
         self.spares
     }
 
-    /// How many spare rings are made when the channel is opened; `None`: all of them. See [`at_first`](Self::at_first).
+    /// The number of spare rings that are made when the channel is opened; `None` for all of them. See [`at_first`](Self::at_first).
     pub fn rings_at_first(&self) -> Option<usize> {
         (self.at_first != usize::MAX).then_some(self.at_first)
     }
 
-    /// How many rings there are at most. See [`max_rings`](Self::max_rings).
+    /// The largest number of rings. See [`max_rings`](Self::max_rings).
     pub const fn ring_limit(&self) -> usize {
         self.max_rings
     }
@@ -212,18 +215,18 @@ impl Channel {
         Context::ALL.iter().copied().filter(|context| self.contexts.contains(*context))
     }
 
-    /// How many callers a call stack has at most. See [`call_stack_depth`](Self::call_stack_depth).
+    /// The largest number of callers in a call stack. See [`call_stack_depth`](Self::call_stack_depth).
     pub const fn callers(&self) -> usize {
         self.contexts.depth()
     }
 
-    /// How long an event waits for room; `None` unless the policy is [`Policy::Wait`].
-    pub fn patience(&self) -> Option<Duration> {
-        (self.policy == Policy::Wait).then_some(self.patience)
+    /// The longest wait for a free packet; `None` unless the policy is [`Policy::Wait`].
+    pub fn max_wait(&self) -> Option<Duration> {
+        (self.policy == Policy::Wait).then_some(self.max_wait)
     }
 
-    /// What it is [called](Self::name).
-    pub fn called(&self) -> &str {
+    /// The [name](Self::name) of the channel.
+    pub fn channel_name(&self) -> &str {
         &self.name
     }
 
@@ -238,22 +241,22 @@ impl Channel {
         self.ring_size / self.packets.max(1) / 8 * 8
     }
 
-    /// The largest record that fits, in bytes, its 8-byte header word and contexts included: a packet without its header. What is larger is
-    /// lost and counted as `too_large`.
+    /// The size of the largest record, in bytes, including its 8-byte header word and contexts: a packet without its header. A larger record
+    /// is lost, counted as `too_large`.
     pub fn max_record_size(&self) -> usize {
         self.packet_size().saturating_sub(HEADER_SIZE)
     }
 
-    /// Checks sizes and names, as [`OpenChannel::open`](super::OpenChannel::open) does.
+    /// Checks the sizes and the name, as [`OpenChannel::open`](super::OpenChannel::open) does.
     ///
     /// # Errors
     ///
-    /// What will not do, and what would.
+    /// If a value is invalid; the message tells the valid ones.
     pub fn check(&self) -> Result<(), ConfigError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if self.name.is_empty() || self.name.len() > 64 || self.name.starts_with('.') || !self.name.chars().all(plain) {
             return Err(ConfigError(format!(
-                "`{}` is no channel name: use 1 to 64 letters, digits, `_`, `-` or `.`, not starting with `.`",
+                "`{}` is not a channel name: use 1 to 64 letters, digits, `_`, `-` or `.`, not starting with `.`",
                 self.name
             )));
         }
@@ -268,10 +271,10 @@ impl Channel {
                 self.packet_size()
             )));
         }
-        if self.patience > LONGEST_WAIT {
+        if self.max_wait > LONGEST_WAIT {
             return Err(ConfigError(format!(
-                "events cannot wait for {:?}: {LONGEST_WAIT:?} is the most, since all that waits for the thread waits as long",
-                self.patience
+                "events cannot wait for {:?}: the limit is {LONGEST_WAIT:?}, because stopping a session waits as long",
+                self.max_wait
             )));
         }
         if self.max_rings == 0 {
@@ -281,7 +284,7 @@ impl Channel {
     }
 }
 
-/// A channel that cannot be.
+/// A channel cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub(super) String);
 

@@ -1,11 +1,9 @@
-//! Named points at which a process can be made to die, to show what it leaves there.
+//! Named points at which a test can kill the process, to check what it leaves behind.
 //!
-//! A point stands in the code that is shipped, as `failpoint!(Name, instance)`, where `instance` is that of the stream which is worked
-//! on. With the feature `failpoints` it is looked up whether the point is armed; without it the macro expands to nothing, its
-//! arguments included.
+//! The code has points of the form `failpoint!(Name, instance)`, where `instance` is that of the stream in use. With the feature
+//! `failpoints` each point checks whether it is armed; without it the macro expands to nothing, its arguments included.
 //!
-//! The feature is for tests of crash resistance. A program that is built with it does what it does otherwise, slower, until somebody
-//! [arms](arm) a point.
+//! The feature is for crash tests. A program that is built with it behaves as without, but slower, until a test [arms](arm) a point.
 
 #[cfg(feature = "failpoints")]
 macro_rules! failpoint {

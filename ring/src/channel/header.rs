@@ -1,4 +1,4 @@
-//! The header of a ring's memory: what another process needs to read the ring. `docs/format-ring.md` is this page in words.
+//! The header of a ring's memory: what another process needs to read the ring. Documented in `docs/format-ring.md`.
 
 use super::account::EventCounters;
 use super::config::{Channel, Policy};
@@ -10,12 +10,12 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What a ring file begins with.
+/// The first eight bytes of a ring file.
 const MAGIC: u64 = u64::from_le_bytes(*b"tp-ring\n");
 const VERSION: u32 = 1;
-/// The header, and the identity behind it.
+/// The size of the header and the identity after it.
 pub(super) const HEADER_PAGE: usize = RING_IDENTITY.end;
-/// What offsets of the parts are multiples of.
+/// The alignment of the parts.
 const PAGE: usize = 4096;
 
 /// The counters of one stream, kept by the ring's owner.
@@ -34,16 +34,16 @@ pub(super) struct StreamCounters {
     pub(super) waited_ns: LocalCounter,
 }
 
-/// Where the packets of one stream are.
+/// The location of the packets of one stream.
 #[derive(Debug)]
 #[repr(C)]
-struct Places {
+struct StreamLayout {
     offset: AtomicU64,
     packet_size: AtomicU64,
     packets: AtomicU64,
 }
 
-/// The first bytes of a ring's memory. All of it is atomic: other processes look at it at any time.
+/// The first bytes of a ring's memory. All fields are atomic, because other processes read them at any time.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Header {
@@ -60,8 +60,8 @@ pub(super) struct Header {
     account_entry_size: AtomicU64,
     network_offset: AtomicU64,
     start: AtomicU64,
-    main: Places,
-    nested: Places,
+    main: StreamLayout,
+    nested: StreamLayout,
     clock_error: AtomicU64,
     _to_owner: [u64; 13],
     pub(super) state: Ownership,
@@ -86,7 +86,7 @@ const _: () = {
     assert!(size_of::<EventCounters>() == 128);
 };
 
-/// Where the parts of a ring's memory are, in bytes from its begin.
+/// The offsets and sizes of the parts of a ring's memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) events: usize,
@@ -99,19 +99,19 @@ pub(super) struct Layout {
     pub(super) size: usize,
 }
 
-/// The packets of the nested buffer, and the size of each.
+/// The number of packets of the nested buffer, and the size of each.
 const NESTED_PACKETS: usize = 4;
 const NESTED_PACKET_SIZE: usize = 4096;
 
 impl Layout {
-    /// The layout of a ring of this channel, which has `events` event ids.
+    /// The layout of a ring of this channel with `events` event ids.
     pub(super) fn of_ring(config: &Channel, events: usize) -> Self {
         let nested_packet_size = config.packet_size().min(NESTED_PACKET_SIZE);
         Self::new(events, [config.packet_size(), config.packets], [nested_packet_size, NESTED_PACKETS])
     }
 
-    /// The layout of the counters of threads that have no ring.
-    pub(super) fn of_orphans(events: usize) -> Self {
+    /// The layout of the counters of threads without a ring.
+    pub(super) fn of_ringless(events: usize) -> Self {
         Self::new(events, [0; 2], [0; 2])
     }
 
@@ -127,7 +127,7 @@ impl Layout {
     }
 }
 
-/// What a header tells besides the layout.
+/// The contents of a header besides the layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
     pub(super) uuid: [u8; 16],
@@ -170,50 +170,50 @@ impl Mapped {
         store(&header.account_offset, HEADER_PAGE);
         store(&header.account_entry_size, size_of::<EventCounters>());
         header.start.store(owner.start.to_le(), Ordering::Relaxed);
-        for (places, [offset, size, packets]) in [
+        for (stream, [offset, size, packets]) in [
             (&header.main, [layout.main, layout.packet_size, layout.packets]),
             (&header.nested, [layout.nested, layout.nested_packet_size, layout.nested_packets]),
         ] {
-            store(&places.offset, offset);
-            store(&places.packet_size, size);
-            store(&places.packets, packets);
+            store(&stream.offset, offset);
+            store(&stream.packet_size, size);
+            store(&stream.packets, packets);
         }
         header.consumer.store(u64::from(std::process::id()).to_le(), Ordering::Relaxed);
         header.clock_error.store(crate::clock::error_bound().to_le(), Ordering::Relaxed);
         failpoint!(RingWithoutMagic, owner.instance);
-        // H1: Release: what is above, and the identity, stand before the file says that it is a ring. Its partner is the read of
-        // another process, which reads the magic first.
+        // H1: Release: the header and the identity are stored before the magic. Its partner is the read of another process, which reads the
+        // magic first.
         header.magic.store(MAGIC.to_le(), Ordering::Release);
         failpoint!(RingMade, owner.instance);
         Ok(mapped)
     }
 
-    /// Whether nothing of the memory was lost.
+    /// Whether all of the memory is still there.
     pub(super) fn is_whole(&self) -> bool {
         self.memory.is_whole()
     }
 
-    /// Where the memory begins.
+    /// The start of the memory.
     pub(super) fn base(&self) -> NonNull<u8> {
         self.memory.base()
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the memory is at least as large as the layout, which begins with a header, aligned, zero or written by this
-        // type (all bytes are valid atomics), and lives as long as `self`.
+        // SAFETY: the memory is aligned, lives as long as `self`, and is at least as large as the layout, which begins with a header. All
+        // byte values are valid for its atomics.
         unsafe { self.memory.base().cast::<Header>().as_ref() }
     }
 
     /// The counters of the events.
     pub(super) fn account(&self) -> &[EventCounters] {
-        // SAFETY: the layout has `events` entries there, of atomics, aligned to 4096; as above.
+        // SAFETY: the layout has `events` entries of atomics there, aligned to 4096; otherwise as above.
         unsafe { std::slice::from_raw_parts(self.at(HEADER_PAGE).cast(), self.layout.events) }
     }
 
-    /// The address of a part.
+    /// The address at an offset of the layout.
     pub(super) fn at(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset <= self.layout.size, "inside the memory");
-        // SAFETY: inside the memory: offsets are those of the layout, which `new` has found room for.
+        // SAFETY: offsets are those of the layout, for which `new` has checked the size of the memory.
         unsafe { self.memory.base().as_ptr().add(offset) }
     }
 }

@@ -4,35 +4,35 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
 use std::ptr::NonNull;
 
-/// Memory for one ring. Dropping it gives the memory back.
+/// The memory of one ring. Dropping it frees the memory.
 ///
 /// # Safety
 ///
-/// From `base` on, `len` bytes are readable and writable for as long as the value lives, aligned to 4096 bytes, and used by nobody
-/// else but readers that look at what was committed. They are zero at first, but for those of [`RING_IDENTITY`], which belong to
-/// whoever gives the memory. They should be resident: a page fault in a site is a stall that this crate promises not to cause.
+/// For as long as the value lives, the `len` bytes at `base` are readable and writable, and aligned to 4096 bytes. Only the ring writes to
+/// them; other processes may read what is committed. They are zero at first, except for those of [`RING_IDENTITY`], which the source of the
+/// memory writes. They should be resident: a page fault in a site is a stall that this crate promises not to cause.
 pub unsafe trait RingMemory: Send + Sync {
-    /// The first byte.
+    /// The address of the first byte.
     fn base(&self) -> NonNull<u8>;
-    /// How many bytes there are.
+    /// The size in bytes.
     fn len(&self) -> usize;
-    /// Whether the bytes are still those that were stored there. Where they were lost, as those of a file that was cut off, others may
-    /// stand in their place, zero at first, as long as that is said here: the ring is given up then, and what it held is lost. Once
-    /// not whole, never whole again.
+    /// Whether the bytes are still those that were stored. If they were lost, as when a mapped file was truncated, the implementation may put
+    /// others in their place, zero at first, provided that this returns `false` from then on: the ring is then abandoned, and its contents
+    /// are lost.
     fn is_whole(&self) -> bool {
         true
     }
-    /// Whether there are none.
+    /// Whether the size is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The bytes of a ring's memory that tell whose it is (`docs/format-ring.md`): written by whoever gives the memory, never by the
+/// The bytes of a ring's memory that identify the process and session (`docs/format-ring.md`): written by the [`MemorySource`], never by the
 /// ring.
 pub const RING_IDENTITY: std::ops::Range<usize> = 1024..4096;
 
-/// What a ring's memory is wanted for.
+/// A request for the memory of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RingRequest<'a> {
@@ -40,9 +40,9 @@ pub struct RingRequest<'a> {
     pub channel: &'a str,
     /// The id of its stream class.
     pub class: u32,
-    /// Which ring of the channel, counted from 0; `None` for the counters of threads that have no ring.
+    /// The index of the ring in the channel, from 0; `None` for the counters of threads without a ring.
     pub index: Option<u64>,
-    /// How many bytes are wanted.
+    /// The size in bytes.
     pub len: usize,
 }
 
@@ -53,17 +53,17 @@ impl<'a> RingRequest<'a> {
     }
 }
 
-/// Where a channel gets the memory of its rings from. Called by whoever drains, never by a site.
+/// The source of the memory of a channel's rings. Called when the channel is opened and by its consumer, never by a site.
 pub trait MemorySource: Send + Sync {
-    /// Memory of at least `request.len` bytes.
+    /// Allocates at least `request.len` bytes.
     ///
     /// # Errors
     ///
-    /// If there is none to be had; the channel then goes on with the rings that it has.
+    /// If there is no memory; the channel then continues with the rings that it has.
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>>;
 }
 
-/// Memory of the process itself, made resident when it is made. It is gone when the process ends.
+/// Memory of the process itself, made resident when it is allocated. Its contents are lost when the process ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnonymousMemory;
 
@@ -89,7 +89,7 @@ impl Allocation {
         // SAFETY: the layout has a size above zero.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
         for offset in (0..len).step_by(PAGE) {
-            // SAFETY: inside the allocation. Volatile, so that the store that makes the page resident is not left out.
+            // SAFETY: inside the allocation. Volatile, so that the compiler does not remove the store, which makes the page resident.
             unsafe { base.as_ptr().add(offset).write_volatile(0) };
         }
         Ok(Self { base, layout })
@@ -103,12 +103,12 @@ impl Drop for Allocation {
     }
 }
 
-// SAFETY: plain bytes, owned by this value; whoever holds it may be on any thread.
+// SAFETY: plain bytes that this value owns, independent of the thread.
 unsafe impl Send for Allocation {}
-// SAFETY: shared use is up to the ring, which is told so by `RingMemory`.
+// SAFETY: this type does not access the bytes through a shared reference; the ring does, as the contract of `RingMemory` allows.
 unsafe impl Sync for Allocation {}
 
-// SAFETY: `alloc_zeroed` gave `layout.size()` zero bytes at a multiple of PAGE, owned by this value until it drops, and `new`
+// SAFETY: `alloc_zeroed` returned `layout.size()` zero bytes at a multiple of PAGE, owned by this value until it drops, and `new`
 // has touched every page.
 unsafe impl RingMemory for Allocation {
     fn base(&self) -> NonNull<u8> {

@@ -1,54 +1,53 @@
-//! An open channel: from an event to this thread's ring.
+//! An open channel, and the full path of its producers: from an event to this thread's ring.
 
 use super::account::{ChannelAccount, EventAccount, EventCounters, Loss, StreamAccount};
 use super::attachment::Attachment;
 use super::buffer::Buffer;
 use super::config::{Channel, ConfigError};
-use super::drain::FinishError;
 use super::header::{Layout, Mapped, Owner};
 use super::memory::{MemorySource, RingRequest};
 use super::packet::Stream;
-use super::patience::Attendance;
 use super::pool::Pool;
 use super::ring::Ring;
+use super::wait_policy::ConsumerPresence;
 use crate::clock;
 use crate::context::{ContextValues, with_callers};
 use crate::field::{Both, Fields};
 use crate::fork::{self, ForkHooks};
-use crate::published::Published;
+use crate::rcu_pointer::RcuPointer;
 use crate::thread::{self, ExitHook, ThreadSlot};
-use crate::update::{self, Locked};
+use crate::update::{self, UpdateGuard};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The id of an event in a channel. Never given twice.
+/// The id of an event in a channel. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(pub(super) u16);
 
 impl EventId {
-    /// The id as it stands in a record's header word.
+    /// The id as in a record's header word.
     pub const fn get(self) -> u16 {
         self.0
     }
 }
 
-/// Whether an event is for a subscriber.
+/// The result of a subscriber's filter for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is.
+pub enum FilterOutcome {
+    /// The event is to be recorded.
     Accepted,
-    /// Its filter refused it.
+    /// The filter rejected it.
     Refused,
-    /// By a brake.
+    /// A rate limit suppressed it.
     Suppressed,
-    /// The filter panicked, or a field expression.
+    /// The filter or a field expression panicked.
     Panicked,
 }
 
-/// The channel has given all its event ids.
+/// All event ids of the channel are allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyEvents {
     limit: usize,
@@ -56,47 +55,47 @@ pub struct TooManyEvents {
 
 impl fmt::Display for TooManyEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the channel was opened for {} events, and all are given", self.limit)
+        write!(f, "the channel was opened for {} events, and all their ids are allocated", self.limit)
     }
 }
 
 impl std::error::Error for TooManyEvents {}
 
-/// A channel that records.
+/// An open channel.
 pub struct OpenChannel {
-    /// Its own in the process, or that of the channel that it was opened beside, and never given again: from 1 on.
+    /// From 1 on, unique in the process, except that channels that were opened beside each other share one.
     number: u64,
     pub(super) config: Channel,
     pub(super) uuid: [u8; 16],
     pub(super) class: u32,
-    /// While the channel is open, the process keeps its clock.
-    clock: clock::InUse,
+    /// Keeps the process from changing its clock while the channel is open.
+    clock: clock::ClockHold,
     pub(super) start: u64,
-    /// The process that records.
+    /// The id of the process that opened the channel.
     process: u32,
     max_events: usize,
     events: AtomicU32,
     pub(super) attachment: Attachment,
     pub(super) pool: Pool,
-    /// All rings, in the order of their making. A ring lives as long as the channel.
+    /// All rings, in the order of their creation. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
     pub(super) source: Box<dyn MemorySource>,
-    /// How many spare rings the last `maintain` could not make.
+    /// The number of spare rings that the last `maintain` could not make.
     pub(super) unsupplied: AtomicUsize,
-    /// Whether the pool had all its rings once, or could not have them.
+    /// Whether the pool has once been full, or could not be filled.
     pub(super) was_filled: AtomicBool,
-    /// Who drains.
-    pub(super) attendance: Arc<Attendance>,
-    /// Held while packets are handed out.
+    /// The registered consumers.
+    pub(super) consumers: Arc<ConsumerPresence>,
+    /// Held while packets are taken or closed by a consumer.
     pub(super) draining: Mutex<()>,
-    /// How many subscriptions record here. Changed under the control lock.
+    /// The number of subscriptions that record here. Changed under the update lock.
     subscriptions: AtomicU32,
-    /// Nobody may subscribe any more. Changed under the control lock.
+    /// No new subscriptions are allowed. Changed under the update lock.
     finished: AtomicBool,
-    /// The counters of threads without a ring, and the losses on their stream.
-    orphans: ManuallyDrop<Mapped>,
-    /// What a forked child counts: nothing else of the channel is there.
-    strays: Box<[EventCounters]>,
+    /// The counters of threads without a ring, and the losses of their stream.
+    ringless: ManuallyDrop<Mapped>,
+    /// The counters of a forked child, where nothing else of the channel exists.
+    forked: Box<[EventCounters]>,
 }
 
 impl fmt::Debug for OpenChannel {
@@ -105,29 +104,29 @@ impl fmt::Debug for OpenChannel {
     }
 }
 
-/// The channels that are open, for threads that end and for fork.
-static OPEN: Published<Vec<Arc<OpenChannel>>> = Published::none();
+/// The open channels, for the exit hook of threads and the hooks of fork.
+static OPEN: RcuPointer<Vec<Arc<OpenChannel>>> = RcuPointer::null();
 
-/// The instance number of the stream of events that had no ring: beyond those of rings. Not the largest of 64 bits, which
+/// The instance number of the stream of events without a ring: larger than those of rings, but not the largest 64-bit number, which
 /// babeltrace2 takes for "none".
-pub(super) const ORPHAN_INSTANCE: u64 = u32::MAX as u64;
+pub(super) const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 
-/// How many channels may be open at once: each has a table of all threads, and is asked by every thread that ends.
+/// The largest number of open channels: each has a table of all threads, and each thread that ends visits all channels.
 const MAX_OPEN: usize = 32;
 
-/// The largest number of events that 16-bit ids can tell apart.
+/// The number of 16-bit event ids.
 const MAX_EVENTS: usize = 1 << 16;
 
 // -- control plane ------------------------------------------------------------------------------------------------------
 
 impl OpenChannel {
-    /// Opens a channel: stream class `class` of the trace `uuid`, for at most `max_events` events (65,536 at most).
-    /// The spare rings are made now, or [the first of them](Channel::at_first), from memory that `source` gives.
+    /// Opens a channel: stream class `class` of the trace `uuid`, for up to `max_events` events (at most 65,536). Makes the spare rings, or
+    /// [the first of them](Channel::at_first), from memory that `source` allocates.
     ///
     /// # Errors
     ///
-    /// If the sizes or the name will not do, if there is no memory for the spare rings, or if 32 channels are open already. One that is
-    /// [closed](Self::close) makes room at once.
+    /// If the sizes or the name are invalid, if there is no memory for the spare rings, or if 32 channels are open;
+    /// [closing](Self::close) one makes room at once.
     pub fn open(
         config: Channel,
         uuid: [u8; 16],
@@ -139,8 +138,8 @@ impl OpenChannel {
         Self::open_as(NUMBER.fetch_add(1, Ordering::Relaxed), config, uuid, class, max_events, source)
     }
 
-    /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is [kept](Self::keep_this_thread) for
-    /// one of them is kept for both.
+    /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is
+    /// [restricted](Self::restrict_this_thread) to one of them is restricted to both.
     ///
     /// # Errors
     ///
@@ -166,12 +165,12 @@ impl OpenChannel {
         let max_events = max_events.clamp(1, MAX_EVENTS);
         let no_memory =
             |layout: Layout, error| ConfigError(format!("no memory for a ring of {} bytes: {error}", layout.size));
-        let in_use = clock::InUse::begin();
+        let in_use = clock::ClockHold::begin();
         let start = clock::now();
-        let layout = Layout::of_orphans(max_events);
+        let layout = Layout::of_ringless(max_events);
         let request = RingRequest::new(&config.name, class, None, layout.size);
-        let owner = Owner { uuid, class, policy: config.policy, instance: ORPHAN_INSTANCE, start };
-        let orphans = source
+        let owner = Owner { uuid, class, policy: config.policy, instance: RINGLESS_INSTANCE, start };
+        let ringless = source
             .ring_memory(request)
             .and_then(|memory| Mapped::new(memory, layout, owner))
             .map_err(|error| no_memory(layout, error))?;
@@ -191,12 +190,12 @@ impl OpenChannel {
             source,
             unsupplied: AtomicUsize::new(0),
             was_filled: AtomicBool::new(false),
-            attendance: Arc::default(),
+            consumers: Arc::default(),
             draining: Mutex::default(),
             subscriptions: AtomicU32::new(0),
             finished: AtomicBool::new(false),
-            orphans: ManuallyDrop::new(orphans),
-            strays: (0..max_events).map(|_| EventCounters::default()).collect(),
+            ringless: ManuallyDrop::new(ringless),
+            forked: (0..max_events).map(|_| EventCounters::default()).collect(),
             config,
         });
         channel.supply_at_first().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
@@ -210,10 +209,10 @@ impl OpenChannel {
         if has_room {
             return Ok(channel);
         }
-        Err(ConfigError(format!("{MAX_OPEN} channels are open in this process, which is the most: close one first")))
+        Err(ConfigError(format!("{MAX_OPEN} channels are open in this process, which is the limit: close one first")))
     }
 
-    /// Takes the channel out of the list of open ones. Its subscriptions have ended.
+    /// Removes the channel from the list of open ones. Its subscriptions have ended.
     pub fn close(&self) {
         Self::publish(|open| {
             open.retain(|other| !std::ptr::eq(Arc::as_ptr(other), self));
@@ -222,12 +221,12 @@ impl OpenChannel {
         self.clock.end();
     }
 
-    /// Whether this is the process that opened it.
+    /// Whether this is the process that opened the channel.
     pub fn is_attached(&self) -> bool {
         self.attachment.is_attached()
     }
 
-    /// In a forked child: takes the parent's channels out of the list of open ones.
+    /// In a forked child: removes the parent's channels from the list of open ones.
     pub fn forget_parents() {
         Self::publish(|open| {
             open.retain(|channel| channel.is_attached());
@@ -235,12 +234,12 @@ impl OpenChannel {
         });
     }
 
-    /// Changes the list of open channels. `false` if `change` says that it has changed nothing.
+    /// Changes the list of open channels. `false` if `change` returns that it has changed nothing.
     fn publish(change: impl FnOnce(&mut Vec<Arc<Self>>) -> bool) -> bool {
         let locked = update::lock();
         fork::register(&FORK_HOOKS);
         thread::set_exit_hook(&EXIT_HOOK);
-        // SAFETY: the update lock is held; the list is replaced under it only.
+        // SAFETY: the update lock is held, and the list is replaced under it only.
         let mut open = unsafe { OPEN.read() }.cloned().unwrap_or_default();
         if !change(&mut open) {
             return false;
@@ -251,16 +250,15 @@ impl OpenChannel {
         true
     }
 
-    /// From here on, until it ends, the calling thread's events go into this channel, those that were [opened beside](Self::open_beside) it,
-    /// and no other: others neither record nor count them. For threads that tell one recording what it has missed. Probes and aggregates
-    /// see the events as ever.
+    /// Restricts the calling thread's events, until it ends, to this channel and those that were [opened beside](Self::open_beside) it: other
+    /// channels neither record nor count them. For threads that replay state into one recording. Probes and aggregates still see the events.
     ///
-    /// `false`, and nothing has changed, inside a probe, and where the thread cannot be served ([`crate::unserved_events`]).
-    pub fn keep_this_thread(&self) -> bool {
-        thread::keep_current_for(self.number)
+    /// `false`, with nothing changed, inside a probe, and if the thread has no slot ([`crate::thread::unserved_events`]).
+    pub fn restrict_this_thread(&self) -> bool {
+        thread::restrict_current_to(self.number)
     }
 
-    /// The description that the channel was opened with.
+    /// The configuration with which the channel was opened.
     pub const fn config(&self) -> &Channel {
         &self.config
     }
@@ -280,11 +278,11 @@ impl OpenChannel {
         self.start
     }
 
-    /// An id for one more event.
+    /// Allocates an id for another event.
     ///
     /// # Errors
     ///
-    /// If all ids are given. Ids are never used again.
+    /// If all ids are allocated. Ids are never reused.
     pub fn add_event(&self) -> Result<EventId, TooManyEvents> {
         let full = TooManyEvents { limit: self.max_events };
         self.events
@@ -293,37 +291,37 @@ impl OpenChannel {
             .map_err(|_| full)
     }
 
-    /// Whether subscribing has ended.
-    pub fn is_finished(&self, _: &Locked<'_>) -> bool {
+    /// Whether new subscriptions are refused.
+    pub fn is_finished(&self, _: &UpdateGuard<'_>) -> bool {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// One subscription more. The control lock is held, and the channel is not finished.
-    pub fn subscribed(&self, _: &Locked<'_>) {
+    /// Counts a new subscription. The channel is not finished.
+    pub fn subscribed(&self, _: &UpdateGuard<'_>) {
         self.subscriptions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One subscription less. The control lock is held.
-    pub fn unsubscribed(&self, _: &Locked<'_>) {
+    /// Counts the end of a subscription.
+    pub fn unsubscribed(&self, _: &UpdateGuard<'_>) {
         self.subscriptions.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Allows no subscription from here on.
-    pub(super) fn end_subscriptions(&self) -> Result<(), FinishError> {
+    /// Refuses subscriptions from here on. `false`, with nothing changed, while there is one.
+    pub(super) fn end_subscriptions(&self) -> bool {
         let _locked = update::lock();
-        if self.subscriptions.load(Ordering::Relaxed) > 0 {
-            return Err(FinishError::Subscribed);
+        let has_ended = self.subscriptions.load(Ordering::Relaxed) == 0;
+        if has_ended {
+            self.finished.store(true, Ordering::Relaxed);
         }
-        self.finished.store(true, Ordering::Relaxed);
-        Ok(())
+        has_ended
     }
 
-    /// Whether the channel has given this id.
+    /// Whether this id is allocated.
     pub fn has_event(&self, id: EventId) -> bool {
         u32::from(id.0) < self.events.load(Ordering::Relaxed)
     }
 
-    /// What the headers of this channel's rings say.
+    /// The contents of the header of this channel's ring with this instance.
     pub(super) const fn owner(&self, instance: u64) -> Owner {
         Owner { uuid: self.uuid, class: self.class, policy: self.config.policy, instance, start: self.start }
     }
@@ -336,18 +334,18 @@ impl OpenChannel {
         self.max_events
     }
 
-    pub(super) fn orphans_discarded(&self) -> u64 {
-        self.orphans.header().main_counters.discarded.get()
+    pub(super) fn ringless_discarded(&self) -> u64 {
+        self.ringless.header().main_counters.discarded.get()
     }
 
-    /// Whether nothing was lost of what threads without a ring counted.
-    pub(super) fn orphans_are_whole(&self) -> bool {
-        self.orphans.is_whole()
+    /// Whether all memory of the counters of threads without a ring is still there.
+    pub(super) fn ringless_is_whole(&self) -> bool {
+        self.ringless.is_whole()
     }
 
-    /// What was fired, recorded and lost so far. In a forked child, what was lost there.
+    /// The account so far. In a forked child, only what was lost there.
     pub fn account(&self) -> ChannelAccount {
-        let given = self.events.load(Ordering::Relaxed) as usize;
+        let allocated = self.events.load(Ordering::Relaxed) as usize;
         let sum = |rows: &[&[EventCounters]]| {
             let event = |id: usize| {
                 let mut sum = EventAccount::default();
@@ -356,23 +354,23 @@ impl OpenChannel {
                 }
                 sum
             };
-            (0..given).map(event).collect::<Vec<_>>()
+            (0..allocated).map(event).collect::<Vec<_>>()
         };
         if !self.attachment.is_attached() {
-            let events = sum(&[&self.strays]);
+            let events = sum(&[&self.forked]);
             let discarded = events.iter().map(EventAccount::total_lost).sum();
-            let streams = vec![StreamAccount { instance: ORPHAN_INSTANCE, discarded, ..StreamAccount::default() }];
+            let streams = vec![StreamAccount { instance: RINGLESS_INSTANCE, discarded, ..StreamAccount::default() }];
             return ChannelAccount { events, streams };
         }
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows: Vec<_> = rings.iter().map(|ring| ring.account()).chain([self.orphans.account()]).collect();
-        let orphans = StreamAccount {
-            instance: ORPHAN_INSTANCE,
-            discarded: self.orphans_discarded(),
+        let rows: Vec<_> = rings.iter().map(|ring| ring.account()).chain([self.ringless.account()]).collect();
+        let ringless = StreamAccount {
+            instance: RINGLESS_INSTANCE,
+            discarded: self.ringless_discarded(),
             ..StreamAccount::default()
         };
         let streams =
-            rings.iter().flat_map(|ring| ring.buffers()).filter(|b| b.is_used()).map(Buffer::account).chain([orphans]);
+            rings.iter().flat_map(|ring| ring.buffers()).filter(|b| b.is_used()).map(Buffer::account).chain([ringless]);
         ChannelAccount { events: sum(&rows), streams: streams.collect() }
     }
 }
@@ -380,10 +378,10 @@ impl OpenChannel {
 impl Drop for OpenChannel {
     fn drop(&mut self) {
         if self.attachment.is_attached() {
-            // SAFETY: dropped once, here.
-            unsafe { ManuallyDrop::drop(&mut self.orphans) };
+            // SAFETY: dropped only here, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.ringless) };
         } else {
-            // The memory is the parent's, and at its addresses here may be something else by now.
+            // The memory belongs to the parent; its addresses may be in use for something else here.
             std::mem::forget(std::mem::take(&mut *self.rings.lock().unwrap_or_else(PoisonError::into_inner)));
         }
     }
@@ -398,26 +396,26 @@ impl OpenChannel {
         if ring.is_null() {
             return self.take_ring(slot);
         }
-        // SAFETY: pointers in the table are rings of this channel, which live as long as it does. Relaxed: the pointer was
-        // stored by this very thread.
+        // Relaxed: this thread has stored the pointer itself.
+        // SAFETY: pointers in the table are to rings of this channel, which live as long as it.
         Some(unsafe { &*ring })
     }
 
     #[cold]
     #[inline(never)]
     fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        if !self.attachment.is_attached() || !slot.serves(self.number) {
+        if !self.attachment.is_attached() || !slot.is_recorded_by(self.number) {
             return None;
         }
         let taken = self.pool.take()?;
-        // SAFETY: pointers in the pool are rings of this channel.
+        // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
         let ring = unsafe { &*taken };
         ring.own(slot.tid());
-        let place = self.attachment.ring(slot);
-        match place.compare_exchange(null_mut(), taken.cast_mut(), Ordering::Relaxed, Ordering::Relaxed) {
+        let entry = self.attachment.ring(slot);
+        match entry.compare_exchange(null_mut(), taken.cast_mut(), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Some(ring),
             Err(by_handler) => {
-                // A signal handler took a ring for this thread meanwhile: that is the one to use.
+                // A signal handler has taken a ring for this thread in between; use that one.
                 ring.end();
                 // SAFETY: as above.
                 Some(unsafe { &*by_handler })
@@ -425,7 +423,7 @@ impl OpenChannel {
         }
     }
 
-    /// An event of the calling thread: counts that it fired, asks whether it is wanted, and records it, or counts why not.
+    /// Handles an event of the calling thread: counts that it fired, calls `filter`, and records the event or counts why not.
     #[inline(always)]
     pub fn serve<V: Fields>(
         &self,
@@ -433,98 +431,98 @@ impl OpenChannel {
         id: EventId,
         time: u64,
         values: &V,
-        judge: impl FnOnce() -> Verdict,
+        filter: impl FnOnce() -> FilterOutcome,
     ) {
         let Some(ring) = self.ring(slot) else {
-            // Before anything is judged: a brake would count it.
-            if slot.serves(self.number) {
-                self.orphaned(id, judge());
+            // Checked before the filter runs: a rate limit would count the event.
+            if slot.is_recorded_by(self.number) {
+                self.count_ringless(id, filter());
             }
             return;
         };
         let event = ring.event(id.0);
         event.fired.increment();
-        match judge() {
-            Verdict::Accepted => ring.record(event, id.0, time, values),
-            Verdict::Refused => event.filtered.increment(),
-            Verdict::Suppressed => event.suppressed.increment(),
-            Verdict::Panicked => ring.lost(id.0, Loss::Panicked),
+        match filter() {
+            FilterOutcome::Accepted => ring.record(event, id.0, time, values),
+            FilterOutcome::Refused => event.filtered.increment(),
+            FilterOutcome::Suppressed => event.suppressed.increment(),
+            FilterOutcome::Panicked => ring.lost(id.0, Loss::Panicked),
         }
     }
 
-    /// Whether each record begins with contexts.
+    /// Whether the records begin with contexts.
     pub fn has_contexts(&self) -> bool {
         !self.config.contexts.is_empty()
     }
 
-    /// The same as `serve`, with the verdict known, for an event whose record begins with the channel's contexts.
+    /// The same as `serve`, with the outcome of the filter known, for a channel with contexts.
     pub fn serve_with_contexts<V: Fields>(
         &self,
         slot: &'static ThreadSlot,
         id: EventId,
         time: u64,
         values: &V,
-        verdict: Verdict,
+        outcome: FilterOutcome,
     ) {
-        if verdict != Verdict::Accepted {
-            return self.serve(slot, id, time, &(), || verdict);
+        if outcome != FilterOutcome::Accepted {
+            return self.serve(slot, id, time, &(), || outcome);
         }
         with_callers(self.config.contexts, |callers| {
             let contexts = ContextValues::now(self.config.contexts, self.process, slot, callers);
-            self.serve(slot, id, time, &Both(contexts, *values), || verdict);
+            self.serve(slot, id, time, &Both(contexts, *values), || outcome);
         });
     }
 
-    /// An event whose fields could not be evaluated.
+    /// Handles an event one of whose field expressions panicked.
     pub fn panicked(&self, slot: &'static ThreadSlot, id: EventId) {
-        self.serve(slot, id, 0, &(), || Verdict::Panicked);
+        self.serve(slot, id, 0, &(), || FilterOutcome::Panicked);
     }
 
-    /// An event of a thread that has no ring.
+    /// Counts an event of a thread without a ring.
     #[cold]
     #[inline(never)]
-    fn orphaned(&self, id: EventId, verdict: Verdict) {
+    fn count_ringless(&self, id: EventId, outcome: FilterOutcome) {
         let attached = self.attachment.is_attached();
-        let row = if attached { self.orphans.account() } else { &*self.strays };
+        let row = if attached { self.ringless.account() } else { &*self.forked };
         let event = &row[id.0 as usize];
         event.fired.add_shared(1);
-        let reason = match verdict {
-            Verdict::Refused => return event.filtered.add_shared(1),
-            Verdict::Suppressed => return event.suppressed.add_shared(1),
-            Verdict::Panicked => Loss::Panicked,
-            Verdict::Accepted if attached => Loss::NoRing,
-            Verdict::Accepted => Loss::NotAttached,
+        let reason = match outcome {
+            FilterOutcome::Refused => return event.filtered.add_shared(1),
+            FilterOutcome::Suppressed => return event.suppressed.add_shared(1),
+            FilterOutcome::Panicked => Loss::Panicked,
+            FilterOutcome::Accepted if attached => Loss::NoRing,
+            FilterOutcome::Accepted => Loss::NotAttached,
         };
         event.lost(reason).add_shared(1);
         if attached {
-            self.orphans.header().main_counters.discarded.add_shared(1);
+            self.ringless.header().main_counters.discarded.add_shared(1);
         }
     }
 
     fn thread_exits(&self, slot: &'static ThreadSlot) {
         let ring = self.attachment.ring(slot).swap(null_mut(), Ordering::Relaxed);
-        // SAFETY: pointers in the table are rings of this channel, or null.
+        // SAFETY: pointers in the table are null, or to rings of this channel, which live as long as it.
         if let Some(ring) = unsafe { ring.as_ref() } {
             ring.end();
         }
     }
 }
 
-/// Gives the rings of a thread that ends back to their channels. Called inside a section of `slot`.
+/// Gives the rings of an ending thread back to their channels. Called inside a section of `slot`.
 static EXIT_HOOK: ExitHook = thread_exits;
 
 fn thread_exits(slot: &'static ThreadSlot) {
-    // SAFETY: inside a section, and done with the list before it ends.
+    // SAFETY: the caller is inside a section for longer than this uses the list.
     for channel in unsafe { OPEN.read() }.into_iter().flatten() {
         channel.thread_exits(slot);
     }
 }
 
-/// In the child after fork, while the update lock is held: the rings are the parent's.
+/// Run in the child after fork, while the update lock is held: the rings belong to the parent.
 static FORK_HOOKS: ForkHooks = ForkHooks { before: || (), in_parent: || (), in_child: detach_all_after_fork };
 
 fn detach_all_after_fork() {
-    // SAFETY: the update lock is held (its fork hooks run around these), and no other thread exists.
+    // SAFETY: the update lock is held, since its fork hooks run around these.
     for channel in unsafe { OPEN.read() }.into_iter().flatten() {
         channel.attachment.detach();
     }

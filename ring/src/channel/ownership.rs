@@ -1,11 +1,11 @@
-//! Whose a ring is: the word of its header that says so, and what orders the changes.
+//! The ownership of a ring: a word in its header, and the orderings of its transitions.
 //!
 //! ```text
 //!   SPARE (in the pool) ──take: the thread's first event──▶ OWNED ──thread exit──▶ ENDED ──drained, or recycled──▶ SPARE
 //! ```
 //!
-//! SPARE → OWNED comes after the swap that takes the ring out of the pool. OWNED → ENDED is a Release store by the owner (L1), whose
-//! Acquire partner is the drain's look at the state: from there on the drain is the one who may touch what was the owner's.
+//! SPARE → OWNED follows the swap that takes the ring out of the pool. OWNED → ENDED is a Release store by the owner (L1), whose partner is
+//! the consumer's Acquire load of the state: from then on the consumer may access the owner's part of the ring.
 
 use crate::primitive::{AtomicU32, Ordering};
 
@@ -19,7 +19,7 @@ const ENDED: u32 = 2;
 pub(super) struct Ownership(AtomicU32);
 
 impl Ownership {
-    /// Nobody's. Memory of zeros is that, too.
+    /// Without an owner; zeroed memory is in this state too.
     #[cfg(loom)]
     pub(super) fn spare() -> Self {
         Self(AtomicU32::new(SPARE))
@@ -30,19 +30,19 @@ impl Ownership {
         self.0.store(OWNED, Ordering::Relaxed);
     }
 
-    /// The owner is gone for good.
+    /// The owner will not use the ring any more.
     pub(super) fn end(&self) {
         // L1: pairs with the Acquire load in `has_ended`.
         self.0.store(ENDED, Ordering::Release);
     }
 
-    /// Whether the owner is gone.
+    /// Whether the owner has ended.
     pub(super) fn has_ended(&self) -> bool {
         // L1: pairs with the Release store in `end`.
         self.0.load(Ordering::Acquire) == ENDED
     }
 
-    /// It is ready for another.
+    /// The ring is ready for another owner.
     pub(super) fn recycle(&self) {
         self.0.store(SPARE, Ordering::Relaxed);
     }

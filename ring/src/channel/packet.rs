@@ -1,4 +1,4 @@
-//! The header of a packet. A packet is a CTF 1.8 packet from its first byte on, so that nothing is converted on its way out.
+//! The header of a packet. A packet is a CTF 1.8 packet as it is in memory, so that sinks write it without conversion.
 //!
 //! | offset | field |
 //! |---|---|
@@ -8,15 +8,13 @@
 //! | 88 | `events_before` u64: records written to this stream before this packet |
 //! | 96 | records |
 //!
-//! All little-endian. Times in nanoseconds, sizes in bits. Commit is the store of `content_size`.
+//! All little-endian. Times are in nanoseconds, sizes in bits. The store of `content_size` commits a record.
 
-#[cfg(feature = "failpoints")]
-use super::failpoint::Point;
 use crate::primitive::{AtomicU64, Ordering, fence, word_at};
 
 /// The first four bytes of a packet.
 pub const PACKET_MAGIC: u32 = 0xC1FC_1FC1;
-/// The size of the header in bytes: where the first record stands.
+/// The size of the header in bytes, which is the offset of the first record.
 pub const HEADER_SIZE: usize = 96;
 
 #[cfg(feature = "failpoints")]
@@ -38,18 +36,18 @@ pub(super) struct Stream {
     pub(super) instance: u64,
 }
 
-/// What is known when a packet begins.
+/// What is known when a packet is opened.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
     pub(super) time: u64,
     pub(super) seq_num: u64,
     pub(super) tid: u32,
     pub(super) events_before: u64,
-    /// The packet's place in memory, in bytes.
+    /// The size of the packet's slot, in bytes.
     pub(super) size: usize,
 }
 
-/// What is known when a packet ends.
+/// What is known when a packet is closed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
     pub(super) time: u64,
@@ -57,17 +55,17 @@ pub(super) struct Closing {
     pub(super) events_discarded: u64,
 }
 
-/// A packet in a ring: a place of at least [`HEADER_SIZE`] bytes, aligned to 8.
+/// A pointer to a packet's slot in a ring: at least [`HEADER_SIZE`] bytes, aligned to 8.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketPtr(pub(super) *mut u8);
 
 impl PacketPtr {
     /// # Safety
     ///
-    /// `offset` is inside the header, a multiple of 8, and the place is valid.
+    /// `offset` is inside the header and a multiple of 8, and the slot is valid.
     unsafe fn word<'a>(self, offset: usize) -> &'a AtomicU64 {
-        // SAFETY: an aligned u64 inside the place; other threads use it as an atomic too, or look at it after an Acquire load
-        // of the number of closed packets.
+        // SAFETY: an aligned u64 inside the slot. Other threads access it as an atomic too, or read it after an Acquire load of the number of
+        // closed packets.
         unsafe { word_at(self.0, offset) }
     }
 
@@ -75,7 +73,7 @@ impl PacketPtr {
     ///
     /// # Safety
     ///
-    /// The place is valid and only the caller writes to it.
+    /// The slot is valid and only the caller writes to it.
     pub(super) unsafe fn open(self, stream: &Stream, opening: Opening) {
         let mut head = [0u8; TIMESTAMP_BEGIN];
         head[4..20].copy_from_slice(&stream.uuid);
@@ -83,57 +81,57 @@ impl PacketPtr {
         head[24..].copy_from_slice(&stream.instance.to_le_bytes());
         let head: [u64; TIMESTAMP_BEGIN / 8] =
             std::array::from_fn(|word| u64::from_le_bytes(std::array::from_fn(|byte| head[8 * word + byte])));
-        // SAFETY: the caller owns the place; all offsets are inside the header and multiples of 8.
+        // SAFETY: only the caller writes to the slot; all offsets are inside the header and multiples of 8.
         unsafe {
-            // C2: for readers of other processes, who look at the magic and the number before and after they copy: without a magic
-            // first, then without content, and with a magic last.
+            // C2, for readers in other processes, which compare the magic and the number before and after they copy: the magic is cleared
+            // first, then the content, and the magic is stored last.
             self.store(0, head[0]);
-            failpoint!(OpenMagicGone, Point::of_opening(stream, opening.size));
+            failpoint!(OpenMagicGone, opened_instance(stream, opening.size));
             self.commit(HEADER_SIZE);
             fence(Ordering::Release);
-            failpoint!(OpenContentReset, Point::of_opening(stream, opening.size));
+            failpoint!(OpenContentReset, opened_instance(stream, opening.size));
             for (offset, word) in (0..).step_by(8).zip(head).skip(1) {
                 self.store(offset, word);
             }
-            failpoint!(OpenStreamWritten, Point::of_opening(stream, opening.size));
+            failpoint!(OpenStreamWritten, opened_instance(stream, opening.size));
             self.store(TIMESTAMP_BEGIN, opening.time);
             self.store(TIMESTAMP_END, opening.time);
             self.store(PACKET_SIZE, bits(opening.size));
             self.store(SEQ_NUM, opening.seq_num);
-            failpoint!(OpenNumberWritten, Point::of_opening(stream, opening.size));
+            failpoint!(OpenNumberWritten, opened_instance(stream, opening.size));
             self.store(EVENTS_DISCARDED, 0);
             self.store(TID, u64::from(opening.tid));
             self.store(EVENTS_BEFORE, opening.events_before);
-            failpoint!(OpenHeaderWritten, Point::of_opening(stream, opening.size));
-            // C2.
+            failpoint!(OpenHeaderWritten, opened_instance(stream, opening.size));
+            // C2: pairs with the reader's first load of the magic.
             self.word(0).store((head[0] | u64::from(PACKET_MAGIC)).to_le(), Ordering::Release);
-            failpoint!(OpenMagicWritten, Point::of_opening(stream, opening.size));
+            failpoint!(OpenMagicWritten, opened_instance(stream, opening.size));
         }
     }
 
-    /// Makes the first `content` bytes of the packet, header included, count.
+    /// Commits the first `content` bytes of the packet, header included.
     #[inline(always)]
     pub(super) fn commit(self, content: usize) {
         // SAFETY: CONTENT_SIZE is an aligned word of the header.
-        // C1: Release: the bytes of the record are in place before the size that covers them. Pairs with the Acquire load of
-        // a reader of the open packet.
+        // C1: Release pairs with the Acquire load in `content`, and with readers in other processes: the bytes of the record are stored
+        // before the size that covers them.
         unsafe { self.word(CONTENT_SIZE) }.store(bits(content).to_le(), Ordering::Release);
     }
 
-    /// Completes the header. The packet's size becomes that of its content, so that no padding travels.
+    /// Completes the header. The packet's size becomes that of its content, so that no padding is written out.
     ///
     /// # Safety
     ///
-    /// The place is valid and only the caller writes to it.
+    /// The slot is valid and only the caller writes to it.
     pub(super) unsafe fn close(self, closing: Closing) {
-        // SAFETY: the caller owns the place; the offsets are aligned words of the header.
+        // SAFETY: only the caller writes to the slot; the offsets are aligned words of the header.
         unsafe {
             self.store(TIMESTAMP_END, closing.time);
-            failpoint!(CloseTimeWritten, Point::of_closing(self, closing.content));
+            failpoint!(CloseTimeWritten, self.closed_instance(closing.content));
             self.store(PACKET_SIZE, bits(closing.content));
-            failpoint!(CloseSizeWritten, Point::of_closing(self, closing.content));
+            failpoint!(CloseSizeWritten, self.closed_instance(closing.content));
             self.store(EVENTS_DISCARDED, closing.events_discarded);
-            failpoint!(CloseHeaderWritten, Point::of_closing(self, closing.content));
+            failpoint!(CloseHeaderWritten, self.closed_instance(closing.content));
         }
     }
 
@@ -141,7 +139,7 @@ impl PacketPtr {
     ///
     /// As `word`.
     unsafe fn store(self, offset: usize, value: u64) {
-        // SAFETY: the caller's promise. Relaxed: what publishes the header is the commit, or the count of closed packets.
+        // SAFETY: the caller's promise. Relaxed: the commit (C1) or the count of closed packets (R2) publishes the header.
         unsafe { self.word(offset) }.store(value.to_le(), Ordering::Relaxed);
     }
 
@@ -149,7 +147,7 @@ impl PacketPtr {
     ///
     /// # Safety
     ///
-    /// The place is valid and was opened.
+    /// The slot is valid and was opened.
     pub(super) unsafe fn content(self) -> usize {
         // SAFETY: an aligned word of the header.
         // C1: Acquire pairs with `commit`.
@@ -161,7 +159,7 @@ impl PacketPtr {
     ///
     /// # Safety
     ///
-    /// The place is valid and was opened.
+    /// The slot is valid and was opened.
     pub(super) unsafe fn events_before(self) -> u64 {
         // SAFETY: an aligned word of the header.
         u64::from_le(unsafe { self.word(EVENTS_BEFORE) }.load(Ordering::Relaxed))
@@ -171,12 +169,33 @@ impl PacketPtr {
     ///
     /// # Safety
     ///
-    /// The place is valid and was opened.
+    /// The slot is valid and was opened.
     #[cfg(feature = "failpoints")]
     pub(super) unsafe fn instance(self) -> u64 {
         // SAFETY: an aligned word of the header.
         u64::from_le(unsafe { self.word(INSTANCE) }.load(Ordering::Relaxed))
     }
+
+    /// The instance for the failpoints of `close`: the stream's, or [`NO_STREAM`] for a packet without records, which is in no ring.
+    ///
+    /// # Safety
+    ///
+    /// As [`instance`](Self::instance).
+    #[cfg(feature = "failpoints")]
+    unsafe fn closed_instance(self, content: usize) -> u64 {
+        // SAFETY: the caller's promise.
+        if content > HEADER_SIZE { unsafe { self.instance() } } else { NO_STREAM }
+    }
+}
+
+/// The instance for the failpoints of a packet that is not in a ring. No stream has it.
+#[cfg(feature = "failpoints")]
+const NO_STREAM: u64 = u64::MAX;
+
+/// The instance for the failpoints of `open`: the stream's, or [`NO_STREAM`] for a packet without room for records, which is in no ring.
+#[cfg(feature = "failpoints")]
+const fn opened_instance(stream: &Stream, size: usize) -> u64 {
+    if size > HEADER_SIZE { stream.instance } else { NO_STREAM }
 }
 
 const fn bits(bytes: usize) -> u64 {
@@ -188,7 +207,7 @@ pub(super) fn empty_packet(stream: &Stream, opening: Opening, events_discarded: 
     let mut words = [0u64; HEADER_SIZE / 8];
     let packet = PacketPtr(words.as_mut_ptr().cast());
     let closing = Closing { time: opening.time, content: HEADER_SIZE, events_discarded };
-    // SAFETY: `words` is aligned, large enough and ours.
+    // SAFETY: `words` is aligned, as large as a header, and local.
     unsafe {
         packet.open(stream, opening);
         packet.close(closing);

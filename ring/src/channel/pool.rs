@@ -1,7 +1,7 @@
-//! The spares: rings that are ready for threads to come.
+//! The pool of spare rings, prepared for new threads.
 //!
-//! Taken by sites, put by the drain: a fixed row of places, each null or a ring. Taking swaps a place with null; no place is
-//! looked at twice, so that it ends, and a ring cannot be taken twice, so that there is no ABA.
+//! Sites take rings, the consumer puts them. The pool is a fixed array of entries, each null or a ring. A take swaps an entry with null. It
+//! visits each entry once, so it is bounded, and a swap returns a ring to one thread only, so there is no ABA problem.
 
 use super::ring::Ring;
 use crate::primitive::{AtomicPtr, Ordering};
@@ -9,49 +9,49 @@ use std::ptr::null_mut;
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    places: Box<[AtomicPtr<Ring>]>,
+    entries: Box<[AtomicPtr<Ring>]>,
 }
 
 impl Pool {
-    pub(super) fn new(places: usize) -> Self {
-        Self { places: (0..places).map(|_| AtomicPtr::new(null_mut())).collect() }
+    pub(super) fn new(entries: usize) -> Self {
+        Self { entries: (0..entries).map(|_| AtomicPtr::new(null_mut())).collect() }
     }
 
     /// A spare ring, if there is one. Safe in signal handlers.
     pub(super) fn take(&self) -> Option<*const Ring> {
-        self.places.iter().find_map(|place| {
-            if place.load(Ordering::Relaxed).is_null() {
+        self.entries.iter().find_map(|entry| {
+            if entry.load(Ordering::Relaxed).is_null() {
                 return None;
             }
-            // L2: Acquire pairs with the Release in `put`: the ring is ready before it is taken.
-            let ring = place.swap(null_mut(), Ordering::Acquire);
+            // L2: Acquire pairs with the Release in `put`: the ring is prepared before it is taken.
+            let ring = entry.swap(null_mut(), Ordering::Acquire);
             (!ring.is_null()).then_some(ring.cast_const())
         })
     }
 
-    /// Puts a ring into a free place; `false` if there is none.
+    /// Puts a ring into an empty entry; `false` if there is none.
     pub(super) fn put(&self, ring: *const Ring) -> bool {
-        self.places.iter().any(|place| {
-            // L2: pairs with the Acquire in `take`.
-            place.compare_exchange(null_mut(), ring.cast_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
+        self.entries.iter().any(|entry| {
+            // L2: Release pairs with the Acquire in `take`.
+            entry.compare_exchange(null_mut(), ring.cast_mut(), Ordering::Release, Ordering::Relaxed).is_ok()
         })
     }
 
-    /// How many places there are.
-    pub(super) fn places(&self) -> usize {
-        self.places.len()
+    /// The number of entries.
+    pub(super) fn capacity(&self) -> usize {
+        self.entries.len()
     }
 
-    /// Takes this ring out, if it is there.
+    /// Removes this ring, if it is in the pool.
     pub(super) fn remove(&self, ring: *const Ring) {
-        for place in &self.places {
-            // Relaxed: nobody looks at what is in it.
-            let _ = place.compare_exchange(ring.cast_mut(), null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+        for entry in &self.entries {
+            // Relaxed: the ring's contents are not accessed.
+            let _ = entry.compare_exchange(ring.cast_mut(), null_mut(), Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// How many places are empty: how many rings are wanted.
-    pub(super) fn empty_places(&self) -> usize {
-        self.places.iter().filter(|place| place.load(Ordering::Relaxed).is_null()).count()
+    /// The number of empty entries.
+    pub(super) fn missing(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.load(Ordering::Relaxed).is_null()).count()
     }
 }

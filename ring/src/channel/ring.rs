@@ -1,14 +1,14 @@
-//! The ring of one thread: a buffer for its events, a small one for those of signal handlers that interrupt a write, and the
-//! thread's row of the account.
+//! The ring of one thread: a buffer for its events, a small one for those of signal handlers that interrupt a write, and the thread's row of
+//! the account.
 
 use super::account::{EventCounters, Loss};
-use super::buffer::{Buffer, Places, Refused};
+use super::buffer::{Buffer, PacketSlots, Refused};
 use super::config::{Channel, Policy};
 use super::header::{HEADER_PAGE, Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
-use super::patience::Patience;
-use crate::clock::Moment;
+use super::wait_policy::WaitPolicy;
+use crate::clock::Timestamp;
 use crate::field::Fields;
 use crate::record::Head;
 use std::io;
@@ -19,16 +19,16 @@ use std::sync::atomic::Ordering;
 pub(super) struct Ring {
     main: Buffer,
     nested: Buffer,
-    /// Where the memory begins, with the header.
+    /// The start of the memory, where the header is.
     base: NonNull<u8>,
     account: NonNull<[EventCounters]>,
-    /// Keeps the memory of all of these; dropped after them.
+    /// Owns the memory of all of these; dropped after them.
     memory: Mapped,
 }
 
-// SAFETY: the pointers are to the ring's own memory, which moves with it.
+// SAFETY: the pointers are to memory that the ring owns, and whose address does not change when the ring moves.
 unsafe impl Send for Ring {}
-// SAFETY: what they point to is atomic.
+// SAFETY: the header and the account consist of atomics; for the buffers see `Buffer`.
 unsafe impl Sync for Ring {}
 
 impl Ring {
@@ -37,22 +37,23 @@ impl Ring {
         owner: Owner,
         events: usize,
         memory: Box<dyn RingMemory>,
-        patience: Option<Patience>,
+        wait_policy: Option<WaitPolicy>,
         now: u64,
     ) -> io::Result<Self> {
         let layout = Layout::of_ring(config, events);
         let memory = Mapped::new(memory, layout, owner)?;
         let header = memory.header();
         let stream = |instance| Stream { uuid: owner.uuid, class: owner.class, instance };
-        let main = Places { base: memory.at(layout.main), packet_size: layout.packet_size, packets: layout.packets };
-        let nested = Places {
+        let main =
+            PacketSlots { base: memory.at(layout.main), packet_size: layout.packet_size, packets: layout.packets };
+        let nested = PacketSlots {
             base: memory.at(layout.nested),
             packet_size: layout.nested_packet_size,
             packets: layout.nested_packets,
         };
-        // SAFETY: the layout has room for the packets of both, which are apart, and the memory lives in the ring beside them;
-        // nobody else uses it (the contract of RingMemory). Packet sizes are multiples of 8, `check` saw to their being large
-        // enough.
+        // SAFETY: the layout has separate room for the packets of both, and the ring keeps the memory as long as the buffers; it is for
+        // exclusive use (the contract of RingMemory). Packet sizes are multiples of 8, and `Channel::check` has made sure that they are
+        // large enough.
         let (main, nested) = unsafe {
             (
                 Buffer::new(
@@ -74,44 +75,44 @@ impl Ring {
             )
         };
         let (base, account) = (memory.base(), NonNull::from(memory.account()));
-        Ok(Self { main: main.waiting(patience), nested, base, account, memory })
+        Ok(Self { main: main.with_wait_policy(wait_policy), nested, base, account, memory })
     }
 
     #[inline(always)]
     fn header(&self) -> &Header {
-        // SAFETY: the memory that the ring keeps begins with one, as `Mapped::header` says.
+        // SAFETY: the memory that the ring owns begins with a header (see `Mapped::header`).
         unsafe { self.base.cast().as_ref() }
     }
 
     /// The thread's row of the account: an entry for each event id of the channel.
     #[inline(always)]
     pub(super) fn account(&self) -> &[EventCounters] {
-        // SAFETY: in the memory that the ring keeps.
+        // SAFETY: in the memory that the ring owns.
         unsafe { self.account.as_ref() }
     }
 
-    /// The entry of an event id that the channel has given.
+    /// The entry of an event id that the channel has allocated.
     #[inline(always)]
     pub(super) fn event(&self, id: u16) -> &EventCounters {
-        debug_assert!(usize::from(id) < self.account().len(), "the channel has given the id");
-        // SAFETY: ids are given by the channel, which has as many entries in each account, and `Subscriber::record` refuses others.
+        debug_assert!(usize::from(id) < self.account().len(), "the channel has allocated the id");
+        // SAFETY: the channel allocates ids, of which it has no more than entries in each account; `Subscriber::record` refuses others.
         unsafe { self.event_at(Self::entry_of(id)) }
     }
 
-    /// Where the entry of an event id is in a ring's memory, in bytes from its begin.
+    /// The offset of the entry of an event id in a ring's memory, in bytes.
     pub(super) const fn entry_of(id: u16) -> usize {
         HEADER_PAGE + id as usize * size_of::<EventCounters>()
     }
 
-    /// The entry at a place that [`entry_of`](Self::entry_of) has given.
+    /// The entry at an offset that [`entry_of`](Self::entry_of) returned.
     ///
     /// # Safety
     ///
-    /// The channel has given the id that the place is of.
+    /// The offset is that of an id that the channel has allocated.
     #[inline(always)]
     pub(super) unsafe fn event_at(&self, entry: usize) -> &EventCounters {
-        // SAFETY: the account stands behind the header's page, with an entry for each id that the channel gives, in the memory that
-        // the ring keeps.
+        // SAFETY: the account follows the header's page in the memory that the ring owns, with an entry for each id that the channel
+        // allocates.
         unsafe { self.base.add(entry).cast().as_ref() }
     }
 
@@ -125,29 +126,29 @@ impl Ring {
         failpoint!(RingOwned, self.main.instance());
     }
 
-    /// The owner is gone for good.
+    /// The owner will not use the ring any more.
     pub(super) fn end(&self) {
         failpoint!(EndBegun, self.main.instance());
         self.header().state.end();
         failpoint!(RingEnded, self.main.instance());
     }
 
-    /// Records an event, or counts why not. `event` is the entry of `id`.
+    /// Records an event, or counts the reason why it is lost. `event` is the entry of `id`.
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
         failpoint!(Fired, self.main.instance());
-        if self.main.try_record(Head::new(id, Moment::at(time)), values) {
+        if self.main.try_record(Head::new(id, Timestamp::at(time)), values) {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();
         } else {
-            // A copy that the compiler takes for another thing, so that the values need not be in memory where this does not happen.
+            // An opaque copy, so that the compiler does not keep the values in memory on the path above.
             let values = std::hint::black_box(*values);
-            self.record_with_care(id, time, &values);
+            self.record_full_path(id, time, &values);
         }
     }
 
-    /// Counts an event that fires outside any other of the thread, and records it, if nothing stands in the way; else nothing is done that
-    /// counts. `event` is its entry.
+    /// Counts and records an event that is not nested in another one of the thread. `false`, with nothing committed or counted, if it needs the
+    /// full path. `event` is its entry.
     #[inline(always)]
     pub(super) fn try_record_outermost<V: Fields>(&self, event: &EventCounters, head: Head, values: &V) -> bool {
         let is_recorded = self.main.try_record_outermost(head, values, || {
@@ -163,12 +164,12 @@ impl Ring {
 
     #[cold]
     #[inline(never)]
-    fn record_with_care<V: Fields>(&self, id: u16, time: u64, values: &V) {
+    fn record_full_path<V: Fields>(&self, id: u16, time: u64, values: &V) {
         let tid = &self.header().tid;
         let (buffer, result) = match self.main.record(tid, id, time, values) {
             Err(Refused::Writing) => match self.nested.record(tid, id, time, values) {
                 Ok(()) => (&self.nested, Ok(())),
-                // The flusher may have had the main buffer, and be done with it by now.
+                // The flusher may have been closing the main packet, and be done by now.
                 refused => match self.main.record(tid, id, time, values) {
                     Err(Refused::Writing) => (&self.nested, refused),
                     result => (&self.main, result),
@@ -198,12 +199,12 @@ impl Ring {
         self.header().state.has_ended()
     }
 
-    /// Whether nothing of its memory was lost. If something was, nothing in it means anything, and it is used no further.
+    /// Whether all of its memory is still there. If not, its contents are meaningless, and it is not used any more.
     pub(super) fn is_whole(&self) -> bool {
         self.memory.is_whole()
     }
 
-    /// Makes the ring of an ended thread ready for another: its open packets are closed, the streams go on.
+    /// Prepares the ring of an ended thread for another one: closes its open packets; the streams continue.
     pub(super) fn recycle(&self) {
         failpoint!(RecycleBegun, self.main.instance());
         self.flush();
@@ -212,7 +213,7 @@ impl Ring {
         failpoint!(RingSpare, self.main.instance());
     }
 
-    /// Closes open packets. The owner is outside, or gone.
+    /// Closes open packets. The owner is outside any event, or gone.
     pub(super) fn flush(&self) {
         self.main.flush();
         self.nested.flush();
@@ -222,7 +223,7 @@ impl Ring {
         [&self.main, &self.nested]
     }
 
-    /// Whether a ring of an ended thread may go to another thread now, or should keep what it holds for as long as it can.
+    /// Whether the ring of an ended thread should keep its contents for as long as possible before another thread gets it.
     pub(super) fn keeps_history(config: &Channel) -> bool {
         config.policy == Policy::Overwrite
     }
@@ -248,7 +249,7 @@ mod tests {
         Ring::new(&config, owner, 1, memory, None, 100).expect("large enough")
     }
 
-    /// A signal handler that interrupts a write finds the main buffer taken; one that interrupts that one finds both taken.
+    /// A signal handler that interrupts a write finds the main buffer in use; one that interrupts that handler finds both in use.
     #[test]
     fn handlers_write_beside_a_write() {
         let ring = ring();
@@ -261,12 +262,16 @@ mod tests {
         assert_eq!((event.recorded.get(), event.lost(Loss::Nested).get()), (2, 1));
         let [main, nested] = ring.buffers().map(Buffer::account);
         assert_eq!((main.recorded, main.discarded), (1, 0));
-        assert_eq!((nested.recorded, nested.discarded), (1, 1), "the loss is counted where the event would have gone");
+        assert_eq!(
+            (nested.recorded, nested.discarded),
+            (1, 1),
+            "the loss is counted for the buffer that refused the event"
+        );
     }
 
-    /// The clock stands behind the last record when a handler recorded after the clock was read.
+    /// The time of an event is behind the last record if a handler has recorded one since the clock was read.
     #[test]
-    fn time_does_not_go_back_and_says_so() {
+    fn a_time_that_goes_back_is_clamped_and_counted() {
         let ring = ring();
         ring.record(ring.event(0), 0, 500, &(1u64, ()));
         ring.record(ring.event(0), 0, 400, &(2u64, ()));
@@ -279,7 +284,7 @@ mod tests {
         assert_eq!((time(96), time(96 + 16)), (500, 500));
     }
 
-    /// Whoever takes the packets may be another process, which can store what it likes: nothing that was not taken is written over.
+    /// A consumer in another process can store any position: no packet that was not taken is overwritten.
     #[test]
     fn a_position_beyond_what_is_closed_frees_nothing() {
         let ring = ring();
@@ -295,15 +300,15 @@ mod tests {
         let [main, _] = ring.buffers();
         let closed = main.closed_packets();
         assert_eq!(closed, 0..7, "the eighth is open");
-        for spoilt in [8, u64::MAX] {
-            main.release(spoilt);
-            assert_eq!(fill(recorded), 0, "{spoilt}");
+        for invalid in [8, u64::MAX] {
+            main.release(invalid);
+            assert_eq!(fill(recorded), 0, "{invalid}");
             assert!(main.waiting_percent() <= 100);
         }
         // SAFETY: the packet is closed and not released.
         let (bytes, before, after) = unsafe { main.packet(0) };
         assert_eq!((bytes.len() > HEADER_SIZE, before, after > 0), (true, 0, true));
         main.release(1);
-        assert!(fill(recorded) > 0, "one is free");
+        assert!(fill(recorded) > 0, "one slot is free");
     }
 }

@@ -1,48 +1,48 @@
-//! How fast the time stamp counter ticks: measured once, and better the longer it is measured.
+//! The frequency of the time stamp counter: measured once, and refined by longer measurements.
 
 use super::line::{TICKS_PER_SECOND, rate_of};
 use super::machine;
-use super::tsc::compare_clocks;
+use super::reading::compare_clocks;
 use std::fmt;
 use std::time::Duration;
 
-/// How fast the time stamp counter ticks, and from when it was measured. Plain numbers, to be kept in a file and shared by
-/// processes; true until the machine boots again.
+/// The frequency of the time stamp counter, and when it was measured. Plain numbers, which processes can share through a file; valid until
+/// the next boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Calibration {
     /// The counter when the measurement began, in ticks.
     pub base_tsc: u64,
-    /// `CLOCK_MONOTONIC` at the same moment, in ns.
+    /// `CLOCK_MONOTONIC` at the same instant, in ns.
     pub base_ns: u64,
     /// The counter's ticks per second.
     pub ticks_per_second: u64,
-    /// How long the measurement took, in ns.
+    /// The duration of the measurement, in ns.
     pub baseline_ns: u64,
 }
 
-/// The counter and the clock may drift apart by one part in so many (500 ppm: what the kernel allows itself)…
+/// The reciprocal of the drift that is tolerated between counter and clock: 500 ppm, the kernel's own limit.
 const DRIFT: u64 = 2000;
-/// …after an error of the measurement, in ns.
+/// The tolerated error of a reading, in ns.
 const SLACK: u64 = 10_000;
-/// The shortest measurement that says anything.
+/// The shortest useful measurement.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Calibration {
-    /// Measures for `duration`, 1 ms at least; sleeps meanwhile. 10 ms are good for some millionths.
+    /// Measures for `duration`, at least 1 ms, and sleeps meanwhile. 10 ms give an accuracy of a few ppm.
     ///
     /// # Errors
     ///
-    /// If there is no counter that ticks evenly, or the process may not read it; or if it ticks at no plausible rate.
+    /// If there is no counter with a constant frequency, if the process may not read it, or if its frequency is not plausible.
     pub fn measure(duration: Duration) -> Result<Self, TscRefused> {
         machine::usable().map_err(TscRefused)?;
         let begin = compare_clocks();
         std::thread::sleep(duration.max(SHORTEST));
         let end = compare_clocks();
-        Self::between((begin.tsc, begin.ns), (end.tsc, end.ns)).ok_or(TscRefused(ODD))
+        Self::between((begin.tsc, begin.ns), (end.tsc, end.ns)).ok_or(TscRefused(IMPLAUSIBLE))
     }
 
-    /// The same measurement ended now, with its longer baseline. `None` if the counter and the clock are not where this
-    /// calibration says: it is of another boot, or wrong, or the machine slept; or if there is no counter.
+    /// The same measurement, extended to now. `None` if the counter and the clock do not agree with this calibration (it is of another
+    /// boot, or wrong, or the machine was suspended), or if there is no counter.
     pub fn prolonged(&self) -> Option<Self> {
         machine::usable().ok()?;
         let now = compare_clocks();
@@ -57,11 +57,11 @@ impl Calibration {
         let tolerance = passed / DRIFT + SLACK;
         let agrees = expected.abs_diff(u128::from(passed)) <= u128::from(tolerance);
         let longer = agrees.then(|| Self::between((self.base_tsc, self.base_ns), (tsc, ns)))?;
-        // Shorter than what it was measured over: a baseline in the future, or a file that says so.
+        // A shorter baseline than before means that the calibration ends in the future, or that its file is corrupt.
         longer.filter(|longer| longer.baseline_ns >= self.baseline_ns)
     }
 
-    /// What two readings of both clocks, (ticks, ns), tell.
+    /// The calibration between two readings of both clocks, (ticks, ns) each.
     fn between(begin: (u64, u64), end: (u64, u64)) -> Option<Self> {
         let ticks = u128::from(end.0.checked_sub(begin.0)?);
         let baseline_ns = end.1.checked_sub(begin.1).filter(|ns| *ns > 0)?;
@@ -70,15 +70,15 @@ impl Calibration {
         plausible.then_some(Self { base_tsc: begin.0, base_ns: begin.1, ticks_per_second, baseline_ns })
     }
 
-    /// The rate of lines.
+    /// The rate for a line.
     pub(super) fn rate(&self) -> Result<i64, TscRefused> {
-        rate_of(self.ticks_per_second).ok_or(TscRefused(ODD))
+        rate_of(self.ticks_per_second).ok_or(TscRefused(IMPLAUSIBLE))
     }
 }
 
-const ODD: &str = "the time stamp counter ticks at no plausible rate";
+const IMPLAUSIBLE: &str = "the frequency of the time stamp counter is not plausible";
 
-/// The time stamp counter cannot be used. The clock is `clock_gettime` then.
+/// The reason why the time stamp counter cannot be used; the clock is then `clock_gettime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TscRefused(pub(super) &'static str);
 
@@ -99,17 +99,17 @@ mod tests {
 
     #[test]
     fn a_longer_baseline_measures_better() {
-        // An hour later; the counter is 2 ppm faster than 10 ms had told.
+        // An hour later; the counter is 2 ppm faster than measured over 10 ms.
         let hour = 3_600_000_000_000;
         let longer = KNOWN.prolonged_to((1 << 40) + 9_000_018_000_000, 5_000 + hour).expect("agrees");
         assert_eq!(longer, Calibration { ticks_per_second: 2_500_005_000, baseline_ns: hour, ..KNOWN });
     }
 
     #[test]
-    fn what_does_not_agree_is_not_prolonged() {
+    fn a_calibration_that_disagrees_is_not_prolonged() {
         let second = 1_000_000_000;
         assert!(KNOWN.prolonged_to((1 << 40) + 2_500_000_000, 5_000 + second).is_some());
-        let doubtful = [
+        let wrong = [
             (KNOWN, (1 << 40) + 2_503_000_000, 5_000 + second),
             (KNOWN, (1 << 40) - 1, 5_000 + second),
             (KNOWN, (1 << 40) + 2_500_000_000, 4_999),
@@ -118,7 +118,7 @@ mod tests {
             (Calibration { ticks_per_second: u64::MAX, ..KNOWN }, u64::MAX, 5_000 + second),
             (Calibration { baseline_ns: 1 << 60, ..KNOWN }, (1 << 40) + 2_500_000_000, 5_000 + second),
         ];
-        for (calibration, tsc, ns) in doubtful {
+        for (calibration, tsc, ns) in wrong {
             assert_eq!(calibration.prolonged_to(tsc, ns), None, "{calibration:?} {tsc} {ns}");
         }
     }

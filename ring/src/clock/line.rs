@@ -10,28 +10,28 @@
 //!                                                      ticks
 //! ```
 //!
-//! Who is on time (the next line is drawn before this one bends) has one product to work out. What was corrected ends by itself:
-//! a line that nobody replaces for hours goes on at the rate of the clock, not at the one that was needed to catch up with it.
+//! Before the bend the conversion is one multiplication; the line is normally replaced before it bends. The bend ends a correction by
+//! itself: a line that is not replaced for hours goes on at the rate of the clock, not at the rate that was needed to catch up with it.
 
-use crate::hint::{chosen, opaque, unlikely};
+use crate::hint::{opaque, opaque_ref, unlikely};
 
-/// Half of a counter's bits.
+/// Half of the counter's bits.
 const HALF: u32 = 32;
 /// The last tick of the first window.
 const WINDOW: u64 = (1 << HALF) - 1;
 
-/// How far a time is shifted in a record's header word: by the 16 bits of the event id.
+/// The shift of the time in a record's header word, above the 16 bits of the event id.
 pub(crate) const TIME_SHIFT: u32 = u16::BITS;
 
-/// Binary places behind the point in rates.
+/// The number of fractional bits of a rate.
 pub(super) const SHIFT: u32 = 48;
 
-/// The slowest and the fastest counter that a line can be made for, in ticks per second.
+/// The frequencies of counters for which a line can be made, in ticks per second.
 pub(super) const TICKS_PER_SECOND: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
 
 const NS_PER_SECOND: i128 = 1_000_000_000;
 
-/// A line.
+/// The conversion from ticks to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     /// Where it begins, in ticks…
@@ -40,9 +40,9 @@ pub(super) struct Line {
     pub(super) base_ns: u64,
     /// Nanoseconds per tick up to the bend, in units of 2⁻⁴⁸ ([`SHIFT`]). Below 2⁵⁹.
     pub(super) bent_rate: i64,
-    /// After how many ticks it is bent.
+    /// The number of ticks from the base to the bend.
     pub(super) bend: i64,
-    /// Nanoseconds per tick from there on. Below 2⁵⁸, the rate of the slowest counter.
+    /// Nanoseconds per tick after the bend. Below 2⁵⁸, the rate of the slowest counter.
     pub(super) rate: i64,
 }
 
@@ -52,10 +52,10 @@ impl Line {
         Self { base_tsc, base_ns, bent_rate: rate, bend: i64::MAX, rate }
     }
 
-    /// The time at which the counter stands at `tsc`, rounded down; right for 2⁶³ ticks around the base.
+    /// The time at which the counter is `tsc`, rounded down; correct within 2⁶³ ticks of the base.
     ///
-    /// Also before the base: a processor whose counter is a little behind, or that read it before it read the line, gets a time
-    /// a little before the base's. The products are below 2⁶³ · 2⁵⁹, so that no sum overflows.
+    /// This includes ticks before the base: a processor whose counter is slightly behind, or that has read it before the line, gets a
+    /// time slightly before the base's. The products are below 2⁶³ · 2⁵⁹, so no sum overflows.
     #[inline(always)]
     pub(super) fn at(&self, tsc: u64) -> u64 {
         let Self { base_tsc, base_ns, bent_rate, bend, rate } = *self;
@@ -66,7 +66,7 @@ impl Line {
     }
 }
 
-/// A counter's value in halves, as the processor gives it.
+/// The counter's value in two halves, as the instruction returns it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticks {
     /// Below 2³².
@@ -75,49 +75,49 @@ pub(super) struct Ticks {
     pub(super) high: u64,
 }
 
-/// A moment: so many ns after another one.
+/// A point in time, as a base and an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    pub(crate) origin: Origin,
-    pub(crate) passed: u64,
+pub struct Timestamp {
+    pub(crate) base: TimestampBase,
+    pub(crate) offset: u64,
 }
 
-/// A moment to count from, in both forms in which it is wanted.
+/// The base of timestamps, in the two forms in which a record needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct TimestampBase {
     /// In ns.
     pub(crate) time: u64,
-    /// The same as a record's header word has it, with the event id 0.
+    /// As in a record's header word, with the event id 0.
     pub(crate) word: u64,
 }
 
-impl Origin {
+impl TimestampBase {
     const fn at(time: u64) -> Self {
         Self { time, word: time << TIME_SHIFT }
     }
 }
 
-impl Moment {
-    /// No time of the counter's: before all records that have one.
-    pub const NOWHERE: Self = Self::at(0);
+impl Timestamp {
+    /// No time: before every record whose time comes from the counter.
+    pub const INVALID: Self = Self::at(0);
 
-    /// The moment at `time`.
+    /// The timestamp at `time`, in ns.
     #[inline(always)]
     pub const fn at(time: u64) -> Self {
-        Self { origin: Origin::at(time), passed: 0 }
+        Self { base: TimestampBase::at(time), offset: 0 }
     }
 
     /// In ns.
     #[inline(always)]
     pub const fn time(self) -> u64 {
-        self.origin.time.wrapping_add(self.passed)
+        self.base.time.wrapping_add(self.offset)
     }
 }
 
-/// How many windows a segment has at most: with the longest pause between two lines, and the fastest counter, three are looked at.
+/// The number of windows of a segment: the longest pause between two lines takes three with the fastest counter.
 const WINDOWS: usize = 4;
 
-/// The part of a line up to its bend, in the form in which a moment waits least for the counter.
+/// The part of a line before its bend, in the form with the shortest dependency chain from the counter to the timestamp.
 ///
 /// ```text
 ///   ticks:  upper half  │     h     │   h + 1   │   h + 2   │      windows of 2³² ticks
@@ -125,45 +125,45 @@ const WINDOWS: usize = 4;
 ///                           base                          bend, where a window ends
 /// ```
 ///
-/// In a window the lower half of the counter is all that is multiplied, as it comes, and the sum is one of 64 bits: what the
-/// window begins with is rounded down before. So the time is up to 1 ns behind the line's, and never goes back.
+/// Within a window only the lower half of the counter is multiplied, and the sum has 64 bits, because the time at which the window begins
+/// is rounded down. So the time is up to 1 ns behind the line's; it is still monotonic.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Segment {
     /// The upper half of the counter in the first window.
     first: u64,
-    /// Those behind the last one, of which there is one at least, are nowhere.
-    windows: [Window; WINDOWS + 1],
+    /// The window after the last valid one, and all that follow, are invalid; there is at least one.
+    windows: [TickWindow; WINDOWS + 1],
 }
 
-/// All that a moment in it is worked out from: one register leads there.
+/// All that a timestamp in the window is computed from, so that one register is enough to address it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct TickWindow {
     /// Nanoseconds per tick, in units of 2⁻⁶⁴.
     rate: u64,
-    /// The moment at which the lower half is 0.
-    origin: Origin,
+    /// The timestamp at which the lower half is 0.
+    base: TimestampBase,
 }
 
-impl Window {
-    /// One whose moments are all [nowhere](Moment::NOWHERE).
-    pub(super) const NOWHERE: Self = Self { rate: 0, origin: Moment::NOWHERE.origin };
+impl TickWindow {
+    /// All timestamps in it are [invalid](Timestamp::INVALID).
+    pub(super) const INVALID: Self = Self { rate: 0, base: Timestamp::INVALID.base };
 
-    /// The moment at which the lower half of the counter stands at `low`.
+    /// The timestamp at which the lower half of the counter is `low`.
     #[inline(always)]
-    pub(super) fn at(&self, low: u64) -> Moment {
-        let Self { rate, origin } = *chosen(self);
-        let passed = ((u128::from(low) * u128::from(rate)) >> 64) as u64;
-        Moment { origin, passed }
+    pub(super) fn at(&self, low: u64) -> Timestamp {
+        let Self { rate, base } = *opaque_ref(self);
+        let offset = ((u128::from(low) * u128::from(rate)) >> 64) as u64;
+        Timestamp { base, offset }
     }
 }
 
 impl Segment {
-    /// One that no moment is in.
-    pub(super) const NONE: Self = Self { first: u64::MAX, windows: [Window::NOWHERE; WINDOWS + 1] };
+    /// A segment without valid windows.
+    pub(super) const NONE: Self = Self { first: u64::MAX, windows: [TickWindow::INVALID; WINDOWS + 1] };
 
-    /// The windows of a line up to its bend, the first one also before its base, as far as the counter does not run over in them; none if
-    /// a tick is longer than a nanosecond.
+    /// The windows of a line up to its bend, as far as the counter does not overflow in them; the first one also covers ticks before the
+    /// base. None if a tick is a nanosecond or longer.
     pub(super) fn of(line: &Line) -> Self {
         let Line { base_tsc, base_ns, bent_rate, bend, .. } = *line;
         let first = base_tsc >> HALF;
@@ -172,55 +172,55 @@ impl Segment {
             return Self::NONE;
         }
         let rate = bent_rate.cast_unsigned() << (64 - SHIFT);
-        // The time at which the counter stood at 0, modulo 2¹²⁸: it means something as a part of a sum alone.
+        // The time at which the counter was 0, modulo 2¹²⁸: meaningful only as a part of the sum below.
         let at_zero = (u128::from(base_ns) << 64).wrapping_sub(u128::from(base_tsc) * u128::from(rate));
         let window = |at: usize| {
             if at == WINDOWS || u128::from(first + at as u64 + 1) << HALF > end.min(1 << 64) {
-                return Window::NOWHERE;
+                return TickWindow::INVALID;
             }
             let zero = u128::from(first + at as u64) << HALF;
-            let origin = Origin::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64);
-            Window { rate, origin }
+            let base = TimestampBase::at((zero.wrapping_mul(rate.into()).wrapping_add(at_zero) >> 64) as u64);
+            TickWindow { rate, base }
         };
         Self { first, windows: std::array::from_fn(window) }
     }
 
-    /// The window that the upper half of the counter is in; [nowhere](Window::NOWHERE) outside the segment.
+    /// The window for the upper half of the counter; [invalid](TickWindow::INVALID) outside the segment.
     #[inline(always)]
-    pub(super) fn window(&self, high: u64) -> &Window {
+    pub(super) fn window(&self, high: u64) -> &TickWindow {
         if high == self.first {
             &self.windows[0]
         } else {
             unlikely();
             let mut at = high.wrapping_sub(self.first) as usize;
             if at > WINDOWS {
-                // A branch, which takes no register: the smaller of the two would.
+                // A branch needs no register; `min` would.
                 at = opaque(WINDOWS);
             }
-            // SAFETY: at most `WINDOWS`, the index of the last.
+            // SAFETY: `at` is at most `WINDOWS`, the index of the last window.
             unsafe { self.windows.get_unchecked(at) }
         }
     }
 
-    /// The moment of the line at which the counter stands at `ticks`; [nowhere](Moment::NOWHERE) outside the windows.
+    /// The timestamp at which the counter is `ticks`; [invalid](Timestamp::INVALID) outside the windows.
     #[cfg(test)]
-    fn at(&self, ticks: Ticks) -> Moment {
+    fn at(&self, ticks: Ticks) -> Timestamp {
         self.window(ticks.high).at(ticks.low)
     }
 }
 
-/// How many ticks after `begin` the window ends in which it will be in `ticks` ticks.
+/// The number of ticks from `begin` to the end of the window that contains `begin + ticks`.
 pub(super) fn to_window_end(begin: u64, ticks: i64) -> i64 {
     let low = begin.wrapping_add_signed(ticks) & WINDOW;
     ticks.saturating_add_unsigned(WINDOW + 1 - low)
 }
 
-/// The rate of a counter; `None` if it is not a plausible one.
+/// The rate of a counter with this frequency; `None` if that is not plausible.
 pub(super) fn rate_of(ticks_per_second: u64) -> Option<i64> {
     TICKS_PER_SECOND.contains(&ticks_per_second).then(|| rate_between(i128::from(ticks_per_second), NS_PER_SECOND))?
 }
 
-/// The rate at which `ns` nanoseconds pass in `ticks` ticks; `None` if no plausible counter has it.
+/// The rate of a counter that makes `ticks` ticks in `ns` nanoseconds; `None` if that is not plausible.
 pub(super) fn rate_between(ticks: i128, ns: i128) -> Option<i64> {
     if ticks <= 0 || ns <= 0 {
         return None;
@@ -230,7 +230,7 @@ pub(super) fn rate_between(ticks: i128, ns: i128) -> Option<i64> {
     (rate > 0 && i128::from(rate) <= slowest).then_some(rate)
 }
 
-/// How many ticks `ns` nanoseconds have at `rate`.
+/// The number of ticks in `ns` nanoseconds at `rate`.
 pub(super) fn ticks(ns: u64, rate: i64) -> i64 {
     i64::try_from((i128::from(ns) << SHIFT) / i128::from(rate)).unwrap_or(i64::MAX)
 }
@@ -239,7 +239,7 @@ pub(super) fn ticks(ns: u64, rate: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// The same in another way: unsigned products, rounded down by hand.
+    /// The same result by unsigned products, rounded down explicitly.
     fn expected(line: &Line, tsc: u64) -> u64 {
         let forward = tsc.wrapping_sub(line.base_tsc);
         let backward = line.base_tsc.wrapping_sub(tsc);
@@ -288,7 +288,7 @@ mod tests {
         Ticks { low: tsc & u64::from(u32::MAX), high: tsc >> HALF }
     }
 
-    /// Up to the bend, or the end of its windows, a segment tells what its line does, up to a nanosecond; and nothing behind it.
+    /// Up to the bend, or the end of its windows, a segment agrees with its line to a nanosecond; after that it is invalid.
     #[test]
     fn a_segment_is_the_first_part_of_its_line() {
         for ticks_per_second in [1_001_000_000, 2_445_430_017, 100_000_000_000] {
@@ -310,28 +310,28 @@ mod tests {
                             .chain((0..6).map(|at| base_tsc.wrapping_add(at << 31)))
                         {
                             let inside = tsc >= first && u128::from(tsc) < end;
-                            let moment = segment.at(halves(tsc));
-                            assert_eq!(moment != Moment::NOWHERE, inside, "{line:?} {tsc}");
+                            let timestamp = segment.at(halves(tsc));
+                            assert_eq!(timestamp != Timestamp::INVALID, inside, "{line:?} {tsc}");
                             assert!(
-                                !inside || (0..=1).contains(&(line.at(tsc) - moment.time())),
-                                "{line:?} {tsc}: {moment:?}"
+                                !inside || (0..=1).contains(&(line.at(tsc) - timestamp.time())),
+                                "{line:?} {tsc}: {timestamp:?}"
                             );
                         }
                         for tsc in [end as u64, first.wrapping_sub(1)] {
-                            assert_eq!(segment.at(halves(tsc)), Moment::NOWHERE, "{line:?} {tsc}");
+                            assert_eq!(segment.at(halves(tsc)), Timestamp::INVALID, "{line:?} {tsc}");
                         }
                     }
                 }
             }
         }
         let slow = Line::straight(0, 0, rate_of(1_000_000_000).expect("plausible"));
-        let moment = Segment::of(&slow).at(halves(1));
-        assert_eq!(moment, Moment::NOWHERE, "a tick of a nanosecond has no place in the fraction");
-        assert_eq!(Segment::NONE.at(halves(0)), Moment::NOWHERE);
-        assert_eq!(Segment::NONE.at(halves(u64::MAX)), Moment::NOWHERE);
+        let timestamp = Segment::of(&slow).at(halves(1));
+        assert_eq!(timestamp, Timestamp::INVALID, "a tick of a nanosecond has no place in the fraction");
+        assert_eq!(Segment::NONE.at(halves(0)), Timestamp::INVALID);
+        assert_eq!(Segment::NONE.at(halves(u64::MAX)), Timestamp::INVALID);
     }
 
-    /// From tick to tick, where a window ends, too.
+    /// From tick to tick, also across the end of a window.
     #[test]
     fn a_segment_never_goes_back() {
         for ticks_per_second in [1_001_000_000, 2_445_430_017, 6_000_000_000] {

@@ -5,13 +5,13 @@ mod x86_64;
 #[cfg(tsc)]
 pub(super) use x86_64::{counter, counter_halves, ordered_counter, usable};
 
-/// Why the counter cannot be used: this target has none that is known here.
+/// Returns the reason why the counter cannot be used.
 #[cfg(not(tsc))]
 pub(super) fn usable() -> Result<(), &'static str> {
-    Err("this target has no time stamp counter that could be trusted")
+    Err("no time stamp counter is supported on this target")
 }
 
-/// Its value is used by nobody: [`usable`] says no.
+/// Never called for its value, since [`usable`] returns an error.
 #[cfg(not(tsc))]
 pub(super) fn counter() -> u64 {
     0

@@ -1,15 +1,15 @@
-//! Where the time comes from when it is not the time stamp counter: one function, which is called through a pointer.
+//! The clock while the time stamp counter is not in use: a function, called through a pointer.
 
 use super::system;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function that gives the time, in ns.
+/// A function that returns the time, in ns.
 pub(super) type Source = fn() -> u64;
 
-/// The one in use.
+/// The current one.
 static SOURCE: Pointer = Pointer::to(system::monotonic);
-/// The user's, which [`guarded`] calls.
+/// The user's function, which [`guarded`] calls.
 static USER: Pointer = Pointer::to(system::monotonic);
 
 /// A pointer to a function.
@@ -22,8 +22,8 @@ impl Pointer {
 
     fn get(&self, order: Ordering) -> Source {
         let pointer = self.0.load(order);
-        // SAFETY: what is stored here comes from a `Source` (`to` and `set`), and on the targets that Rust's standard library
-        // has, pointers to functions and to data have one size and form.
+        // SAFETY: the pointer was made of a `Source` in `to` or `set`, and on all targets of the standard library function and data
+        // pointers have the same size and representation.
         unsafe { std::mem::transmute::<*mut (), Source>(pointer) }
     }
 
@@ -40,19 +40,19 @@ pub(super) fn now() -> u64 {
     SOURCE.get(Ordering::Acquire)()
 }
 
-/// From here on the time is that of `source`, a function of this crate.
+/// Takes the time from `source`, a function of this crate.
 pub(super) fn use_source(source: Source) {
     SOURCE.set(source, Ordering::Release);
 }
 
-/// From here on the time is that of a function of the user's.
+/// Takes the time from a function of the user.
 pub(super) fn use_user(source: Source) {
     USER.set(source, Ordering::Relaxed);
-    // K3: pairs with the Acquire load in `now`: who calls `guarded` finds the user's function there.
+    // K3: pairs with the Acquire load in `now`: a thread that calls `guarded` finds the user's function.
     SOURCE.set(guarded, Ordering::Release);
 }
 
-/// The user's clock. Whatever it does, nothing but a time comes out: 0 if it panicked.
+/// Calls the user's function; returns 0 if it panics.
 fn guarded() -> u64 {
     catch_unwind(USER.get(Ordering::Relaxed)).unwrap_or_else(|panic| {
         crate::panic::swallow(panic);
@@ -60,7 +60,7 @@ fn guarded() -> u64 {
     })
 }
 
-/// Always the same: for records whose order is all that counts.
+/// Always 0, for [`Clock::None`](super::Clock::None).
 pub(super) fn constant() -> u64 {
     0
 }

@@ -1,30 +1,20 @@
-//! How the line is kept at the clock: what to draw next, given a comparison of the two. No clock is read here.
+//! Computes the next line from a comparison of the counter with the clock. No clock is read here.
 
 use super::line::{Line, SHIFT, rate_between, ticks, to_window_end};
+use super::reading::Reading;
 
-/// The two clocks at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reading {
-    /// The counter, in ticks.
-    pub(super) tsc: u64,
-    /// `CLOCK_MONOTONIC`, in ns.
-    pub(super) ns: u64,
-    /// By how much `ns` may be off at `tsc`, in ns.
-    pub(super) uncertainty: u64,
-}
-
-/// The pause between the first comparisons, in ns; each is twice as long as the one before, up to the longest.
+/// The first pause between comparisons, in ns; each pause is twice the one before, up to the longest.
 const FIRST_PERIOD: u64 = 100_000_000;
 const LONGEST_PERIOD: u64 = 1_000_000_000;
-/// A difference that is not steered away but stepped over, in ns.
+/// A difference above this, in ns, is corrected by a step instead of a slew.
 const STEP: u64 = 1_000_000;
-/// The line is bent by one part in so many at most: 500 ppm, as the kernel bends its own.
-const GENTLE: u64 = 2000;
-/// A reading that is worse than this, in ns, can wait for a better one…
-const GOOD: u64 = 1000;
-/// …for so many periods.
-const PATIENCE: i64 = 4;
-/// Rates that differ by more than one part in so many are not those of one counter and one clock.
+/// The reciprocal of the largest slew: 500 ppm, the kernel's own limit.
+const SLEW_LIMIT: u64 = 2000;
+/// A reading with a larger uncertainty than this, in ns, is skipped…
+const GOOD_ENOUGH: u64 = 1000;
+/// …for at most so many periods.
+const MAX_SKIPPED: i64 = 4;
+/// The reciprocal of the largest difference between two rates of the same counter and clock.
 const PLAUSIBLE: i64 = 1000;
 
 /// The line, and what is known about the two clocks.
@@ -33,76 +23,76 @@ pub(super) struct Steering {
     line: Line,
     last: Reading,
     period: u64,
-    /// The last comparison found the two too far apart.
+    /// The last comparison led to a step.
     stepped: bool,
 }
 
-/// What a comparison led to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// The line was bent. Until now it was off by no more than so many ns.
+pub(super) enum SteeringOutcome {
+    /// The line was slewed. Until now its error was at most `error` ns.
     Steered { error: u64 },
-    /// The line begins anew, at the clock.
+    /// The line starts anew, at the clock's time.
     Stepped,
-    /// The reading is not good enough; the next one may be.
-    Waiting,
+    /// The reading was not good enough; the next one may be.
+    Skipped,
 }
 
 impl Steering {
-    /// Begins at a reading, with a rate that was measured before.
+    /// Starts at a reading, with a rate that was measured before.
     pub(super) const fn begin(reading: Reading, rate: i64) -> Self {
         let line = Line::straight(reading.tsc, reading.ns, rate);
         Self { line, last: reading, period: FIRST_PERIOD, stepped: false }
     }
 
-    /// The line to read the clock by.
+    /// The current line.
     pub(super) const fn line(&self) -> Line {
         self.line
     }
 
-    /// The last comparison.
+    /// The last reading that was used.
     pub(super) const fn last(&self) -> Reading {
         self.last
     }
 
-    /// How many ticks after it the next one is due.
+    /// The number of ticks after which the next comparison is due.
     pub(super) fn due_after(&self) -> i64 {
         ticks(self.period, self.line.rate)
     }
 
-    /// Begins anew at a reading, with the rate that is known: for when nobody looks at the clock.
+    /// Starts anew at a reading, with the known rate. Used while no channel is open.
     pub(super) fn set(&mut self, reading: Reading) {
         *self = Self::begin(reading, self.line.rate);
     }
 
-    /// Draws the next line, which takes over at `now`, in ticks: a moment after the reading.
-    pub(super) fn compare(&mut self, reading: Reading, now: u64) -> Verdict {
+    /// Computes the next line, which takes over at `now`, in ticks, shortly after the reading.
+    pub(super) fn compare(&mut self, reading: Reading, now: u64) -> SteeringOutcome {
         let passed = reading.tsc.wrapping_sub(self.last.tsc).cast_signed();
         let difference = self.line.at(reading.tsc).wrapping_sub(reading.ns).cast_signed();
         let error = difference.unsigned_abs();
         let rate = rate_between(i128::from(passed), i128::from(reading.ns) - i128::from(self.last.ns));
-        if reading.uncertainty > GOOD && (0..self.due_after().saturating_mul(PATIENCE)).contains(&passed) {
-            return Verdict::Waiting;
+        if reading.uncertainty > GOOD_ENOUGH && (0..self.due_after().saturating_mul(MAX_SKIPPED)).contains(&passed) {
+            return SteeringOutcome::Skipped;
         }
         if error > STEP {
-            // One step is the counter's or the clock's: both go on as before, from elsewhere. Two in a row are the rate's.
+            // A single step is a jump of the counter or the clock, at the same rate. Two in a row mean that the rate is wrong.
             let rate = if self.stepped { rate.unwrap_or(self.line.rate) } else { self.line.rate };
             *self = Self { stepped: true, ..Self::begin(reading, rate) };
-            return Verdict::Stepped;
+            return SteeringOutcome::Stepped;
         }
         let rate = rate.map_or(self.line.rate, |measured| self.learn(measured, reading, passed));
         self.period = (self.period * 2).min(LONGEST_PERIOD);
-        // Well behind the next comparison, however late that comes, and where a window ends: up to the bend there is less to work out.
-        let bend = to_window_end(now, ticks(self.period * 2, rate).max(ticks(error * GENTLE, rate)));
+        // Well after the next comparison, even if that is late, and at the end of a window: before the bend the conversion is cheaper.
+        let bend = to_window_end(now, ticks(self.period * 2, rate).max(ticks(error * SLEW_LIMIT, rate)));
         let correction = -((i128::from(difference) << SHIFT) / i128::from(bend)) as i64;
         self.line = Line { base_tsc: now, base_ns: self.line.at(now), bent_rate: rate + correction, bend, rate };
         self.last = reading;
         self.stepped = false;
-        Verdict::Steered { error: error + reading.uncertainty }
+        SteeringOutcome::Steered { error: error + reading.uncertainty }
     }
 
-    /// The rate, given that of the last period: what the readings' uncertainty explains moves it a little, what it does not
-    /// moves it by half.
+    /// The new rate, given the rate measured over the last period: an eighth of a difference that the uncertainty of the readings explains is
+    /// adopted, and half of any other.
     fn learn(&self, measured: i64, reading: Reading, passed: i64) -> i64 {
         let known = self.line.rate;
         let change = measured - known;
@@ -119,7 +109,7 @@ mod tests {
     use super::super::line::rate_of;
     use super::*;
 
-    /// Two clocks that do as they are told: 2.5 ticks to the nanosecond, and so many parts in a billion more.
+    /// Two simulated clocks: 2.5 ticks per nanosecond, plus `ppb` parts in a billion.
     struct World {
         tsc: u64,
         ns: u64,
@@ -139,7 +129,7 @@ mod tests {
             self.ns += ns;
         }
 
-        /// Off by up to the noise, in a way that looks random and is not.
+        /// Has a pseudo-random error of up to `noise`.
         fn reading(&mut self) -> Reading {
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let off = (self.random >> 33) % (2 * self.noise + 1);
@@ -150,7 +140,7 @@ mod tests {
             rate_of(2_500_000_000).expect("plausible")
         }
 
-        /// Steers for so many rounds; the largest difference in the second half.
+        /// Steers for so many rounds; returns the largest difference in the second half.
         fn follow(&mut self, steering: &mut Steering, rounds: u64) -> u64 {
             let mut worst = 0;
             for round in 0..rounds {
@@ -163,7 +153,7 @@ mod tests {
                 }
                 let reading = self.reading();
                 let before = steering.line().at(self.tsc);
-                assert!(matches!(steering.compare(reading, self.tsc), Verdict::Steered { .. }));
+                assert!(matches!(steering.compare(reading, self.tsc), SteeringOutcome::Steered { .. }));
                 assert_eq!(steering.line().at(self.tsc), before, "the time jumps");
             }
             worst
@@ -185,7 +175,7 @@ mod tests {
         let mut world = World { noise: 30, ..World::new() };
         let mut steering = Steering::begin(world.reading(), World::rate());
         world.follow(&mut steering, 20);
-        // From one moment to the next the kernel lets its clock run 100 ppm slower; then it stops doing so.
+        // The kernel suddenly slews its clock by 100 ppm, and later stops.
         for ppb in [100_000, 0] {
             world.ppb = ppb;
             let worst = world.follow(&mut steering, 40);
@@ -201,11 +191,11 @@ mod tests {
         world.pass(3_600_000_000_000);
         let reading = world.reading();
         let verdict = steering.compare(reading, world.tsc);
-        assert!(matches!(verdict, Verdict::Steered { error: 89_990..=90_010 }), "{verdict:?}");
-        // Half of it is gone half-way to the bend; from there on the line is on the clock, and nearly as steep as it, should nobody steer again.
+        assert!(matches!(verdict, SteeringOutcome::Steered { error: 89_990..=90_010 }), "{verdict:?}");
+        // Half of the error is gone half-way to the bend. From the bend on the line follows the clock at nearly its rate without more steering.
         let Line { base_tsc, bend, .. } = steering.line();
         let end = base_tsc.wrapping_add_signed(bend);
-        assert_eq!(end % (1 << 32), 0, "it is bent where a window ends");
+        assert_eq!(end % (1 << 32), 0, "the bend is at the end of a window");
         let half = bend.cast_unsigned() / 5;
         for (ns, ahead) in [(half, 45_000), (half, 0), (1_000_000_000, 0), (3_600_000_000_000, 45_000)] {
             world.pass(ns);
@@ -215,16 +205,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_far_apart_is_stepped_over() {
+    fn a_large_difference_is_a_step() {
         let mut world = World::new();
         let mut steering = Steering::begin(world.reading(), World::rate());
-        // The machine slept, and the counter with it, or went on alone, or began at 0.
+        // After a suspend: the counter stopped, or ran on, or started again at 0.
         for tsc in [world.tsc.wrapping_sub(77_000_000_000), world.tsc.wrapping_add(1 << 40), 0] {
             world.pass(FIRST_PERIOD);
             world.tsc = tsc;
             world.ns += 5_000_000;
             let reading = world.reading();
-            assert_eq!(steering.compare(reading, world.tsc), Verdict::Stepped);
+            assert_eq!(steering.compare(reading, world.tsc), SteeringOutcome::Stepped);
             assert_eq!((steering.line().at(world.tsc), steering.line().rate), (world.ns, World::rate()));
             assert!(world.follow(&mut steering, 4) < 1000);
         }
@@ -237,21 +227,23 @@ mod tests {
         for _ in 0..2 {
             world.pass(FIRST_PERIOD);
             let reading = world.reading();
-            assert_eq!(steering.compare(reading, world.tsc), Verdict::Stepped);
+            assert_eq!(steering.compare(reading, world.tsc), SteeringOutcome::Stepped);
         }
         assert!(world.follow(&mut steering, 4) < 1000);
     }
 
     #[test]
-    fn a_bad_reading_waits_for_a_better_one() {
+    fn a_bad_reading_is_skipped_for_a_while() {
         let mut world = World::new();
         let mut steering = Steering::begin(world.reading(), World::rate());
-        let bad = |world: &mut World| Reading { uncertainty: GOOD + 1, ..world.reading() };
-        for _ in 1..PATIENCE {
+        let bad = |world: &mut World| Reading { uncertainty: GOOD_ENOUGH + 1, ..world.reading() };
+        for _ in 1..MAX_SKIPPED {
             world.pass(FIRST_PERIOD);
-            assert_eq!(steering.compare(bad(&mut world), world.tsc), Verdict::Waiting);
+            assert_eq!(steering.compare(bad(&mut world), world.tsc), SteeringOutcome::Skipped);
         }
         world.pass(FIRST_PERIOD);
-        assert!(matches!(steering.compare(bad(&mut world), world.tsc), Verdict::Steered { error } if error < GOOD + 3));
+        assert!(
+            matches!(steering.compare(bad(&mut world), world.tsc), SteeringOutcome::Steered { error } if error < GOOD_ENOUGH + 3)
+        );
     }
 }

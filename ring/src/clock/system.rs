@@ -6,19 +6,19 @@ pub(super) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_MONOTONIC` as it was at the last tick of the kernel's timer, in ns.
+/// `CLOCK_MONOTONIC` at the kernel's last timer tick, in ns.
 #[cfg(linux_kernel)]
 pub(super) fn coarse() -> u64 {
     read(libc::CLOCK_MONOTONIC_COARSE)
 }
 
-/// There is no coarse clock: the fine one.
+/// The same as [`monotonic`]: there is no coarse clock.
 #[cfg(not(linux_kernel))]
 pub(super) fn coarse() -> u64 {
     monotonic()
 }
 
-/// By how much the coarse clock may be behind, in ns.
+/// The resolution of the coarse clock, in ns.
 #[cfg(linux_kernel)]
 pub(super) fn coarse_error() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -45,7 +45,7 @@ fn nanoseconds(time: &libc::timespec) -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// In ns since the first call: there is no clock that processes share on this target.
+/// Time since the first call, in ns: this target has no clock that processes share.
 #[cfg(not(posix))]
 pub(super) fn monotonic() -> u64 {
     use std::sync::OnceLock;

@@ -1,28 +1,26 @@
-//! The clock made from the time stamp counter: the line in use, and its steering.
+//! The clock that is derived from the time stamp counter: the current line, and its steering.
 
-use super::latch::Latch;
+use super::fast_clock;
 use super::line::Line;
 use super::machine::{counter, ordered_counter};
-use super::steering::{Reading, Steering, Verdict};
-use super::{choice, quick, system};
+use super::reading::compare_clocks;
+use super::seqcount_latch::SeqcountLatch;
+use super::steering::{Steering, SteeringOutcome};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// The line in use; empty while the time comes from elsewhere. Replaced under the control lock.
-static LINE: Latch<5> = Latch::empty();
+/// The current line; empty while another clock is in use. Replaced under the update lock.
+static LINE: SeqcountLatch<5> = SeqcountLatch::empty();
 
-/// When the line was last compared with the clock, in ticks, and how long that is enough; `i64::MAX`: it is not steered. Only
-/// a hint, which spares those who come too early the lock.
+/// When the line was last compared with the clock, and how long after that the next comparison is due, both in ticks; `i64::MAX` while it
+/// is not steered. Only a hint: it saves early callers the lock.
 static COMPARED: AtomicU64 = AtomicU64::new(0);
-static ENOUGH: AtomicI64 = AtomicI64::new(i64::MAX);
+static DUE_AFTER: AtomicI64 = AtomicI64::new(i64::MAX);
 
 /// See [`error_bound`] and [`steps`].
 static ERROR: AtomicU64 = AtomicU64::new(0);
 static STEPS: AtomicU64 = AtomicU64::new(0);
 
-/// How many readings the best is taken of.
-const READINGS: usize = 5;
-
-/// The time now; `None` while it comes from elsewhere.
+/// The time now; `None` while another clock is in use.
 #[inline(always)]
 pub(super) fn now() -> Option<u64> {
     let (words, ticks) = LINE.read(counter)?;
@@ -40,81 +38,56 @@ fn to_words(line: &Line) -> [u64; 5] {
     [base_tsc, base_ns, bent_rate.cast_unsigned(), bend.cast_unsigned(), rate.cast_unsigned()]
 }
 
-/// Keeps the time at `CLOCK_MONOTONIC`'s. Called regularly, some times a second at least, by whoever drains channels; sessions do it.
-///
-/// Does nothing unless the clock is the time stamp counter and some time has passed since it was last compared: 100 ms at first,
-/// in the end 1 s. Not for signal handlers.
-///
-/// Cost: a few nanoseconds; when it compares, some `clock_gettime`s and two short locks.
-pub fn steer() {
-    let since = counter().wrapping_sub(COMPARED.load(Ordering::Relaxed));
-    // A counter that went back is far ahead here, and compared at once.
-    if since >= ENOUGH.load(Ordering::Relaxed).cast_unsigned() {
-        choice::with_steering(compare);
-    }
+/// Whether the line is to be compared with the clock again.
+pub(super) fn is_comparison_due() -> bool {
+    let elapsed = counter().wrapping_sub(COMPARED.load(Ordering::Relaxed));
+    // A counter that went backwards shows as a huge difference, and is compared at once.
+    elapsed >= DUE_AFTER.load(Ordering::Relaxed).cast_unsigned()
 }
 
-/// By how much the time may differ from `CLOCK_MONOTONIC`'s, in ns: the difference at the last comparison and its uncertainty
-/// together, or the resolution of the coarse clock. 0 where the time is the clock's itself, or has nothing to do with it.
+/// The largest difference between [`now`](super::now) and `CLOCK_MONOTONIC`, in ns: the difference at the last comparison plus its
+/// uncertainty, or the resolution of the coarse clock. 0 if the time is `CLOCK_MONOTONIC` itself, or is unrelated to it.
 pub fn error_bound() -> u64 {
     ERROR.load(Ordering::Relaxed)
 }
 
-/// How often the time had to jump, because it was more than 1 ms away from `CLOCK_MONOTONIC`: the machine slept, or was moved.
+/// How often the time jumped because it was more than 1 ms away from `CLOCK_MONOTONIC`: after a suspend or a live migration.
 pub fn steps() -> u64 {
     STEPS.load(Ordering::Relaxed)
 }
 
-/// Compares the clocks, and bends the line. The control lock is held.
-fn compare(steering: &mut Steering) {
+/// Compares the clocks, and corrects the line. The update lock is held.
+pub(super) fn compare(steering: &mut Steering) {
     let reading = compare_clocks();
     match steering.compare(reading, ordered_counter()) {
-        Verdict::Waiting => return,
-        Verdict::Steered { error } => ERROR.store(error, Ordering::Relaxed),
-        Verdict::Stepped => {
+        SteeringOutcome::Skipped => return,
+        SteeringOutcome::Steered { error } => ERROR.store(error, Ordering::Relaxed),
+        SteeringOutcome::Stepped => {
             ERROR.store(reading.uncertainty, Ordering::Relaxed);
             STEPS.fetch_add(1, Ordering::Relaxed);
         }
     }
-    put_in_use(steering);
+    publish(steering);
 }
 
-/// Sets the time to the clock's at once, and takes it from the counter from here on. The control lock is held.
+/// Sets the time to that of the clock, and takes it from the counter from here on. The update lock is held.
 pub(super) fn begin(steering: &mut Steering) {
     steering.set(compare_clocks());
     ERROR.store(steering.last().uncertainty, Ordering::Relaxed);
-    put_in_use(steering);
+    publish(steering);
 }
 
-fn put_in_use(steering: &Steering) {
+fn publish(steering: &Steering) {
     let line = steering.line();
-    quick::replace(&line, || LINE.publish(to_words(&line)));
+    fast_clock::replace(&line, || LINE.publish(to_words(&line)));
     COMPARED.store(steering.last().tsc, Ordering::Relaxed);
-    ENOUGH.store(steering.due_after(), Ordering::Relaxed);
+    DUE_AFTER.store(steering.due_after(), Ordering::Relaxed);
 }
 
-/// Takes the time from elsewhere, whose error is `error`. The control lock is held.
+/// Stops using the counter: another clock, with this error bound, is in use from here on. The update lock is held.
 pub(super) fn end(error: u64) {
-    quick::take_away();
+    fast_clock::disable();
     LINE.clear();
-    ENOUGH.store(i64::MAX, Ordering::Relaxed);
+    DUE_AFTER.store(i64::MAX, Ordering::Relaxed);
     ERROR.store(error, Ordering::Relaxed);
-}
-
-/// Both clocks at one moment: the counter between two readings of the clock, the closest of several. The counter is usable.
-pub(super) fn compare_clocks() -> Reading {
-    let one = || {
-        let begin = system::monotonic();
-        let tsc = ordered_counter();
-        let apart = system::monotonic().saturating_sub(begin);
-        Reading { tsc, ns: begin + apart / 2, uncertainty: apart.div_ceil(2) + 1 }
-    };
-    let mut best = one();
-    for _ in 1..READINGS {
-        let next = one();
-        if next.uncertainty < best.uncertainty {
-            best = next;
-        }
-    }
-    best
 }

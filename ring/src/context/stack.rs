@@ -1,16 +1,16 @@
 //! The call stack of the calling thread, by frame pointers.
 //!
-//! Each function that keeps a frame pointer begins with two words on the stack, to which the register points: the caller's frame pointer,
-//! and where the caller goes on. In a program that was built without (`-C force-frame-pointers=yes` is with) the register holds anything.
-//! So nothing is read that is not inside the stack that the thread was born with, which is looked up once; while it runs on another one
-//! (a signal handler's, a coroutine's) the call stack is empty.
+//! In a function with a frame pointer the register points to two words on the stack: the caller's frame pointer, and the return address. In a
+//! program that is built without frame pointers (`-C force-frame-pointers=yes` enables them) the register can hold any value. So only the
+//! thread's original stack is read, whose bounds are looked up once. While the thread runs on another stack (of a signal handler, or of a
+//! coroutine) the call stack is empty.
 
 use std::ops::Range;
 
-/// The most callers that a record can have.
+/// The largest number of callers in a record.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// The callers of the calling function, the innermost first, into the front of `callers`; how many there are.
+/// Stores the callers of the calling function in `callers`, the innermost first; returns how many there are.
 #[inline(always)]
 pub(super) fn walk(callers: &mut [u64]) -> usize {
     let (here, frame) = registers();
@@ -18,11 +18,11 @@ pub(super) fn walk(callers: &mut [u64]) -> usize {
     if !stack.contains(&here) {
         return 0;
     }
-    // SAFETY: from here to its end the stack is there, for as long as the thread runs on it.
+    // SAFETY: the stack is mapped from the stack pointer to its end, since the thread runs on it.
     follow(frame, here..stack.end, callers, |at| unsafe { (at as *const usize).read_volatile() })
 }
 
-/// Goes from frame to frame inside `stack`, whose words `read` gives.
+/// Follows the frame pointers inside `stack`, whose words `read` returns.
 fn follow(frame: usize, stack: Range<usize>, callers: &mut [u64], read: impl Fn(usize) -> usize) -> usize {
     const WORD: usize = size_of::<usize>();
     let (mut frame, mut lowest) = (frame, stack.start);
@@ -38,7 +38,7 @@ fn follow(frame: usize, stack: Range<usize>, callers: &mut [u64], read: impl Fn(
             return depth;
         }
         *caller = back as u64;
-        // Callers are further up: no frame comes twice.
+        // Frames of callers have higher addresses, so the loop ends.
         lowest = frame + 2 * WORD;
         frame = read(frame);
     }
@@ -77,43 +77,43 @@ mod bounds {
     use std::ops::Range;
     use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
 
-    /// How far below its end the main thread's stack may be: the kernel keeps at least so much free of other things.
+    /// The largest assumed size of the main thread's stack: the kernel places no other mapping this close below its end.
     const MAIN: usize = 128 << 20;
 
-    /// How much of the list of mappings is read at a time: the kernel gives no more than a page of 4 KiB at once.
+    /// The size of a read of the list of mappings: the kernel returns at most a page of 4 KiB at once.
     const BUFFER: usize = 4 << 10;
 
-    /// Stands for "not looked up yet".
+    /// In `END`: not looked up yet.
     const UNKNOWN: usize = 0;
 
     thread_local! {
-        // As `CURRENT` in the table of threads: no destructor, and atomic for the sake of handlers on the same thread.
+        // Like `CURRENT` in `thread/table.rs`: without a destructor, and atomic because handlers on the thread access it.
         static START: AtomicUsize = const { AtomicUsize::new(0) };
         static END: AtomicUsize = const { AtomicUsize::new(UNKNOWN) };
     }
 
-    /// Where the calling thread's own stack is, whichever it runs on; looked up at the first call. Empty if it cannot be found out.
+    /// The bounds of the calling thread's original stack, looked up at the first call. Empty if they cannot be found.
     pub(super) fn of_this_thread() -> Range<usize> {
         if END.with(|end| end.load(Ordering::Relaxed)) == UNKNOWN {
-            // Empty, and known: it depends on nothing but the thread, and would not be found the next time either.
+            // Remember a failure as an empty range: another attempt would fail too.
             let found = keeping_errno(find).unwrap_or(1..1);
             START.with(|start| start.store(found.start, Ordering::Relaxed));
-            // X1: a handler that comes in between looks for itself.
+            // X1: pairs with the load of END. A handler that runs in between looks the bounds up itself.
             compiler_fence(Ordering::Release);
             END.with(|end| end.store(found.end, Ordering::Relaxed));
         }
         START.with(|start| start.load(Ordering::Relaxed))..END.with(|end| end.load(Ordering::Relaxed))
     }
 
-    /// The program finds its `errno` behind a site as it was in front of it.
+    /// Restores `errno`, so that a site does not change it for the program.
     fn keeping_errno<T>(act: impl FnOnce() -> T) -> T {
-        // SAFETY: takes nothing; the address is this thread's, and valid as long as it runs.
+        // SAFETY: takes no arguments; returns the address of this thread's `errno`, valid as long as the thread runs.
         #[cfg(target_os = "linux")]
         let errno = unsafe { libc::__errno_location() };
         // SAFETY: as above.
         #[cfg(target_os = "android")]
         let errno = unsafe { libc::__errno() };
-        // SAFETY: nobody else has it in the hand: it is this thread's, and a handler that changes it puts it back.
+        // SAFETY: valid, and accessed by this thread only.
         let before = unsafe { errno.read() };
         let done = act();
         // SAFETY: as above.
@@ -121,22 +121,24 @@ mod bounds {
         done
     }
 
-    /// Looks through the process's mappings for the one that is the thread's stack: the kernel names the main thread's, that of another one
-    /// holds what the C library keeps of the thread.
+    /// Finds the thread's stack in the list of mappings: the kernel names the main thread's; that of another thread contains the C library's
+    /// thread descriptor.
     fn find() -> Option<Range<usize>> {
-        // SAFETY: takes nothing. With the C libraries that there are, the value is the address of what they keep of the thread, which is at the
-        // end of the thread's own stack, but for the main thread.
+        // In glibc, musl and bionic the value is the address of the thread descriptor, which is at the end of the thread's stack, except for
+        // the main thread.
+        // SAFETY: takes no arguments.
         let thread = unsafe { libc::pthread_self() } as usize;
-        // SAFETY: both take nothing.
+        // SAFETY: both take no arguments.
         let is_main = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
         let (mapping, _) =
             look_up(|mapping, named_stack| if is_main { named_stack } else { mapping.contains(&thread) })?;
         Some(if is_main { mapping.end.saturating_sub(MAIN)..mapping.end } else { mapping.start..thread })
     }
 
-    /// The first mapping that is `wanted`.
+    /// The first mapping for which `wanted` returns `true`.
     fn look_up(wanted: impl Fn(&Range<usize>, bool) -> bool) -> Option<(Range<usize>, bool)> {
-        // SAFETY: new memory, where the kernel likes. It is not on the stack: that may be a small one, of a signal handler.
+        // Not on the stack, which may be a small one of a signal handler.
+        // SAFETY: a new anonymous mapping at an address that the kernel selects.
         let page = unsafe {
             let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             libc::mmap(std::ptr::null_mut(), BUFFER, rights, kind, -1, 0)
@@ -144,40 +146,40 @@ mod bounds {
         if page == libc::MAP_FAILED {
             return None;
         }
-        // SAFETY: a path that ends with a NUL, and flags.
+        // SAFETY: the path is NUL-terminated.
         let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
         let (mut lines, mut found) = (Lines::default(), None);
         while file >= 0 && found.is_none() {
-            // SAFETY: a file of ours, and a buffer of that size.
+            // SAFETY: the buffer has this size, and is not accessed otherwise.
             let read = unsafe { libc::read(file, page, BUFFER) };
             let Some(read) = usize::try_from(read).ok().filter(|read| *read > 0) else { break };
-            // SAFETY: so many bytes of the buffer were read, and nobody else has it.
+            // SAFETY: the call has stored this many bytes in the buffer.
             let text = unsafe { std::slice::from_raw_parts(page.cast::<u8>(), read) };
             let mut mappings = text.iter().filter_map(|byte| lines.take(*byte));
             found = mappings.find(|(mapping, named_stack)| wanted(mapping, *named_stack));
         }
         if file >= 0 {
-            // SAFETY: a file of ours, which is not used any further.
+            // SAFETY: opened above, and not used any more.
             unsafe { libc::close(file) };
         }
-        // SAFETY: the mapping that was made above, to which nothing points any more.
+        // SAFETY: mapped above, and not referenced any more.
         unsafe { libc::munmap(page, BUFFER) };
         found
     }
 
-    /// Reads the list of mappings byte by byte.
+    /// An incremental parser of the list of mappings.
     #[derive(Debug, Default)]
     struct Lines {
         start: usize,
         end: usize,
-        /// 0 in the first address, 1 in the second, 2 behind them.
+        /// 0 in the first address, 1 in the second, 2 after them.
         part: u8,
         /// The last bytes of the line.
         last: u64,
     }
 
     impl Lines {
-        /// The mapping, and whether it is the main thread's stack, once the end of its line is there.
+        /// Takes the next byte. At the end of a line, returns the mapping, and whether it is the main thread's stack.
         fn take(&mut self, byte: u8) -> Option<(Range<usize>, bool)> {
             let digit = char::from(byte).to_digit(16).unwrap_or(0) as usize;
             match (self.part, byte) {
@@ -225,7 +227,7 @@ mod bounds {
         #[test]
         fn errno_stays_as_it_was() {
             let kept = keeping_errno(|| {
-                // SAFETY: no such file; it fails, and sets `errno`.
+                // SAFETY: fails with EBADF.
                 assert_eq!(unsafe { libc::close(-1) }, -1);
                 std::io::Error::last_os_error().raw_os_error()
             });
@@ -251,7 +253,7 @@ mod tests {
     const WORD: usize = size_of::<usize>();
     const BASE: usize = 0x1000;
 
-    /// Frames from the word at `first` on, in a stack of these words.
+    /// The callers found from the frame at word `first`, in a stack of these words.
     fn callers(words: &[usize], first: usize, depth: usize) -> Vec<u64> {
         let mut callers = vec![0; depth];
         let read = |at: usize| {
@@ -264,16 +266,16 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_followed_as_long_as_they_lead_up_inside_the_stack() {
+    fn frames_are_followed_while_they_ascend_inside_the_stack() {
         let at = |word: usize| BASE + word * WORD;
         let words = [7, at(3), 101, at(6), 102, 7, 0, 103];
         assert_eq!(callers(&words, 1, 9), [101, 102, 103]);
         assert_eq!(callers(&words, 1, 2), [101, 102]);
-        // Back to itself, down, out of the stack, to its last word, to no multiple of a word, to nothing.
+        // To itself, downwards, out of the stack, to its last word, unaligned, to null.
         for next in [at(1), at(0), at(8), at(7), at(3) + 1, usize::MAX, usize::MAX - WORD, 0] {
             assert_eq!(callers(&[7, next, 101, 0, 102, 7, 7, 7], 1, 9), [101], "{next:x}");
         }
         assert_eq!(callers(&words, 7, 9), [0_u64; 0], "half a frame");
-        assert_eq!(callers(&[0, 0], 0, 9), [0_u64; 0], "a caller that is nowhere");
+        assert_eq!(callers(&[0, 0], 0, 9), [0_u64; 0], "a return address of 0");
     }
 }

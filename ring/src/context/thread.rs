@@ -1,11 +1,11 @@
-//! What the system says of the calling thread.
+//! The name and the processor of the calling thread.
 
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-/// The longest name that the kernel keeps, with its NUL.
+/// The size of the kernel's buffer for a name, including the NUL.
 const SIZE: usize = 16;
 
-/// Set in the last byte of a name once it was asked for; the rest of that byte, where the kernel has the NUL, is its length.
+/// Set in the last byte of a name that has been looked up. The other bits of that byte, which holds the kernel's NUL, are the length.
 const KNOWN: u8 = 0x80;
 
 /// The name of a thread.
@@ -22,12 +22,12 @@ impl Name {
         &self.0[..length.min(SIZE - 1)]
     }
 
-    /// The name that the kernel gives.
+    /// Looks the name up.
     #[cold]
     fn ask() -> Self {
         let mut name = ask_name();
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(SIZE).min(SIZE - 1);
-        // The kernel cuts names at a byte, not at a character.
+        // The kernel truncates names at a byte, possibly inside a character.
         let length = std::str::from_utf8(&name[..end]).map_or_else(|error| error.valid_up_to(), str::len);
         name[SIZE - 1] = KNOWN | length as u8;
         Self(name)
@@ -35,17 +35,17 @@ impl Name {
 }
 
 thread_local! {
-    // As `CURRENT` in the table of threads: no destructor, and atomic for the sake of handlers on the same thread.
+    // Like `CURRENT` in `thread/table.rs`: without a destructor, and atomic because handlers on the thread access it.
     static NAME: [AtomicU64; 2] = const { [const { AtomicU64::new(0) }; 2] };
 }
 
-/// The name of the calling thread when this was called for the first time.
+/// The name of the calling thread at the first call on it.
 pub(super) fn name() -> Name {
     NAME.with(|[front, back]| {
         if back.load(Ordering::Relaxed) == 0 {
             let name = u128::from_le_bytes(Name::ask().0);
             front.store(name as u64, Ordering::Relaxed);
-            // X1: a handler that comes in between asks by itself.
+            // X1: pairs with the load of `back`. A handler that runs in between looks the name up itself.
             compiler_fence(Ordering::Release);
             back.store((name >> 64) as u64, Ordering::Relaxed);
         }
@@ -62,10 +62,10 @@ fn ask_name() -> [u8; SIZE] {
     name
 }
 
-/// The processor that the calling thread runs on, or did a moment ago.
+/// The processor on which the calling thread runs, or ran just before.
 #[cfg(linux_kernel)]
 pub(super) fn cpu() -> u32 {
-    // SAFETY: takes nothing. -1, which is all ones, if the kernel does not know it.
+    // SAFETY: takes no arguments. Returns -1, which is all ones, on failure.
     unsafe { libc::sched_getcpu() }.cast_unsigned()
 }
 

@@ -1,4 +1,4 @@
-//! What a record of a channel with contexts consists of: the contexts, then the event's fields.
+//! The values of an event's contexts, which precede its fields in the record.
 
 use super::stack::{self, MAX_DEPTH};
 use super::thread::{self, Name};
@@ -19,7 +19,7 @@ pub(crate) struct ContextValues<'s> {
     callers: &'s [u64],
 }
 
-/// Walks the call stack of the function that this is in, if it is wanted, and hands it on.
+/// Calls `then` with the call stack of the function that this is inlined into, or with an empty one if the context is not wanted.
 #[inline(always)]
 pub(crate) fn with_callers(which: Contexts, then: impl Fn(&[u64])) {
     if which.contains(Context::CallStack) {
@@ -33,7 +33,7 @@ pub(crate) fn with_callers(which: Contexts, then: impl Fn(&[u64])) {
 }
 
 impl<'s> ContextValues<'s> {
-    /// Those of the calling thread, whose slot it is, in a process with this id.
+    /// The contexts of the calling thread, whose slot is `slot`, in the process with this id.
     pub(crate) fn now(which: Contexts, process: u32, slot: &ThreadSlot, callers: &'s [u64]) -> Self {
         let name = if which.contains(Context::ThreadName) { thread::name() } else { Name::NONE };
         Self {
@@ -51,7 +51,7 @@ impl<'s> ContextValues<'s> {
         self.which.contains(context)
     }
 
-    /// Whole characters: the same bytes as text.
+    /// The name as bytes; it is valid UTF-8.
     fn name(&self) -> PathBytes<'_> {
         PathBytes(self.name.bytes())
     }
@@ -60,7 +60,7 @@ impl<'s> ContextValues<'s> {
 impl Sealed for ContextValues<'_> {}
 
 impl Fields for ContextValues<'_> {
-    // Nobody looks these up by index: they are no fields of the event's.
+    // Contexts are not fields of the event, and are not looked up by index.
     const COUNT: usize = 0;
 
     #[inline]
@@ -76,7 +76,7 @@ impl Fields for ContextValues<'_> {
 
     #[inline]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes, which is the sum of these.
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, the sum of these.
         unsafe {
             if self.has(Context::Process) {
                 self.process.encode(writer);

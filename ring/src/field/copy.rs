@@ -1,19 +1,18 @@
-//! Copies text and looks for a NUL in it at once, without a call: texts in events are short. Of registers that a function has to save, none
-//! is used that can be done without.
+//! Copies text and searches it for a NUL in one pass, inline, because texts in events are short. The code avoids callee-saved registers.
 //!
-//! Pieces of equal size, the last one laid over the end of the one before. What is shorter than two pieces is two smaller ones, and up to
-//! three bytes go one by one.
+//! Text is copied in pieces of equal size, the last of which overlaps the one before. Text that is shorter than that takes two overlapping
+//! smaller pieces; up to three bytes are copied one by one.
 
 use crate::hint::{opaque, unlikely};
 
-/// Whether there is a NUL in the bytes; if there is none, they are copied.
+/// Copies the bytes. Returns whether one of them is a NUL; the copy may then be incomplete.
 ///
 /// # Safety
 ///
-/// `to` has room for `bytes.len()` bytes, elsewhere.
+/// `to` has room for `bytes.len()` bytes, which do not overlap `bytes`.
 #[inline(always)]
 pub(super) unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
-    // SAFETY: each branch has a piece's size or more; the caller gives the room.
+    // SAFETY: in each branch the text is at least as long as the pieces; the caller guarantees the room.
     unsafe {
         let length = bytes.len();
         if length > Sixteen::SIZE {
@@ -34,20 +33,20 @@ pub(super) unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
     }
 }
 
-/// So many bytes in a register.
+/// A fixed number of bytes in a register.
 trait Piece: Copy {
     const SIZE: usize;
-    /// What [`with`](Self::with) begins with: no NUL was seen.
+    /// The initial value for [`with`](Self::with): no NUL seen.
     const NONE: Self;
     /// # Safety
     ///
-    /// So many bytes can be read.
+    /// `SIZE` bytes are readable.
     unsafe fn load(from: *const u8) -> Self;
     /// # Safety
     ///
-    /// So many bytes can be written.
+    /// `SIZE` bytes are writable.
     unsafe fn store(self, to: *mut u8);
-    /// What was seen so far, and another piece.
+    /// Adds a piece to those seen so far.
     fn with(self, piece: Self) -> Self;
     /// Whether a NUL was among the pieces.
     fn has_nul(self) -> bool;
@@ -55,11 +54,11 @@ trait Piece: Copy {
 
 /// # Safety
 ///
-/// As `copy_text`; from one piece to two.
+/// As `copy_text`; the text has the length of one to two pieces.
 #[inline(always)]
 unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
-    // SAFETY: the first piece and the last one are inside the bytes, and inside the room.
+    // SAFETY: both pieces are inside the text, and inside the room.
     unsafe {
         let (first, second) = (P::load(from), P::load(from.add(last)));
         first.store(to);
@@ -70,14 +69,14 @@ unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
 
 /// # Safety
 ///
-/// As `copy_text`; at least one piece.
+/// As `copy_text`; the text has at least the length of one piece.
 #[inline(always)]
 unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
     let mut seen = P::NONE;
     let mut end = P::SIZE;
-    // SAFETY: each piece ends at `end`, which is below the length, and the last one with the bytes: all are inside the bytes, and inside the
-    // room.
+    // SAFETY: each piece ends at `end`, which is below the length, and the last one at the end of the text: all are inside the text, and
+    // inside the room.
     unsafe {
         while end < bytes.len() {
             let piece = P::load(from.add(end - P::SIZE));
@@ -91,7 +90,7 @@ unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     }
 }
 
-/// One by one: the two pieces of other sizes would take more registers.
+/// Copies byte by byte: pieces of other sizes would take more registers.
 ///
 /// # Safety
 ///
@@ -115,12 +114,12 @@ use vectors::{Eight, Four, Sixteen};
 #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
 use words::{Eight, Four, Sixteen};
 
-/// Words.
+/// Pieces in general registers.
 #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
 mod words {
     use super::Piece;
 
-    /// What was seen has the lowest bit of a byte for as long as that was never zero.
+    /// The accumulated value has the lowest bit of each byte set as long as that byte was never zero.
     macro_rules! word {
         ($name:ident, $word:ty, $size:literal) => {
             #[derive(Clone, Copy)]
@@ -132,7 +131,7 @@ mod words {
 
                 #[inline(always)]
                 unsafe fn load(from: *const u8) -> Self {
-                    // SAFETY: the caller gives so many bytes; an array of bytes has no alignment.
+                    // SAFETY: the caller guarantees SIZE bytes; a byte array needs no alignment.
                     Self(<$word>::from_le_bytes(unsafe { from.cast::<[u8; $size]>().read() }))
                 }
 
@@ -163,7 +162,7 @@ mod words {
     word!(Sixteen, u128, 16);
 }
 
-/// Registers of SSE2, which every x86-64 has: of others there are too few, and those that a function saves cost it time.
+/// Pieces in SSE2 registers, which every x86-64 has: there are too few general registers, and saving some costs time.
 #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
 mod vectors {
     use super::Piece;
@@ -173,7 +172,7 @@ mod vectors {
         _mm_setzero_si128, _mm_storel_epi64, _mm_storeu_si32, _mm_storeu_si128,
     };
 
-    /// What was seen is the smallest byte in each place.
+    /// The accumulated value is the minimum of each byte.
     macro_rules! vector {
         ($name:ident, $size:literal, $load:ident, $store:ident) => {
             #[derive(Clone, Copy)]
@@ -181,14 +180,15 @@ mod vectors {
 
             impl Piece for $name {
                 const SIZE: usize = $size;
-                // SAFETY: 16 bytes in both.
+                // SAFETY: both types have 16 bytes, and all values are valid.
                 const NONE: Self = Self(unsafe { std::mem::transmute::<[u8; 16], __m128i>([0xff; 16]) });
 
                 #[inline(always)]
                 unsafe fn load(from: *const u8) -> Self {
-                    // SAFETY: the caller gives so many bytes; this instruction wants no alignment.
+                    // SAFETY: the caller guarantees SIZE bytes; the instruction needs no alignment.
                     let mut piece = unsafe { $load(from.cast()) };
-                    // SAFETY: no instruction. The compiler would take another register for the copy than for the search.
+                    // Keeps the copy and the search in one register.
+                    // SAFETY: the block contains no instruction.
                     unsafe { asm!("/* {} */", inout(xmm_reg) piece, options(pure, nomem, nostack, preserves_flags)) };
                     Self(piece)
                 }

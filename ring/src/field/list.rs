@@ -1,17 +1,17 @@
-//! The values of one event: a list of pairs that ends in `()`, or, if there are many, a tree of such lists.
+//! The values of one event: a list of pairs that ends in `()`, or a tree of such lists if there are many.
 
 use super::sealed::Sealed;
 use super::value::{FieldValue, IS_BOUNDED, Value, Writer};
 
 /// The evaluated fields of an event: `()`, `(first, rest)`, or [`Both`] of two. Sealed.
 pub trait Fields: Sealed + Copy {
-    /// How many fields there are.
+    /// The number of fields.
     #[doc(hidden)]
     const COUNT: usize;
-    /// Whether the size may be more than the number that `encoded_size` gives, the largest there is. Otherwise it is below a quarter of that.
+    /// Whether the sum of the sizes may overflow; `encoded_size` then returns `usize::MAX`. Otherwise the sum is below a quarter of that.
     #[doc(hidden)]
     const MAY_SATURATE: bool = !IS_BOUNDED || Self::COUNT > MOST_FIELDS;
-    /// How many bytes all fields take.
+    /// The size of all fields in bytes.
     #[doc(hidden)]
     fn encoded_size(&self) -> usize;
     /// Writes all fields in order.
@@ -26,17 +26,16 @@ pub trait Fields: Sealed + Copy {
     fn field(&self, index: usize) -> Option<Value<'_>>;
 }
 
-/// Of how many fields, none of which is larger than [`MOST`](super::value::MOST), the sizes are added without a look at whether the sum runs
-/// over.
+/// The number of fields of at most [`MAX_SIZE`](super::value::MAX_SIZE) bytes whose sizes are added without an overflow check.
 const MOST_FIELDS: usize = 31;
 
-/// The size of two parts.
+/// The sum of two sizes.
 #[inline(always)]
 const fn sum(one: usize, other: usize, may_saturate: bool) -> usize {
     if may_saturate { one.saturating_add(other) } else { one + other }
 }
 
-/// How many bytes there are with `front` bytes in front of the fields. More than half of all numbers is that half: it fits nowhere.
+/// The size of the fields with `front` bytes before them, limited to `usize::MAX / 2`, which fits into no packet.
 #[inline(always)]
 pub(crate) fn size_behind<V: Fields>(front: usize, values: &V) -> usize {
     let size = sum(front, values.encoded_size(), V::MAY_SATURATE);
@@ -74,7 +73,7 @@ impl<First: FieldValue, Rest: Fields> Fields for (First, Rest) {
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for both parts, one after the other.
+        // SAFETY: the caller guarantees room for both parts.
         unsafe {
             self.0.encode(writer);
             self.1.encode(writer);
@@ -90,7 +89,7 @@ impl<First: FieldValue, Rest: Fields> Fields for (First, Rest) {
     }
 }
 
-/// Two lists, one after the other: the compiler follows a single one only so deep.
+/// Two lists, one after the other: avoids the compiler's recursion limit for a long list.
 #[derive(Clone, Copy, Debug)]
 pub struct Both<Front, Back>(pub Front, pub Back);
 
@@ -107,7 +106,7 @@ impl<Front: Fields, Back: Fields> Fields for Both<Front, Back> {
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for both parts, one after the other.
+        // SAFETY: the caller guarantees room for both parts.
         unsafe {
             self.0.encode(writer);
             self.1.encode(writer);

@@ -3,19 +3,19 @@
 use super::sealed::Sealed;
 use super::value::{FieldValue, Value, Writer};
 
-/// A type of fixed width that a field, or an element of an array, can have. Sealed.
+/// A type of fixed width, for fields and for elements of arrays. Sealed.
 pub trait Scalar: Copy + Sealed + 'static {
-    /// How many bytes it takes in a record.
+    /// The size in a record, in bytes.
     #[doc(hidden)]
     const WIDTH: usize;
-    /// Whether a slice of it has the bytes of the record in memory already.
+    /// Whether a slice of it has the same bytes in memory as in a record.
     #[doc(hidden)]
     const PLAIN: bool;
-    /// Stores it.
+    /// Stores the value.
     ///
     /// # Safety
     ///
-    /// `WIDTH` bytes from `to` on are writable.
+    /// `WIDTH` bytes at `to` are writable.
     #[doc(hidden)]
     unsafe fn store(self, to: *mut u8);
     /// The value for filters and aggregates.
@@ -35,7 +35,7 @@ macro_rules! scalar {
             unsafe fn store(self, to: *mut u8) {
                 #[allow(clippy::cast_sign_loss, clippy::cast_possible_wrap)]
                 let bytes = (self as $wire).to_le_bytes();
-                // SAFETY: the caller gives WIDTH writable bytes; a byte array has no alignment.
+                // SAFETY: the caller guarantees WIDTH writable bytes; a byte array needs no alignment.
                 unsafe { to.cast::<[u8; size_of::<$wire>()]>().write(bytes) }
             }
 
@@ -70,7 +70,7 @@ impl Scalar for bool {
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller gives one writable byte.
+        // SAFETY: the caller guarantees one writable byte.
         unsafe { to.write(u8::from(self)) }
     }
 
@@ -88,7 +88,7 @@ impl<T: Scalar> FieldValue for T {
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes, which is WIDTH.
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, which is WIDTH.
         unsafe {
             self.store(writer.at());
             writer.advance(T::WIDTH);
@@ -118,7 +118,7 @@ macro_rules! network_order {
             #[inline(always)]
             unsafe fn encode(&self, writer: &mut Writer) {
                 let bytes = (self.0 as $wire).to_be_bytes();
-                // SAFETY: the caller gives room for `encoded_size` bytes.
+                // SAFETY: the caller guarantees room for `encoded_size` bytes.
                 unsafe {
                     writer.at().cast::<[u8; size_of::<$wire>()]>().write(bytes);
                     writer.advance(size_of::<$wire>());

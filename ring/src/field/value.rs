@@ -1,34 +1,33 @@
-//! Values of any kind: how many bytes they take, how they are written, how a filter sees them.
+//! Values of fields: their size, their encoding, and their form for filters.
 
 use super::copy::copy_text;
-use super::scalar::Scalar;
 use super::sealed::Sealed;
-use crate::hint::{settled_place, unlikely};
+use crate::hint::{opaque_ptr, unlikely};
 
-/// What becomes of a NUL inside a text, which would end there for who reads it.
+/// How a NUL inside a text is handled, which would end the text for readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nuls {
-    /// It is replaced.
+pub enum NulHandling {
+    /// Replaces it.
     Replace,
-    /// What was written with it is not used, and need not be whole.
-    Find,
+    /// Only counts it: the caller discards the record, which may be incomplete.
+    Detect,
 }
 
-/// Where the bytes of a record go. Given to the generated `encode` only.
+/// The destination of a record's bytes. Passed only to the generated `encode`.
 #[derive(Debug)]
 pub struct Writer {
     at: *mut u8,
-    treatment: Nuls,
+    nul_handling: NulHandling,
     nuls: u32,
 }
 
 impl Writer {
     /// # Safety
     ///
-    /// From `at` on there is room for all that will be written.
+    /// There is room at `at` for all that will be written.
     #[inline(always)]
-    pub unsafe fn new(at: *mut u8, treatment: Nuls) -> Self {
-        Self { at, treatment, nuls: 0 }
+    pub unsafe fn new(at: *mut u8, nul_handling: NulHandling) -> Self {
+        Self { at, nul_handling, nuls: 0 }
     }
 
     #[inline(always)]
@@ -38,14 +37,14 @@ impl Writer {
 
     /// # Safety
     ///
-    /// The next `bytes` bytes belong to the room and were written.
+    /// There is room for the next `bytes` bytes, and they were written.
     #[inline(always)]
     pub(crate) unsafe fn advance(&mut self, bytes: usize) {
-        // SAFETY: the caller stays inside the room.
+        // SAFETY: the caller guarantees the room.
         self.at = unsafe { self.at.add(bytes) };
     }
 
-    /// How many texts had a NUL inside.
+    /// The number of texts with a NUL inside.
     #[inline(always)]
     pub(crate) fn nuls(&self) -> u32 {
         self.nuls
@@ -58,13 +57,13 @@ impl Writer {
     /// There is room for `bytes.len() + 1` bytes.
     #[inline(always)]
     unsafe fn text(&mut self, bytes: &[u8]) {
-        self.at = settled_place(self.at);
-        // SAFETY: the caller gives the room; the source is a slice elsewhere, so nothing overlaps.
+        self.at = opaque_ptr(self.at);
+        // SAFETY: the caller guarantees the room; the source is a slice outside the ring, so it does not overlap.
         let has_nul = unsafe {
             self.at.add(bytes.len()).write(0);
-            match self.treatment {
-                Nuls::Find => copy_text(bytes, self.at),
-                Nuls::Replace => {
+            match self.nul_handling {
+                NulHandling::Detect => copy_text(bytes, self.at),
+                NulHandling::Replace => {
                     self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
                     replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
                 }
@@ -74,14 +73,14 @@ impl Writer {
             unlikely();
             self.nuls += 1;
         }
-        // SAFETY: all of it was written.
+        // SAFETY: these bytes were written above.
         unsafe { self.advance(bytes.len() + 1) };
     }
 }
 
-/// Whether there was one.
+/// Replaces NULs. Returns whether there was one.
 fn replace_nuls(bytes: &mut [u8]) -> bool {
-    /// ASCII "substitute": what stands where a character cannot be shown.
+    /// ASCII SUB (substitute).
     const SUBSTITUTE: u8 = 0x1A;
     let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
     let has_nul = nuls.peek().is_some();
@@ -111,7 +110,7 @@ pub enum Value<'a> {
 
 /// The elements of an array or a sequence.
 pub trait Elements: std::fmt::Debug {
-    /// How many there are.
+    /// The number of elements.
     fn len(&self) -> usize;
     /// Whether there is none.
     fn is_empty(&self) -> bool {
@@ -121,18 +120,18 @@ pub trait Elements: std::fmt::Debug {
     fn get(&self, index: usize) -> Option<Value<'_>>;
 }
 
-/// Whether no memory of a process is larger than [`MOST`]: the addresses of these have 57 bits and fewer.
+/// Whether no object in memory is larger than [`MAX_SIZE`]: virtual addresses of these targets have at most 57 bits.
 pub(super) const IS_BOUNDED: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")) && usize::BITS == 64;
 
-/// What no field's size is above, if that is so.
-pub(super) const MOST: usize = if IS_BOUNDED { 1 << (usize::BITS - 7) } else { usize::MAX };
+/// The largest size of a field, if [`IS_BOUNDED`].
+pub(super) const MAX_SIZE: usize = if IS_BOUNDED { 1 << (usize::BITS - 7) } else { usize::MAX };
 
 /// One value of a field block: the macros build them, the marker stage writes them.
 ///
-/// Sealed: the ring trusts `encode` to write what `encoded_size` said.
+/// Sealed: the ring relies on `encode` to write exactly `encoded_size` bytes.
 pub trait FieldValue: Sealed + Copy {
-    /// How many bytes `encode` will write; the same at every call, and at most [`MOST`].
+    /// The number of bytes that `encode` writes; the same at every call, and at most [`MAX_SIZE`].
     #[doc(hidden)]
     fn encoded_size(&self) -> usize;
     /// Writes the value.
@@ -161,7 +160,7 @@ impl FieldValue for Text<'_> {
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes, the text and its NUL.
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, the text and its NUL.
         unsafe { writer.text(self.0.as_bytes()) }
     }
 
@@ -185,108 +184,12 @@ impl FieldValue for PathBytes<'_> {
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes, the path and its NUL.
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, the path and its NUL.
         unsafe { writer.text(self.0) }
     }
 
     #[inline]
     fn value(&self) -> Value<'_> {
         Value::Path(self.0)
-    }
-}
-
-/// Writes elements one after the other.
-///
-/// # Safety
-///
-/// `writer` has room for `elements.len() * T::WIDTH` bytes.
-#[inline(always)]
-unsafe fn write_elements<T: Scalar>(elements: &[T], writer: &mut Writer) {
-    let bytes = elements.len() * T::WIDTH;
-    // SAFETY: the caller gives the room. Where T is PLAIN its memory is WIDTH initialised bytes an element, without padding.
-    unsafe {
-        if T::PLAIN {
-            writer.at().copy_from_nonoverlapping(elements.as_ptr().cast(), bytes);
-        } else {
-            for (i, element) in elements.iter().enumerate() {
-                element.store(writer.at().add(i * T::WIDTH));
-            }
-        }
-        writer.advance(bytes);
-    }
-}
-
-/// A fixed number of elements.
-#[derive(Clone, Copy, Debug)]
-pub struct Array<'a, T, const N: usize>(pub &'a [T; N]);
-
-impl<T: Scalar, const N: usize> Sealed for Array<'_, T, N> {}
-
-impl<T: Scalar + std::fmt::Debug, const N: usize> FieldValue for Array<'_, T, N> {
-    #[inline(always)]
-    fn encoded_size(&self) -> usize {
-        // Where addresses have 32 bits, elements may be wider in a record than in memory.
-        N.saturating_mul(T::WIDTH)
-    }
-
-    #[inline(always)]
-    unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes, N elements.
-        unsafe { write_elements(self.0, writer) }
-    }
-
-    #[inline]
-    fn value(&self) -> Value<'_> {
-        Value::Elements(self)
-    }
-}
-
-impl<T: Scalar + std::fmt::Debug, const N: usize> Elements for Array<'_, T, N> {
-    fn len(&self) -> usize {
-        N
-    }
-
-    fn get(&self, index: usize) -> Option<Value<'_>> {
-        self.0.get(index).map(|element| element.dynamic())
-    }
-}
-
-/// Any number of elements, with their number in front.
-#[derive(Clone, Copy, Debug)]
-pub struct Sequence<'a, T>(pub &'a [T]);
-
-impl<T: Scalar> Sealed for Sequence<'_, T> {}
-
-impl<T: Scalar + std::fmt::Debug> FieldValue for Sequence<'_, T> {
-    #[inline(always)]
-    fn encoded_size(&self) -> usize {
-        // A length that 32 bits cannot hold never gets as far as `encode`: no packet is that large.
-        // As for arrays.
-        self.0.len().saturating_mul(T::WIDTH).min(MOST - 4) + 4
-    }
-
-    #[inline(always)]
-    unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller gives room for `encoded_size` bytes: the length, then the elements.
-        unsafe {
-            (self.0.len() as u32).store(writer.at());
-            writer.advance(4);
-            write_elements(self.0, writer);
-        }
-    }
-
-    #[inline]
-    fn value(&self) -> Value<'_> {
-        Value::Elements(self)
-    }
-}
-
-impl<T: Scalar + std::fmt::Debug> Elements for Sequence<'_, T> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn get(&self, index: usize) -> Option<Value<'_>> {
-        self.0.get(index).map(|element| element.dynamic())
     }
 }

@@ -1,7 +1,6 @@
-//! The twins of the atomics, with the operations that the core uses.
+//! The annotated atomics, with the operations that this workspace uses.
 //!
-//! Annotations stand on the side of an operation where a switch of threads in between cannot invent a race: what is released
-//! is announced before the store.
+//! A Release is announced before the store, and an Acquire after the load, so that a thread switch in between cannot cause a false report.
 
 use super::request::Request;
 use std::sync::atomic::{self, Ordering};
@@ -14,12 +13,12 @@ fn acquires(order: Ordering) -> bool {
     matches!(order, Ordering::Acquire | Ordering::AcqRel | Ordering::SeqCst)
 }
 
-/// Loads with `load`, and receives what the releasing stores up to the loaded one announced.
+/// Loads with `load`, and synchronises with the Release stores up to the loaded one.
 fn load<V: Copy + PartialEq>(address: usize, order: Ordering, load: impl Fn() -> V) -> V {
     let mut value = load();
     while acquires(order) {
         Request::HappensAfter.make(address);
-        // A store in between may have withdrawn what belongs to `value`.
+        // A store in between may have removed the annotation that belongs to `value`.
         let again = load();
         if again == value {
             break;
@@ -50,8 +49,8 @@ impl AtomicUsize {
         }
         self.0.swap(value, order);
         if !releases(order) {
-            // Who loads this value acquires nothing, not even what its own thread released before: such a store ends the
-            // release sequence (since C++20, whose memory model Rust has).
+            // A thread that loads this value acquires nothing, not even what the storing thread released before: a relaxed store ends the
+            // release sequence (in the memory model of C++20, which Rust uses).
             Request::Forget.make(self.address());
         }
     }
@@ -68,7 +67,7 @@ impl AtomicUsize {
         before
     }
 
-    /// Announces before it is known whether the exchange takes place: helgrind may miss a race by that, and invents none.
+    /// Announces the Release before it is known whether the exchange succeeds: helgrind may miss a race, but reports no false one.
     pub fn compare_exchange(
         &self,
         current: usize,

@@ -1,4 +1,4 @@
-//! The twin of the standard library's mutex.
+//! The annotated mutex.
 
 use super::request::Request;
 use std::ops::{Deref, DerefMut};

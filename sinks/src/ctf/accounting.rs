@@ -73,7 +73,9 @@ impl ChunkAccounting {
     /// Starts with the channels of the trace.
     pub(super) fn begin(&mut self, trace: &TraceInfo, channels: &[ChannelDescription]) {
         self.trace = Some(Account::new(trace.uuid, trace.name.clone(), trace.process.pid));
-        channels.iter().for_each(|channel| self.add_channel(channel));
+        for channel in channels {
+            self.add_channel(channel);
+        }
     }
 
     /// Adds a channel.

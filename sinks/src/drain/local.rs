@@ -12,7 +12,7 @@ use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint_core::channel::{Attending, OpenChannel, Packet, Policy};
+use tracepoint_core::channel::{ConsumerGuard, OpenChannel, Packet, Policy};
 use tracepoint_core::clock;
 
 /// The rings of channels of this process.
@@ -22,7 +22,7 @@ pub struct LocalRings {
     channels: Vec<Arc<OpenChannel>>,
     removed: Vec<RemovedChannel>,
     /// Tells channels that were added that they are drained regularly.
-    attending: Vec<(u32, Attending)>,
+    consumers: Vec<(u32, ConsumerGuard)>,
     /// Whether old packets are closed regularly.
     flushes: bool,
     /// Whether packets stay in the rings, for a consumer in another process.
@@ -126,8 +126,8 @@ fn hand_out(channel: &OpenChannel, packet: Packet<'_>, deliver: &mut dyn FnMut(&
 impl Drain<LocalRings> {
     /// A drain of `channels`, all of the trace `trace`, without sinks as yet.
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>) -> Self {
-        let (removed, attending) = (Vec::new(), Vec::new());
-        let source = LocalRings { trace, channels, removed, attending, flushes: false, leaves_packets: false };
+        let (removed, consumers) = (Vec::new(), Vec::new());
+        let source = LocalRings { trace, channels, removed, consumers, flushes: false, leaves_packets: false };
         let metadata = MetadataText::begin(&source.trace, &source.channels());
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
     }
@@ -154,7 +154,7 @@ impl Drain<LocalRings> {
         let metadata = MetadataText::added_channel(&self.source.trace, &description);
         self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
         self.metadata.push_str(metadata.as_str());
-        self.source.attending.push((channel.class(), channel.attend()));
+        self.source.consumers.push((channel.class(), channel.register_consumer()));
         self.source.channels.push(Arc::clone(channel));
         Ok(())
     }
@@ -165,7 +165,7 @@ impl Drain<LocalRings> {
         let Self { source, events, sinks, progress, .. } = self;
         let index = source.channels.iter().position(|channel| channel.class() == class)?;
         let channel = source.channels.remove(index);
-        source.attending.retain(|(attended, _)| *attended != class);
+        source.consumers.retain(|(attended, _)| *attended != class);
         let mut account = source.empty_account();
         account.complete = source.finish_channel(&channel, &mut |taken| deliver(taken, progress, sinks));
         accounting::add_channel(&mut account, &channel, events);
@@ -176,12 +176,12 @@ impl Drain<LocalRings> {
 
     /// The shortest time for which an event of these channels waits for the drain; `None` if events do not wait.
     pub fn wait_limit(&self) -> Option<Duration> {
-        self.source.channels.iter().filter_map(|channel| channel.config().patience()).min()
+        self.source.channels.iter().filter_map(|channel| channel.config().max_wait()).min()
     }
 
     /// Tells the channels that they are drained regularly, until the answer is dropped.
-    pub fn attend(&self) -> Vec<Attending> {
-        self.source.channels.iter().map(|channel| channel.attend()).collect()
+    pub fn attend(&self) -> Vec<ConsumerGuard> {
+        self.source.channels.iter().map(|channel| channel.register_consumer()).collect()
     }
 
     /// Closes packets that have been open for `age`, whatever their threads do, so that the next round finds them. Those of flight
@@ -219,7 +219,7 @@ impl Drain<LocalRings> {
     /// The subscriptions of the channels have ended. If they have not, or if that cannot be known, the account is not complete.
     pub fn finish(self) -> Vec<SinkReport> {
         let Self { mut source, events, mut sinks, mut progress, .. } = self;
-        source.attending.clear();
+        source.consumers.clear();
         let mut complete = source.removed.iter().all(|removed| removed.account.complete);
         for channel in &source.channels {
             complete &= source.finish_channel(channel, &mut |taken| deliver(taken, &mut progress, &mut sinks));

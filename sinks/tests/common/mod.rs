@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint_sinks::{ClockInfo, Drain, EventDescription, ProcessInfo, Sink, SinkReport, TraceInfo};
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;

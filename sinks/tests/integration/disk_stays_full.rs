@@ -2,7 +2,7 @@
 
 use crate::common::{Outcome, Recording, assert_balances, place};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tracepoint::channel::Channel;
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::CtfSink;
 
 tracepoint::define_trace! {

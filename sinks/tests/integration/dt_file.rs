@@ -4,10 +4,10 @@ use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
-use tracepoint::channel::Channel;
 use tracepoint_reader::convert::{ConvertOptions, convert};
 use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::{DtTrace, Item, LossKind, Trace, verify};
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{DtError, DtSink, Sink, TextSink};
 
 tracepoint::define_trace! {

@@ -4,7 +4,7 @@
 
 use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::path::Path;
-use tracepoint::channel::Channel;
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{CtfSink, TextSink};
 
 tracepoint::define_trace! {

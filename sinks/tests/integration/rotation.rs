@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tracepoint::channel::Channel;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::{Item, Trace, chunk_name, verify};
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{CtfSink, TextSink};
 
 tracepoint::define_trace! {

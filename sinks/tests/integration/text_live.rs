@@ -3,7 +3,7 @@
 use crate::common::{Outcome, Recording, Shared};
 use std::thread;
 use std::time::Duration;
-use tracepoint::channel::Channel;
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::TextSink;
 
 tracepoint::define_trace! {

@@ -1,7 +1,7 @@
 //! Text has lines for losses: discarded and overwritten events.
 
 use crate::common::{Outcome, Recording, Shared};
-use tracepoint::channel::Channel;
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::TextSink;
 
 tracepoint::define_trace! {

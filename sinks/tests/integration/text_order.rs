@@ -3,7 +3,7 @@
 use crate::common::{Outcome, Recording, Shared};
 use std::sync::Mutex;
 use std::thread;
-use tracepoint::channel::Channel;
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::TextSink;
 
 tracepoint::define_trace! {

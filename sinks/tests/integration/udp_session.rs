@@ -4,8 +4,8 @@ use crate::common::{Outcome, Recording};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tracepoint::channel::Channel;
 use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::udp::{UdpOptions, UdpSink};
 

@@ -4,9 +4,9 @@ use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tracepoint::channel::Channel;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::{Item, LossKind, Trace};
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{CtfSink, DtSink, TextSink};
 
 tracepoint::define_trace! {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 use tracepoint::marker::{Decision, FieldView, Filter, Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "channel";
@@ -33,7 +33,7 @@ fn what_cannot_be_is_refused() {
         |config| OpenChannel::open(config, [0; 16], 0, 1, Box::new(AnonymousMemory)).expect_err("refused").to_string();
     assert!(open(Channel::discard(1000)).contains("packets of 120 bytes; they need 512 bytes"));
     assert!(open(Channel::discard(1 << 20).packets(1)).contains("at least 2 packets"));
-    assert!(open(Channel::discard(1 << 20).name("a/b")).contains("`a/b` is no channel name"));
+    assert!(open(Channel::discard(1 << 20).name("a/b")).contains("`a/b` is not a channel name"));
     assert!(open(Channel::discard(1 << 20).max_rings(0)).contains("at least one ring"));
 }
 
@@ -47,7 +47,7 @@ fn ids_end_at_sixteen_bits() {
         assert_eq!(channel.add_event().expect("an id").get(), id);
     }
     let refused = channel.add_event().expect_err("the 65,537th").to_string();
-    assert_eq!(refused, "the channel was opened for 65536 events, and all are given");
+    assert_eq!(refused, "the channel was opened for 65536 events, and all their ids are allocated");
     channel.close();
 }
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint::clock::{self, Clock};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "clock_choice";
@@ -57,7 +57,8 @@ fn one_clock_at_a_time() {
     clock::select(Clock::Monotonic).expect("the clock in use");
     let refused = clock::select(Clock::User(readings)).expect_err("another clock");
     assert_eq!(refused.clock, clock::name());
-    let message = format!("the process has one clock, and channels are open that use another one ({})", refused.clock);
+    let message =
+        format!("the clock cannot be changed while channels are open that use another one ({})", refused.clock);
     assert_eq!(refused.to_string(), message);
     channel.close();
     channel.close();

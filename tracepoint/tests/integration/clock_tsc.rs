@@ -32,7 +32,7 @@ fn follows_the_kernels_clock() {
     assert_eq!((clock::name(), clock::error_bound()), ("clock_gettime", 0));
     let untrusted = tracepoint::platform().to_string();
     assert!(
-        untrusted.ends_with("clock: clock_gettime (nobody has said that the counter can be trusted)"),
+        untrusted.ends_with("clock: clock_gettime (the time stamp counter has not been declared trustworthy)"),
         "{untrusted}"
     );
     clock::steer();

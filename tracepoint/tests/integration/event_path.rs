@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel, PACKET_MAGIC};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel, PACKET_MAGIC};
 
 struct Task {
     pid: i32,

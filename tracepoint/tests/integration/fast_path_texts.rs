@@ -3,9 +3,9 @@
 use crate::skip::skip;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
 use tracepoint::clock::{self, Clock};
 use tracepoint::marker::Subscriber;
+use tracepoint_ring::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "shortest";
@@ -52,7 +52,7 @@ fn record() -> Vec<u64> {
     assert_eq!(account.streams[0].clamped, 0, "what comes again has a time of its own");
 
     let mut times = Vec::new();
-    let take = |packet: tracepoint::channel::Packet<'_>| {
+    let take = |packet: tracepoint_ring::channel::Packet<'_>| {
         let mut bytes = &packet.bytes[HEADER_SIZE..];
         while !bytes.is_empty() {
             let word = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use tracepoint::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel, Packet};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel, Packet};
 
 tracepoint::define_trace! {
     provider = "flush";

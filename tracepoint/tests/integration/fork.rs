@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread;
-use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "fork";
@@ -168,7 +168,7 @@ fn a_child_begins_anew() {
 mod not_inherited {
     use std::io;
     use std::ptr::{NonNull, null_mut};
-    use tracepoint::channel::{MemorySource, RingMemory, RingRequest};
+    use tracepoint_ring::channel::{MemorySource, RingMemory, RingRequest};
 
     pub(super) struct Source;
 

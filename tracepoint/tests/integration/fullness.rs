@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, MemorySource, OpenChannel, RingMemory, RingRequest};
 use tracepoint::marker::Subscriber;
+use tracepoint_ring::channel::{AnonymousMemory, Channel, MemorySource, OpenChannel, RingMemory, RingRequest};
 
 tracepoint::define_trace! {
     provider = "fullness";

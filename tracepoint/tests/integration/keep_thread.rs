@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint::marker::{Aggregate, Decision, FieldView, Filter, Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "kept";
@@ -72,11 +72,11 @@ fn others_neither_record_nor_count_what_it_fires() {
     let thread = std::thread::spawn(move || {
         // Gives the thread a ring in each channel first.
         trace_told(1);
-        assert!(to.keep_this_thread());
+        assert!(to.restrict_this_thread());
         trace_told(2);
         trace_told(3);
         let kept = Arc::clone(&to);
-        let probe = register_trace_inside(move |_| assert!(!kept.keep_this_thread(), "not inside a probe"));
+        let probe = register_trace_inside(move |_| assert!(!kept.restrict_this_thread(), "not inside a probe"));
         trace_inside(0);
         drop(probe);
         // A later call replaces the channel.
@@ -111,7 +111,7 @@ fn channels_that_were_opened_beside_it_get_them_too() {
     let subscriptions = [&own, &beside, &other].map(record);
     for kept in [Arc::clone(&own), Arc::clone(&beside)] {
         let fire = move || {
-            assert!(kept.keep_this_thread());
+            assert!(kept.restrict_this_thread());
             beside::fire(1);
         };
         std::thread::spawn(fire).join().expect("well");
@@ -134,7 +134,7 @@ fn the_only_channel_is_another_one() {
     let subscription = marker.subscribe(Subscriber::record(Arc::clone(&other), id)).expect("switches");
     let to = Arc::clone(&own);
     std::thread::spawn(move || {
-        assert!(to.keep_this_thread());
+        assert!(to.restrict_this_thread());
         alone::fire(1);
     })
     .join()

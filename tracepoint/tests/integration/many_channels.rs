@@ -1,8 +1,8 @@
 //! A process has 32 channels at once, and any number one after another.
 
 use std::sync::Arc;
-use tracepoint::channel::{AnonymousMemory, Channel, ConfigError, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, ConfigError, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "many";
@@ -26,7 +26,7 @@ fn the_thirty_third_waits_for_another_to_be_closed() {
     own_process!();
     let mut channels: Vec<_> = (0..MOST).map(|class| open(class).expect("room")).collect();
     let refused = open(MOST).expect_err("there are 32").to_string();
-    assert_eq!(refused, "32 channels are open in this process, which is the most: close one first");
+    assert_eq!(refused, "32 channels are open in this process, which is the limit: close one first");
     let subscriptions: Vec<_> = channels.iter().map(record).collect();
     trace_seen(1);
     drop(subscriptions);

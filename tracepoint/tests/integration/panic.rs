@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "panic";

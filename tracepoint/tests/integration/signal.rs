@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use tracepoint::channel::{AnonymousMemory, Channel, OpenChannel};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "signal";

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::thread;
-use tracepoint::channel::{AnonymousMemory, Channel, Loss, OpenChannel, Packet};
 use tracepoint::marker::{Subscriber, Subscription};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, Loss, OpenChannel, Packet};
 
 tracepoint::define_trace! {
     provider = "threads";

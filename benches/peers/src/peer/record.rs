@@ -11,7 +11,7 @@ use crate::variant::{AS_IT_IS, Armed, Hold, Mode, Proof, Recording, Unusable, Va
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tracepoint::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
+use tracepoint_ring::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
 use tracepoint::clock::{self, Clock};
 use tracepoint::marker::{Subscriber, Subscription};
 
@@ -107,7 +107,7 @@ impl Plan {
                 channels[subscribed..].iter().all(|channel| recorded(channel) == of_one),
                 "all subscribers record alike"
             );
-            let take = |packet: tracepoint::channel::Packet<'_>| {
+            let take = |packet: tracepoint_ring::channel::Packet<'_>| {
                 let records = &packet.bytes[HEADER_SIZE..];
                 records.chunks_exact(event.size).for_each(|record| (event.tell)(&record[WORD..]));
                 tally::add_bytes((records.len() * (channels.len() - subscribed)) as u64);

@@ -42,7 +42,12 @@ impl Compiled {
             exe: rule.exe.as_ref().map(exe).transpose()?,
             process: rule.process,
             channel: rule.channel.clone(),
-            filter: rule.filter.as_deref().map(Expression::parse).transpose().map_err(RuleProblem::Filter)?,
+            filter: rule
+                .filter
+                .as_deref()
+                .map(Expression::parse)
+                .transpose()
+                .map_err(|error| RuleProblem::Filter(error.into()))?,
             limit: rule.limit.as_deref().map(str::parse).transpose().map_err(RuleProblem::Limit)?,
         })
     }

@@ -32,7 +32,7 @@ pub enum RuleProblem {
     },
     /// Its filter cannot be parsed, or fits none of the events that the rule matches.
     #[error("the filter cannot be used: {0}")]
-    Filter(#[source] FilterError),
+    Filter(#[source] Box<FilterError>),
     /// Its limit cannot be parsed, or not be kept.
     #[error(transparent)]
     Limit(LimitError),

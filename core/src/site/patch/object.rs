@@ -7,7 +7,7 @@ use crate::site::Table;
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use tracepoint_ring::update::{self, Locked};
+use tracepoint_ring::update::{self, UpdateGuard};
 
 /// The description of a linked object, emitted by the assembler (`__tracepoint_object!`) into writable data, for `next` and `code`.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(null_mut());
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// A number that changes whenever an object is registered or unregistered.
-pub(crate) fn object_generation(_: &Locked<'_>) -> u64 {
+pub(crate) fn object_generation(_: &UpdateGuard<'_>) -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
@@ -79,7 +79,7 @@ impl Object {
 }
 
 /// All objects. They stay loaded while the update lock is held: the destructor of an object waits for the lock to unregister it.
-pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object> {
+pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Object> {
     let mut at = OBJECTS.load(Ordering::Relaxed);
     std::iter::from_fn(move || {
         // SAFETY: linked nodes are statics of loaded objects: they are unlinked under the update lock before the object is unloaded.
@@ -96,7 +96,7 @@ pub(crate) fn objects<'l>(_: &'l Locked<'_>) -> impl Iterator<Item = &'l Object>
 /// `object` is the object's own description, alive until [`unregister_object`] is called with it.
 pub unsafe extern "C" fn register_object(object: *mut Object) {
     let code = Segments::of_object_with(object.addr());
-    let locked = update::lock_alone();
+    let locked = update::lock_without_setup();
     // SAFETY: alive, as the caller promises; `next` is the only field that changes once the node is linked, and it is atomic.
     let node = unsafe { &*object };
     // Under linker-plugin LTO the linker keeps every copy of the constructor; all of them pass the same description.
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn register_object(object: *mut Object) {
 ///
 /// `object` was registered.
 pub unsafe extern "C" fn unregister_object(object: *mut Object) {
-    let _locked = update::lock_alone();
+    let _locked = update::lock_without_setup();
     let mut link = &OBJECTS;
     loop {
         let at = link.load(Ordering::Relaxed);

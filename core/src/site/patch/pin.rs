@@ -1,21 +1,21 @@
 //! Pins loaded objects, so that `dlclose` does not unload them: for callers that keep references into them.
 
 use super::object::{object_generation, objects};
-use tracepoint_ring::update::{self, Locked};
+use tracepoint_ring::update::{self, UpdateGuard};
 
 /// Pins all registered objects, and runs `list` while the set of objects is the one that was pinned.
 ///
 /// The dynamic linker is called without the update lock, because it takes its own lock, under which constructors register objects. If
 /// an object is loaded or unloaded meanwhile, the loop starts again.
-pub(crate) fn pin_objects<R>(list: impl FnOnce(&Locked<'_>) -> R) -> R {
+pub(crate) fn pin_objects<R>(list: impl FnOnce(&UpdateGuard<'_>) -> R) -> R {
     loop {
         let (before, addresses) = {
-            let locked = update::lock_alone();
+            let locked = update::lock_without_setup();
             let addresses: Vec<_> = objects(&locked).map(|object| std::ptr::from_ref(object).addr()).collect();
             (object_generation(&locked), addresses)
         };
         addresses.into_iter().for_each(linker::pin);
-        let locked = update::lock_alone();
+        let locked = update::lock_without_setup();
         // An equal generation means that no object was unloaded before it was pinned.
         if object_generation(&locked) == before {
             return list(&locked);

@@ -1,23 +1,23 @@
-//! What happens at a point: no lock, no allocation, because a point may be passed in a signal handler.
+//! Armed points. No lock and no allocation when a point is passed, because that may be in a signal handler.
 
 use super::Point;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What is done at an armed point.
+/// The action at an armed point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// The process is killed, as by `kill -9`; where there are no signals, it aborts.
+    /// Kills the process with SIGKILL; aborts it on targets without signals.
     Kill,
-    /// The thread sends itself this signal, whose handler runs in the middle of what the thread does. Nothing where there are none.
+    /// Raises this signal on the thread, so that its handler runs at the point. Does nothing on targets without signals.
     Signal(i32),
-    /// The thread sleeps.
+    /// Puts the thread to sleep.
     Sleep(Duration),
 }
 
-/// A point, the stream in which it counts, and what is done each time that it has been passed `every` times.
+/// A point, the stream for which it counts, and the action, which is taken each time that it has been passed `every` times.
 #[derive(Debug)]
 struct Armed {
     point: Point,
@@ -27,22 +27,22 @@ struct Armed {
     passed: AtomicU64,
 }
 
-/// What was armed, in this order. The lock of each is taken by [`arm`] alone: `get` is a load.
+/// The armed points. Only [`arm`] may block on an entry: `get` is a load.
 static ARMED: [OnceLock<Armed>; 4] = [const { OnceLock::new() }; 4];
 /// See [`watch`].
 static WATCHED: OnceLock<&'static [AtomicU64]> = OnceLock::new();
 
-/// From here on `action` is done each time that `point` has been passed `every` times in the stream `instance`: that of a ring's main
-/// stream for points that are about the ring. Whoever passes it counts, the consumer as well as the thread that has the ring.
+/// Takes `action` each time that `point` has been passed `every` times for the stream `instance`, which is the ring's main stream for points
+/// that concern the whole ring. Passes of the consumer and of the ring's owner both count.
 ///
 /// # Panics
 ///
-/// If `every` is 0, or when four points are armed already: they stay so for as long as the process lives.
+/// If `every` is 0, or if four points are armed already. A point stays armed as long as the process runs.
 pub fn arm(point: Point, instance: u64, every: u64, action: Action) {
-    assert!(every > 0, "a point is armed for its first time at the earliest");
+    assert!(every > 0, "`every` counts from 1");
     let mut armed = Armed { point, instance, every, action, passed: AtomicU64::new(0) };
-    for place in &ARMED {
-        match place.set(armed) {
+    for entry in &ARMED {
+        match entry.set(armed) {
             Ok(()) => return,
             Err(refused) => armed = refused,
         }
@@ -50,18 +50,18 @@ pub fn arm(point: Point, instance: u64, every: u64, action: Action) {
     panic!("four points are armed already");
 }
 
-/// From here on `words` tell, by stream instance, which point was passed last: its index in [`Point::ALL`], plus one. In memory that
-/// another process sees, they say where this one was killed.
+/// Stores the last passed point of each stream in `words`, by instance, as its index in [`Point::ALL`] plus one. In memory that is shared with
+/// another process, they tell it where this one was killed.
 ///
 /// # Panics
 ///
-/// If that was said before.
+/// If points are watched already.
 pub fn watch(words: &'static [AtomicU64]) {
     assert!(WATCHED.set(words).is_ok(), "points are watched already");
 }
 
 impl Point {
-    /// The point is passed, for the sake of the stream `instance`.
+    /// Passes the point for the stream `instance`.
     #[inline(never)]
     pub(in crate::channel) fn pass(self, instance: u64) {
         let word = WATCHED.get().and_then(|words| words.get(usize::try_from(instance).ok()?));
@@ -91,7 +91,7 @@ impl Action {
 
 #[cfg(posix)]
 fn kill() {
-    // SAFETY: takes plain numbers. The signal cannot be handled, and is there before `kill` returns.
+    // SAFETY: takes plain numbers. The signal cannot be handled, and is delivered before `kill` returns.
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
 }
 
@@ -102,7 +102,7 @@ fn kill() {
 
 #[cfg(posix)]
 fn send(signal: i32) {
-    // SAFETY: takes a plain number; what the handler may do is its own affair.
+    // SAFETY: takes a plain number; a handler that the program has installed must be sound by itself.
     unsafe { libc::raise(signal) };
 }
 

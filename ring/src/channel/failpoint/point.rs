@@ -1,13 +1,8 @@
 //! The list of points.
 
-use crate::channel::packet::{HEADER_SIZE, PacketPtr, Stream};
-
-/// An instance that no stream has: what is passed on the way of a packet outside of rings does not count.
-const NO_STREAM: u64 = u64::MAX;
-
 macro_rules! points {
     ($($(#[$doc:meta])* $name:ident)*) => {
-        /// A point of the code, in the order in which an event, and then its ring, comes by.
+        /// The points, in the order in which an event, and then its ring, passes them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u64)]
         #[non_exhaustive]
@@ -16,10 +11,10 @@ macro_rules! points {
         }
 
         impl Point {
-            /// All of them.
+            /// All points.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The name, as the code has it.
+            /// The name, as in the code.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*
@@ -30,107 +25,90 @@ macro_rules! points {
 }
 
 points! {
-    /// A ring's memory is laid out, and does not have its magic yet.
+    /// A ring's memory is laid out, but has no magic yet.
     RingWithoutMagic
-    /// A ring is complete, and nobody has it yet.
+    /// A ring is complete, and has no owner yet.
     RingMade
-    /// A thread has a ring out of the pool; the header does not say so.
+    /// A thread has taken a ring out of the pool; the header does not show it.
     RingTaken
     /// The header has the thread's id.
     OwnerNamed
     /// The header says that the ring is owned.
     RingOwned
-    /// The event is counted as fired. On the shortest way this comes after its fields are written.
+    /// The event is counted as fired. On the fast path this comes after its fields are written.
     Fired
     /// The buffer is marked as in use.
     Entered
-    /// There is room for the record, and nothing of it is written.
+    /// The record is reserved, and not written.
     Reserved
     /// The header word of the record is written, its fields are not.
     HeaderWordWritten
     /// All bytes of the record are written.
     FieldsWritten
-    /// The record is counted, and not committed.
+    /// The record is counted, but not committed.
     RecordCounted
-    /// The record is committed; the buffer is marked as in use still.
+    /// The record is committed; the buffer is still marked as in use.
     Committed
-    /// The buffer is free; the event is not counted as recorded.
+    /// The buffer is not in use any more; the event is not counted as recorded yet.
     Left
-    /// The owner closes its packet because it was asked to.
-    SwitchAsked
+    /// The owner is about to close its packet at the flusher's request.
+    SwitchRequested
     /// The owner begins to switch from a packet to the next.
     SwitchBegun
     /// A packet is about to be closed.
     CloseBegun
     /// Its header has the end's time.
     CloseTimeWritten
-    /// And its size.
+    /// Its header also has its size.
     CloseSizeWritten
-    /// And the losses: all of its header is written.
+    /// Its header is complete, including the losses.
     CloseHeaderWritten
-    /// The ring has taken note of it, and does not count it as closed.
+    /// The ring's own fields are updated, but the packet does not count as closed.
     CloseNotCounted
-    /// It counts as closed.
+    /// The packet counts as closed.
     CloseCounted
-    /// A place that is prepared for the next packet has no magic any more.
+    /// The slot of the next packet has no magic any more.
     OpenMagicGone
-    /// It has the content's size of an empty packet.
+    /// Its content size is that of an empty packet.
     OpenContentReset
-    /// And the stream.
+    /// Its header has the stream.
     OpenStreamWritten
-    /// And the packet's number.
+    /// Its header also has the packet's number.
     OpenNumberWritten
-    /// And all of its header but for the magic.
+    /// Its header is complete except for the magic.
     OpenHeaderWritten
-    /// And the magic; the owner does not write into it yet.
+    /// Its header is complete; the owner does not write records yet.
     OpenMagicWritten
-    /// The owner knows where to write, and may not.
+    /// The packet is open, but the limit is still 0.
     OpenWithoutLimit
     /// The next packet is open.
     Opened
-    /// The packet of an idle thread is asked for: the limit is set.
-    FlushAsked
-    /// The owner has seen that.
+    /// The flusher has requested the packet of an idle thread.
+    FlushRequested
+    /// The fence after the request has been run.
     FlushFenced
-    /// The flusher has the packet, in place of its owner.
+    /// The flusher holds the packet.
     FlushTaken
-    /// The flusher has closed it, and not given the buffer back.
+    /// The flusher has closed it, and still holds the buffer.
     FlushClosed
-    /// The buffer is the owner's again.
-    FlushSettled
+    /// The buffer belongs to the owner again.
+    FlushDone
     /// A closed packet is about to be handed to the sinks.
     DrainBegun
-    /// The sinks have it; its place is not released.
+    /// The sinks have it; its slot is not released.
     DrainTaken
-    /// Its place is released.
+    /// Its slot is released.
     DrainReleased
-    /// A thread ends, and has its ring still.
+    /// A thread ends, and still has its ring.
     EndBegun
     /// The ring is given back.
     RingEnded
-    /// The ring of a thread that has ended is about to be made ready for another.
+    /// The ring of an ended thread is about to be recycled.
     RecycleBegun
     /// Its packets are closed.
     RecycleClosed
-    /// The header says that it is nobody's; it is not in the pool.
+    /// The header shows it without an owner; it is not in the pool.
     RingSpare
     /// It is in the pool.
     RingPooled
-}
-
-impl Point {
-    /// Whose packet is opened: the stream's, unless it is one without room for records, which is not in a ring.
-    pub(in crate::channel) const fn of_opening(stream: &Stream, size: usize) -> u64 {
-        if size > HEADER_SIZE { stream.instance } else { NO_STREAM }
-    }
-
-    /// Whose packet is closed with this content: the stream's that its header names, unless it is empty, and not in a ring.
-    ///
-    /// # Safety
-    ///
-    /// The place is valid and was opened.
-    pub(in crate::channel) unsafe fn of_closing(packet: PacketPtr, content: usize) -> u64 {
-        // SAFETY: the caller's promise.
-        if content > HEADER_SIZE { unsafe { packet.instance() } } else { NO_STREAM }
-    }
 }

@@ -7,8 +7,8 @@ use crate::udp::served::{Served, UUID, metadata, options};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
-use tracepoint::channel::StreamId;
 use tracepoint_reader::udp::wire::{Accept, Losses, MarkKind, ToClient, ToServer};
+use tracepoint_ring::channel::StreamId;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::udp::DropPolicy;
 

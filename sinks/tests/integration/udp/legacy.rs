@@ -4,7 +4,7 @@ use crate::udp::Outcome;
 use crate::udp::legacy_client::{LegacyClient, Message, SESSION_BEGIN, SESSION_END, TRACE_BEGIN, TRACE_END, number};
 use crate::udp::served::{OFFSET, Served, options};
 use std::time::Duration;
-use tracepoint::channel::StreamId;
+use tracepoint_ring::channel::StreamId;
 use tracepoint_sinks::udp::LegacyContent;
 
 #[test]

@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tracepoint::Level;
-use tracepoint::channel::{Policy, StreamId};
 use tracepoint::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use tracepoint_reader::udp::wire::PacketHeader;
+use tracepoint_ring::channel::{Policy, StreamId};
 use tracepoint_sinks::udp::{Packet, UdpOptions, UdpServer, UdpStats};
 use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessInfo, TraceInfo, ctf};
 

@@ -1,31 +1,31 @@
-//! A few words that are replaced together, and read together, without a lock: also by a signal handler that interrupted the
-//! very thread that replaces them.
+//! A seqcount latch: a few words that are replaced together and read together, without a lock, also by a signal handler that has
+//! interrupted the very thread that replaces them. Linux has the same structure under the same name (`seqcount_latch_t`).
 //!
-//! There are two slots. The words in use are in one of them; whoever replaces them writes the other, and then turns `current` to
-//! it. So a reader always finds a slot that is not being written, and never waits. It may be slow, and its slot be written for
-//! the next replacement but one: it looks at `current` again afterwards, and begins anew if that has moved.
+//! There are two slots. One holds the current words; the writer fills the other, and then switches `current` to it. So a reader always finds a
+//! slot that is not being written, and never waits. A slow reader's slot may be written for the next replacement but one: the reader loads
+//! `current` again afterwards, and retries if it has changed.
 //!
-//! **Why a reader never accepts a mixture.** Let it have loaded generation g from `current`, and the words of slot g mod 2.
+//! **Why a reader never accepts a mixture.** Suppose it has loaded generation g from `current`, and the words of slot g mod 2.
 //!
-//! * Words older than g's it cannot have: they were replaced before g was stored (K1).
-//! * Words newer than g's were stored for generation g + 2 or later, since g + 1 is in the other slot. Before them `current`
-//!   had got another value than g (g + 1 at the latest), and the fences between (K2) make that value, or a later one, the one
-//!   that the second load finds. Generations only grow, so that g is never there again, and the reader begins anew.
+//! * It cannot have words older than g's: those were overwritten before g was stored (K1).
+//! * Words newer than g's were stored for generation g + 2 or later, since g + 1 is in the other slot. Before that, `current` had changed
+//!   from g (to g + 1 at the latest), and the fences (K2) make the reader's second load return that value or a later one. Generations only
+//!   grow, so g never comes back, and the reader retries.
 
 use crate::primitive::{AtomicU64, Ordering, fence};
 
 /// `N` words, or none.
 #[repr(align(64))]
 #[derive(Debug)]
-pub(crate) struct Latch<const N: usize> {
-    /// The generation of the words in use; 0: there are none.
+pub(crate) struct SeqcountLatch<const N: usize> {
+    /// The generation of the current words; 0 if there are none.
     current: AtomicU64,
     slots: [[AtomicU64; N]; 2],
-    /// The last generation that was published. For those who publish only.
+    /// The last generation that was published. Used by the writer only.
     last: AtomicU64,
 }
 
-impl<const N: usize> Latch<N> {
+impl<const N: usize> SeqcountLatch<N> {
     /// No words.
     #[cfg(not(loom))]
     pub(crate) const fn empty() -> Self {
@@ -39,7 +39,7 @@ impl<const N: usize> Latch<N> {
         Self { current: AtomicU64::new(0), slots, last: AtomicU64::new(0) }
     }
 
-    /// The words in use, and what `meanwhile` gave while they were: it is called again if they were replaced during it.
+    /// The current words, and the result that `meanwhile` returned while they were current: it is called again if they are replaced during it.
     #[inline(always)]
     pub(crate) fn read<R>(&self, meanwhile: impl Fn() -> R) -> Option<([u64; N], R)> {
         loop {
@@ -49,49 +49,48 @@ impl<const N: usize> Latch<N> {
             }
             let words = std::array::from_fn(|at| self.word(generation, at));
             let result = meanwhile();
-            if self.is_still(generation) {
+            if self.is_current(generation) {
                 return Some((words, result));
             }
         }
     }
 
-    /// The generation of the words in use; 0 if there are none. To be followed by [`word`](Self::word).
+    /// The generation of the current words; 0 if there are none.
     #[inline(always)]
     pub(crate) fn generation(&self) -> u64 {
-        // K1: pairs with the Release store in `publish`: the words of a generation are there before its number.
+        // K1: pairs with the Release store in `publish`: the words of a generation are in their slot before its number can be loaded.
         self.current.load(Ordering::Acquire)
     }
 
-    /// A word of a generation that was seen in use, or of a later one: [`is_still`](Self::is_still) tells afterwards, and until then
-    /// nothing may depend on it.
+    /// A word of that generation or of a later one: nothing may depend on it before [`is_current`](Self::is_current) has returned `true`.
     #[inline(always)]
     pub(crate) fn word(&self, generation: u64, at: usize) -> u64 {
         self.slots[(generation % 2) as usize][at].load(Ordering::Relaxed)
     }
 
-    /// Whether all words that were read of the generation are of that one.
+    /// Whether all words that were read for the generation belong to it.
     #[inline(always)]
-    pub(crate) fn is_still(&self, generation: u64) -> bool {
-        // K2: pairs with the Release fence in `publish`: who has seen a word of a later generation sees below that `current` has
-        // moved.
+    pub(crate) fn is_current(&self, generation: u64) -> bool {
+        // K2: pairs with the Release fence in `publish`: a reader that has loaded a word of a later generation sees below that `current`
+        // has changed.
         fence(Ordering::Acquire);
         self.current.load(Ordering::Relaxed) == generation
     }
 
-    /// Replaces the words. One thread at a time.
+    /// Replaces the words. Called by one thread at a time.
     pub(crate) fn publish(&self, words: [u64; N]) {
         let generation = self.last.load(Ordering::Relaxed) + 1;
         self.last.store(generation, Ordering::Relaxed);
-        // K2: pairs with the Acquire fence in `is_still`: `current` moved on from the slot's last generation before its words change.
+        // K2: pairs with the Acquire fence in `is_current`: `current` has left the slot's last generation before the slot's words change.
         fence(Ordering::Release);
-        for (place, word) in self.slots[(generation % 2) as usize].iter().zip(words) {
-            place.store(word, Ordering::Relaxed);
+        for (slot, word) in self.slots[(generation % 2) as usize].iter().zip(words) {
+            slot.store(word, Ordering::Relaxed);
         }
         // K1: pairs with the Acquire load in `generation`.
         self.current.store(generation, Ordering::Release);
     }
 
-    /// Takes the words out of use. One thread at a time, `publish` included.
+    /// Removes the words. Not concurrently with itself or `publish`.
     pub(crate) fn clear(&self) {
         self.current.store(0, Ordering::Relaxed);
     }
@@ -102,10 +101,10 @@ mod tests {
     use super::*;
     use std::thread;
 
-    /// Words that belong together, replaced as fast as possible, with and without a pause of no words between.
+    /// Words that belong together are replaced as fast as possible, and removed now and then.
     #[test]
     fn a_reader_never_sees_a_mixture() {
-        static LATCH: Latch<5> = Latch::empty();
+        static LATCH: SeqcountLatch<5> = SeqcountLatch::empty();
         static DONE: AtomicU64 = AtomicU64::new(0);
         assert_eq!(LATCH.read(|| ()), None);
         let rounds: u64 = if cfg!(miri) { 100 } else { 300_000 };
@@ -141,10 +140,10 @@ mod tests {
         });
     }
 
-    /// A replacement while somebody reads: the read begins anew and gives what is there then.
+    /// The words are replaced during a read, which retries and returns the new ones.
     #[test]
-    fn a_read_that_is_overtaken_begins_anew() {
-        let latch = Latch::<2>::empty();
+    fn a_read_during_a_replacement_retries() {
+        let latch = SeqcountLatch::<2>::empty();
         latch.publish([1, 1]);
         let calls = AtomicU64::new(0);
         let read = latch.read(|| {

@@ -1,16 +1,16 @@
-//! The consumer's side of a channel: take closed packets, keep the pool filled, and at the end close what is open.
+//! The consumer's side of a channel: takes closed packets, keeps the pool filled, and closes the open packets at the end.
 //!
-//! One thread drains a channel at a time, or closes its packets from outside: a lock of its own sees to that. It is held while packets
-//! are handed out, so that whoever takes them must not drain or maintain the same channel.
+//! One thread at a time drains a channel or flushes its packets: the draining lock ensures that. It is held while packets are passed to the
+//! callback, so the callback must not drain or maintain the same channel.
 
 use super::buffer::Buffer;
 use super::config::Policy;
 use super::header::Layout;
 use super::memory::RingRequest;
-use super::open::{ORPHAN_INSTANCE, OpenChannel};
+use super::open::{OpenChannel, RINGLESS_INSTANCE};
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
-use super::patience::{Attending, Patience};
 use super::ring::Ring;
+use super::wait_policy::{ConsumerGuard, WaitPolicy};
 use crate::clock;
 use crate::thread;
 use crate::update;
@@ -20,77 +20,77 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// How many rings are made in a round for a channel that began with fewer than it shall have: it is drained as well meanwhile.
-const AT_A_TIME: usize = 2;
+/// The number of rings that one round makes while the pool is filled for the first time, so that draining is not delayed for long.
+const RINGS_PER_ROUND: usize = 2;
 
-/// Which stream of a trace.
+/// Identifies a stream of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
     /// The channel's stream class id.
     pub class: u32,
-    /// The stream's instance number; `u32::MAX` for the stream of events that had no ring.
+    /// The stream's instance number; `u32::MAX` for the stream of events without a ring.
     pub instance: u64,
 }
 
-/// A whole packet: CTF from its first byte to its last.
+/// A closed packet, in CTF.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// The stream that it belongs to.
+    /// The stream of the packet.
     pub stream: StreamId,
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// How many records the stream had before it.
+    /// The number of records in the stream before this packet.
     pub events_before: u64,
-    /// How many records the stream has up to its end.
+    /// The number of records in the stream up to the end of this packet.
     pub events_after: u64,
 }
 
 impl OpenChannel {
-    /// Fills the pool and makes the rings of ended threads ready again. Called regularly by whoever drains.
+    /// Fills the pool, recycling the rings of ended threads. To be called regularly by the consumer.
     ///
     /// # Errors
     ///
-    /// If there is no memory for another ring; the channel goes on with those that it has.
+    /// If there is no memory for another ring; the channel continues with those that it has.
     pub fn maintain(&self) -> io::Result<()> {
         if !self.attachment.is_attached() {
             return Ok(());
         }
-        // Lists and probes that were replaced inside probes are freed by the next change outside; here, at the latest.
+        // Lists and probes that were replaced inside probes are freed by the next change outside one, or here.
         if update::has_deferred() {
             self.free_deferred();
         }
-        // Relaxed: whoever does not see it yet makes fewer rings, and comes again.
-        let most = if self.was_filled.load(Ordering::Relaxed) { usize::MAX } else { AT_A_TIME };
+        // Relaxed: a thread that does not see it yet makes fewer rings in this round.
+        let most = if self.was_filled.load(Ordering::Relaxed) { usize::MAX } else { RINGS_PER_ROUND };
         self.supply(most)
     }
 
-    /// Makes the rings with which the channel begins.
+    /// Makes the rings that exist when the channel is opened.
     pub(super) fn supply_at_first(&self) -> io::Result<()> {
         self.supply(self.config.at_first.max(1))
     }
 
-    /// Puts so many rings into the pool at most.
+    /// Puts up to `most` rings into the pool.
     fn supply(&self, most: usize) -> io::Result<()> {
-        // Recycling closes packets, as `flush` does, and only one may do that at a time.
+        // Recycling closes packets, as `flush` does, and only one thread may do that at a time.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let supplied = self.fill_pool(most);
-        self.unsupplied.store(self.pool.empty_places(), Ordering::Relaxed);
+        self.unsupplied.store(self.pool.missing(), Ordering::Relaxed);
         if !matches!(supplied, Ok(count) if count == most) {
             self.was_filled.store(true, Ordering::Relaxed);
         }
         supplied.map(drop)
     }
 
-    /// Fills the pool, by so many rings at most: by how many. The draining lock is held.
+    /// Puts up to `most` rings into the pool, and returns how many. The draining lock is held.
     fn fill_pool(&self, most: usize) -> io::Result<usize> {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        self.give_up_broken(&rings);
-        let most = self.pool.empty_places().min(most);
+        self.abandon_broken(&rings);
+        let most = self.pool.missing().min(most);
         let mut wanted = most;
         if wanted == 0 {
             return Ok(0);
         }
-        // Under overwrite the rings of ended threads keep their history as long as new ones may be made.
+        // Under overwrite the rings of ended threads keep their history as long as new rings may be made.
         let whole = rings.iter().filter(|ring| ring.is_whole()).count();
         let may_make = self.config.max_rings.saturating_sub(whole);
         if !Ring::keeps_history(&self.config) || may_make < wanted {
@@ -107,7 +107,7 @@ impl OpenChannel {
             let size = Layout::of_ring(&self.config, self.max_events()).size;
             let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), size))?;
             let owner = self.owner(2 * index);
-            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.patience(), clock::now())?;
+            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.wait_policy(), clock::now())?;
             let ring = Arc::new(ring);
             self.pool.put(Arc::as_ptr(&ring));
             rings.push(ring);
@@ -116,29 +116,29 @@ impl OpenChannel {
         Ok(most - wanted)
     }
 
-    /// Says that somebody drains the channel regularly from here on, until the answer is dropped: under [`Policy::Wait`] events wait for
-    /// that.
-    pub fn attend(&self) -> Attending {
-        self.attendance.begin()
+    /// Registers a consumer, which drains the channel regularly until the guard is dropped: under [`Policy::Wait`] events wait only while there is
+    /// one.
+    pub fn register_consumer(&self) -> ConsumerGuard {
+        self.consumers.register()
     }
 
-    /// Has threads whose ring's memory was lost take another one at their next event, and nobody one that is lost.
-    fn give_up_broken(&self, rings: &[Arc<Ring>]) {
+    /// Abandons rings whose memory was lost: removes them from the pool, and makes their threads take another one at their next event.
+    fn abandon_broken(&self, rings: &[Arc<Ring>]) {
         for ring in rings.iter().filter(|ring| !ring.is_whole()) {
             let broken = Arc::as_ptr(ring).cast_mut();
             self.pool.remove(broken);
-            for place in self.attachment.rings() {
-                // Relaxed, as all of the table: the thread that finds null here takes a ring from the pool, by L2; the one that has the
-                // old ring in hand may use it, which lives as long as the channel.
-                let _ = place.compare_exchange(broken, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+            for entry in self.attachment.rings() {
+                // Relaxed, as for the whole table: a thread that finds null takes a ring from the pool (L2). A thread that is using the
+                // old ring may go on, since the ring lives as long as the channel.
+                let _ = entry.compare_exchange(broken, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
             }
         }
     }
 
-    /// How much somebody who drains is wanted, in percent: of the fullest ring the part that is closed and waits, or of the spare rings
-    /// the part that was taken since the last [`maintain`](Self::maintain). A ring under [`Policy::Overwrite`] never waits.
+    /// How urgently the consumer is needed, in percent: the larger of the closed part of the fullest ring, and the part of the spare rings that
+    /// was taken since the last [`maintain`](Self::maintain). Rings under [`Policy::Overwrite`] do not count.
     ///
-    /// Costs a look at each ring.
+    /// Reads the counters of each ring.
     pub fn fullness(&self) -> u32 {
         let taken = self.spares_taken();
         if !self.attachment.is_attached() || self.config.policy == Policy::Overwrite {
@@ -149,16 +149,16 @@ impl OpenChannel {
         whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
     }
 
-    /// How much [`maintain`](Self::maintain) is wanted, in percent: of the spare rings the part that was taken since the last time.
+    /// How urgently [`maintain`](Self::maintain) is needed, in percent: the part of the spare rings that was taken since the last call.
     pub fn spares_taken(&self) -> u32 {
         if !self.attachment.is_attached() {
             return 0;
         }
-        let taken = self.pool.empty_places().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
-        (taken * 100 / self.pool.places().max(1)) as u32
+        let taken = self.pool.missing().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
+        (taken * 100 / self.pool.capacity().max(1)) as u32
     }
 
-    /// Hands every closed packet to `take`, oldest first in each stream, and frees its place in the ring.
+    /// Passes every closed packet to `take`, oldest first in each stream, and releases its slot.
     ///
     /// Does nothing under [`Policy::Overwrite`], whose rings are drained at the end.
     pub fn drain(&self, mut take: impl FnMut(Packet<'_>)) {
@@ -167,27 +167,28 @@ impl OpenChannel {
         }
     }
 
-    /// Closes the packets that hold a record and were begun before `before` (see [`crate::clock`]), whatever their owners do: an idle
-    /// thread's packet reaches the sinks by the next [`drain`](Self::drain). That of a thread that is writing just now is closed by the
-    /// thread itself, at its next event, or by the next call.
+    /// Closes the packets that have a record and were opened before `before` (see [`crate::clock`]), so that the packet of an idle thread
+    /// reaches the sinks at the next [`drain`](Self::drain). A thread that is writing at the moment closes its packet itself at its next
+    /// event; otherwise the next call does.
     ///
-    /// Costs one `membarrier` if there is such a packet, or a grace period where there is none. Does nothing if the kernel refuses it by
-    /// now, nor in a forked child.
+    /// If there is such a packet it costs one `membarrier`, or a grace period on kernels without it. Does nothing if the kernel no longer
+    /// provides it, nor in a forked child.
     pub fn flush(&self, before: u64) {
         if !self.attachment.is_attached() {
             return;
         }
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         let rings = self.all_rings();
-        let asked: Vec<_> = rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.ask(before)).collect();
-        // F2: pairs with the fence in `Gate::enter`.
-        if !asked.is_empty() && self.owners_saw() {
-            asked.into_iter().for_each(Buffer::settle);
+        let requested: Vec<_> =
+            rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.request_flush(before)).collect();
+        // F2: pairs with the fence in `FlushHandshake::enter` (F1).
+        if !requested.is_empty() && self.fence_owners() {
+            requested.into_iter().for_each(Buffer::try_flush);
         }
     }
 
-    /// Frees what was replaced inside probes, which takes a grace period. Where owners may wait for the drain inside a section, the two would
-    /// wait for each other: another thread frees it. Without one it is left for a later round.
+    /// Frees what was replaced inside probes, which takes a grace period. Under the wait policy, owners wait for the consumer inside a section,
+    /// so the consumer must not wait for them: another thread does it. If that cannot be started, a later round frees it.
     fn free_deferred(&self) {
         let free = || update::retire(Vec::new());
         if self.config.policy != Policy::Wait {
@@ -200,9 +201,13 @@ impl OpenChannel {
         drop(freeing);
     }
 
-    /// F2, for which nobody must wait who is inside a section himself, where that takes a grace period.
-    fn owners_saw(&self) -> bool {
-        if crate::membarrier::is_asymmetric() { thread::owners_saw() } else { self.attendance.away(thread::owners_saw) }
+    /// F2. If that takes a grace period, owners do not wait for this consumer meanwhile, since they are inside a section.
+    fn fence_owners(&self) -> bool {
+        if crate::membarrier::is_asymmetric() {
+            thread::fence_owners()
+        } else {
+            self.consumers.while_waiting(thread::fence_owners)
+        }
     }
 
     fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
@@ -214,8 +219,8 @@ impl OpenChannel {
         }
     }
 
-    fn patience(&self) -> Option<Patience> {
-        (self.config.policy == Policy::Wait).then(|| Patience::new(self.config.patience, &self.attendance))
+    fn wait_policy(&self) -> Option<WaitPolicy> {
+        (self.config.policy == Policy::Wait).then(|| WaitPolicy::new(self.config.max_wait, &self.consumers))
     }
 
     fn all_rings(&self) -> Vec<Arc<Ring>> {
@@ -225,10 +230,10 @@ impl OpenChannel {
     fn drain_buffer(&self, buffer: &Buffer, take: &mut dyn FnMut(Packet<'_>)) {
         let stream = StreamId { class: self.class, instance: buffer.instance() };
         for number in buffer.closed_packets() {
-            // SAFETY: the number is of a closed packet that is not released yet, and the draining lock is held. Under overwrite
-            // this runs from `finish` only, when the owners are outside.
+            // SAFETY: the packet is closed and not released, and the draining lock excludes other consumers of this process. Under
+            // overwrite this runs only from `finish`, when the owners are outside any event.
             let (bytes, events_before, events_after) = unsafe { buffer.packet(number) };
-            // Memory that was lost just now: that is no packet any more.
+            // Not a packet: the memory has just been lost.
             if bytes.len() < HEADER_SIZE || events_before > events_after {
                 return;
             }
@@ -240,17 +245,17 @@ impl OpenChannel {
         }
     }
 
-    /// The empty packet with which the stream begins.
+    /// The empty packet that begins the stream.
     pub fn first_packet(&self, stream: StreamId) -> Vec<u8> {
         empty_packet(&self.stream(stream.instance), Opening::empty(self.start), 0)
     }
 
-    /// Ends the recording: waits for a grace period, drains everything, the open packets included, then hands out the last packet of
-    /// every stream that was used, an empty one with the final counts. Nobody can subscribe to the channel afterwards.
+    /// Ends the recording: waits for a grace period, drains everything, including the open packets, then passes the last packet of every used
+    /// stream, an empty one with the final counts. The channel refuses subscriptions afterwards.
     ///
     /// # Errors
     ///
-    /// If somebody is subscribed still, or if it cannot be known that nobody is writing; nothing is drained then. If memory of a ring
+    /// If there are subscriptions, or if there can be no grace period; nothing is drained then. If memory of a ring
     /// was lost (see [`RingMemory::is_whole`](super::RingMemory::is_whole)); all others are drained.
     pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) -> Result<(), FinishError> {
         let rings = self.close_rings()?;
@@ -263,42 +268,43 @@ impl OpenChannel {
             let stream = StreamId { class: self.class, instance: buffer.instance() };
             take(Packet { stream, bytes: &bytes, events_before: account.recorded, events_after: account.recorded });
         }
-        if self.orphans_discarded() > 0 {
-            let stream = StreamId { class: self.class, instance: ORPHAN_INSTANCE };
+        if self.ringless_discarded() > 0 {
+            let stream = StreamId { class: self.class, instance: RINGLESS_INSTANCE };
             let opening = Opening { seq_num: 1, ..Opening::empty(end) };
-            let bytes = empty_packet(&self.stream(stream.instance), opening, self.orphans_discarded());
+            let bytes = empty_packet(&self.stream(stream.instance), opening, self.ringless_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
-        self.insist_on_whole(&rings)
+        self.check_whole(&rings)
     }
 
-    /// Ends the recording as [`finish`](Self::finish) does, and leaves everything in the rings, all packets closed, to a consumer in
-    /// another process.
+    /// Ends the recording as [`finish`](Self::finish) does, but leaves all packets, closed, in the rings for a consumer in another process.
     ///
     /// # Errors
     ///
     /// As [`finish`](Self::finish).
     pub fn seal(&self) -> Result<(), FinishError> {
         let rings = self.close_rings()?;
-        self.insist_on_whole(&rings)
+        self.check_whole(&rings)
     }
 
-    /// Waits until no thread is, or will be, inside a record of this channel, and closes all open packets.
+    /// Waits until no thread records into this channel any more, and closes all open packets.
     fn close_rings(&self) -> Result<Vec<Arc<Ring>>, FinishError> {
         if !self.attachment.is_attached() {
             return Err(FinishError::Forked);
         }
-        self.end_subscriptions()?;
+        if !self.end_subscriptions() {
+            return Err(FinishError::Subscribed);
+        }
         if update::in_probe() {
             return Err(FinishError::InsideProbe);
         }
-        if !update::wait_for_grace() {
+        if !update::wait_for_grace_period() {
             return Err(FinishError::NoGracePeriod);
         }
-        // From here on no thread is, or will be, inside a record of this channel: nobody is subscribed, nobody can be again, and
-        // whoever found an older list has left its section. So what was the owners' may be touched.
+        // From here on no thread records into this channel: there is no subscription, there will be none, and every thread that had found
+        // an older list has left its section. So the consumer may access the owners' parts of the rings.
         let rings = self.all_rings();
-        // Whoever called `flush` or `maintain` meanwhile has done by now, and finds nothing to close later.
+        // A concurrent `flush` or `maintain` has ended, and a later one finds nothing to close.
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         for ring in &rings {
             ring.flush();
@@ -306,36 +312,38 @@ impl OpenChannel {
         Ok(rings)
     }
 
-    fn insist_on_whole(&self, rings: &[Arc<Ring>]) -> Result<(), FinishError> {
-        let is_whole = self.orphans_are_whole() && rings.iter().all(|ring| ring.is_whole());
+    fn check_whole(&self, rings: &[Arc<Ring>]) -> Result<(), FinishError> {
+        let is_whole = self.ringless_is_whole() && rings.iter().all(|ring| ring.is_whole());
         if is_whole { Ok(()) } else { Err(FinishError::MemoryLost) }
     }
 }
 
-/// Why a channel cannot be finished.
+/// The reason why a channel cannot be finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FinishError {
-    /// Somebody is subscribed still: end the subscriptions first.
+    /// There are subscriptions: end them first.
     Subscribed,
-    /// Inside a probe nothing can be waited for.
+    /// Called inside a probe, where waiting for a grace period would deadlock.
     InsideProbe,
-    /// This process is a fork of the one that opened the channel: its rings are not here.
+    /// This process is a fork of the one that opened the channel, whose rings are not mapped here.
     Forked,
-    /// The kernel refuses the fence that a grace period begins with, which it allowed before: somebody may be writing.
+    /// The kernel now refuses the fence that a grace period needs: threads may be writing.
     NoGracePeriod,
-    /// Memory of a ring was lost, and with it what the ring held and counted. The other rings were drained.
+    /// The memory of a ring was lost, with its records and counters. The other rings were drained.
     MemoryLost,
 }
 
 impl fmt::Display for FinishError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Subscribed => "the channel has subscriptions still: end them first",
-            Self::InsideProbe => "a channel cannot be finished inside a probe, which it would have to wait for",
+            Self::Subscribed => "the channel still has subscriptions: end them first",
+            Self::InsideProbe => "a channel cannot be finished inside a probe, because it waits for probes to end",
             Self::Forked => "the channel's rings belong to the process that this one was forked from",
-            Self::MemoryLost => "memory of a ring was lost, and with it what the ring held and counted",
-            Self::NoGracePeriod => "the kernel refuses membarrier, which it allowed before: somebody may be writing",
+            Self::MemoryLost => "the memory of a ring was lost, with its records and counters",
+            Self::NoGracePeriod => {
+                "the kernel now refuses membarrier, which it allowed before: threads may still be writing"
+            }
         })
     }
 }
