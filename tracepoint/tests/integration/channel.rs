@@ -199,7 +199,7 @@ fn a_channel_is_not_finished_under_its_subscribers() {
     let subscription = record("channel:numbered", &channel);
     trace_numbered(1);
     let refused = channel.finish(|_| panic!("nothing is drained")).expect_err("a subscriber is left");
-    assert_eq!(refused, tracepoint::channel::FinishError::Subscribed);
+    assert_eq!(refused, tracepoint_ring::channel::FinishError::Subscribed);
     trace_numbered(2);
     drop(subscription);
     let mut records = 0;

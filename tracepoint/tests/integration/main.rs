@@ -44,7 +44,6 @@ mod fork_first;
 mod fullness;
 mod hygiene;
 mod inside_a_probe;
-mod keep_thread;
 mod lazy;
 mod linkage;
 mod listing;
@@ -56,6 +55,7 @@ mod off;
 mod panic;
 mod paths;
 mod probes;
+mod restrict_thread;
 #[cfg(unix)]
 mod signal;
 #[cfg(unix)]

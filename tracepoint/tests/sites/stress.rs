@@ -132,14 +132,14 @@ fn sites_run_while_they_are_switched() {
         let stop_readers = StopOnDrop(&stop);
         for round in 0..rounds {
             // Most switches meet the readers at an arbitrary point; every 64th round waits until each reader has seen both states.
-            let wait_for_readers = round % 64 == 0;
+            let meet_readers = round % 64 == 0;
             let phase = |phase| PHASE.store(round * 4 + phase, Ordering::SeqCst);
             phase(TURNING_ON);
             let probe = register_trace_fired(move |hits| probe(round, hits)).expect("switches");
             phase(ON_AND_RETURNED);
             assert_all(&sites, ON);
             assert_eq!(fire_own(), SITES_IN_FIRE, "round {round}: on for the thread that turned it on");
-            if wait_for_readers {
+            if meet_readers {
                 wait_for_readers(&readers, |reader| &reader.ran_on);
             }
             phase(TURNING_OFF);
@@ -147,7 +147,7 @@ fn sites_run_while_they_are_switched() {
             phase(OFF_AND_WAITED);
             assert_all(&sites, OFF);
             assert_eq!(fire_own(), 0, "round {round}: off for the thread that turned it off");
-            if wait_for_readers {
+            if meet_readers {
                 wait_for_readers(&readers, |reader| &reader.ran_off);
             }
         }

@@ -1,4 +1,4 @@
-//! `keep_this_thread`: only one channel gets the events of the thread.
+//! `restrict_this_thread`: only one channel gets the events of the thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +80,7 @@ fn others_neither_record_nor_count_what_it_fires() {
         trace_inside(0);
         drop(probe);
         // A later call replaces the channel.
-        assert!(also.keep_this_thread());
+        assert!(also.restrict_this_thread());
         trace_told(4);
     });
     thread.join().expect("well");
@@ -96,7 +96,7 @@ fn others_neither_record_nor_count_what_it_fires() {
     }
 }
 
-/// The thread's events also go to the channels that were opened beside its own, and to no others.
+/// The thread's events also go to the channels that were opened beside the chosen one, and to no others.
 #[test]
 fn channels_that_were_opened_beside_it_get_them_too() {
     own_process!();
