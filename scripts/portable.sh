@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RUSTFLAGS="--cfg tp_portable" CARGO_TARGET_DIR=target/portable cargo test -q -p tracepoint \
-    --test integration -- event_path:: unregister:: inside_a_probe:: unregister_oneself:: panic:: threads::
+    --test integration -- event_path:: unregister:: inside_a_probe:: unregister_self:: panic:: threads::

@@ -1,6 +1,6 @@
 //! The tracepoints and markers of the program that can be recorded: all except the library's own.
 
-use tracepoint_core::private::{self, Kept};
+use tracepoint_core::private::{self, PinnedTables};
 use tracepoint_core::{Marker, Tracepoint};
 
 /// The provider of the library's own events.
@@ -13,20 +13,20 @@ pub(crate) fn markers() -> impl Iterator<Item = &'static Marker> {
 
 /// A snapshot of the program's tracepoints and markers. It keeps the shared objects that contain them loaded.
 #[derive(Clone, Debug)]
-pub(crate) struct Catalog(Kept);
+pub(crate) struct Catalog(PinnedTables);
 
 impl Catalog {
     /// Takes a snapshot.
     pub(crate) fn new() -> Self {
-        let mut kept = private::kept();
-        kept.tracepoints.retain(|tracepoint| tracepoint.provider() != OWN);
-        kept.markers.retain(|marker| marker.provider() != OWN);
-        Self(kept)
+        let mut tables = private::pin_objects();
+        tables.tracepoints.retain(|tracepoint| tracepoint.provider() != OWN);
+        tables.markers.retain(|marker| marker.provider() != OWN);
+        Self(tables)
     }
 
     /// Whether objects were loaded or unloaded since the snapshot.
     pub(crate) fn is_old(&self) -> bool {
-        self.0.changes != private::changes()
+        self.0.generation != private::object_generation()
     }
 
     /// The tracepoints of the program.

@@ -1,4 +1,4 @@
-//! What can go wrong when a probe is registered.
+//! Errors of registering a probe and of looking up a tracepoint.
 
 use crate::site::SwitchError;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 pub enum RegisterError {
     /// The tracepoint's sites cannot be switched on.
     Switch(SwitchError),
-    /// A probe that was registered by name has another signature than the tracepoint.
+    /// The signature of a probe that was registered by name differs from the tracepoint's.
     Signature {
         /// `provider:name` of the tracepoint.
         tracepoint: String,
@@ -25,7 +25,7 @@ impl fmt::Display for RegisterError {
         match self {
             Self::Switch(error) => error.fmt(f),
             Self::Signature { tracepoint, expected, found } => {
-                write!(f, "the probes of {tracepoint} are `{expected}`, this one is `{found}`")
+                write!(f, "a probe of {tracepoint} has the signature `{expected}`, this one has `{found}`")
             }
         }
     }
@@ -47,7 +47,7 @@ pub struct NotFound {
 }
 
 impl NotFound {
-    /// The names that come nearest, best first; at most three.
+    /// The most similar names, best first; at most three.
     pub fn nearest(&self) -> &[String] {
         &self.nearest
     }

@@ -1,15 +1,15 @@
 //! The on/off switch of a tracepoint or a marker: reference-counted.
 //!
-//! The previous step of an event's path is the [site](crate::site), which has been patched by the key, or asks it; the next is
-//! [`crate::tracepoint`].
+//! In an event's path the key stands between the [site](crate::site), which the key has patched or which loads the key's flag, and the
+//! cold path in [`crate::tracepoint`].
 //!
 //! ```text
 //!   OFF (0 users) ──first user: sites on──▶ ON (1 … n users) ──last user leaves: sites off──▶ OFF
 //! ```
 //!
-//! A site decides only whether to enter the cold path. That reads the published lists with the ordering that they need, and
-//! finds them empty if it came too early or too late: so turning a key needs no ordering of its own. Lists are published before a
-//! key goes on, and taken away after it went off.
+//! A site decides only whether to enter the cold path. The cold path reads the published lists with the ordering that they need, and
+//! finds them empty if the site saw the key on too early or too late. Switching a key therefore needs no ordering of its own. A list is
+//! published before its key goes on, and removed after its key went off.
 
 mod batch;
 
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[derive(Debug)]
 pub struct Key {
     on: AtomicBool,
-    /// Changed under the control lock.
+    /// Changed under the update lock.
     users: AtomicU32,
 }
 
@@ -38,7 +38,7 @@ impl Key {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// One more, or one less; gives whether the key turns by it.
+    /// Adds or removes one user; returns whether this changes the state of the key.
     fn count(&self, on: bool) -> bool {
         let users = self.users.load(Ordering::Relaxed);
         self.users.store(if on { users + 1 } else { users - 1 }, Ordering::Relaxed);

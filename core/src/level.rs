@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How important an event is, most important first. The numbers are LTTng's and stand in the trace's metadata.
+/// How important an event is, most important first. The numbers are LTTng's and occur in the trace's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 pub enum Level {
@@ -88,13 +88,13 @@ impl fmt::Display for Level {
     }
 }
 
-/// The text is no level.
+/// A text that is not the name of a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseLevelError(String);
 
 impl fmt::Display for ParseLevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no level; the levels are", self.0)?;
+        write!(f, "`{}` is not a level; the levels are", self.0)?;
         for (i, level) in Level::ALL.iter().enumerate() {
             write!(f, "{} {level}", if i == 0 { "" } else { "," })?;
         }

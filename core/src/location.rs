@@ -1,13 +1,13 @@
-//! Where something was declared.
+//! The source location of a declaration.
 
-/// The place of a declaration and the crate that it belongs to.
+/// The source location of a declaration and the crate that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The package, as in its `Cargo.toml`; the crate's name if it was not built by cargo.
     pub package: &'static str,
     /// The package's version; empty if it was not built by cargo.
     pub version: &'static str,
-    /// The module's path.
+    /// The path of the module.
     pub module: &'static str,
     /// The source file, as the compiler was given it.
     pub file: &'static str,
@@ -15,11 +15,11 @@ pub struct Location {
     pub line: u32,
 }
 
-/// The crate's name out of `module_path!()`: what stands before the first `::`.
+/// The name of the crate: the part of `module_path!()` before the first `::`.
 ///
 /// # Panics
 ///
-/// When it is evaluated, at compile time: if the name is not ASCII.
+/// If the name is not ASCII. The macros evaluate this at compile time, where the panic is a compile error.
 pub const fn crate_name(module: &'static str) -> &'static str {
     let bytes = module.as_bytes();
     let mut end = 0;

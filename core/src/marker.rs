@@ -1,20 +1,21 @@
-//! Markers: the export of basic types, and the one stage that serves all who subscribed.
+//! Markers export events as basic types. The marker stage evaluates an event once for all subscribers.
 //!
-//! The step before is a tracepoint's cold path (for a marker that `define_trace!` derives from a field block) or a
-//! `trace_mark!` in the code; the step after is each subscriber: a [`tracepoint_ring::channel`], or an [`Aggregate`].
+//! An event comes from the cold path of a tracepoint (for a marker that `define_trace!` derives from a field block) or from a
+//! `trace_mark!`. It goes to each subscriber: a [`tracepoint_ring::channel`] or an [`Aggregate`].
 //!
-//! The stage, once per event:
-//! 1. every field expression is evaluated, once. A panic in one is caught here: nothing was reserved yet, so nothing is left
-//!    half written; every subscriber counts the event as lost, reason `panicked`;
-//! 2. the clock is read, once: after the fields, so that an event that a field expression fires has the earlier time;
-//! 3. for each subscriber in turn: `fired` is counted, then its filter is asked, then the record is reserved, written and committed in
-//!    the ring of this thread.
+//! The stage has three steps per event:
+//! 1. It evaluates every field expression, once. It catches a panic in one: nothing was reserved yet, so no record is left
+//!    half written, and every subscriber counts the event as lost, reason `panicked`.
+//! 2. It reads the clock, once. It does so after the fields, so that an event that a field expression fires has the earlier time.
+//! 3. For each subscriber in turn it counts `fired`, asks the filter, then reserves, writes and commits the record in this thread's
+//!    ring.
 //!
-//! Where the only subscriber is a channel without filter and contexts, the [fast path](tracepoint_ring::channel::SoleSubscriber) does 2
-//! and 3 in one pass, and counts `fired` just before the commit. A record that it cannot write at once goes on at 2, with the same values.
+//! If the only subscriber is a channel without filter and contexts, the [fast path](tracepoint_ring::channel::SoleSubscriber) does steps
+//! 2 and 3 in one pass, and counts `fired` just before the commit. A record that the fast path cannot write at once continues at step 2
+//! with the same values.
 //!
-//! For `trace_mark!` the expressions are the caller's own code and are evaluated first, outside the section, so that `?` and
-//! `return` work in them and their panics are the caller's.
+//! The expressions of a `trace_mark!` are evaluated in the calling function, before the read-side section, so that `?` and `return`
+//! work in them and their panics reach the caller.
 
 mod declared;
 mod descriptor;

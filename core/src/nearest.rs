@@ -1,9 +1,9 @@
-//! Suggestions for names that nothing has.
+//! Suggestions for a name that does not exist.
 
 use strsim::osa_distance;
 
-/// The names nearest to `wanted`, best first, at most three: those that have it in them, and those at an edit distance of at most a third
-/// of their length. A provider that both names have (the part before the colon) is not compared.
+/// The names most similar to `wanted`, best first, at most three: names that contain it, and names at an edit distance of at most a third
+/// of their length. If both names have the same provider (the part before the colon), only the rest is compared.
 pub fn nearest_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let rank = |name: &'a str| {
         let (wanted, compared) = match (wanted.split_once(':'), name.split_once(':')) {
@@ -32,7 +32,7 @@ mod tests {
         assert_eq!(nearest_names("sched:sched_swich", names), ["sched:sched_switch"]);
         assert_eq!(nearest_names("recv", names), ["net:recv"]);
         assert_eq!(nearest_names("net:rcev", names), ["net:recv"], "two letters swapped");
-        assert!(nearest_names("sched:exit", names).is_empty(), "a provider that both have does not make names near");
+        assert!(nearest_names("sched:exit", names).is_empty(), "an equal provider does not make names similar");
         assert!(nearest_names("zzz", names).is_empty());
     }
 }

@@ -1,40 +1,38 @@
-//! What this process is given by its target and its operating system, and what it had to do without.
+//! Reports which mechanisms this process uses on its target and operating system, and which it was refused.
 
 use crate::site;
 use std::fmt;
 use tracepoint_ring::{clock, membarrier, update};
 
-/// How tracepoints work in this process. Its `Display` is one line for an engineer to read.
+/// How tracepoints work in this process. `Display` gives a summary in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Platform {
     /// The form of a site: `patched` (one instruction while off) or `flag` (a load and a branch).
     pub sites: &'static str,
-    /// How many sites there are, dead copies that the linker kept included; `None` where they are not counted.
+    /// The number of sites, including dead copies that the linker kept; `None` for flag sites, which are not counted.
     pub site_count: Option<usize>,
-    /// How often a site was left alone because its bytes were neither of its two forms: a debugger's breakpoint, a corrupted
-    /// table.
+    /// How often a site was not switched because its bytes had neither of its two forms: a debugger's breakpoint, a corrupted table.
     pub foreign_sites: u64,
-    /// How often a site could not be switched: off (it calls the cold path for nothing), or on, in an object that was loaded
-    /// later.
+    /// How often a site could not be written: when it was switched off (it then calls the cold path needlessly), or when its object was
+    /// loaded while its key was on.
     pub stuck_sites: u64,
-    /// How often code that was made writable, to switch sites in it, could not be made unwritable again at once. Each switch tries
-    /// it again.
+    /// How often the protection of code that was made writable, to switch sites in it, could not be restored at once. Each later switch
+    /// retries.
     pub stayed_writable: u64,
-    /// How many linked objects there are whose code is not known, and whose sites are therefore left alone.
+    /// The number of linked objects whose code segments were not found, so that their sites are not switched.
     pub unknown_objects: usize,
-    /// What a grace period begins with: `membarrier` (the reader pays nothing) or `fences`.
+    /// How grace periods order readers and writers: by `membarrier` (readers execute no fence) or by `fences`.
     pub grace_periods: &'static str,
-    /// How many replaced lists and probes were kept for ever, because the kernel refused the fence by which it could be known
-    /// that nobody uses them.
+    /// How many replaced lists and probes were never freed, because the kernel refused the `membarrier` that their grace period needs.
     pub kept: usize,
-    /// The clock: which, and the bound on its error, or why it is not the time stamp counter. [`clock::name`] tells programs.
+    /// The clock in use, and the bound on its error, or why it is not the time stamp counter. For programs there is [`clock::name`].
     pub clock: String,
 }
 
-/// How tracepoints work in this process.
+/// Reports how tracepoints work in this process.
 pub fn platform() -> Platform {
-    // Takes the choices that are made once, if they are not made yet.
+    // Taking the lock makes the choices that are made once per process.
     let locked = update::lock();
     let sites = site::report(&locked);
     drop(locked);
@@ -59,21 +57,21 @@ impl fmt::Display for Platform {
         }
         write!(f, ", grace periods by {}, clock: {}", self.grace_periods, self.clock)?;
         if self.foreign_sites > 0 {
-            write!(f, ", {} times a site held a foreign byte and was left alone", self.foreign_sites)?;
+            write!(f, ", {} times a site held a foreign byte and was not switched", self.foreign_sites)?;
         }
         if self.stuck_sites > 0 {
             write!(f, ", {} times a site could not be written", self.stuck_sites)?;
         }
         if self.stayed_writable > 0 {
-            write!(f, ", {} times code stayed writable", self.stayed_writable)?;
+            write!(f, ", {} times code stayed writable after a switch", self.stayed_writable)?;
         }
         match self.unknown_objects {
             0 => {}
-            1 => write!(f, ", an object whose code is not known")?,
-            more => write!(f, ", {more} objects whose code is not known")?,
+            1 => write!(f, ", 1 object whose code was not found")?,
+            more => write!(f, ", {more} objects whose code was not found")?,
         }
         if self.kept > 0 {
-            write!(f, ", {} old lists and probes kept (the kernel refuses membarrier)", self.kept)?;
+            write!(f, ", {} replaced lists and probes never freed (the kernel refuses membarrier)", self.kept)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! All that the expansions of the macros may name. Not part of the API: it changes without notice.
+//! The items that expansions of the macros use. Not part of the API: they change without notice.
 
 pub use crate::key::Key;
 pub use crate::level::Level;
@@ -6,7 +6,7 @@ pub use crate::location::{Location, crate_name};
 pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Served, Stage, ValuesType, derived, mark};
 pub use crate::nearest::nearest_names;
 pub use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Probe, ProbeSet, inert};
-pub use crate::registry::{Kept, MARKERS, TRACEPOINTS, changes, kept};
+pub use crate::registry::{MARKERS, PinnedTables, TRACEPOINTS, object_generation, pin_objects};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
 pub use crate::tracepoint::{

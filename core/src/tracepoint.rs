@@ -1,9 +1,8 @@
 //! Tracepoints: typed hooks, each with a key, a list of probes and, if it has a field block, a marker.
 //!
-//! The step before is a site: generated code asks [`Tracepoint::is_on`] and, if so, calls the cold function, which is
-//! [`fire_fast`], and [`fire_full`] for events that the fast path does not take. The step after is the tracepoint's marker, then its
-//! probes, in that order: the recorded time is as near to the site as it can be, and what probes record comes after the event that ran
-//! them.
+//! A site that is on calls the generated cold function, which calls [`fire_fast`], and [`fire_full`] for events that the fast path does
+//! not take. Both serve the tracepoint's marker; then the full path runs the probes. In this order the recorded time is as close to the
+//! site as possible, and events that probes record come after the event that ran the probes.
 
 use crate::error::RegisterError;
 use crate::level::Level;
@@ -18,16 +17,16 @@ use tracepoint_ring::hint::{align_function, unlikely};
 use tracepoint_ring::thread::{self, ThreadSlot};
 use tracepoint_ring::update::UpdateGuard;
 
-/// An argument of a tracepoint, as it was declared.
+/// An argument of a tracepoint as declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Argument {
     /// The name.
     pub name: &'static str,
-    /// The type, as it was written.
+    /// The type as written.
     pub ty: &'static str,
 }
 
-/// The static description of a tracepoint. Grows at its end only; `size` tells an older reader from a newer one.
+/// The static description of a tracepoint. Later versions only append to it; readers recognise a version by `size`.
 #[derive(Debug)]
 #[repr(C)]
 #[non_exhaustive]
@@ -36,15 +35,15 @@ pub struct TracepointDescriptor {
     pub size: u32,
     /// The version of this structure: 1.
     pub version: u32,
-    /// Registers a function pointer of the tracepoint's signature, if that is what is in the `Any`.
+    /// Registers the function pointer in the `Any`; `None` if it does not have the tracepoint's signature.
     register: fn(&dyn Any, i32) -> Option<Result<u64, SwitchError>>,
-    /// The signature as a type's name.
+    /// The type name of the signature.
     signature: fn() -> &'static str,
-    /// What was declared.
+    /// The declared properties.
     pub parts: TracepointParts,
 }
 
-/// What a declaration says of a tracepoint.
+/// The declared properties of a tracepoint.
 #[derive(Clone, Copy, Debug)]
 pub struct TracepointParts {
     /// The part of the name before the colon.
@@ -55,7 +54,7 @@ pub struct TracepointParts {
     pub level: Level,
     /// The arguments, in order.
     pub arguments: &'static [Argument],
-    /// The condition, as it was written; empty if there is none.
+    /// The condition as written; empty if there is none.
     pub condition: &'static str,
     /// The doc comment; empty if there is none.
     pub doc: &'static str,
@@ -96,7 +95,7 @@ impl Tracepoint {
         }
     }
 
-    /// Whether a site does more than ask: a probe is connected, or somebody subscribed to the marker.
+    /// Whether the sites enter the cold path: a probe is connected, or the marker has a subscriber.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.probes.key().is_on()
@@ -147,17 +146,17 @@ impl Tracepoint {
         self.descriptor.parts.marker
     }
 
-    /// How many calls of probes ended in a panic. Each disconnected its probe.
+    /// The number of probe calls that panicked, each of which disconnected its probe, and of condition evaluations that panicked.
     pub fn probe_panics(&self) -> u64 {
         self.probes.panics()
     }
 
-    /// How many calls of probes were left out because probes were nested [`MAX_PROBE_DEPTH`](crate::MAX_PROBE_DEPTH) deep.
+    /// The number of probe calls that were skipped because probes were nested [`MAX_PROBE_DEPTH`](crate::MAX_PROBE_DEPTH) deep.
     pub fn probes_skipped(&self) -> u64 {
         self.probes.skipped()
     }
 
-    /// How many probes are connected; those that a panic has disconnected do not count.
+    /// The number of connected probes, without those that a panic has disconnected.
     pub fn probe_count(&self) -> usize {
         self.probes.count()
     }
@@ -176,13 +175,13 @@ impl Tracepoint {
     ///
     /// # Errors
     ///
-    /// [`RegisterError::Signature`] if `S` is another type than the tracepoint's signature; [`RegisterError::Switch`] if the
-    /// sites cannot be switched on.
+    /// [`RegisterError::Signature`] if `S` is not the tracepoint's signature; [`RegisterError::Switch`] if the sites cannot be
+    /// switched on.
     pub fn register<S: Any>(&'static self, probe: S) -> Result<Probe<Dynamic>, RegisterError> {
         self.register_prio(DEFAULT_PRIORITY, probe)
     }
 
-    /// [`register`](Self::register) with a priority; probes with a higher one run earlier.
+    /// [`register`](Self::register) with a priority; probes with a higher priority run earlier.
     ///
     /// # Errors
     ///
@@ -192,19 +191,19 @@ impl Tracepoint {
             Some(ticket) => Ok(Probe::new(self.probes, ticket?)),
             None => Err(RegisterError::Signature {
                 tracepoint: self.full_name(),
-                expected: written(self.descriptor.signature),
-                found: written(std::any::type_name::<S>),
+                expected: signature_text(self.descriptor.signature),
+                found: signature_text(std::any::type_name::<S>),
             }),
         }
     }
 }
 
-/// The name of a signature as one writes it, without the lifetimes that are elided.
-fn written(type_name: fn() -> &'static str) -> String {
+/// The name of a signature as in source code, without elided lifetimes.
+fn signature_text(type_name: fn() -> &'static str) -> String {
     type_name().replace("'_ ", "")
 }
 
-/// A tracepoint as a type: what its arguments are. Implemented by the macros.
+/// The type of a tracepoint. Implemented by the macros.
 pub trait TracepointType: ArgumentsType + Sized {
     /// The function pointer type of a probe.
     #[doc(hidden)]
@@ -212,13 +211,13 @@ pub trait TracepointType: ArgumentsType + Sized {
     /// The static of the tracepoint.
     #[doc(hidden)]
     fn tracepoint() -> &'static Tracepoint;
-    /// The condition of the declaration.
+    /// Evaluates the condition of the declaration.
     #[doc(hidden)]
     fn holds(args: &Self::Args<'_>) -> bool;
-    /// Whether there is no condition: only then there is a fast path.
+    /// Whether there is no condition. A tracepoint with a condition has no fast path.
     #[doc(hidden)]
     const IS_UNCONDITIONAL: bool;
-    /// Hands the field block's values to the marker stage, on the fast path or the full one.
+    /// Passes the values of the field block to the marker stage, on the fast path or the full path.
     #[doc(hidden)]
     #[inline(always)]
     fn mark<const FAST: bool>(_slot: &'static ThreadSlot, _args: &Self::Args<'_>) -> Served {
@@ -234,7 +233,7 @@ fn register_any<T: TracepointType>(probe: &dyn Any, priority: i32) -> Option<Res
     Some(T::tracepoint().probes.connect::<T, _>(priority, move |args: &T::Args<'_>| T::call(probe, args)))
 }
 
-/// Registers a closure: what the generated `register_trace_x` calls.
+/// Registers a closure. The generated `register_trace_x` calls this.
 #[doc(hidden)]
 pub fn register<T, F>(priority: i32, probe: F) -> Result<Probe<T>, RegisterError>
 where
@@ -245,8 +244,9 @@ where
     Ok(Probe::new(probes, probes.connect::<T, F>(priority, probe)?))
 }
 
-/// The fast path of an event: one that fires outside any other, has no condition and no probe, and one subscriber, a channel without
-/// filter and contexts. `false` if the event is not that, with nothing evaluated: [`fire_full`] takes it.
+/// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole
+/// subscriber that is a channel without filter and contexts. For other events it evaluates nothing and returns `false`; the caller then
+/// calls [`fire_full`].
 #[doc(hidden)]
 #[inline(always)]
 pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> bool {
@@ -260,7 +260,7 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> bool {
     };
     let served = T::mark::<true>(slot, args);
     if served == Served::InFull {
-        // The slot is looked up again: a register that kept it over a call would have to be saved at every event.
+        // Looks the slot up again: keeping it in a register across the call would save that register at every event.
         thread::exit_outermost();
     } else {
         slot.exit_outermost();
@@ -268,12 +268,12 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> bool {
     served != Served::No
 }
 
-/// The full path of an event: any condition, subscribers and probes, inside any other event.
+/// The full path, for any event: with any condition, subscribers and probes, also inside another event.
 #[doc(hidden)]
 #[inline(always)]
 pub fn fire_full<T: TracepointType>(args: &T::Args<'_>) {
     thread::section(|slot| {
-        // A condition that panics does not hold.
+        // A condition that panics counts as false.
         match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
             Ok(true) => {}
             Ok(false) => return,
@@ -283,12 +283,12 @@ pub fn fire_full<T: TracepointType>(args: &T::Args<'_>) {
             }
         }
         T::mark::<false>(slot, args);
-        // SAFETY: `args` are live arguments of T, whose tracepoint this is.
+        // SAFETY: `args` are live arguments of T, and the probes are those of T's tracepoint.
         unsafe { T::tracepoint().probes.run(slot, std::ptr::from_ref(args).cast()) };
     });
 }
 
-/// Has the events of a tracepoint take the path that its subscribers and probes allow: called after each change of the probes.
+/// Chooses between fast path and full path for the events of a tracepoint. Called after each change of its probes.
 #[doc(hidden)]
 pub fn probes_changed<T: TracepointType>(locked: &UpdateGuard<'_>) {
     if let Some(marker) = T::tracepoint().marker() {

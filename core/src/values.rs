@@ -1,10 +1,10 @@
-//! From a field's expression to its value: one function for each kind, so that a wrong type is reported at the expression.
+//! Converts a field's expression to its value, with one function per kind, so that rustc reports a wrong type at the expression.
 
 use std::borrow::Borrow;
 use std::path::Path;
 use tracepoint_ring::field::{Array, PathBytes, Scalar, Sequence, Text};
 
-/// An integer, a bool or a float of exactly the field's type.
+/// An integer, a `bool` or a float of the field's type.
 #[inline(always)]
 pub const fn scalar<T: Scalar>(value: T) -> T {
     value
@@ -16,7 +16,7 @@ pub const fn text(value: &str) -> Text<'_> {
     Text(value)
 }
 
-/// The bytes of a path: a reference to anything that is a path.
+/// The bytes of a path, from a reference to any type that is `AsRef<Path>`.
 #[inline(always)]
 pub fn path<P: AsRef<Path> + ?Sized>(value: &P) -> PathBytes<'_> {
     PathBytes(value.as_ref().as_os_str().as_encoded_bytes())
@@ -34,7 +34,7 @@ pub const fn sequence<T: Scalar>(value: &[T]) -> Sequence<'_, T> {
     Sequence(value)
 }
 
-/// What a tracepoint's argument must be, so that every probe can have it.
+/// The bound on a tracepoint's argument: every probe gets a copy.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a tracepoint: it is not `Copy`",
     label = "not `Copy`",
@@ -48,7 +48,7 @@ impl<T: Copy> ByValue for T {}
 #[inline(always)]
 pub const fn by_value<T: ByValue>() {}
 
-/// What `%p` takes.
+/// The types that `%p` accepts.
 #[diagnostic::on_unimplemented(
     message = "`%p` takes a pointer or a reference, not `{Self}`",
     label = "not a pointer",
@@ -86,7 +86,7 @@ pub fn pointer(value: impl Pointer) -> u64 {
     value.address()
 }
 
-/// What `%s` takes.
+/// The types that `%s` accepts.
 #[diagnostic::on_unimplemented(
     message = "`%s` takes text, not `{Self}`",
     label = "not a `str`",

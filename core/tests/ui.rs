@@ -1,7 +1,7 @@
 //! Each misuse of the macros, and its message. Here and not beside the facade, because messages depend on the types of all
 //! dependencies, and the workspace builds the facade with all features.
 //!
-//! `TRYBUILD=overwrite` writes the messages anew: read them.
+//! `TRYBUILD=overwrite` rewrites the expected messages: review the difference.
 
 #[test]
 fn every_misuse_has_its_message() {

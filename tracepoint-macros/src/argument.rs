@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, Error, Ident, Lifetime, Result, Token, Type, TypeReference};
 
-/// The lifetime that the arguments of one call have in generated types.
+/// The lifetime of the arguments of one call, in generated types.
 pub(crate) fn call_lifetime() -> Lifetime {
     Lifetime::new("'__tracepoint", Span::call_site())
 }
@@ -16,11 +16,11 @@ pub(crate) fn call_lifetime() -> Lifetime {
 #[derive(Clone)]
 pub(crate) struct Argument {
     pub(crate) name: Ident,
-    /// As it was written, for signatures.
+    /// The type as written, for signatures.
     pub(crate) ty: Type,
-    /// With the call's lifetime in place of every elided one, for types that are not signatures.
+    /// The type with the call's lifetime in place of every elided one, for types that are not signatures.
     pub(crate) ty_tied: Type,
-    /// The text of the type, for listings.
+    /// The type as text, for listings.
     pub(crate) ty_text: String,
 }
 
@@ -29,10 +29,10 @@ impl Parse for Argument {
         let attributes = Attribute::parse_outer(input)?;
         attributes::only_doc(&attributes, "an argument")?;
         if input.peek(Token![self]) || input.peek(Token![&]) && input.peek2(Token![self]) {
-            return Err(input.error("a tracepoint has no `self`: pass it as a named argument, `this: &Type`"));
+            return Err(input.error("a tracepoint cannot take `self`: pass it as a named argument, `this: &Type`"));
         }
         if !input.peek(Ident) || input.peek(Token![_]) {
-            return Err(input.error("expected an argument, `name: Type`; patterns are not possible here"));
+            return Err(input.error("expected an argument, `name: Type`; patterns are not allowed here"));
         }
         let ident: Ident = input.parse()?;
         name::of_ident(&ident)?;
@@ -52,7 +52,7 @@ impl Parse for Argument {
     }
 }
 
-/// What cannot be the type of an argument.
+/// Finds what cannot be part of an argument's type.
 struct Check {
     problem: Option<Error>,
 }
@@ -60,17 +60,17 @@ struct Check {
 impl VisitMut for Check {
     fn visit_type_mut(&mut self, ty: &mut Type) {
         let problem = match ty {
-            Type::ImplTrait(_) => Some("an argument has one type: name it, or take `&dyn Trait`"),
+            Type::ImplTrait(_) => Some("an argument cannot be `impl Trait`: name the type, or take `&dyn Trait`"),
             Type::Infer(_) => Some("an argument's type must be written out"),
             Type::Reference(TypeReference { mutability: Some(_), .. }) => {
-                Some("several probes see the argument: it is passed by `&`, not by `&mut`")
+                Some("an argument cannot be `&mut`, because every probe gets it: pass it by `&`")
             }
             _ => None,
         };
         if let Some(problem) = problem {
             self.problem.get_or_insert_with(|| Error::new_spanned(&*ty, problem));
         }
-        // What stands inside a function pointer is that function's business.
+        // The types inside a function pointer are not restricted.
         if !matches!(ty, Type::FnPtr(_)) {
             visit_mut::visit_type_mut(self, ty);
         }
@@ -79,8 +79,8 @@ impl VisitMut for Check {
     fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut syn::ParenthesizedGenericArguments) {}
 }
 
-/// Names elided lifetimes: `&T` and `'_` become the call's lifetime. Those of function pointers and `Fn(…)` bounds are bound
-/// there and stay.
+/// Names elided lifetimes: `&T` and `'_` get the call's lifetime. Function pointers and `Fn(…)` bounds bind their own elided lifetimes,
+/// which stay.
 struct NameLifetimes;
 
 impl VisitMut for NameLifetimes {
@@ -100,7 +100,7 @@ impl VisitMut for NameLifetimes {
     fn visit_parenthesized_generic_arguments_mut(&mut self, _: &mut syn::ParenthesizedGenericArguments) {}
 }
 
-/// A type as Rust programmers write it: tokens print with a space between any two.
+/// A type in the usual spelling: the text of a token stream has a space between any two tokens.
 fn type_text(ty: &Type) -> String {
     let mut text = ty.to_token_stream().to_string();
     for (spaced, plain) in [

@@ -22,14 +22,14 @@ const LEVELS: [&str; 15] = [
     "Debug",
 ];
 
-/// What stands above a tracepoint.
+/// The attributes of a tracepoint.
 #[derive(Default)]
 pub(crate) struct Attributes {
-    /// `#[cfg(…)]`: on every generated item.
+    /// `#[cfg(…)]`: copied to every generated item.
     pub(crate) cfg: Vec<Attribute>,
-    /// Lint levels, `#[deprecated]`, `#[doc(hidden)]`: on the items that a user sees.
+    /// Lint levels, `#[deprecated]`, `#[doc(hidden)]`: copied to the public items.
     pub(crate) shown: Vec<Attribute>,
-    /// The lines of the doc comment: on the items that fire.
+    /// The lines of the doc comment: copied to the type and to the function that fires.
     pub(crate) docs: Vec<Attribute>,
     /// The doc comment as text.
     pub(crate) doc: String,
@@ -47,7 +47,7 @@ impl Attributes {
             } else if is(&"level") {
                 let level = problems.take(level(&attribute));
                 if parsed.level.is_some() {
-                    problems.add(Error::new_spanned(attribute, "a tracepoint has one level"));
+                    problems.add(Error::new_spanned(attribute, "a tracepoint has only one level"));
                 }
                 parsed.level = level.or(parsed.level);
             } else if is(&"doc") && matches!(attribute.meta, Meta::NameValue(_)) {
@@ -57,12 +57,12 @@ impl Attributes {
             } else if is(&"cfg_attr") {
                 problems.add(Error::new_spanned(
                     attribute,
-                    "a tracepoint has its attributes always: declare it twice, under `#[cfg(…)]` and `#[cfg(not(…))]`",
+                    "`#[cfg_attr]` is not supported here: declare the tracepoint twice, under `#[cfg(…)]` and `#[cfg(not(…))]`",
                 ));
             } else {
                 problems.add(Error::new_spanned(
                     attribute,
-                    "a tracepoint takes doc comments, `#[level(…)]`, `#[cfg(…)]`, `#[deprecated]` and lint levels only",
+                    "a tracepoint takes only doc comments, `#[level(…)]`, `#[cfg(…)]`, `#[deprecated]` and lint levels",
                 ));
             }
         }
@@ -77,25 +77,25 @@ fn level(attribute: &Attribute) -> Result<Ident> {
     if LEVELS.contains(&level.to_string().as_str()) {
         Ok(level)
     } else {
-        Err(Error::new(level.span(), format!("`{level}` is no level; the levels are {}", LEVELS.join(", "))))
+        Err(Error::new(level.span(), format!("`{level}` is not a level; the levels are {}", LEVELS.join(", "))))
     }
 }
 
-/// The doc comment of a class, a field or an argument, on which nothing else may stand: `what` says which, for the message.
+/// The doc comment of a class, a field or an argument, which take no other attribute; `what` names the item in messages.
 pub(crate) fn only_doc(attributes: &[Attribute], what: &str) -> Result<String> {
     for attribute in attributes {
         if attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr") {
-            let message = format!("{what} is there in every build: put the `#[cfg]` on whole tracepoints");
+            let message = format!("{what} cannot be conditional: put the `#[cfg]` on whole tracepoints");
             return Err(Error::new_spanned(attribute, message));
         }
         if !attribute.path().is_ident("doc") {
-            return Err(Error::new_spanned(attribute, format!("{what} takes doc comments only")));
+            return Err(Error::new_spanned(attribute, format!("{what} takes only doc comments")));
         }
     }
     Ok(doc_text(attributes))
 }
 
-/// The lines of the doc comments, without the space that usually begins them.
+/// The lines of the doc comments, each without its leading space.
 fn doc_text(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {

@@ -1,7 +1,7 @@
-//! From what was parsed to items. Two twins with equal signatures: `on`, and `off` where tracing is compiled out.
+//! Generates items from the parsed input. `on` and `off` generate the same signatures; `off` is used where tracing is compiled out.
 //!
-//! The expressions and types of a user stand in the expansion among items and bindings of ours, and must not see them. Bindings
-//! get their names from [`local`]; items, which have no hygiene, have `__tracepoint` in theirs.
+//! The user's expressions and types must not resolve to items and bindings of the expansion around them. Bindings get hygienic names
+//! from [`local`]; items, which have no hygiene, have `__tracepoint` in their names.
 
 mod arguments;
 mod field;
@@ -25,8 +25,9 @@ pub(crate) fn block(block: &Block) -> TokenStream {
         .iter()
         .map(|tracepoint| {
             let surface = surface::functions(&at(&block.krate, tracepoint.name.span()), tracepoint);
-            let behind = if OFF { off::tracepoint(block, tracepoint) } else { on::tracepoint(block, tracepoint) };
-            quote!(#surface #behind)
+            let implementation =
+                if OFF { off::tracepoint(block, tracepoint) } else { on::tracepoint(block, tracepoint) };
+            quote!(#surface #implementation)
         })
         .collect()
 }
@@ -36,36 +37,36 @@ pub(crate) fn mark(mark: &Mark) -> TokenStream {
     if OFF { off::mark(mark) } else { on::mark(mark) }
 }
 
-/// The name of a binding that no expression of the user can see.
+/// The name of a binding that the user's expressions cannot refer to.
 fn local(name: &str) -> Ident {
     format_ident!("__tracepoint_{name}", span = Span::mixed_site())
 }
 
-/// `$crate` at another place: messages that mention what it begins point there, not to the whole macro.
+/// `$crate` with another span: messages about a path that begins with it then point to `place`, not to the whole macro.
 fn at(krate: &Ident, place: Span) -> Ident {
     let mut krate = krate.clone();
     krate.set_span(place.resolved_at(krate.span()));
     krate
 }
 
-/// How long a list of pairs may be: the compiler follows types so deep, and asks for `recursion_limit` beyond.
-const LIST: usize = 32;
+/// The longest list of nested pairs. The compiler needs a higher `recursion_limit` for types that are nested much deeper.
+const MAX_LIST: usize = 32;
 
-/// The values of fields, `(a, (b, (c, ())))`, in halves if there are many.
+/// The values of the fields as a nested tuple, see [`nested`].
 fn values<'f>(krate: &Ident, fields: impl IntoIterator<Item = &'f Field>) -> TokenStream {
     let values: Vec<_> = fields.into_iter().map(|field| field.value(krate)).collect();
     nested(&values, &|front, back| quote!(#krate::private::Both(#front, #back)))
 }
 
-/// The type of what [`values`] gives.
+/// The type of [`values`].
 fn value_types(krate: &Ident, fields: &[Field]) -> TokenStream {
     let types: Vec<_> = fields.iter().map(|field| field.value_type(krate)).collect();
     nested(&types, &|front, back| quote!(#krate::private::Both<#front, #back>))
 }
 
-/// `(a, (b, (c, ())))`; more than [`LIST`] parts are halved and joined, so that any number will do.
+/// `(a, (b, (c, ())))`. More than [`MAX_LIST`] parts are split in halves, which `join` combines, so that any number is possible.
 fn nested(parts: &[TokenStream], join: &dyn Fn(TokenStream, TokenStream) -> TokenStream) -> TokenStream {
-    if parts.len() > LIST {
+    if parts.len() > MAX_LIST {
         let (front, back) = parts.split_at(parts.len() / 2);
         return join(nested(front, join), nested(back, join));
     }

@@ -9,7 +9,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, braced, bracketed};
 
-/// A scalar type by its name in Rust.
+/// A scalar type.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Scalar {
     Integer { bits: u8, signed: bool },
@@ -17,7 +17,7 @@ pub(crate) enum Scalar {
     Float { bits: u8 },
 }
 
-/// How an integer is shown.
+/// The display base of an integer.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Base {
     Binary,
@@ -26,7 +26,7 @@ pub(crate) enum Base {
     Hexadecimal,
 }
 
-/// One name of an enumeration's value.
+/// One label of an enumeration.
 #[derive(Clone)]
 pub(crate) struct Label {
     pub(crate) text: String,
@@ -35,8 +35,8 @@ pub(crate) struct Label {
 
 #[derive(Clone)]
 pub(crate) enum Kind {
-    /// The identifier of the Rust type, and what it is.
     Scalar {
+        /// The identifier of the Rust type.
         ident: Ident,
         scalar: Scalar,
         base: Base,
@@ -48,11 +48,11 @@ pub(crate) enum Kind {
         labels: Vec<Label>,
     },
     Text,
-    /// Text by way of `%s`, which takes more than `&str`.
+    /// The text of a `%s`, which accepts more types than `&str`.
     Printed,
-    /// One character, by way of `%c`.
+    /// The character of a `%c`.
     Character,
-    /// An address, by way of `%p`.
+    /// The address of a `%p`.
     Pointer,
     Path,
     Array {
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
 #[derive(Clone)]
 pub(crate) struct Field {
     pub(crate) name: String,
-    /// Where the name stands.
+    /// The span of the name.
     pub(crate) span: Span,
     pub(crate) doc: String,
     pub(crate) kind: Kind,
@@ -82,7 +82,7 @@ impl Parse for Field {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let attributes = Attribute::parse_outer(input)?;
         let doc = attributes::only_doc(&attributes, "a field")?;
-        // Any word, Rust's keywords included, and those of TSDL, which the metadata keeps apart by an underscore.
+        // Any word, including keywords of Rust, and of TSDL, which the metadata prefixes with an underscore.
         let ident = input
             .call(Ident::parse_any)
             .map_err(|error| Error::new(error.span(), "expected a field: `name: type = expression`"))?;
@@ -100,7 +100,7 @@ impl Parse for Field {
     }
 }
 
-/// What may stand before an integer type.
+/// The words that may precede an integer type.
 #[derive(Default)]
 struct Modifiers {
     base: Option<(Base, Ident)>,
@@ -130,7 +130,7 @@ impl Modifiers {
         self.base.as_ref().map_or(Base::Decimal, |(base, _)| *base)
     }
 
-    /// `hex` and the like are for integers and arrays of them, `be` for single ones.
+    /// A display base is allowed on integers and arrays of integers, a byte order only on single integers.
     fn check(&self, kind: &Kind) -> Result<()> {
         let (is_integer, is_single) = match kind {
             Kind::Scalar { scalar, .. } => (scalar.is_integer(), scalar.is_integer()),
@@ -139,10 +139,10 @@ impl Modifiers {
         };
         match self {
             Self { base: Some((_, word)), .. } if !is_integer => {
-                Err(Error::new(word.span(), "a display base is for integers, and arrays of them"))
+                Err(Error::new(word.span(), "a display base is allowed only on integers and arrays of integers"))
             }
             Self { big_endian: Some(word), .. } if !is_single => {
-                Err(Error::new(word.span(), "a byte order is for single integers"))
+                Err(Error::new(word.span(), "a byte order is allowed only on single integers"))
             }
             _ => Ok(()),
         }
@@ -201,15 +201,15 @@ fn scalar(ident: &Ident) -> Result<Scalar> {
         "f64" => Ok(Scalar::Float { bits: 64 }),
         "u128" | "i128" => Err(Error::new(
             ident.span(),
-            "integers end at 64 bits, because CTF readers do: record the halves as two `u64` fields",
+            "integers have at most 64 bits, the limit of CTF readers: record the halves as two `u64` fields",
         )),
         "char" => Err(Error::new(ident.span(), "record a `char` as `u32`, or as `str`")),
-        "String" => Err(Error::new(ident.span(), "text is recorded as `str`")),
-        other => Err(Error::new(ident.span(), format!("`{other}` is no field type: expected {FIELD_TYPES}"))),
+        "String" => Err(Error::new(ident.span(), "`String` is not a field type: record text as `str`")),
+        other => Err(Error::new(ident.span(), format!("`{other}` is not a field type: expected {FIELD_TYPES}"))),
     }
 }
 
-/// `[T]` or `[T; N]`; the base stands before the bracket or before T.
+/// `[T]` or `[T; N]`; a base may precede the bracket or `T`.
 fn elements(input: ParseStream<'_>, outside: &Modifiers) -> Result<Kind> {
     let content;
     bracketed!(content in input);
@@ -233,13 +233,13 @@ fn elements(input: ParseStream<'_>, outside: &Modifiers) -> Result<Kind> {
     Ok(kind)
 }
 
-/// `enum R { Label = value, … }`; a label is a word or a string, its value the one before plus one unless it is given.
+/// `enum R { Label = value, … }`. A label is a word or a string; without a value it gets the previous value plus one.
 fn enumeration(input: ParseStream<'_>) -> Result<Kind> {
     let _: Token![enum] = input.parse()?;
     let ident = input.call(Ident::parse_any)?;
     let scalar = scalar(&ident)?;
     if !scalar.is_integer() {
-        return Err(Error::new(ident.span(), "an enumeration is over an integer type"));
+        return Err(Error::new(ident.span(), "an enumeration needs an integer type"));
     }
     let content;
     let brace = braced!(content in input);
@@ -258,7 +258,7 @@ fn enumeration(input: ParseStream<'_>) -> Result<Kind> {
             return Err(Error::new(span, "a label cannot hold a NUL"));
         }
         if seen.contains(&text) {
-            return Err(Error::new(span, format!("the label `{text}` stands here twice")));
+            return Err(Error::new(span, format!("the label `{text}` is declared twice")));
         }
         let value = if content.peek(Token![=]) {
             let _: Token![=] = content.parse()?;
@@ -274,7 +274,7 @@ fn enumeration(input: ParseStream<'_>) -> Result<Kind> {
         }
     }
     if labels.is_empty() {
-        return Err(Error::new(brace.span.join(), "an enumeration has at least one label"));
+        return Err(Error::new(brace.span.join(), "an enumeration needs at least one label"));
     }
     Ok(Kind::Enum { ident, scalar, labels })
 }

@@ -1,17 +1,17 @@
-//! The format string of `trace_mark!`: `"name %d other %s"`, the printf conversions that have a field type.
+//! Parses the format string of `trace_mark!`, `"name %d other %s"`: the printf conversions that have a field type.
 
 use crate::field::{Base, Kind, Scalar};
 use proc_macro2::Span;
 use syn::{Error, Ident, LitStr, Result};
 
-/// One conversion: the field that it makes.
+/// One conversion: the name and the kind of its field.
 pub(crate) struct Conversion {
     pub(crate) name: String,
     pub(crate) kind: Kind,
 }
 
-/// Splits a format into its conversions. What stands between them gives the fields their names: the last word before a
-/// conversion, or `argN`, counted from one, where there is none.
+/// Splits a format into its conversions. The name of a field is the last word between the previous conversion and its own, or `argN`,
+/// counted from one, if there is no word.
 pub(crate) fn parse(format: &LitStr) -> Result<Vec<Conversion>> {
     let text = format.value();
     let fail = |message: String| Err(Error::new(format.span(), message));
@@ -36,7 +36,7 @@ pub(crate) fn parse(format: &LitStr) -> Result<Vec<Conversion>> {
         rest = &rest[end..];
         let name = last_word(&literal).unwrap_or_else(|| format!("arg{}", conversions.len() + 1));
         if conversions.iter().any(|other| other.name == name) {
-            return fail(format!("the field `{name}` stands in the format twice"));
+            return fail(format!("the format names the field `{name}` twice"));
         }
         let kind = match conversion(specification, format.span()) {
             Ok(kind) => kind,
@@ -48,7 +48,7 @@ pub(crate) fn parse(format: &LitStr) -> Result<Vec<Conversion>> {
     Ok(conversions)
 }
 
-/// Flags, width, precision and length: everything of a conversion but the letter that ends it.
+/// Whether `c` may occur between the `%` and the letter that ends a conversion: flags, width, precision, length.
 fn is_inner(c: char) -> bool {
     matches!(c, '-' | '+' | ' ' | '#' | '\'' | '0'..='9' | '.' | '*' | 'h' | 'l' | 'L' | 'q' | 'j' | 'z' | 't')
 }
@@ -62,16 +62,16 @@ fn last_word(text: &str) -> Option<String> {
 
 fn conversion(specification: &str, span: Span) -> std::result::Result<Kind, String> {
     let Some(letter) = specification.chars().last().filter(|c| !is_inner(*c)) else {
-        return Err(format!("the conversion `%{specification}` does not end; a per cent sign is written `%%`"));
+        return Err(format!("the conversion `%{specification}` is incomplete; write a per cent sign as `%%`"));
     };
     let inner = &specification[..specification.len() - letter.len_utf8()];
     if inner.contains('*') {
-        return Err("a width is written out: `*` would take an argument that is no field".to_owned());
+        return Err("`*` is not supported: write the width as a number".to_owned());
     }
     let length = inner.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
     let unknown = || {
         Err(format!(
-            "`%{specification}` has no field type; known are %d %i %u %x %X %o (with hh, h, l, ll, z, j, t), %f %e %g, %s, %c and %p"
+            "`%{specification}` has no field type; the conversions are %d %i %u %x %X %o (with hh, h, l, ll, z, j, t), %f %e %g, %s, %c and %p"
         ))
     };
     let kind = match (letter, length) {
@@ -93,7 +93,7 @@ fn conversion(specification: &str, span: Span) -> std::result::Result<Kind, Stri
     kind.map_or_else(unknown, Ok)
 }
 
-/// The integer that C's length modifier stands for on a 64-bit Unix.
+/// The integer type of C's length modifier on a 64-bit Unix.
 fn integer(length: &str, signed: bool, base: Base, span: Span) -> Option<Kind> {
     let (bits, unsigned_name, signed_name) = match length {
         "hh" => (8, "u8", "i8"),

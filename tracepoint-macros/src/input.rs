@@ -1,4 +1,4 @@
-//! A `define_trace!` block: a provider, tracepoints and classes.
+//! Parses a `define_trace!` block: a provider, tracepoints and classes.
 
 use crate::argument::Argument;
 use crate::attributes::{self, Attributes};
@@ -9,7 +9,7 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, Visibility, braced, parenthesized, token};
 
-/// What `define_trace!` was given.
+/// The input of `define_trace!`.
 pub(crate) struct Block {
     /// The path to the core crate: `$crate`.
     pub(crate) krate: Ident,
@@ -17,7 +17,7 @@ pub(crate) struct Block {
     pub(crate) tracepoints: Vec<Tracepoint>,
 }
 
-/// One tracepoint, its class resolved.
+/// One tracepoint. An event of a class has a copy of the class's prototype.
 pub(crate) struct Tracepoint {
     pub(crate) attributes: Attributes,
     pub(crate) visibility: Visibility,
@@ -27,7 +27,7 @@ pub(crate) struct Tracepoint {
     pub(crate) prototype: Prototype,
 }
 
-/// What a class gives to its tracepoints.
+/// The part of a declaration that the tracepoints of a class share.
 #[derive(Clone, Default)]
 pub(crate) struct Prototype {
     pub(crate) arguments: Vec<Argument>,
@@ -36,7 +36,7 @@ pub(crate) struct Prototype {
     pub(crate) fields: Option<Vec<Field>>,
 }
 
-/// A class: its name, and what it gives.
+/// A class: its name and its prototype.
 type Class = (Ident, Prototype);
 
 impl Parse for Block {
@@ -101,14 +101,14 @@ fn declaration(
         return class(input, classes, problems);
     }
     if is_assignment(input) {
-        return Err(input.error("`provider = \"…\";` stands once, at the beginning of the block"));
+        return Err(input.error("`provider = \"…\";` may occur only once, at the beginning of the block"));
     }
     let attributes = Attributes::of_tracepoint(attributes, problems);
     tracepoints.push(tracepoint(input, attributes, classes, problems)?);
     Ok(())
 }
 
-/// `class name`: two words. A tracepoint that is called `class` is followed by its arguments.
+/// Whether a class begins here: `class name`. A tracepoint called `class` is followed by its arguments.
 fn is_class(input: ParseStream<'_>) -> bool {
     input.peek(Ident) && input.peek2(Ident) && input.fork().parse::<Ident>().is_ok_and(|word| word == "class")
 }
@@ -117,16 +117,16 @@ fn class(input: ParseStream<'_>, classes: &mut Vec<Class>, problems: &mut Proble
     let _: Ident = input.parse()?;
     let name: Ident = input.parse()?;
     if classes.iter().any(|(other, _)| *other == name) {
-        problems.add(Error::new(name.span(), format!("the class `{name}` stands here twice")));
+        problems.add(Error::new(name.span(), format!("the class `{name}` is declared twice")));
     }
-    // A class that is wrong is known all the same: its events are not wrong for that.
+    // Declare the class even if it has an error, so that its events do not report that it is missing.
     let index = classes.len();
     classes.push((name.clone(), Prototype::default()));
     let prototype = prototype(input, &name, problems)?;
     if prototype.fields.is_none() {
         return Err(Error::new(
             name.span(),
-            format!("a class is a field block that events share: `class {name}(…) {{ field: type = value }}`"),
+            format!("a class needs a field block: `class {name}(…) {{ field: type = value }}`"),
         ));
     }
     classes[index].1 = prototype;
@@ -148,7 +148,7 @@ fn tracepoint(
     })?;
     let text = problems.take(name::of_tracepoint(&name)).unwrap_or_default();
     if input.peek(Token![<]) {
-        return Err(input.error("a tracepoint has one signature: it cannot be generic"));
+        return Err(input.error("a tracepoint cannot be generic"));
     }
     let prototype =
         if input.peek(Token![:]) { of_class(input, classes, problems)? } else { prototype(input, &name, problems)? };
@@ -161,16 +161,16 @@ fn of_class(input: ParseStream<'_>, classes: &[Class], problems: &mut Problems) 
     let class: Ident = input.parse().map_err(|error| Error::new(error.span(), "expected the name of a class"))?;
     let found = classes.iter().find(|(other, _)| *other == class);
     if found.is_none() {
-        problems.add(Error::new(class.span(), format!("no class `{class}` stands above in this block")));
+        problems.add(Error::new(class.span(), format!("no class `{class}` is declared above in this block")));
     }
     if input.peek(token::Brace) || input.peek(token::Paren) {
-        return Err(input.error("arguments and fields of this event are those of its class: expected `;`"));
+        return Err(input.error("an event of a class has the arguments and fields of the class: expected `;`"));
     }
     semicolon(input, &class)?;
     Ok(found.map_or_else(Prototype::default, |(_, prototype)| prototype.clone()))
 }
 
-/// The `;` after `last`: where it is missing, the next line is not to blame.
+/// Parses the `;` after `last`. An error about a missing `;` points to `last`, not to the next line.
 fn semicolon(input: ParseStream<'_>, last: &Ident) -> Result<()> {
     if !input.peek(Token![;]) {
         return Err(Error::new(last.span(), format!("expected `;` after `{last}`")));
@@ -178,14 +178,14 @@ fn semicolon(input: ParseStream<'_>, last: &Ident) -> Result<()> {
     input.parse::<Token![;]>().map(|_| ())
 }
 
-/// `(arguments) [if condition] { fields }`, or `;` in place of the fields. `name` is whose they are.
+/// `(arguments) [if condition] { fields }`, or `;` in place of the fields. `name` is that of the tracepoint or class.
 fn prototype(input: ParseStream<'_>, name: &Ident, problems: &mut Problems) -> Result<Prototype> {
     if !input.peek(token::Paren) {
         return Err(Error::new(name.span(), format!("expected arguments in parentheses after `{name}`")));
     }
     let arguments = arguments(input, problems)?;
     if input.peek(Token![->]) {
-        return Err(input.error("a tracepoint returns nothing"));
+        return Err(input.error("a tracepoint has no return type"));
     }
     let condition = if input.peek(Token![if]) { Some(condition(input)?) } else { None };
     let fields = if input.peek(token::Brace) {
@@ -204,7 +204,7 @@ fn prototype(input: ParseStream<'_>, name: &Ident, problems: &mut Problems) -> R
 fn condition(input: ParseStream<'_>) -> Result<Expr> {
     let _: Token![if] = input.parse()?;
     if input.peek(Token![let]) {
-        return Err(input.error("a condition binds nothing: write `if matches!(value, pattern)`"));
+        return Err(input.error("a condition cannot be `if let`: write `if matches!(value, pattern)`"));
     }
     Expr::parse_without_eager_brace(input)
 }
@@ -215,7 +215,7 @@ fn arguments(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Argu
     let arguments: Vec<Argument> = problems.list(&content);
     for (i, Argument { name, .. }) in arguments.iter().enumerate() {
         if arguments[..i].iter().any(|other| other.name == *name) {
-            problems.add(Error::new(name.span(), format!("the argument `{name}` stands here twice")));
+            problems.add(Error::new(name.span(), format!("the argument `{name}` is declared twice")));
         }
     }
     Ok(arguments)
@@ -226,9 +226,9 @@ fn fields(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Field>>
     braced!(content in input);
     let fields: Vec<Field> = problems.list(&content);
     for (i, Field { name, span, .. }) in fields.iter().enumerate() {
-        // A reader could not tell them apart.
+        // Readers find fields by name.
         if fields[..i].iter().any(|other| other.name == *name) {
-            problems.add(Error::new(*span, format!("the field `{name}` stands here twice")));
+            problems.add(Error::new(*span, format!("the field `{name}` is declared twice")));
         }
     }
     Ok(fields)
@@ -238,15 +238,15 @@ fn fields(input: ParseStream<'_>, problems: &mut Problems) -> Result<Vec<Field>>
 fn check_names(tracepoints: &[Tracepoint], provider: Option<&LitStr>, problems: &mut Problems) {
     for (i, tracepoint) in tracepoints.iter().enumerate() {
         let Tracepoint { text, name, attributes, .. } = tracepoint;
-        // Two with `cfg`s that exclude each other are fine; rustc finds those that do not.
+        // Two tracepoints of one name are allowed under `cfg`s that exclude each other; rustc reports those that do not.
         let clashes = |other: &&Tracepoint| other.attributes.cfg.is_empty() && other.text == *text;
         if attributes.cfg.is_empty() && tracepoints[..i].iter().any(|other| clashes(&other)) {
-            problems.add(Error::new(name.span(), format!("the tracepoint `{text}` stands here twice")));
+            problems.add(Error::new(name.span(), format!("the tracepoint `{text}` is declared twice")));
         }
         for (suffix, function) in [("_enabled", format!("trace_{text}")), ("_prio", format!("register_trace_{text}"))] {
             if let Some(other) = text.strip_suffix(suffix) {
                 if tracepoints.iter().any(|tracepoint| tracepoint.text == other) {
-                    let message = format!("the function `{function}` belongs to the tracepoint `{other}` already");
+                    let message = format!("the function `{function}` already belongs to the tracepoint `{other}`");
                     problems.add(Error::new(name.span(), message));
                 }
             }

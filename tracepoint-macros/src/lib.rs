@@ -1,12 +1,12 @@
-//! The macros of [`tracepoint`](https://docs.rs/tracepoint). Use them through that crate: its `define_trace!` and
-//! `trace_mark!` pass the path by which the caller knows it, which makes them work under a renamed dependency.
+//! The procedural macros of [`tracepoint`](https://docs.rs/tracepoint). Use them through that crate: its `define_trace!` and
+//! `trace_mark!` pass `$crate` to these macros, so that they work if the caller has renamed the dependency.
 //!
-//! Each macro parses once, checks, and generates from what it parsed:
+//! Each macro parses its input, checks it, and generates items:
 //!
-//! * `input`, `attributes`, `argument`, `field`: the parts of a `define_trace!` block, and what is wrong with them;
-//! * `format`, `mark`: the same for `trace_mark!`;
-//! * `problems`: what is wrong, gathered, so that one build tells it all;
-//! * `expand`: the items, in twin files for builds with tracing and for builds with it compiled out.
+//! * `input`, `attributes`, `argument`, `field` parse and check a `define_trace!` block;
+//! * `format`, `mark` parse and check a `trace_mark!`;
+//! * `problems` collects errors, so that one build reports all of them;
+//! * `expand` generates the items, with separate files for builds with tracing and with tracing compiled out.
 
 mod argument;
 mod attributes;

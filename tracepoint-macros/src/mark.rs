@@ -1,4 +1,4 @@
-//! `trace_mark!(name, "format", arguments…)`.
+//! Parses `trace_mark!(name, "format", arguments…)`.
 
 use crate::field::Field;
 use crate::format;
@@ -40,14 +40,14 @@ impl Parse for Mark {
         if let Some(extra) = arguments.iter().nth(conversions.len()) {
             return Err(Error::new(
                 extra.span(),
-                format!("the format has {}, none for this argument", counted(conversions.len(), "conversion")),
+                format!("this argument has no conversion: the format has {}", counted(conversions.len(), "conversion")),
             ));
         }
         if let Some(without) = conversions.get(arguments.len()) {
             return Err(Error::new(
                 format.span(),
                 format!(
-                    "the conversion of `{}` has no argument: the format has {}, {} given",
+                    "the conversion of `{}` has no argument: the format has {}, the macro was given {}",
                     without.name,
                     counted(conversions.len(), "conversion"),
                     counted(arguments.len(), "argument")

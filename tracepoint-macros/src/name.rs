@@ -1,13 +1,13 @@
-//! Names that CTF can carry.
+//! Checks names against the limits of CTF and of LTTng's tools.
 
 use proc_macro2::Span;
 use syn::ext::IdentExt;
 use syn::{Error, Ident, LitStr, Result};
 
-/// The longest `provider:event` that LTTng's tools take, in bytes.
+/// The longest `provider:event` that LTTng's tools accept, in bytes.
 const MAX_FULL_NAME: usize = 255;
 
-/// The text of an identifier, without `r#`. Letters outside ASCII are an error: TSDL has none.
+/// The text of an identifier, without `r#`. TSDL allows only ASCII.
 pub(crate) fn of_ident(ident: &Ident) -> Result<String> {
     let text = ident.unraw().to_string();
     if text.is_ascii() {
@@ -17,7 +17,7 @@ pub(crate) fn of_ident(ident: &Ident) -> Result<String> {
     }
 }
 
-/// Types that every module knows without importing them.
+/// The primitive types, which a tracepoint of the same name would shadow.
 const PRIMITIVES: [&str; 17] = [
     "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "str", "u8", "u16", "u32", "u64", "u128",
     "usize",
@@ -27,7 +27,7 @@ const PRIMITIVES: [&str; 17] = [
 pub(crate) fn of_tracepoint(name: &Ident) -> Result<String> {
     let text = of_ident(name)?;
     if PRIMITIVES.contains(&text.as_str()) {
-        let message = format!("a tracepoint is a type, and this one would hide the type `{text}` from its module");
+        let message = format!("a tracepoint is a type, and this one would shadow the primitive type `{text}`");
         return Err(Error::new(name.span(), message));
     }
     check_length("", &text, name.span())?;
@@ -41,7 +41,7 @@ pub(crate) fn check_provider(provider: &LitStr) -> Result<()> {
     if text.is_empty() || !text.chars().all(plain) {
         return Err(Error::new(
             provider.span(),
-            "a provider's name is made of ASCII letters, digits, `_`, `-` and `.`, and is not empty",
+            "a provider's name must consist of ASCII letters, digits, `_`, `-` and `.`, and must not be empty",
         ));
     }
     check_length(&text, "", provider.span())

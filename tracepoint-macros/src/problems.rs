@@ -1,11 +1,11 @@
-//! What is wrong with an input: all of it, not only what comes first.
+//! Collects all errors of an input, so that one build reports all of them and not only the first.
 
 use proc_macro2::TokenTree;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, Result, Token, token};
 
-/// The problems found so far.
+/// The errors found so far.
 #[derive(Default)]
 pub(crate) struct Problems(Option<Error>);
 
@@ -17,17 +17,17 @@ impl Problems {
         }
     }
 
-    /// The value, or one problem more.
+    /// Returns the value, or adds the error.
     pub(crate) fn take<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|problem| self.add(problem)).ok()
     }
 
-    /// `value`, unless something was wrong.
+    /// Returns `value`, or the errors if there are any.
     pub(crate) fn finish<T>(self, value: T) -> Result<T> {
         self.0.map_or(Ok(value), Err)
     }
 
-    /// `item, item, …` to the end of `content`, without those that are wrong.
+    /// Parses `item, item, …` to the end of `content`, and leaves out items with errors.
     pub(crate) fn list<T: Parse>(&mut self, content: ParseStream<'_>) -> Vec<T> {
         let mut items = Vec::new();
         while !content.is_empty() {
@@ -49,7 +49,8 @@ impl Problems {
     }
 }
 
-/// Leaves `content` behind the next comma that an item follows. Others may stand in a type or an expression that was not parsed.
+/// Skips to the next item: to after a comma that `name:` or an attribute follows. Other commas may be part of the type or expression that
+/// failed to parse.
 fn skip_to_item(content: ParseStream<'_>) {
     while !content.is_empty() {
         let comma = content.peek(Token![,]);
@@ -61,7 +62,7 @@ fn skip_to_item(content: ParseStream<'_>) {
     }
 }
 
-/// Leaves `input` behind the next `;` or `{ … }`.
+/// Skips to after the next `;` or `{ … }`.
 pub(crate) fn skip_declaration(input: ParseStream<'_>) {
     while !input.is_empty() {
         let last = input.peek(Token![;]) || input.peek(token::Brace);
@@ -73,6 +74,6 @@ pub(crate) fn skip_declaration(input: ParseStream<'_>) {
 }
 
 fn skip_tree(input: ParseStream<'_>) {
-    // A stream that is not empty has a token tree.
+    // Cannot fail: a stream that is not empty begins with a token tree.
     let _ = input.parse::<TokenTree>();
 }

@@ -154,10 +154,10 @@ pub use tracepoint_core::{
 #[cfg(feature = "session")]
 pub use tracepoint_control::{
     Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo,
-    ArgumentInfo, BudgetSpec, Channel, ChannelSpec, Clock, ControlError, Controller, Counters, CpuPercent, DirError,
-    DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice, OverBudget, ProcessKey, Recorded,
-    Recorder, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck, RuleError, RuleProblem, RunDir,
-    RunDirError, Session, SessionBuilder, SessionError, SessionSpec, SinkFailure, SinkSource, SinkSpec, SpecError,
-    State, StateDump, StateDumpStatus, Status, Summary, TracepointInfo, TracepointKind, Unmatched, filter, sinks,
-    state_dump, testing,
+    ArgumentInfo, BudgetSpec, Channel, ChannelSpec, Clock, ControlError, Controller, Counters, CpuPercent,
+    CpuPercentError, DirError, DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice, OverBudget,
+    ProcessKey, ProcessKeyError, Recorded, Recorder, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck,
+    RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionSpec, SinkFailure,
+    SinkSource, SinkSpec, SpecError, State, StateDump, StateDumpStatus, Status, Summary, TracepointInfo,
+    TracepointKind, Unmatched, filter, sinks, state_dump, testing,
 };

@@ -134,7 +134,7 @@ fn run_agent(path: &Path) -> Result<(), AgentError> {
 }
 
 fn run_claimed(path: &Path, process: u32) -> Result<(), AgentError> {
-    Subscription::end_parents();
+    Subscription::end_inherited();
     let run_dir = RunDir::at(path)?;
     let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
     let stop = Arc::new(stop);

@@ -1,26 +1,26 @@
-//! Several keys switched together.
+//! Switches several keys together.
 
 use super::Key;
 use crate::site::{self, SwitchError};
 use std::sync::atomic::Ordering;
 use tracepoint_ring::update::UpdateGuard;
 
-/// Changes of keys, made together: their sites are switched in one batch.
+/// Changes of several keys, whose sites are switched in one batch.
 #[derive(Debug)]
 pub(crate) struct KeyBatch<'l> {
-    /// Users are counted, and sites written, by one thread at a time.
+    /// The update lock: one thread at a time counts users and writes sites.
     locked: &'l UpdateGuard<'l>,
     on: bool,
     keys: Vec<&'static Key>,
 }
 
 impl<'l> KeyBatch<'l> {
-    /// One more user for each key that will be added.
+    /// A batch that adds one user to each of its keys.
     pub(crate) const fn on(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: true, keys: Vec::new() }
     }
 
-    /// One user less for each.
+    /// A batch that removes one user from each of its keys.
     pub(crate) const fn off(locked: &'l UpdateGuard<'l>) -> Self {
         Self { locked, on: false, keys: Vec::new() }
     }
@@ -33,8 +33,8 @@ impl<'l> KeyBatch<'l> {
     ///
     /// # Errors
     ///
-    /// If sites cannot be switched on. No key has gained a user then, and those whose state would have changed are off. Switching off
-    /// does not fail.
+    /// If sites cannot be switched on. Then no key has gained a user, and the keys whose state would have changed are off. Switching off
+    /// never fails.
     pub(crate) fn apply(self) -> Result<(), SwitchError> {
         let Self { locked, on, keys } = self;
         let changing: Vec<_> = keys.iter().copied().filter(|key| key.count(on)).map(|key| (key, on)).collect();

@@ -1,4 +1,4 @@
-//! A marker: one static per declaration.
+//! The marker itself.
 
 use super::descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
 use super::subscriber::{Entry, SubscriberList};
@@ -15,14 +15,14 @@ use tracepoint_ring::primitive::AtomicPtr;
 use tracepoint_ring::rcu_pointer::RcuPointer;
 use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 
-/// A marker: its description, its key and who subscribed to it. One static per declaration.
+/// A marker: its description, its key and its subscribers. One static per declaration.
 pub struct Marker {
     descriptor: MarkerDescriptor,
     key: &'static Key,
-    /// The probes of the tracepoint whose fields these are. A hand-written marker has none: its site asks `key`.
+    /// The probes of the tracepoint whose field block this is. `None` for a hand-written marker, whose site depends on `key`.
     probes: Option<&'static ProbeSet>,
     pub(super) subscribers: RcuPointer<SubscriberList>,
-    /// The subscriber that the fast path records for, in the list of `subscribers`; null where events take the full path.
+    /// The subscriber that the fast path records for, an element of `subscribers`; null if events take the full path.
     sole: AtomicPtr<SoleSubscriber>,
 }
 
@@ -89,7 +89,7 @@ impl Marker {
         self.probes.is_some()
     }
 
-    /// Whether anybody subscribed.
+    /// Whether the marker has a subscriber.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.key.is_on()
@@ -103,7 +103,7 @@ impl fmt::Debug for Marker {
 }
 
 impl Marker {
-    /// Whether there is a subscriber just now. The answer may be out of date when it is used.
+    /// Whether there is a subscriber at the moment. The answer may be out of date when it is used.
     #[doc(hidden)]
     #[inline(always)]
     pub fn is_subscribed(&self) -> bool {
@@ -116,7 +116,7 @@ impl Marker {
     }
 
     pub(crate) fn entries(&self, _: &UpdateGuard<'_>) -> Vec<Entry> {
-        // SAFETY: the control lock is held while the list is cloned, and lists are replaced under it only.
+        // SAFETY: the update lock is held while the list is cloned, and lists are replaced under it only.
         unsafe { self.subscribers.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 
@@ -127,17 +127,18 @@ impl Marker {
         old.map(|old| Box::new(old) as Garbage)
     }
 
-    /// After a change of the subscribers, or of the tracepoint's probes, and before the grace period of what was replaced.
+    /// Chooses between fast path and full path. Called after each change of the subscribers or of the tracepoint's probes, before the
+    /// grace period of the replaced list.
     pub(crate) fn choose_path(&self, _: &UpdateGuard<'_>) {
-        // SAFETY: the control lock is held.
+        // SAFETY: the update lock is held, under which alone lists are replaced.
         let sole = unsafe { self.subscribers.read() }.and_then(|list| list.sole.as_ref());
-        let is_all = self.probes.is_none_or(|probes| !probes.has_probes());
-        let sole = sole.filter(|_| is_all).map_or(null_mut(), |sole| std::ptr::from_ref(sole).cast_mut());
+        let no_probes = self.probes.is_none_or(|probes| !probes.has_probes());
+        let sole = sole.filter(|_| no_probes).map_or(null_mut(), |sole| std::ptr::from_ref(sole).cast_mut());
         // P1: pairs with the load in `sole_subscriber`.
         self.sole.swap(sole, Ordering::AcqRel);
     }
 
-    /// The subscriber that the fast path records for; `None` where events take the full path.
+    /// The subscriber that the fast path records for; `None` if events take the full path.
     ///
     /// # Safety
     ///
@@ -146,8 +147,9 @@ impl Marker {
     pub(super) unsafe fn sole_subscriber<'a>(&self) -> Option<&'a SoleSubscriber> {
         // P1: pairs with the swap in `choose_path`.
         let sole = self.sole.load(Ordering::Acquire);
-        // SAFETY: null, or into the list of subscribers that was current when it was stored: replaced after that list was, and
-        // before the grace period after which that is freed. The caller's section keeps that from ending.
+        // SAFETY: null, or a pointer into the list of subscribers that was current when it was stored. `choose_path` replaces the pointer
+        // after that list was replaced, and before the grace period after which the list is freed. That grace period cannot end before
+        // the caller's read-side section.
         unsafe { sole.as_ref() }
     }
 
@@ -159,7 +161,7 @@ impl Marker {
     }
 }
 
-/// A marker as a type. Implemented by the macros.
+/// The type of a marker. Implemented by the macros.
 pub trait MarkerType: ValuesType {
     /// The static of the marker.
     #[doc(hidden)]

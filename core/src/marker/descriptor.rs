@@ -1,10 +1,10 @@
-//! What is known of a marker before it fires.
+//! The static description of a marker, readable before its first event.
 
 use crate::level::Level;
 use crate::location::Location;
 use tracepoint_ring::field::{FieldDescriptor, Fields, Value, Writer};
 
-/// The static description of a marker. Grows at its end only; `size` tells an older reader from a newer one.
+/// The static description of a marker. Later versions only append to it; readers recognise a version by `size`.
 #[derive(Debug)]
 #[repr(C)]
 #[non_exhaustive]
@@ -13,17 +13,17 @@ pub struct MarkerDescriptor {
     pub size: u32,
     /// The version of this structure: 1.
     pub version: u32,
-    /// The size of an encoded event, from its values.
+    /// Computes the size of an encoded event from its values.
     pub(super) encoded_size: unsafe fn(values: *const ()) -> usize,
-    /// Writes an event, from its values.
+    /// Encodes an event from its values.
     pub(super) encode: unsafe fn(values: *const (), writer: &mut Writer),
-    /// One field of an event, from its values.
+    /// Returns one field of an event from its values.
     pub(super) field: unsafe fn(values: *const (), index: usize) -> Option<Value<'static>>,
-    /// What was declared.
+    /// The declared properties.
     pub parts: MarkerParts,
 }
 
-/// What a declaration says of a marker.
+/// The declared properties of a marker.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkerParts {
     /// The part of the event's name before the colon.
@@ -42,7 +42,7 @@ pub struct MarkerParts {
     pub location: Location,
 }
 
-/// The evaluated fields of one event, as a type that has a lifetime. Implemented by the macros.
+/// The type of the evaluated fields of one event, generic over their lifetime. Implemented by the macros.
 pub trait ValuesType: 'static {
     /// The values.
     #[doc(hidden)]
@@ -94,7 +94,7 @@ unsafe fn encoded_size<M: ValuesType>(values: *const ()) -> usize {
 ///
 /// `values` points to a live `M::Values`, and `writer` has room for `encoded_size` bytes.
 unsafe fn encode<M: ValuesType>(values: *const (), writer: &mut Writer) {
-    // SAFETY: the caller passes a pointer to M's values and the room that they need.
+    // SAFETY: the caller passes a pointer to M's values, and a writer with room for them.
     unsafe { (*values.cast::<M::Values<'_>>()).encode(writer) }
 }
 

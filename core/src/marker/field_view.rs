@@ -1,11 +1,11 @@
-//! The values of one event behind one type.
+//! A type-erased view of the values of one event.
 
 use super::descriptor::{MarkerDescriptor, ValuesType};
 use std::marker::PhantomData;
 use tracepoint_ring::field::sealed::Sealed;
 use tracepoint_ring::field::{Fields, NulHandling, Value, Writer};
 
-/// The values of one event, as filters and aggregates see them: by index, of any type.
+/// The values of one event of any marker, as filters and aggregates see them: by index or by name.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldView<'a> {
     descriptor: &'static MarkerDescriptor,
@@ -29,7 +29,7 @@ impl<'a> FieldView<'a> {
 
     /// The value of the field at `index`, or `None` past the last.
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
-        // SAFETY: `values` points to values of this very marker (the contract of `new`), alive for 'a.
+        // SAFETY: `values` points to values of this marker (the contract of `new`), alive for 'a.
         unsafe { (self.descriptor.field)(self.values, index) }
     }
 
@@ -38,11 +38,11 @@ impl<'a> FieldView<'a> {
         self.descriptor.fields().iter().position(|field| field.name == name).and_then(|index| self.get(index))
     }
 
-    /// Appends to `out` the bytes of the fields as they stand in a record.
+    /// Appends the fields to `out`, encoded as in a record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let size = self.encoded_size();
         out.reserve(size);
-        // SAFETY: `reserve` made room for `size` bytes past the end, and `encode` writes exactly so many.
+        // SAFETY: `reserve` made room for `size` bytes past the end, and `encode_into` writes exactly `size` bytes.
         unsafe {
             let mut writer = Writer::new(out.as_mut_ptr().add(out.len()), NulHandling::Replace);
             self.encode_into(&mut writer);
@@ -50,29 +50,29 @@ impl<'a> FieldView<'a> {
         }
     }
 
-    /// How many bytes the fields take in a record.
+    /// The size of the encoded fields in bytes.
     fn encoded_size(&self) -> usize {
         // SAFETY: `values` points to values of this marker, alive for 'a.
         unsafe { (self.descriptor.encoded_size)(self.values) }
     }
 
-    /// Writes the fields as they stand in a record.
+    /// Writes the fields, encoded as in a record.
     ///
     /// # Safety
     ///
     /// `writer` has room for `encoded_size` bytes.
     unsafe fn encode_into(&self, writer: &mut Writer) {
-        // SAFETY: `values` points to values of this marker, alive for 'a; the caller gives the room.
+        // SAFETY: `values` points to values of this marker, alive for 'a; the caller guarantees the room.
         unsafe { (self.descriptor.encode)(self.values, writer) }
     }
 }
 
 impl Sealed for FieldView<'_> {}
 
-/// So that one copy of the code that writes records serves all markers.
+/// Lets one copy of the code that writes records serve all markers.
 impl Fields for FieldView<'_> {
     const COUNT: usize = 0;
-    // Of any marker.
+    // A view may be of any marker.
     const MAY_SATURATE: bool = true;
 
     fn encoded_size(&self) -> usize {
@@ -80,7 +80,7 @@ impl Fields for FieldView<'_> {
     }
 
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: as the caller's.
+        // SAFETY: the caller's promise is that of `encode_into`.
         unsafe { self.encode_into(writer) }
     }
 

@@ -11,29 +11,29 @@ use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel, SoleSubscrib
 use tracepoint_ring::clock;
 use tracepoint_ring::thread::{self, ThreadSlot};
 
-/// An event whose fields are being evaluated. The expansion of a field block hands it the values.
+/// An event whose fields are being evaluated. The expansion of a field block passes the values to [`Stage::emit`].
 #[derive(Debug)]
 pub struct Stage<'s, M> {
     slot: &'static ThreadSlot,
-    /// On the fast path, where the event goes.
+    /// The subscriber that gets the event on the fast path; `None` on the full path.
     sole: Option<&'s SoleSubscriber>,
-    /// Set when the values are there: from then on the event is accounted for.
+    /// Set once the values are evaluated: from then on the subscribers account for the event.
     emitted: &'s Cell<bool>,
     marker: PhantomData<fn() -> M>,
 }
 
-/// Says that the values were handed over: a field expression cannot leave the evaluation early.
+/// Proof that the values were passed to `emit`: a field expression cannot leave the evaluation early.
 #[derive(Debug)]
 pub struct Emitted(Served);
 
-/// What became of an event in the marker stage.
+/// How the marker stage handled an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Nothing: it is not for this path, and nothing was evaluated.
+    /// Not at all: the event is not for this path, and nothing was evaluated.
     No,
-    /// The fast path has recorded it.
+    /// The fast path recorded it.
     Fast,
-    /// All subscribers were served, on the full path.
+    /// The full path served all subscribers.
     InFull,
 }
 
@@ -49,14 +49,14 @@ impl<M: MarkerType> Stage<'_, M> {
         if sole.try_record(self.slot, values) {
             return Emitted(Served::Fast);
         }
-        // A copy that the compiler takes for another value, so that the values need not be in memory where this does not happen.
+        // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
         let values = std::hint::black_box(*values);
         deliver_again::<M>(std::ptr::from_ref(&values).cast());
         Emitted(Served::InFull)
     }
 }
 
-/// As `deliver`, for a thread that has a slot: looked up again, so that the fast path need not keep it for this.
+/// `deliver` for a thread that has a slot. Looks the slot up again, so that the fast path need not keep it in a register.
 #[cold]
 #[inline(never)]
 extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
@@ -67,31 +67,31 @@ extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
 
 /// The full path from the values on: reads the clock and serves each subscriber. `values` points to live `M::Values`.
 ///
-/// `extern "C"`, because such a function never unwinds: where field expressions do not either, the fast path needs no landing pad.
-/// Filters and aggregates are called inside a catch of their own.
+/// `extern "C"`, because such a function never unwinds: if field expressions do not either, the fast path needs no landing pad.
+/// Filters and aggregates are called inside their own `catch_unwind`.
 #[cold]
 #[inline(never)]
 extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) {
-    // SAFETY: private to this module, whose callers pass a pointer to live values of M.
+    // SAFETY: this function is private to the module, and all callers pass a pointer to live values of M.
     let values = unsafe { &*values.cast::<M::Values<'_>>() };
-    // SAFETY: callers are inside a section, and this is done with the list before it ends.
+    // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
     let time = clock::now();
-    // SAFETY: the marker's descriptor was made for M.
+    // SAFETY: the descriptor of M's marker was made for M.
     let view = || unsafe { FieldView::new::<M>(M::marker().descriptor(), values) };
     for entry in &list.entries {
         let Subscriber { consumer, filter } = &entry.subscriber;
-        let judge = || match filter {
+        let verdict = || match filter {
             None => FilterOutcome::Accepted,
-            Some(filter) => judge(filter.as_ref(), time, view()),
+            Some(filter) => apply_filter(filter.as_ref(), time, view()),
         };
         match consumer {
-            Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, judge),
+            Consumer::Record { channel, id } => channel.serve(slot, *id, time, values, verdict),
             Consumer::RecordWithContexts { channel, id } => {
                 serve_with_contexts(channel, slot, *id, time, view(), filter.as_deref());
             }
             Consumer::Aggregate(aggregate) => {
-                if judge() == FilterOutcome::Accepted {
+                if verdict() == FilterOutcome::Accepted {
                     observe(aggregate.as_ref(), time, view());
                 }
             }
@@ -99,7 +99,7 @@ extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const (
     }
 }
 
-/// One copy for all markers, which is why the fields are a view.
+/// One copy for all markers: the fields are a type-erased view.
 #[inline(never)]
 fn serve_with_contexts(
     channel: &OpenChannel,
@@ -109,12 +109,12 @@ fn serve_with_contexts(
     event: FieldView<'_>,
     filter: Option<&dyn Filter>,
 ) {
-    let verdict = filter.map_or(FilterOutcome::Accepted, |filter| judge(filter, time, event));
+    let verdict = filter.map_or(FilterOutcome::Accepted, |filter| apply_filter(filter, time, event));
     channel.serve_with_contexts(slot, id, time, &event, verdict);
 }
 
 #[inline(never)]
-fn judge(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> FilterOutcome {
+fn apply_filter(filter: &dyn Filter, time: u64, event: FieldView<'_>) -> FilterOutcome {
     match catch_unwind(AssertUnwindSafe(|| filter.decide(time, event))) {
         Ok(Decision::Accept) => FilterOutcome::Accepted,
         Ok(Decision::Refuse) => FilterOutcome::Refused,
@@ -133,7 +133,7 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     }
 }
 
-/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a section.
+/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a read-side section.
 #[inline(always)]
 pub fn derived<M: MarkerType, const FAST: bool>(
     slot: &'static ThreadSlot,
@@ -141,7 +141,7 @@ pub fn derived<M: MarkerType, const FAST: bool>(
 ) -> Served {
     let marker = M::marker();
     let sole = if FAST {
-        // SAFETY: callers are inside a section, and are done with the stage before they leave it.
+        // SAFETY: the caller is inside a read-side section, and the stage is not used after it ends.
         let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return Served::No };
         Some(sole)
     } else if marker.is_subscribed() {
@@ -160,12 +160,12 @@ pub fn derived<M: MarkerType, const FAST: bool>(
     }
 }
 
-/// The event was `delivered` before, if what panicked was the drop of a temporary. Otherwise it is lost for the present subscribers: the
-/// list is looked up anew, as is the slot, so that nothing has to be kept for this at every event.
+/// Counts an event whose evaluation panicked as lost for the present subscribers, unless it was `delivered` before the panic: then the
+/// drop of a temporary panicked. Looks up the list and the slot again, so that no event has to keep them for this case.
 #[cold]
 #[inline(never)]
 fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>) {
-    // SAFETY: the caller is inside a section, and this is done with the list before it ends.
+    // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let list = if delivered { None } else { unsafe { marker.subscribers.read() } };
     if let Some(slot) = thread::claimed() {
         for entry in list.into_iter().flat_map(|list| &list.entries) {
@@ -180,7 +180,7 @@ fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>
     tracepoint_ring::panic::swallow(panic);
 }
 
-/// The stage of a hand-written marker, whose values are evaluated already.
+/// The stage of a hand-written marker, whose values are already evaluated.
 #[cold]
 #[inline(never)]
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {

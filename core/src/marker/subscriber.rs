@@ -4,38 +4,38 @@ use super::field_view::FieldView;
 use std::sync::Arc;
 use tracepoint_ring::channel::{EventId, OpenChannel, SoleSubscriber};
 
-/// Decides, from its fields, whether an event is for a subscriber.
+/// Decides from the fields of an event whether a subscriber gets it.
 ///
-/// Runs inside the site's cold path: it must not block, and should not allocate. An event on which it panics is
+/// Runs in the cold path of the site: it must not block, and should not allocate. An event on which it panics is
 /// lost for its subscriber, reason `panicked`.
 pub trait Filter: Send + Sync {
     /// Whether the subscriber gets the event.
     fn accept(&self, event: FieldView<'_>) -> bool;
 
-    /// The same, for an event at `time` nanoseconds on the clock of the process. This is what the marker stage asks; a filter that is a
-    /// brake, too, says here what it suppresses.
+    /// Decides about an event at `time` nanoseconds on the clock of the process. The marker stage calls this method; a filter that also
+    /// limits the rate overrides it, to return [`Decision::Suppress`].
     fn decide(&self, time: u64, event: FieldView<'_>) -> Decision {
         let _ = time;
         if self.accept(event) { Decision::Accept } else { Decision::Refuse }
     }
 }
 
-/// What a filter says of an event.
+/// The decision of a filter about an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// The subscriber gets it.
+    /// The subscriber gets the event.
     Accept,
-    /// It is not wanted; counted as `filtered`.
+    /// The filter does not match the event; counted as `filtered`.
     Refuse,
-    /// It is one too many; counted as `suppressed`.
+    /// The event exceeds a rate limit; counted as `suppressed`.
     Suppress,
 }
 
-/// Makes something smaller out of events where they happen: a count, a histogram.
+/// Reduces events to a summary, such as a count or a histogram, in the thread that fires them.
 ///
-/// Runs inside the site's cold path: it must not block, and should not allocate.
+/// Runs in the cold path of the site: it must not block, and should not allocate.
 pub trait Aggregate: Send + Sync {
-    /// One event, at `time` nanoseconds on the clock of the process (see [`tracepoint_ring::clock`]).
+    /// Takes one event, at `time` nanoseconds on the clock of the process (see [`tracepoint_ring::clock`]).
     fn observe(&self, time: u64, event: FieldView<'_>);
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Consumer {
         channel: Arc<OpenChannel>,
         id: EventId,
     },
-    /// The same, in a channel whose records begin with contexts.
+    /// As `Record`, in a channel whose records begin with contexts.
     RecordWithContexts {
         channel: Arc<OpenChannel>,
         id: EventId,
@@ -54,7 +54,7 @@ pub(super) enum Consumer {
     Aggregate(Arc<dyn Aggregate>),
 }
 
-/// One who wants the events of a marker.
+/// A subscriber to the events of a marker: a channel or an aggregate, with an optional filter.
 #[derive(Clone)]
 pub struct Subscriber {
     pub(super) consumer: Consumer,
@@ -72,11 +72,11 @@ impl std::fmt::Debug for Subscriber {
 }
 
 impl Subscriber {
-    /// Records the events in `channel`, under an id that the channel gave for this marker.
+    /// Records the events in `channel`, under an id that the channel assigned to this marker.
     ///
     /// # Panics
     ///
-    /// If `channel` has not given so many ids: the id is another channel's.
+    /// If `channel` did not assign `id`: the id is from another channel.
     pub fn record(channel: Arc<OpenChannel>, id: EventId) -> Self {
         assert!(channel.has_event(id), "the event id was given by another channel");
         let consumer = if channel.has_contexts() {
@@ -87,7 +87,7 @@ impl Subscriber {
         Self { consumer, filter: None }
     }
 
-    /// Shows the events to `aggregate`.
+    /// Passes the events to `aggregate`.
     pub fn aggregate(aggregate: Arc<dyn Aggregate>) -> Self {
         Self { consumer: Consumer::Aggregate(aggregate), filter: None }
     }
@@ -99,7 +99,7 @@ impl Subscriber {
         }
     }
 
-    /// Only the events that `filter` accepts.
+    /// Restricts the subscriber to the events that `filter` accepts.
     #[must_use]
     pub fn filter(mut self, filter: Arc<dyn Filter>) -> Self {
         self.filter = Some(filter);
@@ -117,7 +117,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct SubscriberList {
     pub(super) entries: Box<[Entry]>,
-    /// The only subscriber, if that is a channel without contexts, and without a filter. Its channel is kept by `entries`.
+    /// The only subscriber, if it is a channel without contexts and has no filter. `entries` keeps its channel alive.
     pub(super) sole: Option<SoleSubscriber>,
 }
 

@@ -1,4 +1,4 @@
-//! Subscriptions: places in the lists of markers.
+//! Subscriptions: entries in the subscriber lists of markers.
 
 use super::declared::Marker;
 use super::subscriber::{Entry, Filter, Subscriber};
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::channel::OpenChannel;
 use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 
-/// A place in a marker's list. Dropping it unsubscribes, and waits until the subscriber is not in use any more (unless it is
-/// dropped inside a probe: see [`crate::probe`]).
+/// An entry in the subscriber list of a marker. Dropping it unsubscribes, and waits until the subscriber is no longer in use (unless it
+/// is dropped inside a probe: see [`crate::probe`]).
 #[derive(Debug)]
 #[must_use = "dropping it ends the subscription"]
 pub struct Subscription {
     marker: &'static Marker,
-    /// The channel that it records into.
+    /// The channel that records the events, if the subscriber is one.
     channel: Option<Arc<OpenChannel>>,
     ticket: u64,
 }
 
 impl Marker {
-    /// Adds a subscriber; the marker, and its tracepoint's sites, are on from here.
+    /// Adds a subscriber. The marker and the sites of its tracepoint are on when this returns.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// If sites cannot be switched on; nobody is subscribed then.
+    /// If sites cannot be switched on; then no subscription is started.
     ///
     /// # Panics
     ///
@@ -69,7 +69,7 @@ impl Subscription {
         let switched = batch.apply();
         if switched.is_err() {
             for subscription in std::mem::take(&mut subscriptions) {
-                garbage.extend(subscription.take_out(&locked));
+                garbage.extend(subscription.remove(&locked));
                 subscription.forget();
             }
         }
@@ -78,16 +78,16 @@ impl Subscription {
         switched.map(|()| subscriptions)
     }
 
-    /// Gives several subscriptions another filter each, or none, at the cost of one grace period. The sites stay on: each event goes by
-    /// the filter of before or by that of after, and none is missed or delivered twice. When this returns the filters of before are not
-    /// in use any more (unless it is called inside a probe).
+    /// Replaces or removes the filters of several subscriptions, at the cost of one grace period. The sites stay on: each event is
+    /// subject to the old filter or to the new one, and no event is missed or delivered twice. When this returns, the old filters are no
+    /// longer in use (unless it is called inside a probe).
     pub fn filter_all<'s>(changes: impl IntoIterator<Item = (&'s Self, Option<Arc<dyn Filter>>)>) {
         let changes: Vec<_> = changes.into_iter().collect();
         let locked = update::lock();
         let mut garbage = Vec::new();
         for (subscription, filter) in changes {
             let mut entries = subscription.marker.entries(&locked);
-            // There is one: it is taken out when the subscription ends.
+            // At most one entry matches: it is removed when the subscription ends.
             for entry in entries.iter_mut().filter(|entry| entry.ticket == subscription.ticket) {
                 entry.subscriber.filter.clone_from(&filter);
             }
@@ -103,7 +103,7 @@ impl Subscription {
         subscriptions.into_iter().for_each(Self::forget);
     }
 
-    /// Lets go of a subscription that has ended.
+    /// Drops a subscription that has already ended.
     fn forget(mut self) {
         self.channel = None;
         std::mem::forget(self);
@@ -112,23 +112,23 @@ impl Subscription {
     fn end(subscriptions: &[Self]) {
         let locked = update::lock();
         let mut batch = KeyBatch::off(&locked);
-        // All are there, but in a child that has ended its parent's.
-        let there: Vec<_> = subscriptions.iter().filter(|subscription| subscription.is_there(&locked)).collect();
-        for subscription in &there {
+        // A forked child may have ended inherited subscriptions before: see `end_inherited`.
+        let listed: Vec<_> = subscriptions.iter().filter(|subscription| subscription.is_listed(&locked)).collect();
+        for subscription in &listed {
             subscription.marker.add_keys(&mut batch);
         }
-        // Switching off does not fail.
+        // Switching off never fails.
         let _ = batch.apply();
-        let garbage = there.iter().filter_map(|subscription| subscription.take_out(&locked)).collect();
+        let garbage = listed.iter().filter_map(|subscription| subscription.remove(&locked)).collect();
         drop(locked);
         update::retire(garbage);
     }
 
-    fn is_there(&self, locked: &UpdateGuard<'_>) -> bool {
+    fn is_listed(&self, locked: &UpdateGuard<'_>) -> bool {
         self.marker.entries(locked).iter().any(|entry| entry.ticket == self.ticket)
     }
 
-    fn take_out(&self, locked: &UpdateGuard<'_>) -> Option<Garbage> {
+    fn remove(&self, locked: &UpdateGuard<'_>) -> Option<Garbage> {
         if let Some(channel) = &self.channel {
             channel.unsubscribed(locked);
         }

@@ -3,14 +3,14 @@
 use super::set::ProbeSet;
 use std::marker::PhantomData;
 
-/// In place of a tracepoint's type: the probe was registered by name.
+/// Stands for the tracepoint's type in the handle of a probe that was registered by name.
 #[derive(Debug)]
 pub enum Dynamic {}
 
 /// A registered probe of the tracepoint `T`. Dropping it unregisters the probe.
 #[must_use = "dropping the handle unregisters the probe; call `.forever()` to keep it"]
 pub struct Probe<T> {
-    /// `None` where tracing is compiled out.
+    /// `None` if tracing is compiled out.
     registration: Option<(&'static ProbeSet, u64)>,
     tracepoint: PhantomData<fn() -> T>,
 }
@@ -26,9 +26,9 @@ impl<T> Probe<T> {
         Self { registration: Some((set, ticket)), tracepoint: PhantomData }
     }
 
-    /// Unregisters the probe. When it returns, outside any probe, the probe is not running and never will again, and what it
-    /// owned has been dropped. (Unless the kernel refuses by now the barrier that it allowed before, see
-    /// [`Platform::kept`](crate::Platform::kept): then the probe may be running still, and what it owns is kept.)
+    /// Unregisters the probe. Once this returns, if it is called outside any probe, the probe is not running and never runs again, and
+    /// everything it owned has been dropped. The exception: if the kernel begins to refuse `membarrier` after it allowed it before (see
+    /// [`Platform::kept`](crate::Platform::kept)), the probe may still be running, and what it owns is never freed.
     pub fn unregister(self) {
         drop(self);
     }
@@ -39,7 +39,7 @@ impl<T> Probe<T> {
     }
 }
 
-/// A handle to nothing: what registration gives where the feature `off` is on.
+/// A handle without a registration: what registering returns under the feature `off`.
 #[doc(hidden)]
 pub const fn inert<T>() -> Probe<T> {
     Probe { registration: None, tracepoint: PhantomData }

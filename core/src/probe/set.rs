@@ -1,4 +1,4 @@
-//! The set of a tracepoint's probes: an immutable list that is replaced by every change.
+//! The probes of a tracepoint: an immutable list that every change replaces.
 
 use super::MAX_PROBE_DEPTH;
 use crate::key::{Key, KeyBatch};
@@ -12,36 +12,36 @@ use tracepoint_ring::update::{self, Garbage, UpdateGuard};
 /// Calls the closure behind `node` with the arguments behind `args`.
 type Call = unsafe fn(node: *const (), args: *const ());
 
-/// A registered closure. Lists point to it; it is owned by the registration and freed after the grace period of its removal.
+/// A registered closure. Lists point to it; the registration owns it, and it is freed after the grace period of its removal.
 #[repr(C)]
 struct Node<F> {
     head: NodeHead,
     probe: F,
 }
 
-/// The part of a [`Node`] that does not depend on the closure; it stands first.
+/// The part of a [`Node`] that does not depend on the closure's type; it is the first field.
 #[derive(Debug)]
 struct NodeHead {
     set: &'static ProbeSet,
-    /// The probe has panicked and is not called again. Set by a site, which may be in a signal handler: so that is all it does. The
-    /// node stays in the list until the probe is unregistered, which promises that what the probe owned has been dropped by then.
+    /// The probe has panicked and is not called again. The cold path, which may run in a signal handler, only sets this flag. The
+    /// node stays in the list until the probe is unregistered, because unregistering promises to drop what the probe owned.
     dead: AtomicBool,
 }
 
-/// Owns a [`Node`] of some type, as garbage and before.
+/// Owns a [`Node`] whose type is erased, from its removal from the list on.
 #[derive(Debug)]
 struct NodePtr {
     node: *mut (),
     free: unsafe fn(*mut ()),
 }
 
-// SAFETY: the node is a box in waiting, reached by one owner only; `register` demands that the closure is Send and Sync.
+// SAFETY: a raw box with this one owner; `connect` requires that the closure is Send and Sync.
 unsafe impl Send for NodePtr {}
 
 impl Drop for NodePtr {
     fn drop(&mut self) {
-        // SAFETY: `node` came from `Box::into_raw` for the type that `free` was made for, and its owner, who let a grace period
-        // pass after it left the list, drops it once.
+        // SAFETY: `node` came from `Box::into_raw` for the type that `free` was made for. It is dropped once, after the grace period that
+        // follows its removal from the list.
         unsafe { (self.free)(self.node) }
     }
 }
@@ -55,7 +55,7 @@ struct Entry {
     ticket: u64,
 }
 
-/// The arguments of one call, as a type that has a lifetime. Implemented by tracepoints.
+/// The type of the arguments of one call, generic over their lifetime. Implemented for tracepoint types by the macros.
 pub trait ArgumentsType: 'static {
     /// The arguments.
     #[doc(hidden)]
@@ -68,7 +68,7 @@ struct ProbeList {
     entries: Box<[Entry]>,
 }
 
-// SAFETY: entries point to nodes whose closures are Send and Sync (`register` demands it); the list itself is plain data.
+// SAFETY: entries point to nodes whose closures are Send and Sync (`connect` requires it); the list itself is plain data.
 unsafe impl Send for ProbeList {}
 // SAFETY: as above; nothing in a list changes after it is published.
 unsafe impl Sync for ProbeList {}
@@ -78,7 +78,8 @@ unsafe impl Sync for ProbeList {}
 pub struct ProbeSet {
     key: &'static Key,
     list: RcuPointer<ProbeList>,
-    /// Called under the update lock after each change of the list, before the grace period: events may have to take another path.
+    /// Called under the update lock after each change of the list, before the grace period, because the change may decide between fast
+    /// path and full path.
     changed: fn(&UpdateGuard<'_>),
     panics: AtomicU64,
     skipped: AtomicU64,
@@ -95,38 +96,37 @@ impl ProbeSet {
         self.key
     }
 
-    /// How many calls of probes, and evaluations of the condition, ended in a panic.
+    /// The number of probe calls and condition evaluations that panicked.
     pub(crate) fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// One more panic.
     pub(crate) fn count_panic(&self) {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many calls of probes were left out because probes were nested too deep.
+    /// The number of probe calls that were skipped because probes were nested too deep.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }
 }
 
-// -- data plane ---------------------------------------------------------------------------------------------------------
+// -- called by sites ---------------------------------------------------------------------------------------------------------
 
 impl ProbeSet {
-    /// Whether any probe is connected just now.
+    /// Whether a probe is connected at the moment.
     pub(crate) fn has_probes(&self) -> bool {
         self.list.is_some()
     }
 
-    /// Runs all probes. Called inside a section of `slot`.
+    /// Runs all probes. Called inside a read-side section of `slot`.
     ///
     /// # Safety
     ///
     /// `args` points to live arguments of the set's tracepoint.
     #[inline(always)]
     pub(crate) unsafe fn run(&self, slot: &ThreadSlot, args: *const ()) {
-        // SAFETY: inside a section, and done with the list before it ends.
+        // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
         let Some(list) = (unsafe { self.list.read() }) else { return };
         let depth = slot.callback_depth.load(Ordering::Relaxed);
         if depth >= MAX_PROBE_DEPTH {
@@ -135,8 +135,8 @@ impl ProbeSet {
         }
         slot.callback_depth.store(depth + 1, Ordering::Relaxed);
         for entry in &list.entries {
-            // SAFETY: nodes outlive the lists that hold them (they are freed after the grace period of their removal), and both
-            // the node and `args` are of the types that `call` was made for, those of this set.
+            // SAFETY: nodes outlive the lists that hold them: they are freed after the grace period of their removal. The node and
+            // `args` have the types that `call` was made for, those of this set.
             unsafe { (entry.call)(entry.node, args) }
         }
         slot.callback_depth.store(depth, Ordering::Relaxed);
@@ -175,18 +175,18 @@ impl NodeHead {
 ///
 /// `node` came from `Box::into_raw` of a `Box<Node<F>>` and is freed once.
 unsafe fn free<F>(node: *mut ()) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller passes a node from `Box::into_raw`, and frees it once.
     drop(unsafe { Box::from_raw(node.cast::<Node<F>>()) });
 }
 
-// -- control plane ------------------------------------------------------------------------------------------------------
+// -- called by updaters ------------------------------------------------------------------------------------------------------
 
 impl ProbeSet {
-    /// Connects `probe` and gives the ticket of the registration.
+    /// Connects `probe` and returns the ticket of the registration.
     ///
     /// # Errors
     ///
-    /// If the sites cannot be switched on; the probe is dropped then.
+    /// If the sites cannot be switched on; then the probe is dropped.
     pub(crate) fn connect<T, F>(&'static self, priority: i32, probe: F) -> Result<u64, SwitchError>
     where
         T: ArgumentsType,
@@ -202,51 +202,51 @@ impl ProbeSet {
         let mut entries = self.entries(&locked);
         let place = entries.partition_point(|other| other.priority >= priority);
         entries.insert(place, entry);
-        // 0 → 1 and N → N + 1: the list first, so that a site that sees the key on finds the probe.
+        // The list is published before the key goes on, so that a site that sees the key on finds the probe.
         let mut garbage = self.publish(entries, &locked);
         let mut batch = KeyBatch::on(&locked);
         batch.add(self.key);
         let switched = batch.apply();
         if switched.is_err() {
-            garbage.append(&mut self.take_out(ticket, &locked));
+            garbage.append(&mut self.remove(ticket, &locked));
         }
         drop(locked);
         update::retire(garbage);
         switched.map(|()| ticket)
     }
 
-    /// Disconnects the probe of `ticket`, and waits as the module head says.
+    /// Disconnects the probe of `ticket`, and waits as [`crate::probe`] describes.
     pub(crate) fn disconnect(&self, ticket: u64) {
         let locked = update::lock();
-        // 1 → 0: the key first, so that sites stop coming; N → N - 1: it stays on. Does not fail.
+        // The key goes off before the list is replaced, so that sites stop entering the cold path. Switching off never fails.
         let mut batch = KeyBatch::off(&locked);
         batch.add(self.key);
         let _ = batch.apply();
-        let garbage = self.take_out(ticket, &locked);
+        let garbage = self.remove(ticket, &locked);
         drop(locked);
         update::retire(garbage);
     }
 
-    /// Publishes the list without the probe of `ticket`; gives what is to be freed.
-    fn take_out(&self, ticket: u64, locked: &UpdateGuard<'_>) -> Vec<Garbage> {
+    /// Publishes the list without the probe of `ticket`; returns what is to be freed.
+    fn remove(&self, ticket: u64, locked: &UpdateGuard<'_>) -> Vec<Garbage> {
         let (gone, kept): (Vec<_>, _) = self.entries(locked).into_iter().partition(|entry| entry.ticket == ticket);
         let mut garbage = self.publish(kept, locked);
         garbage.extend(gone.into_iter().map(|Entry { node, free, .. }| Box::new(NodePtr { node, free }) as Garbage));
         garbage
     }
 
-    /// How many probes are connected; those that a panic has disconnected do not count.
+    /// The number of connected probes, without those that a panic has disconnected.
     pub(crate) fn count(&self) -> usize {
         let _locked = update::lock();
-        // SAFETY: the control lock is held while the list is read, and lists are replaced under it only.
+        // SAFETY: the update lock is held while the list is read, and lists are replaced under it only.
         let list = unsafe { self.list.read() };
-        // SAFETY: nodes in the list are alive while the control lock is held, and begin with their head.
+        // SAFETY: nodes in the list are alive while the update lock is held, and begin with their head.
         let alive = |entry: &&Entry| !unsafe { &*entry.node.cast::<NodeHead>() }.dead.load(Ordering::Relaxed);
         list.map_or(0, |list| list.entries.iter().filter(alive).count())
     }
 
     fn entries(&self, _: &UpdateGuard<'_>) -> Vec<Entry> {
-        // SAFETY: the control lock is held while the list is copied, and lists are replaced under it only.
+        // SAFETY: the update lock is held while the list is copied, and lists are replaced under it only.
         unsafe { self.list.read() }.map_or_else(Vec::new, |list| list.entries.to_vec())
     }
 

@@ -4,7 +4,7 @@ use super::{SiteReport, SwitchError, Table};
 use crate::key::Key;
 use tracepoint_ring::update::UpdateGuard;
 
-/// Whether the key is on, as a site asks it.
+/// True while the key is on.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_site {
@@ -13,20 +13,20 @@ macro_rules! __tracepoint_site {
     };
 }
 
-/// Nothing has to be known of the objects that are linked.
+/// Expands to nothing: with flag sites, linked objects do not register.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_anchor {
     () => {};
 }
 
-/// The flags are the keys' own: nothing is left to do.
-#[expect(clippy::unnecessary_wraps, reason = "the twin can fail")]
+/// Does nothing: sites load the flags of the keys.
+#[expect(clippy::unnecessary_wraps, reason = "the patched form can fail")]
 pub(crate) fn switch(_: &[(&'static Key, bool)], _: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     Ok(())
 }
 
-/// A linked object that made itself known: there is none.
+/// A registered linked object: there is none.
 #[derive(Debug)]
 pub(crate) enum Object {}
 
@@ -36,18 +36,15 @@ impl Object {
     }
 }
 
-/// Objects that made themselves known.
 pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Object> {
     std::iter::empty()
 }
 
-/// They never come, and never go.
-pub(crate) const fn changes(_: &UpdateGuard<'_>) -> u64 {
+pub(crate) const fn object_generation(_: &UpdateGuard<'_>) -> u64 {
     0
 }
 
-/// There is none to be kept.
-pub(crate) fn keep_loaded<R>(list: impl FnOnce(&UpdateGuard<'_>) -> R) -> R {
+pub(crate) fn pin_objects<R>(list: impl FnOnce(&UpdateGuard<'_>) -> R) -> R {
     list(&tracepoint_ring::update::lock_without_setup())
 }
 

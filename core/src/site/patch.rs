@@ -1,35 +1,36 @@
-//! The patched form: one instruction, switched by its first byte.
+//! The patched form: one instruction, switched by writing its opcode.
 //!
 //! # The instruction
 //!
 //! ```text
-//!   off   41 BB rr rr rr rr     mov r11d, imm32     into a register that nobody reads
-//!   on    41 E9 rr rr rr rr     jmp rel32           to the cold path; the prefix means nothing here
+//!   off   41 BB rr rr rr rr     mov r11d, imm32     into a register that no code reads
+//!   on    41 E9 rr rr rr rr     jmp rel32           to the cold path; the prefix has no effect
 //! ```
 //!
-//! The four bytes at the end are the same in both: the distance to the cold path. Switching writes one byte. A byte is written in
-//! one piece wherever it lies, so that a thread that runs into the site meets one of the two instructions, never a mixture. Other
-//! processors may hold the old one decoded already: after a batch, `membarrier(SYNC_CORE)` makes each of them forget it. (Five-byte
-//! forms, a `nop` to be overwritten, are torn when they straddle a cache line.)
+//! The last four bytes are the same in both forms: the distance to the cold path. Switching writes one byte. A store of one byte is
+//! atomic at any address, so that a thread which executes the site sees one of the two instructions, never a mixture. Another
+//! processor may have decoded the old instruction already: after a batch, `membarrier(SYNC_CORE)` makes each processor discard it.
+//! (The stores of five-byte forms, which overwrite a `nop`, tear when they straddle a cache line.)
 //!
-//! Why this one: it reads nothing. `A9`, `test eax, imm32`, is a byte shorter and needs no register, but it reads one: it becomes
-//! ready together with the instruction that waits for the same value, takes an execution unit from it now and then, and costs a
-//! chain of dependent operations in `eax` 3 %. The constant is ready as soon as it is decoded. `r11` is the register that is missed
-//! least: no arguments, no results, no static chain, and no call keeps it; flags keep their values as well.
+//! The instruction was chosen because it reads no register. `A9`, `test eax, imm32`, is a byte shorter and writes no register, but it
+//! depends on `eax`: it becomes ready together with other instructions that wait for `eax`, competes with them for execution units,
+//! and slows down a dependency chain through `eax` by 3 %. A `mov` of a constant has no dependency. `r11` is the cheapest register to
+//! clobber: it carries no arguments, results or static chain, and calls do not preserve it. The flags keep their values.
 //!
-//! # What the linker gathers
+//! # Linker sections
 //!
-//! Each site has an [`Entry`] in the section `tracepoint_sites` of the linked object that it is in: an executable, a
-//! shared object. A constructor, of which the linker keeps one for each object, makes the object known to the core
-//! ([`register_object`]); a destructor takes it back when the object is unloaded. `linkme`'s slices see one object only, that of
-//! the core; the constructor also brings the object's own tables of tracepoints and markers.
+//! Each site has an [`Entry`] in the section `tracepoint_sites` of the linked object that contains it: an executable or a shared
+//! object. A constructor, of which the linker keeps one per object, registers the object with the core ([`register_object`]); a
+//! destructor unregisters it when the object is unloaded. `linkme`'s slices cover only the object that contains the core, so the
+//! constructor also passes the object's own tables of tracepoints and markers.
 //!
 //! # Switching
 //!
-//! Under the control lock, in [`switch`]: collect the entries of the keys; *verify* that the bytes at each site are one of the two
-//! forms, with the distance that its entry says; write; verify again. A site whose bytes are neither (a debugger's breakpoint, a
-//! corrupted entry) is left alone and counted. Writing is in [`text`]. (A uprobe on a site that is on goes unnoticed until it is to be
-//! switched off; the kernel runs the file's copy of the instruction, `41 BB`, so that the site is off as long as the uprobe is there.)
+//! [`switch`] runs under the update lock. It collects the entries of the keys, *verifies* that the bytes at each site are one of the two
+//! forms with the distance from its entry, writes, and verifies again. A site with other bytes (a debugger's breakpoint, a corrupted
+//! entry) is foreign: it is not written, and counted. [`text`] does the writing. (A uprobe on a site that is on is noticed only when the
+//! site is switched off. Until the uprobe is detached, the kernel executes the file's copy of the instruction, `41 BB`, so that the site
+//! is off.)
 //!
 //! ```text
 //!   OFF ──key on──▶ verified ──byte written──▶ ON ──key off──▶ verified ──byte written──▶ OFF
@@ -37,15 +38,15 @@
 //! ```
 
 mod entry;
-mod keep;
 mod object;
+mod pin;
 mod segment;
 mod text;
 mod writable;
 
-pub(crate) use keep::keep_loaded;
-pub(crate) use object::{Object, changes, objects};
+pub(crate) use object::{Object, object_generation, objects};
 pub use object::{register_object, unregister_object};
+pub(crate) use pin::pin_objects;
 
 use super::{SiteReport, SwitchError};
 use crate::key::Key;
@@ -56,13 +57,14 @@ use tracepoint_ring::update::UpdateGuard;
 static FOREIGN: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 
-/// A site was left that is not as its key is. Changed under the control lock.
-static UNSETTLED: AtomicBool = AtomicBool::new(false);
+/// Whether some site does not have the form of its key, so that the next switch retries it. Changed under the update lock.
+static RETRY_PENDING: AtomicBool = AtomicBool::new(false);
 
-/// The section names and symbols are spelt once: here, for sites and anchors.
+/// The description, the constructor and the destructor of a linked object. Sites and anchors share this definition, so that section
+/// names and symbols are spelled once.
 ///
-/// Once for each object file (`.ifndef`), kept once for each linked object (a COMDAT group): the object's description, its
-/// constructor and its destructor. `R` retains sections that nothing refers to, which linkers otherwise drop.
+/// It is emitted once per object file (`.ifndef`), and the linker keeps one copy per linked object (a COMDAT group). The section flag
+/// `R` retains sections without references, which linkers otherwise discard.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_object {
@@ -118,17 +120,17 @@ macro_rules! __tracepoint_object {
     };
 }
 
-/// Whether the key is on: one instruction, and the cold path at the end of its jump.
+/// True while the key is on: one instruction, which jumps to the cold path while it is patched.
 ///
-/// The `.reloc`, of no bytes, ties the site to its own entry: a linker that folds identical functions (`--icf=all`) then sees that two
-/// that differ in nothing but their keys are not identical.
+/// The `.reloc`, which occupies no bytes, makes the site refer to its own entry: a linker that folds identical functions (`--icf=all`)
+/// then distinguishes functions that differ only in their keys.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_site {
     ($key:path) => {
         'site: {
-            // SAFETY: the instruction is `mov r11d, imm32`, which changes the register that is given up here, or, once it is
-            // patched, a jump to the label, whose distance from here stands in its operand. The rest adds to sections.
+            // SAFETY: the instruction is `mov r11d, imm32`, which writes the declared output register, or, while patched, a jump to the
+            // label, whose distance is its operand. The rest only adds to sections.
             unsafe {
                 ::core::arch::asm!(
                     "771:",
@@ -156,12 +158,12 @@ macro_rules! __tracepoint_site {
     };
 }
 
-/// Makes the object that it stands in known, without a site. To be put in a function that the object keeps.
+/// Registers the object that contains it, without a site. Must be in a function that the linker keeps.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __tracepoint_anchor {
     () => {
-        // SAFETY: no instruction at all; adds to sections.
+        // SAFETY: emits no instruction; only adds to sections.
         unsafe {
             ::core::arch::asm!(
                 $crate::__tracepoint_object!(),
@@ -173,13 +175,13 @@ macro_rules! __tracepoint_anchor {
     };
 }
 
-/// Sites that are to be written together.
+/// Sites that are written together.
 #[derive(Debug)]
 struct Batch<'o> {
     sites: Vec<Site<'o>>,
-    /// The form that all of them shall have.
+    /// The form to write.
     form: Form,
-    /// How many had to be left out, because what stands there is foreign.
+    /// The number of sites that are left out because their bytes are foreign.
     foreign: usize,
 }
 
@@ -201,41 +203,40 @@ impl<'o> Batch<'o> {
         text::write(&self.sites, self.form)
     }
 
-    /// Whether nothing is left to do; otherwise the next switch will look at it.
-    fn settle(&mut self) -> bool {
+    /// Drops the sites that have the form; returns whether that is all of them. Otherwise the next switch retries the others.
+    fn verify(&mut self) -> bool {
         self.sites.retain(|site| site.form() != Some(self.form));
-        let not_done = self.sites.len();
+        let remaining = self.sites.len();
         self.sites.retain(|site| site.form().is_some());
-        self.foreign += not_done - self.sites.len();
-        let settled = self.foreign == 0 && self.sites.is_empty();
-        if !settled {
-            UNSETTLED.store(true, Ordering::Relaxed);
+        self.foreign += remaining - self.sites.len();
+        let complete = self.foreign == 0 && self.sites.is_empty();
+        if !complete {
+            RETRY_PENDING.store(true, Ordering::Relaxed);
         }
-        settled
+        complete
     }
 
-    /// Counts what is left to do.
-    fn settle_and_count(&mut self) {
-        if !self.settle() {
+    /// As `verify`, and counts the sites that do not have the form.
+    fn verify_and_count(&mut self) {
+        if !self.verify() {
             FOREIGN.fetch_add(self.foreign as u64, Ordering::Relaxed);
             STUCK.fetch_add(self.sites.len() as u64, Ordering::Relaxed);
         }
     }
 }
 
-/// Switches the sites of all these keys, and takes along what earlier switches had to leave.
+/// Switches the sites of all these keys, and retries the sites that earlier switches could not write.
 ///
 /// # Errors
 ///
-/// If a site that is to be switched on cannot be written. All of them are switched off again then, as far as they can be: one that
-/// cannot is counted, and goes on calling the cold path, which finds nothing to do. The same becomes of a site that cannot be
-/// switched off, which is no error.
+/// If a site cannot be switched on. Then all sites of the keys that go on are switched off again as far as possible. A site that cannot
+/// be switched off is counted, and goes on entering the cold path, which finds nothing to do; this alone is not an error.
 pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     let mut wanted: Vec<(*const Key, Form)> =
         changes.iter().map(|(key, on)| (std::ptr::from_ref(*key), Form::of(*on))).collect();
     wanted.sort_unstable_by_key(|(key, _)| *key);
     let find = |key: *const Key| wanted.binary_search_by_key(&key, |(key, _)| *key).ok().map(|at| wanted[at].1);
-    let unsettled = UNSETTLED.swap(false, Ordering::Relaxed);
+    let retry = RETRY_PENDING.swap(false, Ordering::Relaxed);
     let (mut on, mut off) = (Batch::new(Form::On), Batch::new(Form::Off));
     let (mut earlier_on, mut earlier_off) = (Batch::new(Form::On), Batch::new(Form::Off));
     for object in objects(locked) {
@@ -243,7 +244,7 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>)
             let batch = match find(entry.key()) {
                 Some(Form::On) => &mut on,
                 Some(Form::Off) => &mut off,
-                None if !unsettled => continue,
+                None if !retry => continue,
                 None => match entry.form_of_key() {
                     Form::On => &mut earlier_on,
                     Form::Off => &mut earlier_off,
@@ -253,33 +254,33 @@ pub(crate) fn switch(changes: &[(&'static Key, bool)], locked: &UpdateGuard<'_>)
         }
     }
     for earlier in [&mut earlier_off, &mut earlier_on] {
-        // What is still left of it has been counted, and concerns no caller.
+        // Failures were counted when these sites were first left out, and do not concern this caller.
         let _ = earlier.write();
-        earlier.settle();
+        earlier.verify();
     }
     let _ = off.write();
-    off.settle_and_count();
+    off.verify_and_count();
     let written = on.write();
     if written.is_err() {
         on.form = Form::Off;
         let _ = on.write();
     }
-    on.settle_and_count();
+    on.verify_and_count();
     text::synchronize_cores();
     written
 }
 
-/// Switches the sites of an object that has just arrived on, as far as their keys are.
-fn switch_arrived(object: &Object, _: &UpdateGuard<'_>) {
-    let mut arrived = Batch::new(Form::On);
+/// Switches on those sites of a newly loaded object whose keys are on.
+fn switch_loaded(object: &Object, _: &UpdateGuard<'_>) {
+    let mut loaded = Batch::new(Form::On);
     for entry in object.entries() {
         if entry.form_of_key() == Form::On {
-            arrived.add(object, entry);
+            loaded.add(object, entry);
         }
     }
-    // Nobody waits for an answer here; `platform` says what became of it.
-    let _ = arrived.write();
-    arrived.settle_and_count();
+    // There is no caller to return an error to; `platform` reports the count.
+    let _ = loaded.write();
+    loaded.verify_and_count();
     text::synchronize_cores();
 }
 

@@ -1,4 +1,4 @@
-//! The arguments of a tracepoint by their parts, as expansions list them.
+//! The names and types of a tracepoint's arguments as separate lists, for expansions.
 
 use crate::input::Tracepoint;
 use syn::{Ident, Type};
@@ -6,7 +6,7 @@ use syn::{Ident, Type};
 pub(super) struct Arguments<'a> {
     pub(super) names: Vec<&'a Ident>,
     pub(super) types: Vec<&'a Type>,
-    /// The types with the lifetime of one call in place of those that are elided.
+    /// The types with the call's lifetime in place of elided ones.
     pub(super) tied: Vec<&'a Type>,
 }
 

@@ -1,4 +1,4 @@
-//! What a field becomes: a description, the type of its value, an expression for it, a conversion in the format string.
+//! Expands a field to its description, the type of its value, the expression of its value, and its conversion in the format string.
 
 use super::{at, local};
 use crate::argument::call_lifetime;
@@ -8,12 +8,12 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, Ident};
 
-/// The primitive type called `ident`, whatever else has that name where the block stands. Errors point to `ident`.
+/// The primitive type called `ident`, even if an item of that name is in scope. Errors point to `ident`.
 fn primitive(ident: &Ident) -> TokenStream {
     quote_spanned!(ident.span().resolved_at(Span::call_site())=> ::core::primitive::#ident)
 }
 
-/// `value`, which has to be of the type `ty`: a binding tells the user where that type was asked for.
+/// `value`, which must have the type `ty`. Through the binding, a type error also points to where the type was declared.
 fn of_type(ty: &TokenStream, value: &Expr) -> TokenStream {
     let binding = local("value");
     quote!({
@@ -22,7 +22,7 @@ fn of_type(ty: &TokenStream, value: &Expr) -> TokenStream {
     })
 }
 
-/// `value` as a constant of its own: a description may then refer to it, even if a function works it out.
+/// `value` as a separate constant, so that a static description can use it even if it is the result of a function call.
 fn constant(name: &str, ty: &TokenStream, value: &TokenStream) -> TokenStream {
     let name = format_ident!("__TRACEPOINT_{name}");
     quote!({
@@ -147,13 +147,13 @@ impl Field {
         }
     }
 
-    /// The expression of the value. The user's expression stands in it as it was written, so that errors point there; what
-    /// surrounds it is where the field's name is.
+    /// The expression of the value. The user's expression keeps its spans, so that errors point to it; the code around it has the span
+    /// of the field's name.
     pub(super) fn value(&self, krate: &Ident) -> TokenStream {
         let value = &self.value;
         let krate = &at(krate, self.span);
         let place = self.span.resolved_at(Span::call_site());
-        // Where a bound on the whole is not met, rustc points to the innermost code that nobody expanded: it has to be the value.
+        // If a bound on the whole expression is not met, rustc points to the innermost code that is not expanded: the value.
         let reference = quote_spanned!(value.span()=> &(#value));
         match &self.kind {
             Kind::Scalar { ident, big_endian, .. } => {
@@ -180,7 +180,7 @@ impl Field {
         }
     }
 
-    /// The conversion that the format string of a field block has for this field.
+    /// The conversion of this field in the format string of a field block.
     pub(super) fn conversion(&self) -> String {
         match &self.kind {
             Kind::Scalar { scalar, base, .. } => scalar.conversion(*base),

@@ -1,4 +1,4 @@
-//! Tracing is compiled out: the same names, no statics, no entries, no strings.
+//! The expansion with tracing compiled out: the same names and signatures, without statics, table entries and strings.
 
 use super::arguments::Arguments;
 use super::surface::{allows, place, probe_parameter};
@@ -23,7 +23,7 @@ pub(super) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> TokenStream 
         #(#cfg)*
         #allows
         const _: () = {
-            // Never called, and so not in the program: what is wrong in a declaration is wrong in this build, too.
+            // Never called, and so not in the program. Makes errors in a declaration errors of this build, too.
             fn __tracepoint_check<#lifetime>(#(#names: #tied),*) {
                 #(#krate::private::by_value::<#tied>();)*
                 if #condition {

@@ -1,4 +1,5 @@
-//! What stands behind the surface: the statics, their entries in the tables, and the types that tie arguments to bytes.
+//! The expansion with tracing: the statics, their entries in the tables, and the trait implementations for the types of tracepoints and
+//! markers.
 
 mod described;
 mod marker;

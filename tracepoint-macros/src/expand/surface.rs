@@ -1,12 +1,12 @@
-//! What a user sees of a tracepoint: its type and its functions. The same in both twins.
+//! The public items of a tracepoint: its type and its functions. They are the same with tracing and with tracing compiled out.
 
 use super::arguments::Arguments;
 use crate::input::Tracepoint;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 
-/// Lints that the expansion must not raise in a strict crate. One by one: a crate that forbids some other lint of a group could
-/// not allow the group. Those of clippy are about signatures, which follow from the declaration.
+/// Allows the lints that the expansion must not raise in a strict crate. It lists single lints, because a crate that forbids one lint of
+/// a group cannot allow the group. The clippy lints are about signatures, which follow from the declaration.
 pub(super) fn allows() -> TokenStream {
     quote!(#[allow(
         dead_code,
@@ -41,8 +41,8 @@ pub(super) fn allows() -> TokenStream {
     )])
 }
 
-/// Where the generated parts of a tracepoint are, for messages that mention them: at its name, not at the whole block. They stay
-/// expanded code to lints.
+/// The span of the generated parts of a tracepoint: messages about them point to its name, not to the whole block. Lints still see
+/// expanded code.
 pub(super) fn place(tracepoint: &Tracepoint) -> Span {
     tracepoint.name.span().resolved_at(Span::call_site())
 }
@@ -63,16 +63,16 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
     let type_doc =
         format!("The tracepoint `{text}`: the path that `trace!` takes, and the type of its probes' handles.");
     let trace_doc = format!(
-        "Fires {link}, if it is on. The arguments are evaluated in any case; `trace!` evaluates them only if it is on."
+        "Fires {link} if it is on. The caller evaluates the arguments in any case; `trace!` evaluates them only if it is on."
     );
-    let enabled_doc = format!("Whether {link} is on, for long preparation.");
+    let enabled_doc = format!("Whether {link} is on, to guard expensive preparation.");
     let register_doc =
         format!("Connects a probe to {link} and switches it on. Dropping the handle disconnects the probe.");
     let prio_doc = format!(
-        "[`{register}`](fn@{register}) with a priority: probes with a higher one run earlier (the usual one is 10)."
+        "[`{register}`](fn@{register}) with a priority: probes with a higher priority run earlier (the default is 10)."
     );
     let unregister_doc = format!(
-        "Disconnects a probe of {link}. When it returns, outside any probe, the probe is not running and never will again."
+        "Disconnects a probe of {link}. Once this returns, if called outside any probe, the probe is not running and never runs again."
     );
     quote_spanned! {place=>
         #(#cfg)*
@@ -111,7 +111,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
         #[doc = ""]
         #[doc = "# Errors"]
         #[doc = ""]
-        #[doc = "None at present; the type leaves room."]
+        #[doc = "If the sites cannot be switched on."]
         #(#shown)*
         #allows
         #visibility fn #register<#probe>(
@@ -128,7 +128,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
         #[doc = ""]
         #[doc = "# Errors"]
         #[doc = ""]
-        #[doc = "None at present; the type leaves room."]
+        #[doc = "If the sites cannot be switched on."]
         #(#shown)*
         #allows
         #visibility fn #register_prio<#probe>(
@@ -152,7 +152,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
 }
 
 /// The type parameter for a probe: `F`, or the first of `F1`, `F2`, … that neither the tracepoint nor a type of its arguments
-/// mentions: parameters have no hygiene.
+/// mentions, because type parameters have no hygiene.
 pub(super) fn probe_parameter(tracepoint: &Tracepoint) -> Ident {
     let types = tracepoint.prototype.arguments.iter().map(|argument| argument.ty.to_token_stream());
     let mentioned: TokenStream = types.chain([tracepoint.name.to_token_stream()]).collect();

@@ -54,12 +54,12 @@ impl Build {
         self.build(test, &["test", "--no-run", "--test", test, "-p", package])
     }
 
-    /// The executable that cargo says it made of a target. It names others, too: with a test come the programs of its package.
+    /// The executable that cargo reports for a target. Cargo also reports others: a test is built with the programs of its package.
     fn build(&self, target_name: &str, arguments: &[&str]) -> PathBuf {
         let mut command = command();
         command.args(arguments).args(["--profile", self.profile, "--message-format", "json-render-diagnostics"]);
         if self.gnu_ld {
-            // A directory of its own: tests run side by side, and both would leave the program under one name.
+            // A separate target directory: tests run in parallel, and two builds would write a program of the same name.
             command.args(["--config", "target.x86_64-unknown-linux-gnu.rustflags=[\"-Clinker-features=-lld\"]"]);
             command.env("CARGO_TARGET_DIR", target().join("gnu-ld"));
         }
@@ -100,7 +100,7 @@ pub(crate) fn listed(output: &str) -> Vec<&str> {
     listed
 }
 
-/// What a fixture said besides its list.
+/// The output of a fixture besides its list.
 pub(crate) fn said(output: &str) -> Vec<&str> {
     let listed = listed(output);
     output.lines().filter(|line| !listed.contains(line)).collect()

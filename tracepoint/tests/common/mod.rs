@@ -1,4 +1,4 @@
-//! What the tests of the macros share: a subscriber that keeps every event as text.
+//! Shared by the tests of the macros: a subscriber that keeps every event as text.
 #![allow(dead_code)] // each test is a crate of its own and uses a part
 
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use tracepoint::Marker;
 use tracepoint::field::Value;
 use tracepoint::marker::{Aggregate, FieldView, Subscriber, Subscription};
 
-/// The events of one marker, from its creation on; each is the list of its fields' values.
+/// The events of one marker since the creation of this value; each is the list of its fields' values.
 pub(crate) struct Recorded {
     events: Arc<Events>,
     _subscription: Subscription,

@@ -1,6 +1,6 @@
-//! What the tests of patched sites share: this program's table of sites, found as the linker made it, and the code at the sites.
+//! Shared by the tests of patched sites: this program's table of sites, read through the linker's symbols, and the code at the sites.
 //!
-//! Nothing here asks the core: what it says of its sites is what these tests check.
+//! This module does not call the core, because these tests check what the core reports about its sites.
 #![allow(dead_code)] // each test is a crate of its own and uses a part
 
 use std::fs::OpenOptions;
@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use tracepoint::Key;
 
-/// What a site begins with.
+/// The first byte of a site.
 pub(crate) const PREFIX: u8 = 0x41;
 /// The opcode of a site that is off: `mov r11d, imm32`.
 pub(crate) const OFF: u8 = 0xBB;
@@ -23,7 +23,7 @@ pub(crate) const LENGTH: usize = 6;
 /// The size of a page of code.
 pub(crate) const PAGE: usize = 4096;
 
-/// A site's entry, as the program holds it.
+/// A site's entry in the program's table.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Entry {
@@ -35,7 +35,7 @@ pub(crate) struct Entry {
 }
 
 unsafe extern "C" {
-    // The linker's names for the bounds of the section. A program with at least one site has them.
+    // The linker defines these symbols for the bounds of the section, if the program has at least one site.
     safe static __start_tracepoint_sites: u8;
     safe static __stop_tracepoint_sites: u8;
 }
@@ -60,7 +60,7 @@ pub(crate) fn sites() -> Vec<Site> {
     let mut sites: Vec<Site> = (start..stop)
         .step_by(size_of::<Entry>())
         .map(|at| {
-            // SAFETY: within the bounds that the linker gave; entries stand there one after another, aligned.
+            // SAFETY: within the bounds of the section, which is an array of aligned entries.
             let entry = unsafe { with_exposed_provenance::<Entry>(at).read_volatile() };
             Site {
                 entry: at,
@@ -80,7 +80,7 @@ pub(crate) fn site_in(function: *const ()) -> Site {
     *sites().iter().find(|site| site.address >= start).expect("the function has a site")
 }
 
-/// The sites of the key that the sites of `function` have.
+/// All sites that have the same key as the sites of `function`.
 pub(crate) fn sites_of_key_in(function: *const ()) -> Vec<Site> {
     let key = site_in(function).key;
     sites().into_iter().filter(|site| site.key == key).collect()
@@ -97,14 +97,14 @@ impl Site {
         byte(self.opcode())
     }
 
-    /// Whether the rest of the instruction is what it always is: the prefix, and the distance to the cold path.
+    /// Whether the bytes that never change are intact: the prefix, and the distance to the cold path.
     pub(crate) fn is_whole(self) -> bool {
         let rest: Vec<u8> = (2..LENGTH).map(|offset| byte(self.address + offset)).collect();
         byte(self.address) == PREFIX
             && rest == (self.cold.wrapping_sub(self.address + LENGTH).cast_signed() as i32).to_le_bytes()
     }
 
-    /// The entry, which the program could change, too. Nobody may be switching meanwhile.
+    /// The entry, mutable: the section is writable. No thread may switch sites meanwhile.
     pub(crate) fn entry(self) -> *mut Entry {
         with_exposed_provenance_mut(self.entry)
     }
@@ -112,34 +112,34 @@ impl Site {
 
 /// A byte of this program's code.
 pub(crate) fn byte(address: usize) -> u8 {
-    // SAFETY: callers pass addresses within the code of this program, which is readable. Volatile, as code changes.
+    // SAFETY: callers pass addresses within the code of this program, which is readable. Volatile, because code changes.
     unsafe { with_exposed_provenance::<u8>(address).read_volatile() }
 }
 
-/// Writes a byte of this program's code, as a debugger would. Nobody runs there meanwhile.
+/// Writes a byte of this program's code, as a debugger would. No thread may run that code meanwhile.
 pub(crate) fn poke(address: usize, byte: u8) {
     let memory = OpenOptions::new().write(true).open("/proc/self/mem").expect("may be written by tests");
     memory.write_all_at(&[byte], address as u64).expect("code can be written");
     assert_eq!(self::byte(address), byte);
 }
 
-/// All of them are in this form, and whole.
+/// Asserts that all sites have this form and are intact.
 #[track_caller]
 pub(crate) fn assert_all(sites: &[Site], form: u8) {
     assert!(!sites.is_empty(), "there are sites to look at");
     for site in sites {
-        assert!(site.byte() == form, "{:#04x} where {form:#04x} should stand: {site:x?}", site.byte());
+        assert!(site.byte() == form, "{:#04x} instead of {form:#04x}: {site:x?}", site.byte());
         assert!(site.is_whole(), "the distance is as it was: {site:x?}");
     }
 }
 
-/// Every site of this program reads back as off.
+/// Asserts that every site of this program is off.
 #[track_caller]
 pub(crate) fn assert_all_off() {
     assert_all(&sites(), OFF);
 }
 
-/// The mappings in which this program's sites lie, as the kernel lists them.
+/// The kernel's list of the mappings that contain this program's sites.
 pub(crate) fn code_maps() -> Vec<String> {
     let sites = sites();
     let maps = std::fs::read_to_string("/proc/self/maps").expect("readable");
@@ -153,7 +153,7 @@ pub(crate) fn code_maps() -> Vec<String> {
     found
 }
 
-/// No page of the sites' code has stayed writable.
+/// Asserts that no page with sites has stayed writable.
 #[track_caller]
 pub(crate) fn assert_code_is_not_writable() {
     for line in code_maps() {
@@ -161,18 +161,18 @@ pub(crate) fn assert_code_is_not_writable() {
     }
 }
 
-/// Waits for a child and gives its exit code: 0 if what it ran returned, 1 if that panicked; 99 if a signal ended it.
+/// Waits for a child and returns its exit code: 0 if what it ran returned, 1 if that panicked; 99 if a signal ended it.
 pub(crate) fn finish_child(pid: libc::pid_t) -> i32 {
     let mut status = 0;
-    // SAFETY: `status` is a valid place, `pid` a child of ours that nobody else waits for.
+    // SAFETY: `status` is a valid place, `pid` a child of this process for which no other thread waits.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 99 }
 }
 
 /// Starts `child` in a forked process, whose end [`finish_child`] waits for.
 pub(crate) fn start_child(child: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child runs `child` and ends with `_exit`. The core's locks are taken care of by its fork handlers, malloc's by
-    // the C library, and the harness's are not touched: panics are written to the standard error itself.
+    // SAFETY: the child runs `child` and ends with `_exit`. Fork handlers of the core and of the C library leave the locks of the core
+    // and of malloc free in the child. The child does not use the harness's locks: panics write to the standard error directly.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
@@ -180,7 +180,7 @@ pub(crate) fn start_child(child: impl FnOnce()) -> libc::pid_t {
             let _ = writeln!(std::io::stderr(), "in the child: {panic}");
         }));
         let ended = catch_unwind(AssertUnwindSafe(child));
-        // SAFETY: takes a plain number; what the parent would clean up at exit is the parent's.
+        // SAFETY: takes a plain number. The exit handlers, which `_exit` skips, belong to the parent.
         unsafe { libc::_exit(i32::from(ended.is_err())) };
     }
     pid

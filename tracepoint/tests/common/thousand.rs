@@ -1,4 +1,4 @@
-//! A thousand functions, each an instance of one, for those who want a site in each.
+//! A thousand instances of one generic function, for tests that need a site in each.
 
 /// `thousand!(f)` is a hundred arrays of ten functions: `f::<0>` to `f::<999>`.
 macro_rules! thousand {

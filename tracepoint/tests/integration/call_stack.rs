@@ -1,4 +1,4 @@
-//! Call stacks: a program with frame pointers has its callers in its records, one without comes to no harm.
+//! Call stacks: a program with frame pointers records its callers; a program without frame pointers does not crash.
 
 use crate::fixture::{Build, run};
 
@@ -11,10 +11,10 @@ fn callers_are_recorded() {
         assert_eq!(callers[..], ["0"], "on a stack of its own: {output}");
     }
     for callers in [main, thread] {
-        // What comes behind is the beginning of the thread.
+        // The frames after these are the thread's start routine.
         assert_eq!(callers[1..4], ["inner", "middle", "outer"], "{output}");
     }
-    // No more than the channel allows.
+    // The channel limits the number of frames.
     assert_eq!((deep[0], deep[1]), ("24", "inner"), "{output}");
     assert!(deep.len() > 15 && deep[2..].iter().all(|name| *name == "down"), "{output}");
 }

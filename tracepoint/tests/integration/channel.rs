@@ -1,4 +1,4 @@
-//! Channels: what they refuse, what they lose and how it is counted.
+//! Channels: invalid configurations, refused events, lost events and their counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -87,7 +87,7 @@ fn discard_keeps_the_oldest_and_overwrite_the_newest() {
                 numbers.push(u64::from_le_bytes(record[8..].try_into().expect("eight bytes")));
             }
         });
-        finished.expect("nobody is subscribed");
+        finished.expect("no subscriber is left");
         let kept = numbers.len() as u64;
         let first = if overwrites { 1000 - kept } else { 0 };
         assert_eq!(numbers, (first..first + kept).collect::<Vec<_>>());
@@ -121,7 +121,7 @@ fn a_filter_sees_the_fields_before_anything_is_reserved() {
     channel.close();
 }
 
-/// Lets the first of each value through, and says so with the time.
+/// Accepts the first event of each value, suppresses the others, and notes the time.
 struct First(AtomicU64);
 
 impl Filter for First {
@@ -164,7 +164,7 @@ fn a_nul_in_a_text_is_replaced_and_counted() {
     drop(subscription);
     assert_eq!(channel.account().streams[0].altered, 1);
     let mut records = Vec::new();
-    channel.finish(|packet| records.extend_from_slice(&packet.bytes[96..])).expect("nobody is subscribed");
+    channel.finish(|packet| records.extend_from_slice(&packet.bytes[96..])).expect("no subscriber is left");
     assert_eq!(&records[8..12], b"a\x1ab\0");
     channel.close();
 }
@@ -198,17 +198,17 @@ fn a_channel_is_not_finished_under_its_subscribers() {
     let channel = open(Channel::discard(1 << 14));
     let subscription = record("channel:numbered", &channel);
     trace_numbered(1);
-    let refused = channel.finish(|_| panic!("nothing is drained")).expect_err("somebody is subscribed");
+    let refused = channel.finish(|_| panic!("nothing is drained")).expect_err("a subscriber is left");
     assert_eq!(refused, tracepoint_ring::channel::FinishError::Subscribed);
     trace_numbered(2);
     drop(subscription);
     let mut records = 0;
-    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("nobody is subscribed");
+    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("no subscriber is left");
     assert_eq!(records, 2);
     channel.close();
 }
 
-/// Gives a text, and panics when it is dropped: after the values were delivered.
+/// Provides a text, and panics when it is dropped, which is after the values were delivered.
 struct PanicsLate;
 
 impl PanicsLate {
@@ -266,7 +266,7 @@ fn a_panicking_filter_loses_the_event() {
     channel.close();
 }
 
-/// Refuses all but what can be divided by this.
+/// Accepts only multiples of this number.
 struct Multiples(u64);
 
 impl Filter for Multiples {

@@ -27,7 +27,7 @@ fn open() -> Arc<OpenChannel> {
     OpenChannel::open(Channel::discard(1 << 16).spares(2), [3; 16], 1, 1, Box::new(AnonymousMemory)).expect("opens")
 }
 
-/// Records some events, and gives all bytes of all streams, the first packets included.
+/// Records some events, and returns all bytes of all streams, the first packets included.
 fn record() -> Vec<Vec<u8>> {
     let channel = open();
     let marker = tracepoint::find("clock_choice:stepped").expect("listed").marker().expect("has fields");
@@ -42,7 +42,7 @@ fn record() -> Vec<Vec<u8>> {
         packets.push(channel.first_packet(packet.stream));
         packets.push(packet.bytes.to_vec());
     });
-    finished.expect("nobody is subscribed");
+    finished.expect("no subscriber is left");
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.recorded + event.total_lost()), (2000, 2000));
     channel.close();
@@ -52,7 +52,7 @@ fn record() -> Vec<Vec<u8>> {
 #[test]
 fn one_clock_at_a_time() {
     own_process!();
-    // Open channels keep the clock that they began with, and may be joined.
+    // While a channel is open the clock cannot change; selecting the clock in use is allowed.
     let channel = open();
     clock::select(Clock::Monotonic).expect("the clock in use");
     let refused = clock::select(Clock::User(readings)).expect_err("another clock");
@@ -66,12 +66,12 @@ fn one_clock_at_a_time() {
     let channel = open();
     clock::select(Clock::User(readings)).expect("the clock in use");
     clock::select(Clock::User(panics)).expect_err("another function");
-    // One that cannot be opened does not count.
+    // A channel that fails to open does not keep the clock.
     OpenChannel::open(Channel::discard(1), [3; 16], 1, 1, Box::new(AnonymousMemory)).expect_err("too small");
     drop(channel.account());
     channel.close();
 
-    // A program that does the same does it at the same times.
+    // With a user clock, equal runs record equal times.
     let mut runs = (0..2).map(|_| {
         TIME.store(1 << 40, Ordering::Relaxed);
         record()
@@ -80,7 +80,7 @@ fn one_clock_at_a_time() {
     assert!(first.len() > 8, "several packets");
     assert!(runs.next().as_ref() == Some(&first), "the second run differs");
 
-    // A clock that fails harms nobody.
+    // A user clock that panics does not reach the traced code.
     clock::select(Clock::User(panics)).expect("no channel is open");
     record();
     assert_eq!(clock::now(), 0);

@@ -6,7 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tracepoint::clock::{self, Calibration, Clock};
 
-/// What the comparison allows: far more than steering leaves, should this thread not run for seconds between two comparisons.
+/// The tolerance of the comparison. It is far larger than the error that steering leaves, because this thread may not run for seconds
+/// between two comparisons.
 const SLACK: u64 = 20_000;
 
 fn kernel() -> u64 {
@@ -16,7 +17,7 @@ fn kernel() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// The time, which the kernel agrees with.
+/// Reads the time, and asserts that it agrees with the kernel's clock.
 fn agreed() -> u64 {
     let before = kernel();
     let time = clock::now();
@@ -50,7 +51,7 @@ fn follows_the_kernels_clock() {
     assert_eq!(clock::name(), "tsc");
     assert!(tracepoint::platform().clock.starts_with("tsc, error below "));
 
-    // Several comparisons, the first after 100 ms, and a read every now and then.
+    // The clock compares itself with the kernel's several times, first after 100 ms; read it in between.
     let begin = Instant::now();
     let mut last = 0;
     while begin.elapsed() < Duration::from_millis(1500) {
@@ -65,7 +66,7 @@ fn follows_the_kernels_clock() {
     assert_eq!(clock::steps(), 0);
     assert!((1..SLACK).contains(&clock::error_bound()), "{} ns", clock::error_bound());
 
-    // Trusted again, it begins at the clock; so it does after an excursion to another one.
+    // Selected again, it starts at the kernel's time, also if another clock was selected in between.
     clock::calibrate(Duration::from_millis(1)).expect("measured before");
     agreed();
     clock::select(Clock::None).expect("no channel is open");

@@ -19,7 +19,7 @@ tracepoint::define_trace! {
     present(n: u32);
 }
 
-// The names of what is absent are free.
+// The names of removed tracepoints can be used for other items.
 #[expect(non_camel_case_types)]
 struct absent;
 

@@ -1,4 +1,5 @@
-//! A condition keeps events from the marker and from the probes; it is asked only when the tracepoint is on.
+//! An event whose condition is false reaches neither the marker nor the probes; the condition is evaluated only while the tracepoint is
+//! on.
 
 use crate::common::Recorded;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Where a block can stand: several in a file, in a function, in another macro.
+//! The places of a block: several in a file, in a function, in another macro.
 
 use crate::common::Recorded;
 
@@ -92,7 +92,7 @@ fn in_generic_functions() {
     let marked = Recorded::of_marker("in_generic");
     in_a_generic_function(1_u8);
     in_a_generic_function(2_u32);
-    // One tracepoint and one marker, whatever the types.
+    // There is one tracepoint and one marker, however many types the function is instantiated for.
     assert_eq!(recorded.all(), [["1"], ["2"]]);
     assert_eq!(marked.all(), [["1"], ["2"]]);
 }

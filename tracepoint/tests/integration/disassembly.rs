@@ -1,7 +1,7 @@
-//! What a site that is off costs, in the machine code of an optimised build.
+//! The cost of a site that is off, in the machine code of an optimised build.
 //!
 //! The fixture has each body three times, without a site (`plain`), with the lazy form and with the function form, for four kinds
-//! of argument: (1) by value, (2) `&local` in a loop, (3) `v[i]`, (4) the result of a call that the compiler does not see into.
+//! of argument: (1) by value, (2) `&local` in a loop, (3) `v[i]`, (4) the result of a call that is not inlined.
 //! This looks at the *hot path* of each: all that can be reached from the function's entry while the site does not jump. A panic
 //! ends the path; it is not part of it.
 //!
@@ -9,10 +9,10 @@
 //! and there are no more loads, stores, compares, conditional branches and calls on the hot path than in the body without a site.
 //! Asserted of the function form: the same, plus what the caller's argument needs: (3) a bounds check and a load, (4) a call.
 //!
-//! One thing comes on top, in both forms: in (2) the local must be in memory, where a reference to it can point, so that its two
-//! fields are stored whenever they change. A reference to a copy, `&{ local }`, is made in the cold path: with it there are no stores.
+//! Both forms have one additional cost: in (2) the local must be in memory, because a reference points to it, so that its two
+//! fields are stored whenever they change. A reference to a copy, `&{ local }`, is made in the cold path, and needs no stores.
 //!
-//! Not asserted, because it is the register allocator's and the layout's business: moves between registers; pushes and pops of
+//! Not asserted, because the register allocator and the code layout decide it: moves between registers; pushes and pops of
 //! registers that the cold path uses, which LLVM moves there in simple functions only; the place of unconditional jumps.
 
 use crate::fixture::Build;
@@ -22,7 +22,7 @@ use std::ops::{Add, Range};
 use std::path::Path;
 use std::process::Command;
 
-/// What of an instruction counts: how many there are on a hot path.
+/// The number of instructions of each kind on a hot path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cost {
     loads: usize,
@@ -73,14 +73,14 @@ impl Instruction {
         self.mnemonic.starts_with('j') && self.mnemonic != "jmp"
     }
 
-    /// A call of anything but a function of the fixture is a panic, which does not come back.
+    /// Calls of functions outside the fixture are panics, which do not return.
     fn is_panic(&self) -> bool {
         self.mnemonic == "call" && !["<opaque>", "__tracepoint_fire"].iter().any(|known| self.operands.contains(known))
     }
 
     fn cost(&self) -> Cost {
         let (destination, source) = self.operands.split_once(',').unwrap_or((&self.operands, ""));
-        // Addresses that are worked out and not used, and the stack's traffic.
+        // Neither address computations nor pushes and pops count.
         let none = ["lea", "nop", "push", "pop"].contains(&self.mnemonic.as_str());
         let (to_memory, from_memory) = (!none && destination.contains('['), !none && source.contains('['));
         let compares = ["cmp", "test"].contains(&self.mnemonic.as_str());
@@ -149,14 +149,14 @@ impl Program {
         hot
     }
 
-    /// What the hot path costs, without its sites.
+    /// The cost of the hot path, without its sites.
     fn cost(&self, name: &str) -> Cost {
         let hot = self.hot_path(name);
         let rest = hot.iter().filter(|at| !self.sites.contains_key(at)).map(|at| self.code[at].cost());
         rest.fold(Cost::default(), Add::add)
     }
 
-    /// The function has one site, which is one instruction of its hot path, and the cold path is out of it.
+    /// Asserts that the function has one site, which is one instruction of its hot path, and that the cold path is not part of it.
     fn has_one_site(&self, name: &str) {
         let hot = self.hot_path(name);
         let sites: Vec<_> = self.sites.range(self.functions[name].clone()).collect();
@@ -173,7 +173,7 @@ impl Program {
         assert!(!fires, "{name}: the hot path fires");
     }
 
-    /// The hot path of `name` costs at most what that of `plain` does, and `more`.
+    /// Asserts that the hot path of `name` costs at most that of `plain` plus `more`.
     fn costs_at_most(&self, name: &str, plain: &str, more: Cost) {
         self.has_one_site(name);
         let (is, limit) = (self.cost(name), self.cost(plain) + more);
@@ -198,7 +198,7 @@ fn instruction(line: &str) -> Option<(u64, Instruction)> {
     let mut parts = line.split('\t');
     let at = u64::from_str_radix(parts.next()?.trim().strip_suffix(':')?, 16).ok()?;
     let bytes = parts.next()?.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("a byte")).collect();
-    // Prefixes stand before the mnemonic, remarks after `#`.
+    // objdump prints prefixes before the mnemonic, and remarks after `#`.
     let text = parts.next()?.split('#').next()?.trim();
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     Some((at, Instruction { bytes, mnemonic: mnemonic.to_owned(), operands: operands.trim().to_owned() }))
@@ -231,7 +231,7 @@ fn hot_paths() {
     }
     program.costs_at_most(COPIED, LOCAL[0], nothing);
 
-    // That this can see a difference: the function form has what the lazy form spares.
+    // The check can see a difference: the function form has the cost that the lazy form avoids.
     assert_eq!(program.cost(INDEX[2]), program.cost(INDEX[0]) + checked_load);
     assert_eq!(program.cost(CALL[2]), program.cost(CALL[0]) + call);
 }

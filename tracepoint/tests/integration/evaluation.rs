@@ -1,4 +1,4 @@
-//! Each field expression is evaluated at most once for an event, however many want it, and not at all if nobody does.
+//! Each field expression is evaluated once per event, however many subscribers there are, and not at all without one.
 
 use crate::common::Recorded;
 use std::cell::Cell;

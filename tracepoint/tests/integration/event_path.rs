@@ -39,13 +39,13 @@ fn from_a_typed_call_to_the_bytes_of_a_packet() {
     let prev = Task { pid: 1, state: 3, comm: "init".to_owned() };
     let next = Task { pid: 2, state: 0, comm: "sh".to_owned() };
 
-    // 2. Off: listed before the first hit, and a site computes nothing.
+    // 2. Off: the tracepoint is listed before its first hit, and its sites compute nothing.
     let tracepoint = tracepoint::find("sched:sched_switch").expect("the linker gathered it");
     assert!(!tracepoint.is_on());
     let unused = || -> &Task { unreachable!("the tracepoint is off") };
     tracepoint::trace!(sched_switch(&prev, unused()));
 
-    // 3. A probe has the typed arguments; this one marks, by hand, what it sees: the mission's first program.
+    // 3. A probe gets the typed arguments; this one records some of them with a hand-written marker.
     let hits = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&hits);
     let probe = register_trace_sched_switch(move |prev, next| {
@@ -75,11 +75,11 @@ fn from_a_typed_call_to_the_bytes_of_a_packet() {
         })
         .collect();
 
-    // 5. Two events: each evaluated once, recorded, then probed; the probe's mark is an event of its own.
+    // 5. Two events: each is evaluated once, recorded, and passed to the probe, whose marker records another event.
     tracepoint::trace!(sched_switch(&prev, &next));
     trace_sched_switch(&next, &prev);
 
-    // 6. Off again: after this nothing runs and nothing is written.
+    // 6. Off again: from here on no probe runs and no record is written.
     Subscription::end_all(subscriptions);
     unregister_trace_sched_switch(probe);
     trace_sched_switch(&prev, &next);
@@ -88,7 +88,7 @@ fn from_a_typed_call_to_the_bytes_of_a_packet() {
 
     // 7. The packet: CTF from its first byte, a header word and packed fields for each record.
     let mut packets = Vec::new();
-    channel.finish(|packet| packets.push(packet.bytes.to_vec())).expect("nobody is subscribed");
+    channel.finish(|packet| packets.push(packet.bytes.to_vec())).expect("no subscriber is left");
     channel.close();
     let [packet, last] = packets.as_slice() else { panic!("one packet, and the last one with the final counts") };
     assert_eq!(packet[..4], PACKET_MAGIC.to_le_bytes());
@@ -116,7 +116,7 @@ fn from_a_typed_call_to_the_bytes_of_a_packet() {
     assert!(times.is_sorted() && times[0] == begin & 0xFFFF_FFFF_FFFF && times[3] == end & 0xFFFF_FFFF_FFFF);
     assert_eq!((last.len(), number(last, 88)), (96, 4), "no records, and four before it");
 
-    // 8. The books: every event that fired was recorded, by counters that know nothing of each other.
+    // 8. The account: two independent counters agree that every event that fired was recorded.
     let account = channel.account();
     for event in &account.events {
         assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));

@@ -1,15 +1,15 @@
-//! The points at which a process can be made to die leave nothing in a build without them.
+//! A build without the feature `failpoints` contains no trace of the failpoints.
 
 use crate::fixture::{Build, run};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
 use std::path::Path;
 
-/// What of the points is in a program.
+/// The traces of failpoints in a program.
 #[derive(Debug)]
 struct Found {
-    /// Symbols that are named after the modules that make them up.
+    /// Symbols whose names contain the modules' names.
     symbols: usize,
-    /// Sections that have the modules' name, or one of a point's, in them: names are data, and stand in panics and debug information.
+    /// Sections whose data contain the module's name or that of a failpoint: names occur in panic messages and debug information.
     sections: Vec<String>,
     /// The size of the program's code.
     code: u64,
@@ -39,7 +39,7 @@ fn find(path: &Path) -> Found {
 fn nothing_of_them_is_in_a_build_without_them() {
     let without = find(&Build::profile("release").binary("recording"));
     assert_eq!((without.symbols, &without.sections[..]), (0, &[][..]), "{without:?}");
-    // That this can see a difference.
+    // The check can see a difference.
     let with = find(&Build::profile("release").feature("failpoints").binary("recording"));
     assert!(with.symbols > 0 && !with.sections.is_empty() && with.code > without.code, "{with:?}, {without:?}");
 }

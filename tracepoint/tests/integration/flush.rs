@@ -1,4 +1,4 @@
-//! Open packets are closed from outside: of idle threads, and of threads that record at the same time.
+//! Another thread closes the open packets of idle threads, and of threads that record at the same time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,7 +48,7 @@ fn an_idle_threads_packet_is_closed_from_outside() {
         drain();
         channel.flush(channel.start());
         drain();
-        // What was begun after the channel was opened is younger than that.
+        // `flush` closed no packet, because none was begun before the channel was opened.
         channel.flush(u64::MAX);
         drain();
         assert_eq!(seen, [1, 2], "while the thread waits");
@@ -57,7 +57,7 @@ fn an_idle_threads_packet_is_closed_from_outside() {
         looked.wait();
     });
     Subscription::end_all(vec![subscription]);
-    channel.finish(|packet| seen.extend(numbers(&packet))).expect("nobody is subscribed");
+    channel.finish(|packet| seen.extend(numbers(&packet))).expect("no subscriber is left");
     assert_eq!(seen, [1, 2, 3]);
     channel.close();
 }
@@ -75,7 +75,7 @@ fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
     own_process!();
     const THREADS: u64 = 3;
     let rounds = rounds();
-    // Room for all that a slow drain leaves: what is lost here is to be the gate's fault.
+    // The rings have room for everything that a slow drain leaves, so that a loss can only be the fault of the flush handshake.
     let (channel, subscription) = open("flush:busy", Channel::discard(4 << 20).packets(256));
     let running = AtomicU64::new(THREADS);
     let stopped = AtomicBool::new(false);
@@ -111,7 +111,7 @@ fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
         stopped.store(true, Ordering::Relaxed);
     });
     Subscription::end_all(vec![subscription]);
-    channel.finish(&mut note).expect("nobody is subscribed");
+    channel.finish(&mut note).expect("no subscriber is left");
     let event = &channel.account().events[0];
     assert_eq!(event.fired, THREADS * rounds);
     assert_eq!(event.fired, event.recorded + event.total_lost(), "{event:?}");
@@ -130,7 +130,7 @@ fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
     channel.close();
 }
 
-/// Rings of ended threads are made ready again, which closes their packets, while somebody else closes packets from outside.
+/// Rings of ended threads are prepared for reuse, which closes their packets, while another thread closes packets, too.
 #[test]
 fn maintaining_and_flushing_at_once_close_each_packet_once() {
     own_process!();
@@ -160,7 +160,7 @@ fn maintaining_and_flushing_at_once_close_each_packet_once() {
         seen = drained.join().expect("no panic");
     });
     Subscription::end_all(vec![subscription]);
-    channel.finish(|packet| seen.extend(numbers(&packet))).expect("nobody is subscribed");
+    channel.finish(|packet| seen.extend(numbers(&packet))).expect("no subscriber is left");
     let event = &channel.account().events[0];
     assert_eq!(event.fired, threads * EACH);
     assert_eq!(event.fired, event.recorded + event.total_lost(), "{event:?}");

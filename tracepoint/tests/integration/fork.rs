@@ -24,10 +24,10 @@ fn splits(pid: &AtomicI32) -> bool {
     false
 }
 
-/// Runs `child` in a forked process and gives its exit code; 99 if it did not end within ten seconds.
+/// Runs `child` in a forked process and returns its exit code; 99 if it did not end within ten seconds.
 fn in_child(child: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child only calls `child` and `_exit`; the core's own locks are taken care of by its fork handlers, which is
-    // what these tests are about, and malloc's by the C library.
+    // SAFETY: the child only calls `child` and `_exit`. The core's fork handlers, which are under test, leave its locks free in the
+    // child; the C library does the same for malloc.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
     if pid == 0 {
@@ -38,7 +38,7 @@ fn in_child(child: impl FnOnce() -> i32) -> i32 {
         }
     }
     let mut status = 0;
-    // SAFETY: `status` is a valid place, `pid` a child of ours that nobody else waits for.
+    // SAFETY: `status` is a valid place, `pid` a child of this process for which no other thread waits.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 99 }
 }
@@ -63,7 +63,7 @@ fn a_child_changes_probes_while_the_parents_threads_were_inside() {
                 }
             });
         }
-        // A changer, so that the control lock is often held when the fork comes.
+        // An updater, so that the update lock is often held at the time of the fork.
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 drop(register_trace_busy(|_| {}));
@@ -107,7 +107,7 @@ fn a_child_does_not_write_into_its_parents_rings() {
     let code = in_child(|| {
         own(2);
         own(3);
-        // A new thread, whose place in the table was another's in the parent.
+        // A new thread, whose slot in the thread table belonged to another thread in the parent.
         thread::spawn(|| trace_busy(4)).join().map_or(1, |()| {
             let event = channel.account().events[id.get() as usize].clone();
             i32::from(event.lost(Loss::NotAttached) < 3)
@@ -122,7 +122,7 @@ fn a_child_does_not_write_into_its_parents_rings() {
     channel.close();
 }
 
-/// A child that goes on ends what it has of its parent's recordings, has some of its own, and drops what it has in its hands.
+/// A child that goes on ends the inherited subscriptions, starts its own, and drops the inherited handles.
 #[test]
 fn a_child_begins_anew() {
     own_process!();
@@ -139,16 +139,16 @@ fn a_child_begins_anew() {
     let mut parents = Some(record(&channel));
     trace_inherited(1);
     let code = in_child(|| {
-        Subscription::end_parents();
+        Subscription::end_inherited();
         if marker.is_on() || marker.subscriber_count() > 0 {
             return 1;
         }
-        // More than there would be room for beside the parent's.
+        // More channels than would fit beside the parent's.
         let own: Vec<_> = (0..32).map(|_| open()).collect();
         let subscription = record(&own[0]);
-        // Of what is not there any more nothing is switched off.
+        // Dropping the handle of an ended subscription switches nothing off.
         drop(parents.take());
-        Subscription::end_parents();
+        Subscription::end_inherited();
         trace_inherited(2);
         drop(subscription);
         trace_inherited(3);
@@ -163,7 +163,7 @@ fn a_child_begins_anew() {
     channel.close();
 }
 
-/// Memory that a child does not have, as that of ring files.
+/// Memory that a child does not inherit, like that of ring files.
 #[cfg(all(target_os = "linux", not(tp_portable)))]
 mod not_inherited {
     use std::io;
@@ -176,7 +176,7 @@ mod not_inherited {
 
     impl MemorySource for Source {
         fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
-            // SAFETY: new anonymous memory, used by nobody else.
+            // SAFETY: new anonymous memory, without another user.
             let base = unsafe {
                 let base = libc::mmap(
                     null_mut(),
@@ -217,8 +217,8 @@ mod not_inherited {
     }
 }
 
-/// A child finds no ring, however it is made: by `fork`, whose handlers run, or by a bare system call. It counts, may ask for the
-/// account, and may drop the channel.
+/// A child has no ring, whether it was created by `fork`, which runs the handlers, or by a bare system call. It counts its events as
+/// lost, and can read the account and drop the channel.
 #[test]
 #[cfg(all(target_os = "linux", not(tp_portable)))]
 fn a_child_does_not_touch_memory_that_it_does_not_have() {
@@ -230,13 +230,13 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
     let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
     trace_mapped(1);
     for bare in [false, true] {
-        // SAFETY: the child fires, counts and ends by `_exit`. Without handlers no lock is taken care of, and none is taken.
+        // SAFETY: the child fires, counts and ends by `_exit`. Without handlers locks may be held in the child; it takes none.
         let pid = unsafe { if bare { libc::syscall(libc::SYS_fork) as libc::pid_t } else { libc::fork() } };
         assert!(pid >= 0);
         if pid == 0 {
             trace_mapped(2);
             trace_mapped(3);
-            // Without handlers malloc may be locked, by a thread that does not exist here: the account allocates.
+            // Without handlers malloc may be locked by a thread that does not exist in the child, and reading the account allocates.
             let right = bare || {
                 let event = &channel.account().events[0];
                 (event.fired, event.lost(Loss::NotAttached), event.recorded) == (2, 2, 0)
@@ -247,9 +247,9 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
             unsafe { libc::_exit(i32::from(!(right && refused && unmoved))) };
         }
         let mut status = 0;
-        // SAFETY: `status` is a valid place, `pid` a child of ours.
+        // SAFETY: `status` is a valid place, `pid` a child of this process.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-        assert_eq!(status, 0, "bare: {bare}; a signal would stand in the low bits");
+        assert_eq!(status, 0, "bare: {bare}; a signal would be in the low bits");
     }
     trace_mapped(4);
     Subscription::end_all(vec![subscription]);
@@ -258,7 +258,7 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
     channel.close();
 }
 
-/// A field expression forks: both return from it, and only one of the two has a ring to record the event in.
+/// A field expression forks: both processes return from it, and only the parent has a ring to record the event in.
 #[test]
 #[cfg(all(target_os = "linux", not(tp_portable)))]
 fn a_child_that_a_field_expression_made_has_no_ring() {
@@ -269,7 +269,7 @@ fn a_child_that_a_field_expression_made_has_no_ring() {
     let marker = tracepoint::find("fork:splitting").expect("listed").marker().expect("has fields");
     let id = channel.add_event().expect("first id");
     let subscription = marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches");
-    // The first takes a ring, so that the second goes the short way.
+    // The first event takes a ring, so that the second takes the fast path.
     trace_splitting(&AtomicI32::new(1));
     let pid = AtomicI32::new(0);
     trace_splitting(&pid);
@@ -282,9 +282,9 @@ fn a_child_that_a_field_expression_made_has_no_ring() {
         unsafe { libc::_exit(i32::from(!right)) };
     }
     let mut status = 0;
-    // SAFETY: `status` is a valid place, `pid` a child of ours.
+    // SAFETY: `status` is a valid place, `pid` a child of this process.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-    assert_eq!(status, 0, "a signal would stand in the low bits");
+    assert_eq!(status, 0, "a signal would be in the low bits");
     Subscription::end_all(vec![subscription]);
     let event = channel.account().events[0].clone();
     assert_eq!((event.fired, event.recorded, event.total_lost()), (2, 2, 0));

@@ -1,7 +1,7 @@
-//! A child that is forked while another thread of its parent makes the process's very first use of the core.
+//! Forks a child while another thread of the parent makes the first use of the core in the process.
 //!
-//! What is done once is done in a process of its own, many times: this program, run again, with a variable that says how long its
-//! first use is under way when the child is forked.
+//! The first use happens once per process, so that each attempt is a process: this program, run again, with an environment variable for
+//! the delay between the beginning of the first use and the fork.
 
 use std::process::Command;
 use std::sync::Barrier;
@@ -16,8 +16,8 @@ tracepoint::define_trace! {
 
 const VARIABLE: &str = "TRACEPOINT_TEST_FORK_AFTER";
 
-/// Registers a probe, fires once while it is there and once afterwards. The probe of the other thread, which a child may inherit,
-/// counts by itself.
+/// Registers a probe, fires once while it is registered and once afterwards. The probe of the other thread, which a child may inherit,
+/// has its own counter.
 fn use_once() -> bool {
     let hits: &AtomicU64 = Box::leak(Box::default());
     let Ok(probe) = register_trace_fired(|| {
@@ -44,8 +44,8 @@ fn fork_after(delay: Duration) -> libc::c_int {
         while began.elapsed() < delay {
             std::hint::spin_loop();
         }
-        // SAFETY: the child uses the core, whose fork handlers this is about, and malloc, which the C library takes care of; it ends
-        // with `_exit`, or by the alarm if it hangs.
+        // SAFETY: the child uses the core, whose fork handlers are under test, and malloc, whose locks the C library leaves free in the
+        // child. It ends with `_exit`, or by the alarm if it hangs.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             // SAFETY: both take plain numbers.
@@ -55,7 +55,7 @@ fn fork_after(delay: Duration) -> libc::c_int {
             }
         }
         let mut status = 0;
-        // SAFETY: `status` is a valid place, `pid` a child of ours that nobody else waits for.
+        // SAFETY: `status` is a valid place, `pid` a child of this process for which no other thread waits.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
         status
     })

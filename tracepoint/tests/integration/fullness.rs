@@ -1,4 +1,4 @@
-//! How much a drain is wanted: as much as rings are full, and as spare rings were taken that can be replaced.
+//! `fullness`, by which a drain is woken: the share of full packets in a ring, or of spare rings that were taken and can be replaced.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn open(config: Channel) -> Arc<OpenChannel> {
 fn rings_and_spares_count() {
     own_process!();
     let drained = open(Channel::discard(8 << 10).packets(4).spares(4));
-    // All the rings that there will ever be are spare ones at first.
+    // All rings that the channel may have are spare rings at first.
     let bounded = open(Channel::overwrite(8 << 10).spares(2).max_rings(2));
     let marker = tracepoint::find("fullness:seen").expect("listed").marker().expect("has fields");
     let subscriptions: Vec<_> = [&drained, &bounded]
@@ -48,7 +48,7 @@ fn rings_and_spares_count() {
     }
 }
 
-/// Memory as any, counted by rings.
+/// Anonymous memory; counts the rings.
 #[derive(Debug, Default)]
 struct Counted(Arc<AtomicU64>);
 

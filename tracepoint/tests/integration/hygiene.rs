@@ -1,4 +1,4 @@
-//! Expressions and types of the user see what the user declared, whatever the expansions have around them.
+//! The user's expressions and types resolve to the user's items, not to those of the expansion around them.
 #![allow(non_camel_case_types, non_upper_case_globals, dead_code)]
 
 use crate::common::Recorded;
@@ -75,7 +75,7 @@ mod bare {
     }
 }
 
-// What an expansion could call its own items.
+// Names that an expansion could give to its own items.
 const MARKER: u64 = 1;
 const TRACEPOINT: u64 = 2;
 const VALUE: u64 = 3;

@@ -48,7 +48,7 @@ fn drop_text(text: String) -> Option<u64> {
     None
 }
 
-// One test: whether the tracepoint is on is a matter of the whole process.
+// One test, because the tracepoint is on or off for the whole process.
 #[test]
 fn arguments_are_expressions_of_the_caller() {
     let evaluated = Cell::new(0);

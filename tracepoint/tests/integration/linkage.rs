@@ -20,7 +20,7 @@ const LISTED: [&str; 10] = [
 
 fn check(build: &Build) {
     let program = build.binary("binary");
-    assert_eq!(build.is_gnu_ld(), !linked_by_lld(&program), "{build:?}: not the linker that was asked for");
+    assert_eq!(build.is_gnu_ld(), !linked_by_lld(&program), "{build:?}: not the requested linker");
     let output = run(&program, &[]);
     let mut expected = LISTED.to_vec();
     expected.push("tracepoint program:at_start");

@@ -1,4 +1,4 @@
-//! What is known of a tracepoint before its first hit.
+//! The description of a tracepoint is readable before its first hit.
 
 use tracepoint::field::{Base, ByteOrder, EnumLabel, FieldType, IntegerType};
 use tracepoint::{Argument, Level, Tracepoint};

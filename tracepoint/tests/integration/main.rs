@@ -1,5 +1,5 @@
-//! The tests of the facade and of the core behind it that share a program. Those of process-wide state have a process to themselves.
-#![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
+//! The integration tests of the facade and of the core, in one program. Tests of process-wide state begin with `own_process!()`.
+#![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, before its constants")]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -33,6 +33,8 @@ mod evaluation;
 mod event_path;
 #[cfg(target_os = "linux")]
 mod failpoints;
+#[cfg(unix)]
+mod fast_path_texts;
 mod fixtures;
 mod flush;
 #[cfg(unix)]
@@ -42,7 +44,6 @@ mod fork_first;
 mod fullness;
 mod hygiene;
 mod inside_a_probe;
-mod keep_thread;
 mod lazy;
 mod linkage;
 mod listing;
@@ -54,12 +55,11 @@ mod off;
 mod panic;
 mod paths;
 mod probes;
-#[cfg(unix)]
-mod shortest_way;
+mod restrict_thread;
 #[cfg(unix)]
 mod signal;
 #[cfg(unix)]
 mod signal_panic;
 mod threads;
 mod unregister;
-mod unregister_oneself;
+mod unregister_self;

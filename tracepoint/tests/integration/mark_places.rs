@@ -1,4 +1,4 @@
-//! Where a `trace_mark!` can stand, and that it is lazy.
+//! The places of a `trace_mark!`, and its lazy evaluation.
 
 use crate::common::Recorded;
 use crate::future::{Later, run};

@@ -4,7 +4,7 @@ use crate::fixture::{Build, run};
 use object::{Object, ObjectSection};
 use std::path::Path;
 
-/// What the program's source says only in its tracepoints and markers.
+/// Words that occur only in the tracepoints and markers of the program.
 const WORDS: [&str; 9] = [
     "zq_provider",
     "zq_documentation",
@@ -17,11 +17,11 @@ const WORDS: [&str; 9] = [
     "zq_text %s",
 ];
 
-/// Which of the words are in the part of the program that is loaded, and which sections have tables of ours.
+/// The words that occur in the loaded sections of the program, and the sections that hold the library's tables.
 fn found(program: &Path) -> (Vec<&'static str>, Vec<String>) {
     let bytes = std::fs::read(program).expect("a program");
     let file = object::File::parse(&*bytes).expect("an object file");
-    // Symbols and debug information may name what was there; they have no address.
+    // Symbols and debug information, whose sections have no address, may still contain the names.
     let loaded: Vec<_> = file.sections().filter(|section| section.address() != 0).collect();
     let holds = |word: &&str| {
         loaded.iter().any(|section| {

@@ -1,4 +1,4 @@
-//! A panic in a probe stays there.
+//! A panic in a probe does not reach the traced code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -59,7 +59,7 @@ fn a_panicking_field_loses_its_event_and_nothing_else() {
     let event = &channel.account().events[id.get() as usize];
     assert_eq!((event.fired, event.recorded, event.lost(Loss::Panicked)), (3, 2, 1));
     let mut bytes = 0;
-    channel.finish(|packet| bytes += packet.bytes.len()).expect("nobody is subscribed");
+    channel.finish(|packet| bytes += packet.bytes.len()).expect("no subscriber is left");
     assert_eq!(bytes, 96 + 2 * (8 + 4 + 8) + 96, "two whole records, one packet, and the last packet");
     channel.close();
 }

@@ -1,4 +1,4 @@
-//! A tracepoint is reached by any path, as other items are.
+//! A tracepoint can be named by any path, like other items.
 
 use crate::common::Recorded;
 

@@ -112,7 +112,7 @@ fn by_name_with_another_signature() {
     own_process!();
     let found = tracepoint::find("probes:refused").unwrap();
     let error = found.register::<fn(&str)>(|_| {}).unwrap_err();
-    // How a lifetime that is bound in the type is written is the compiler's business.
+    // The compiler decides how it writes a lifetime that is bound in the type.
     let message = error.to_string().replace("'_ ", "");
     assert!(message.contains("probes:refused"), "{message}");
     assert!(message.contains("fn(&str)"), "{message}");

@@ -21,7 +21,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     tracepoint::trace_mark!(in_handler, "n %lu", n);
 }
 
-/// Every event of a handler, wherever it interrupted, is recorded or counted, and the records around it are whole.
+/// Every event of a handler is recorded or counted, wherever the handler interrupted the thread, and the records around it are intact.
 #[test]
 fn handlers_trace_like_anybody() {
     own_process!();
@@ -35,8 +35,8 @@ fn handlers_trace_like_anybody() {
                 .expect("switches")
         })
         .collect();
-    // SAFETY: the handler has the signature that sigaction wants without SA_SIGINFO, and only traces, which is safe in
-    // handlers (the point of this test).
+    // SAFETY: the handler has the signature for sigaction without SA_SIGINFO, and only traces, which is safe in handlers (this is the
+    // property under test).
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as usize;
@@ -72,7 +72,7 @@ fn handlers_trace_like_anybody() {
         }
     });
     Subscription::end_all(subscriptions);
-    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("nobody is subscribed");
+    channel.finish(|packet| records += packet.events_after - packet.events_before).expect("no subscriber is left");
     let handled = HANDLED.load(Ordering::Relaxed);
     assert!(handled > 100, "signals arrived");
     let account = channel.account();

@@ -35,7 +35,7 @@ fn without_signals<R>(body: impl FnOnce() -> R) -> R {
 #[test]
 fn a_panic_in_a_handler_takes_no_lock() {
     own_process!();
-    // SAFETY: the handler has the signature that sigaction wants without SA_SIGINFO, and only traces. SIGALRM, whose default ends
+    // SAFETY: the handler has the signature for sigaction without SA_SIGINFO, and only traces. SIGALRM, whose default ends
     // the process, turns a hang into a failure.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -59,8 +59,7 @@ fn a_panic_in_a_handler_takes_no_lock() {
             stop.store(true, Ordering::Relaxed);
         });
         while !stop.load(Ordering::Relaxed) {
-            // Unwinding allocates, which no handler may do while its thread is in the allocator; a message that is a string
-            // Unwinding allocates, which no handler may do while its thread is in the allocator: signals are kept off there.
+            // Unwinding allocates, and a handler must not allocate while its thread is inside the allocator: block signals there.
             let probe =
                 without_signals(|| register_trace_in_handler(|_| std::panic::panic_any(())).expect("registers"));
             for _ in 0..1_000 {

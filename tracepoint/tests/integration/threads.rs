@@ -43,7 +43,7 @@ fn rings_of_ended_threads_are_used_again() {
         channel.drain(&mut note);
     }
     Subscription::end_all(vec![subscription]);
-    channel.finish(&mut note).expect("nobody is subscribed");
+    channel.finish(&mut note).expect("no subscriber is left");
     let event = &channel.account().events[0];
     assert_eq!((event.fired, event.recorded), (500, 500), "{event:?}");
     assert!(streams.len() <= 2, "two rings served fifty threads: {streams:?}");

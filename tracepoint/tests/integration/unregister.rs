@@ -1,4 +1,4 @@
-//! After `unregister` returns the probe is not running, will not run, and what it owned was dropped, once.
+//! After `unregister` returns, the probe is not running and never runs again, and what it owned was dropped once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ tracepoint::define_trace! {
     fired(n: u64) { n: u64 = n }
 }
 
-/// Counts drops; a probe that runs after its canary died is a violation.
+/// Counts drops; a probe that runs after its canary was dropped is a violation.
 struct Canary {
     alive: AtomicBool,
     drops: Arc<AtomicU64>,
@@ -33,7 +33,7 @@ impl Drop for Canary {
     }
 }
 
-/// How many registrations each changing thread makes; the long mode, for campaigns, makes over a million changes in all.
+/// The number of registrations per thread; the long mode makes over a million changes in all.
 fn rounds() -> u64 {
     match std::env::var("TRACEPOINT_ROUNDS") {
         Ok(rounds) => rounds.parse().expect("a number"),

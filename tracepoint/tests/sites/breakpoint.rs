@@ -1,4 +1,4 @@
-//! A breakpoint between two sites of a page: the sites around it are switched, and it stays where it is.
+//! A breakpoint between two sites of a page: the sites around it are switched, and the breakpoint stays.
 
 use crate::site::{
     BREAKPOINT, LENGTH, OFF, ON, PAGE, Site, assert_all, assert_all_off, byte, poke, site_in, sites_of_key_in,
@@ -19,7 +19,7 @@ macro_rules! room {
     };
 }
 
-/// Sites near each other. Wherever this lies, at least two neighbours share a page.
+/// Sites close to each other: wherever the linker places this function, at least two neighbours share a page.
 #[inline(never)]
 fn row() {
     tracepoint::trace!(fired(1));
@@ -36,7 +36,7 @@ fn elsewhere() {
 
 static SUM: AtomicU64 = AtomicU64::new(0);
 
-/// What the probe adds up while `function` runs.
+/// The sum of the probe while `function` runs.
 fn sum(function: fn()) -> u64 {
     function();
     SUM.swap(0, Ordering::Relaxed)
@@ -56,7 +56,7 @@ fn a_breakpoint_between_sites_stays() {
     let between = left.address + LENGTH;
     assert!(between < right.address, "there is room between the sites");
 
-    // Nothing runs `row` while the breakpoint is there.
+    // No thread runs `row` while the breakpoint is set.
     let saved = byte(between);
     for _ in 0..3 {
         poke(between, BREAKPOINT);

@@ -1,4 +1,4 @@
-//! An entry of the table that does not describe a site: nothing is written where it points to.
+//! An entry of the table that does not describe a site: the core does not write to where it points.
 
 use crate::site::{
     BREAKPOINT, Entry, LENGTH, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, site_in, sites_of_key_in,
@@ -22,12 +22,12 @@ fn neighbour() {
     tracepoint::trace!(fired(100));
 }
 
-/// The tests change the same site.
+/// Serialises the tests, which change the same site.
 static ALONE: Mutex<()> = Mutex::new(());
 
 static SUM: AtomicU64 = AtomicU64::new(0);
 
-/// Turns the key on and off, and gives what the probe added up in between.
+/// Switches the key on and off; returns the sum of the probe in between.
 fn cycle() -> u64 {
     let probe = register_trace_fired(|n| {
         SUM.fetch_add(n, Ordering::Relaxed);
@@ -43,7 +43,7 @@ fn cycle() -> u64 {
 
 /// Replaces the entry of `site` while `body` runs.
 fn with_entry(site: Site, corrupt: impl FnOnce(&mut Entry), body: impl FnOnce()) {
-    // SAFETY: an entry of this program's table, which is writable; nobody else runs.
+    // SAFETY: an entry of this program's table, which is writable; no other thread uses it.
     let entry = unsafe { site.entry().read_volatile() };
     let mut corrupted = entry;
     corrupt(&mut corrupted);
@@ -59,7 +59,7 @@ fn code_around(site: Site) -> Vec<u8> {
     (site.address - 8..site.address + LENGTH + 8).map(byte).collect()
 }
 
-/// Data that looks like a site: the instruction will stand there, with the distance from here to the victim's cold path.
+/// Data that the test fills to look like a site: the instruction, with the distance from here to the victim's cold path.
 static DATA: [AtomicU8; LENGTH] = [const { AtomicU8::new(BREAKPOINT) }; LENGTH];
 
 #[test]

@@ -1,4 +1,4 @@
-//! A site that holds a foreign byte, as a debugger puts it there, is left alone and counted; the others of its key are switched.
+//! A site with a foreign byte, such as a debugger's breakpoint, is not switched, and counted; the other sites of its key are switched.
 
 use crate::site::{
     BREAKPOINT, OFF, ON, PREFIX, Site, assert_all, assert_all_off, byte, poke, site_in, sites_of_key_in,
@@ -31,7 +31,7 @@ fn register() -> Probe<fired> {
     .expect("switches")
 }
 
-/// What the probes add up while `functions` run.
+/// The sum of the probes while `functions` run.
 fn sum(functions: &[fn()]) -> u64 {
     for function in functions {
         function();
@@ -43,7 +43,7 @@ fn foreign() -> u64 {
     tracepoint::platform().foreign_sites
 }
 
-/// A debugger's breakpoint at `address`, the first byte of the victim's site or its opcode; `off` and `on` are what it finds there.
+/// A debugger's breakpoint at `address`, the first byte of the victim's site or its opcode; `off` and `on` are the original bytes there.
 fn left_alone(site: Site, address: usize, [off, on]: [u8; 2]) {
     let others: Vec<Site> = sites_of_key_in(victim as *const ()).into_iter().filter(|other| *other != site).collect();
     let before = foreign();
@@ -62,20 +62,20 @@ fn left_alone(site: Site, address: usize, [off, on]: [u8; 2]) {
     assert_all(&others, OFF);
     assert_eq!(sum(&[neighbour]), 0);
 
-    // The debugger puts back what it found: the site works again.
+    // The debugger restores the byte: the site works again.
     poke(address, off);
     let probe = register();
     assert_all(&sites_of_key_in(victim as *const ()), ON);
     assert_eq!(sum(&[victim, neighbour]), 101);
 
-    // Set while the site is on, and put back when it should be off: the cold path is entered for nothing, and nothing is hit.
+    // Set while the site is on, and removed when it should be off: the site enters the cold path, which finds no probe.
     poke(address, BREAKPOINT);
     drop(probe);
     assert_eq!((byte(address), foreign()), (BREAKPOINT, before + 3));
     poke(address, on);
     assert_eq!(site.byte(), ON);
     assert_eq!(sum(&[victim, neighbour]), 0);
-    // The next turn finds it where it belongs, and takes it along.
+    // The next switch retries the site.
     let probe = register();
     assert_eq!(sum(&[victim, neighbour]), 101);
     drop(probe);
@@ -83,7 +83,7 @@ fn left_alone(site: Site, address: usize, [off, on]: [u8; 2]) {
     assert_all_off();
 }
 
-/// A breakpoint that was in the way of switching on is made up for by the next switch, of another key.
+/// A breakpoint prevents a site from being switched on; after it is gone, the next switch of another key switches the site, too.
 fn taken_along_later(site: Site) {
     let before = foreign();
     for restored_while_on in [true, false] {
@@ -101,7 +101,7 @@ fn taken_along_later(site: Site) {
         drop(register_trace_another(|| ()).expect("switches"));
         assert_all_off();
     }
-    assert_eq!(foreign(), before + 4, "counted when it is in the way, not when somebody looks again");
+    assert_eq!(foreign(), before + 4, "counted when it is first skipped, not at each retry");
 }
 
 #[test]

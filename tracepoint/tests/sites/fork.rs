@@ -1,4 +1,4 @@
-//! Parent and child have code of their own: each switches its sites, and never the other's.
+//! Parent and child each have their own copy of the code: each switches its own sites, and never the other's.
 
 use crate::site::{OFF, ON, assert_all, assert_all_off, finish_child, sites_of_key_in, start_child};
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ fn register() -> Probe<fired> {
     .expect("switches")
 }
 
-/// The sites are in this form in the calling process, and do what it says.
+/// Asserts that the sites have this form in the calling process, and act accordingly.
 #[track_caller]
 fn assert_own(form: u8) {
     assert_all(&sites_of_key_in(fire as *const ()), form);
@@ -38,7 +38,7 @@ fn assert_own(form: u8) {
 struct Turns(UnixStream);
 
 impl Turns {
-    /// The other side's turn; returns when it is ours again.
+    /// Passes the turn to the other side; returns when it comes back.
     #[track_caller]
     fn pass(&mut self) {
         self.give();
@@ -76,7 +76,7 @@ fn take_turns(child: impl FnOnce(&mut Turns), parent: impl FnOnce(&mut Turns)) {
 #[test]
 fn parent_and_child_switch_their_own_sites() {
     own_process!();
-    // Whatever is opened or chosen once is inherited from here.
+    // The child inherits everything that is opened or chosen once per process.
     drop(register());
     assert_own(OFF);
 
@@ -112,7 +112,7 @@ fn parent_and_child_switch_their_own_sites() {
         },
     );
 
-    // A child of a parent whose sites are on inherits them so, with the probe.
+    // A child inherits sites that are on, with the probe.
     let mut probe = Some(register());
     let inherited = &mut probe;
     take_turns(

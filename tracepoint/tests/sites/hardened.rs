@@ -1,6 +1,6 @@
-//! Switching in processes that may not do everything: what is refused, and what is done instead.
+//! Switching in hardened processes: which calls are refused, and what the core does instead.
 //!
-//! Restrictions cannot be lifted again, so each environment is a process of its own: this program, run again for one test, with
+//! A process cannot lift its restrictions again, so each environment is a separate process: this program, run again for one test, with
 //! the environment's name in a variable.
 
 use crate::site::{
@@ -34,7 +34,7 @@ fn fire() {
 #[inline(never)]
 fn fire_spread<const N: usize>() {
     tracepoint::trace!(spread(N));
-    // SAFETY: no instruction is run: the jump leads over half a page of room.
+    // SAFETY: runs no instruction but the jump, which skips half a page of padding.
     unsafe { std::arch::asm!("jmp 881f", ".skip 2048, 0x90", "881:", options(nomem, nostack, preserves_flags)) };
 }
 
@@ -68,7 +68,7 @@ fn fired_hits() -> u64 {
     HITS.swap(0, Ordering::Relaxed)
 }
 
-/// Probes come and go, and the sites with them.
+/// Asserts that the sites are switched on and off as probes are registered and unregistered.
 fn assert_switches() {
     for _ in 0..3 {
         let probe = register().expect("switches");
@@ -80,7 +80,7 @@ fn assert_switches() {
     }
 }
 
-/// The same of so many sites together that one by one they would take long.
+/// The same for so many sites that the core does not write them one by one.
 fn assert_crowd_switches() {
     let sites = sites_of_key_in(CROWD[0] as *const ());
     for _ in 0..3 {
@@ -107,7 +107,7 @@ fn checked(what: &str, result: libc::c_int) {
     assert!(result == 0, "{what}: {}", io::Error::last_os_error());
 }
 
-/// What `mprotect` says to making code writable. The page goes back to what it was if it succeeds.
+/// The result of making code writable by `mprotect`. On success the protection is restored.
 fn try_mprotect(address: usize) -> Result<(), i32> {
     let page = with_exposed_provenance_mut(address / PAGE * PAGE);
     // SAFETY: a page of this program's code, which stays readable and executable.
@@ -132,7 +132,7 @@ fn try_membarrier() -> Result<(), i32> {
     if commands >= 0 { Ok(()) } else { Err(io::Error::last_os_error().raw_os_error().expect("an error")) }
 }
 
-/// Memory-deny-write-execute, as `systemd` sets it by itself.
+/// Memory-deny-write-execute, as `systemd` sets it with `MemoryDenyWriteExecute=`.
 fn deny_write_execute() {
     const PR_SET_MDWE: libc::c_int = 65;
     const REFUSE_EXEC_GAIN: libc::c_ulong = 1;
@@ -141,10 +141,10 @@ fn deny_write_execute() {
     assert_eq!(try_mprotect(site_in(fire as *const ()).address), Err(libc::EACCES), "the restriction holds");
 }
 
-/// Another user than root, whose process may not be inspected: `/proc/self/mem` cannot be opened.
+/// Becomes an unprivileged user in a process that is not dumpable: `/proc/self/mem` cannot be opened.
 fn become_a_daemon() {
     const NOBODY: libc::uid_t = 65534;
-    // SAFETY: takes plain numbers; the process has what it needs open already.
+    // SAFETY: takes plain numbers; the process has already opened the files that it needs.
     unsafe {
         if libc::geteuid() == 0 {
             checked("setgroups", libc::setgroups(0, null_mut()));
@@ -161,9 +161,9 @@ enum Refused {
     Membarrier,
     /// `mprotect` that makes anything executable.
     MakingExecutable,
-    /// `mprotect` to exactly what code has usually.
+    /// `mprotect` to exactly the usual protection of code.
     MakingUnwritable,
-    /// As `MakingExecutable`, but the process ends by it.
+    /// As `MakingExecutable`, but the call kills the process.
     MakingExecutableKills,
 }
 
@@ -219,10 +219,10 @@ fn refuse(refused: &[Refused]) {
     }
 }
 
-/// Puts a file that may only be read in the place of a page of code: with the same bytes, and nobody can write to them.
+/// Replaces a page of code by a mapping of a read-only file with the same bytes, which cannot be written.
 fn seal_page(page: usize) {
-    // SAFETY: a page of this program's code, which is readable. The mapping that takes its place has the same bytes and the same
-    // use; whoever runs there notices nothing.
+    // SAFETY: a page of this program's code, which is readable. The new mapping has the same bytes and protection, so that threads
+    // which execute it are not affected.
     unsafe {
         let file = libc::memfd_create(c"code".as_ptr(), libc::MFD_CLOEXEC);
         assert!(file >= 0, "memfd_create: {}", io::Error::last_os_error());
@@ -312,7 +312,7 @@ fn membarrier_is_refused_later() {
         assert_switches();
         assert_eq!(tracepoint::platform().grace_periods, "membarrier", "allowed at first");
         assert_eq!(tracepoint::platform().kept, 0);
-        // Started before the filter: a thread that goes on without fences, because it was told to.
+        // A thread that was started before the filter goes on without fences, because the process began with `membarrier`.
         with_a_busy_thread(|| {
             refuse(&[Refused::Membarrier]);
             assert_eq!(try_membarrier(), Err(libc::EPERM), "the restriction holds");
@@ -329,8 +329,8 @@ fn membarrier_is_refused_later() {
                 assert_all(&sites_of_key_in(fire as *const ()), ON);
                 probe.unregister();
                 assert_all_off();
-                // The busy thread may be inside a probe just now, and hold one more.
-                assert!(Arc::strong_count(&owned) > round, "nobody knows when it may be freed, so it is not");
+                // The busy thread may be inside a probe and hold one more reference.
+                assert!(Arc::strong_count(&owned) > round, "a probe is not freed without a grace period");
                 let now = tracepoint::platform().kept;
                 assert!(now > kept, "and it is counted");
                 kept = now;
@@ -341,11 +341,11 @@ fn membarrier_is_refused_later() {
         assert_switches();
         tracepoint::synchronize();
         let platform = tracepoint::platform();
-        assert!(platform.to_string().contains("old lists and probes kept"), "{platform}");
+        assert!(platform.to_string().contains("replaced lists and probes never freed"), "{platform}");
     });
 }
 
-/// Another thread runs the sites, and waits now and then, while `body` runs.
+/// Runs `body` while another thread runs the sites, with short pauses.
 fn with_a_busy_thread(body: impl FnOnce()) {
     struct StopOnDrop<'a>(&'a AtomicBool);
     impl Drop for StopOnDrop<'_> {
@@ -396,7 +396,7 @@ impl Aggregate for Ignore {
     fn observe(&self, _: u64, _: FieldView<'_>) {}
 }
 
-/// Nothing of `fired` is on.
+/// Asserts that all sites of `fired` are off.
 #[track_caller]
 fn assert_nothing_is_on() {
     assert_all_off();
@@ -442,7 +442,7 @@ fn code_that_stays_writable() {
     own_process!();
     in_a_process("hardened::code_that_stays_writable", || {
         become_a_daemon();
-        // The filter is that of one thread.
+        // The filter applies to one thread only.
         let probe = thread::spawn(|| {
             refuse(&[Refused::MakingUnwritable]);
             register().expect("switches")
@@ -455,7 +455,7 @@ fn code_that_stays_writable() {
         assert!(platform.to_string().contains("times code stayed writable"), "{platform}");
         assert!(code_maps().iter().any(|line| line.contains("rwx")), "the restriction holds");
 
-        // The next batch, of whatever sites, makes up for it.
+        // The next batch, of any sites, restores the protection.
         drop(register_trace_spread(|_| ()).expect("switches"));
         assert_code_is_not_writable();
         assert_eq!(tracepoint::platform().stayed_writable, platform.stayed_writable);
@@ -474,20 +474,21 @@ fn refused_while_on() {
         refuse(&[Refused::MakingExecutable]);
         let sites = sites_of_key_in(fire as *const ());
         let stuck = || tracepoint::platform().stuck_sites;
-        // As long as there is nothing to write, nothing is refused.
+        // Without sites to write, switching succeeds.
         let second = register().expect("nothing to write");
         assert_eq!(fired_hits(), 4);
         drop(second);
         assert_eq!((fired_hits(), stuck()), (2, 0));
 
-        // Off: the sites stay on and lead to nobody. They are counted; the caller gets no error that it could do nothing about.
+        // Off: the sites stay on, and the cold path finds no probe. They are counted; the caller gets no error, because it could not
+        // act on one.
         drop(first);
         assert_all(&sites, ON);
         assert_eq!((fired_hits(), stuck()), (0, sites.len() as u64));
         let tracepoint = tracepoint::find("site_hardened:fired").expect("listed");
         assert_eq!((tracepoint.is_on(), tracepoint.probe_count()), (false, 0));
 
-        // They are where the next user wants them.
+        // The sites already have the form that the next user needs.
         let third = register().expect("nothing to write");
         assert_eq!(fired_hits(), 2);
         drop(third);
@@ -508,7 +509,7 @@ fn one_page_is_refused() {
         seal_page(last);
         assert_eq!(try_mprotect(first), Ok(()));
 
-        // The pages before it were written by the time that it was refused, by either way: they are taken back.
+        // The pages before it had been written when the write was refused, with either method: they are switched off again.
         for _ in 0..2 {
             let refused = register_trace_spread(|_| ()).expect_err("one page cannot be written");
             assert!(refused.to_string().contains("mprotect: Permission denied"), "{refused}");
@@ -542,13 +543,13 @@ fn one_page_is_refused_while_on() {
             } else {
                 seal_page(first);
             }
-            // What can be switched off is, though the first page cannot.
+            // The other pages are switched off, although the first page cannot be.
             drop(probe);
             assert_all(&refused, ON);
             assert_all(&others, OFF);
         }
         assert_eq!(tracepoint::platform().stuck_sites, 2 * refused.len() as u64);
-        // Those that are on lead to nobody.
+        // The sites that stay on find no probe.
         for fire in SPREAD {
             fire();
         }

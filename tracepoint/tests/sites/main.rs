@@ -1,4 +1,4 @@
-//! Sites whose instructions are patched, in the code of this program: what the core says of them is compared with what is there.
+//! Tests of patched sites: they compare what the core reports with the code of this program.
 #![allow(clippy::items_after_statements, reason = "a test begins with `own_process!`, its constants come behind")]
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![cfg(not(any(feature = "flag-sites", feature = "off", tp_portable, tp_helgrind)))]

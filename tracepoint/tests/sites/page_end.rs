@@ -1,4 +1,4 @@
-//! A site that lies across the end of a page: its prefix is the last byte of one, and its opcode the first of the next.
+//! A site that crosses a page boundary: its prefix is the last byte of one page, and its opcode the first byte of the next.
 
 use crate::site::{OFF, ON, PAGE, Site, assert_all, assert_all_off, assert_code_is_not_writable, sites_of_key_in};
 use std::arch::asm;
@@ -9,12 +9,12 @@ tracepoint::define_trace! {
     fired();
 }
 
-/// A site some bytes before the end of a page: how many, depends on what the compiler puts in front of it.
+/// A site some bytes before the end of a page; the distance depends on the code that the compiler puts in front of it.
 macro_rules! before_the_end {
     ($($name:ident $bytes:literal)*) => {
         $(#[inline(never)]
         fn $name() {
-            // SAFETY: no instruction is run but the jump, which leads over the room.
+            // SAFETY: runs no instruction but the jump, which skips the padding.
             unsafe {
                 asm!(
                     "jmp 881f",

@@ -1,4 +1,4 @@
-//! What stands at the sites while users of a key come and go: 0 → 1 → N → 1 → 0.
+//! The form of the sites while the number of a key's users changes: 0 → 1 → N → 1 → 0.
 
 use crate::site::{OFF, ON, assert_all, assert_all_off, sites, sites_of_key_in};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Aggregate for Count {
     }
 }
 
-/// The sites of `watched` are in this form, and everybody else's are off.
+/// Asserts that the sites of `watched` have this form, and all others are off.
 #[track_caller]
 fn assert_watched(form: u8) {
     let watched = sites_of_key_in(fire as *const ());
@@ -77,14 +77,14 @@ fn sites_follow_their_key() {
         assert_watched(OFF);
         assert_eq!(fired(), 0);
 
-        // Subscribers alone, whose key the tracepoint's sites have no jump for: they turn the tracepoint's key with their own.
+        // Subscribers alone. The tracepoint's sites do not depend on the marker's key, so that a subscription uses both keys.
         let subscription = subscribe();
         assert_watched(ON);
         assert!(marker.is_on());
         drop(subscription);
         assert_watched(OFF);
 
-        // Mixed; whoever leaves last turns the sites off.
+        // Both; the last user switches the sites off.
         let probe = register();
         let subscriptions = vec![subscribe(), subscribe()];
         assert_watched(ON);
@@ -94,7 +94,7 @@ fn sites_follow_their_key() {
         Subscription::end_all(subscriptions);
         assert_watched(OFF);
     }
-    // A probe that panics is not run again; with its handle it gives up the key, whichever of the two turned it off.
+    // A probe that panics is not run again; it is a user of the key until its handle is dropped.
     let probe = register_trace_watched(|_| panic!("on purpose")).expect("switches");
     assert_watched(ON);
     fire();

@@ -1,7 +1,7 @@
-//! Sites that run flat out while they are switched: no hit after off, no miss after on.
+//! Threads run sites in a loop while another thread switches them: no hit after off, no miss after on.
 //!
-//! The switching thread says between which two of its calls it is; a reader that finds the same answer before and after it ran a
-//! site knows what the site had to do.
+//! The switching thread publishes its phase. A reader that sees the same phase before and after it ran the sites knows whether they had
+//! to fire.
 
 use crate::site::{OFF, ON, assert_all, assert_all_off, sites_of_key_in};
 use std::hint::spin_loop;
@@ -13,7 +13,7 @@ tracepoint::define_trace! {
     fired(hits: &AtomicU64);
 }
 
-/// What the switching thread does, in the low bits; the number of its round above them. Grows.
+/// The phase of the switching thread: its step in the low bits, the number of the round above them. Only grows.
 const TURNING_ON: u64 = 0;
 const ON_AND_RETURNED: u64 = 1;
 const TURNING_OFF: u64 = 2;
@@ -21,10 +21,10 @@ const OFF_AND_WAITED: u64 = 3;
 
 static PHASE: AtomicU64 = AtomicU64::new(TURNING_ON);
 
-/// Probes that were still running when their end had returned.
+/// The number of probes that were still running after `unregister` had returned.
 static LATE: AtomicU64 = AtomicU64::new(0);
 
-/// What the probe of a round does: takes its time, so that the thread that ends it often has to wait.
+/// The probe of a round. It is slow, so that the thread that unregisters it often has to wait.
 fn probe(round: u64, hits: &AtomicU64) {
     hits.fetch_add(1, Ordering::Relaxed);
     for _ in 0..20 {
@@ -35,7 +35,7 @@ fn probe(round: u64, hits: &AtomicU64) {
     }
 }
 
-/// Site after site, so that one round of the reader's loop runs several.
+/// Several sites in a row, so that each iteration of a reader runs all of them.
 #[inline(never)]
 fn fire(hits: &AtomicU64) {
     tracepoint::trace!(fired(hits));
@@ -47,7 +47,7 @@ const SITES_IN_FIRE: u64 = 3;
 
 #[derive(Default)]
 struct Reader {
-    /// Rounds in which a site had to be on, and in which it had to be off.
+    /// The number of iterations in which the sites had to be on, and in which they had to be off.
     ran_on: AtomicU64,
     ran_off: AtomicU64,
     hits_while_off: AtomicU64,
@@ -81,7 +81,7 @@ impl Reader {
     }
 }
 
-/// How often the sites are turned on and off; a campaign asks for a million.
+/// How often the sites are switched on and off; a long run uses a million.
 fn rounds() -> u64 {
     match std::env::var("TRACEPOINT_ROUNDS") {
         Ok(rounds) => rounds.parse().expect("a number"),
@@ -89,7 +89,7 @@ fn rounds() -> u64 {
     }
 }
 
-/// Waits until each reader has had one more round of the kind that `counter` counts.
+/// Waits until each reader has done one more iteration of the kind that `counter` counts.
 fn wait_for_readers(readers: &[Reader], counter: impl Fn(&Reader) -> &AtomicU64) {
     for reader in readers {
         let before = counter(reader).load(Ordering::Acquire);
@@ -100,8 +100,8 @@ fn wait_for_readers(readers: &[Reader], counter: impl Fn(&Reader) -> &AtomicU64)
     }
 }
 
-/// Whether the kernel makes other processors forget what they have decoded. Where it does not, what they do right after a switch
-/// is not promised, and only the switching thread's own hits are counted.
+/// Whether the kernel can make other processors discard decoded instructions. If not, they may execute old instructions right after a
+/// switch, and only the switching thread's own hits are counted.
 fn kernel_synchronizes_cores() -> bool {
     const QUERY: libc::c_int = 0;
     const PRIVATE_EXPEDITED_SYNC_CORE: libc::c_long = 1 << 5;
@@ -128,18 +128,18 @@ fn sites_run_while_they_are_switched() {
             let stop = &stop;
             scope.spawn(move || reader.read(stop));
         }
-        // A failed assertion must not leave the readers running, which the scope waits for.
+        // Stops the readers also after a failed assertion, because the scope waits for them.
         let stop_readers = StopOnDrop(&stop);
         for round in 0..rounds {
-            // Often the readers are met in whatever they do; from time to time each gets to see both states for certain.
-            let settle = round % 64 == 0;
+            // Most switches meet the readers at an arbitrary point; every 64th round waits until each reader has seen both states.
+            let meet_readers = round % 64 == 0;
             let phase = |phase| PHASE.store(round * 4 + phase, Ordering::SeqCst);
             phase(TURNING_ON);
             let probe = register_trace_fired(move |hits| probe(round, hits)).expect("switches");
             phase(ON_AND_RETURNED);
             assert_all(&sites, ON);
             assert_eq!(fire_own(), SITES_IN_FIRE, "round {round}: on for the thread that turned it on");
-            if settle {
+            if meet_readers {
                 wait_for_readers(&readers, |reader| &reader.ran_on);
             }
             phase(TURNING_OFF);
@@ -147,7 +147,7 @@ fn sites_run_while_they_are_switched() {
             phase(OFF_AND_WAITED);
             assert_all(&sites, OFF);
             assert_eq!(fire_own(), 0, "round {round}: off for the thread that turned it off");
-            if settle {
+            if meet_readers {
                 wait_for_readers(&readers, |reader| &reader.ran_off);
             }
         }
@@ -161,7 +161,7 @@ fn sites_run_while_they_are_switched() {
             assert_eq!((hits, misses), (0, 0), "hits while off, misses while on");
         }
     }
-    assert_eq!(LATE.load(Ordering::Relaxed), 0, "nobody is in a probe that has ended");
+    assert_eq!(LATE.load(Ordering::Relaxed), 0, "no thread is in a probe after unregister returned");
     let platform = tracepoint::platform();
     assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.kept), (0, 0, 0));
     assert_all_off();

@@ -13,7 +13,7 @@ tracepoint::define_trace! {
     c(who: usize) { who: u64 = who as u64 }
 }
 
-/// Who only reads.
+/// The identity of threads that only fire.
 const READER: usize = usize::MAX;
 
 #[inline(never)]
@@ -40,7 +40,7 @@ impl Aggregate for Ignore {
     fn observe(&self, _: u64, _: FieldView<'_>) {}
 }
 
-/// How many times each thread turns its keys; a campaign asks for more.
+/// How often each thread switches its keys; a long run uses more.
 fn rounds() -> usize {
     match std::env::var("TRACEPOINT_ROUNDS") {
         Ok(rounds) => rounds.parse::<usize>().expect("a number") / 2,
@@ -48,7 +48,7 @@ fn rounds() -> usize {
     }
 }
 
-/// Registers a probe that counts only what `who` fires, checks it, and takes it away.
+/// Registers a probe that counts only the events of `who`, checks it, and unregisters it.
 fn turn_one(which: usize, who: usize, hits: &Arc<AtomicU64>) {
     let tracepoint = tracepoint::find(NAMES[which]).expect("listed");
     let before = hits.load(Ordering::Relaxed);
@@ -73,7 +73,7 @@ fn turn_one(which: usize, who: usize, hits: &Arc<AtomicU64>) {
     assert_eq!(hits.load(Ordering::Relaxed), before + 1, "not hit after off");
 }
 
-/// Subscribes to all three in one batch, and leaves in one batch.
+/// Subscribes to all three markers in one batch, and unsubscribes in one batch.
 fn turn_all() {
     let subscriptions = Subscription::start_all(NAMES.map(|name| {
         let marker = tracepoint::find(name).expect("listed").marker().expect("has fields");

@@ -1,4 +1,4 @@
-//! A site's entry in the table, and what stands at the site.
+//! A site's entry in the table, and the instruction at the site.
 
 use super::segment::{Segment, Segments};
 use crate::key::Key;
@@ -31,21 +31,21 @@ impl Form {
     }
 }
 
-/// What a site leaves in the section `tracepoint_sites`. Distances, not addresses, so that only the key needs relocating: it may
-/// be in another object.
+/// The entry of a site in the section `tracepoint_sites`. It holds distances instead of addresses, so that only the key, which may be in
+/// another object, needs a relocation.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Entry {
-    /// From here to the site.
+    /// The distance from this field to the site.
     site: i32,
-    /// From here to the cold path.
+    /// The distance from this field to the cold path.
     cold: i32,
     key: *const Key,
 }
 
 const _: () = assert!(size_of::<Entry>() == 16 && align_of::<Entry>() == 8);
 
-/// The instruction: a prefix, one byte of opcode, four of distance.
+/// The instruction: a prefix, one byte of opcode, four bytes of distance.
 const PREFIX: u8 = 0x41;
 const OPCODE_AT: usize = 1;
 const LENGTH: usize = 6;
@@ -55,14 +55,13 @@ impl Entry {
         self.key
     }
 
-    /// The form that belongs to the state of the key.
+    /// The form for the current state of the key.
     pub(super) fn form_of_key(&self) -> Form {
         // SAFETY: entries point to keys, which are statics of the entry's object or of one that it depends on.
         Form::of(unsafe { &*self.key }.is_on())
     }
 
-    /// The site, if it lies in the object's code, and what stands there is one of the two forms, with the distance that belongs
-    /// there.
+    /// The site, if it lies in the object's code and its bytes are one of the two forms with the right distance to the cold path.
     pub(super) fn site<'o>(&self, code: &'o Segments) -> Option<Site<'o>> {
         let address = (&raw const self.site).addr().checked_add_signed(self.site as isize)?;
         let cold = (&raw const self.cold).addr().checked_add_signed(self.cold as isize)?;
@@ -75,12 +74,12 @@ impl Entry {
     }
 }
 
-/// A site whose entry was found to be right: an instruction in the code of a loaded object. A thousand of them are collected, copied
-/// and sorted at once: two words.
+/// A verified site: an instruction in the code of a loaded object. Two words, because batches of thousands are collected, copied and
+/// sorted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site<'o> {
     address: usize,
-    /// In one of these segments.
+    /// The segments of its object.
     code: &'o Segments,
 }
 
@@ -90,20 +89,20 @@ impl Site<'_> {
         self.address + OPCODE_AT
     }
 
-    /// The addresses of the first byte of the instruction and of the first one behind it.
+    /// The addresses of the first byte of the instruction and of the first byte after it.
     pub(super) const fn bounds(self) -> (usize, usize) {
         (self.address, self.address + LENGTH)
     }
 
-    /// The segment in which it lies.
+    /// The segment that contains it.
     pub(super) fn segment(self) -> Option<Segment> {
         self.code.around(self.address, LENGTH)
     }
 
-    /// The form that stands there. What was one of the two when the site was made may be neither by now.
+    /// The present form; `None` if the byte has become foreign since the site was verified.
     pub(super) fn form(self) -> Option<Form> {
-        // SAFETY: the whole of the instruction lies within an executable segment of a loaded object (`Segments::around` found it
-        // there before this was made), which can be read. Volatile: code changes by other means than this program's stores.
+        // SAFETY: the whole instruction lies within a readable executable segment of a loaded object (`Segments::around` checked that
+        // before this `Site` was made). Volatile, because code changes by other means than this program's stores.
         Form::from_byte(unsafe { std::ptr::with_exposed_provenance::<u8>(self.opcode()).read_volatile() })
     }
 

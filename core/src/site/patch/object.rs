@@ -1,4 +1,4 @@
-//! The linked objects of the process that hold sites: a list of nodes that live in the objects themselves.
+//! The linked objects of the process that contain sites: a linked list whose nodes are statics of the objects.
 
 use super::entry::{Entry, Site};
 use super::segment::Segments;
@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use tracepoint_ring::update::{self, UpdateGuard};
 
-/// A linked object's description of itself, made by the assembler (`__tracepoint_object!`); writable, for the link.
+/// The description of a linked object, emitted by the assembler (`__tracepoint_object!`) into writable data, for `next` and `code`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Object {
@@ -17,79 +17,79 @@ pub struct Object {
     sites: [*const Entry; 2],
     /// The registry's tables of tracepoints and of markers: arrays of references.
     tables: [[*const *const (); 2]; 2],
-    /// Filled in when the object is registered; zeros before, and where its code was not found.
+    /// Set when the object is registered; zeros before that, and if its code was not found.
     code: UnsafeCell<Segments>,
 }
 
 // The assembler's description: an address, three pairs of addresses, and `.fill 12, 8, 0`.
 const _: () = assert!(size_of::<Object>() == (1 + 3 * 2 + 12) * 8 && align_of::<Object>() == 8);
 
-/// The objects, last come first. Read and changed under the control lock, so that all that is done to it is Relaxed; nodes stay linked
-/// while their object is loaded.
+/// The objects, the last registered first. Read and changed under the update lock, so that all accesses are relaxed. A node stays linked
+/// while its object is loaded.
 static OBJECTS: AtomicPtr<Object> = AtomicPtr::new(null_mut());
 
 /// How often the list has changed.
-static CHANGES: AtomicU64 = AtomicU64::new(0);
+static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// Another number than before: objects have come, or gone.
-pub(crate) fn changes(_: &UpdateGuard<'_>) -> u64 {
-    CHANGES.load(Ordering::Relaxed)
+/// A number that changes whenever an object is registered or unregistered.
+pub(crate) fn object_generation(_: &UpdateGuard<'_>) -> u64 {
+    GENERATION.load(Ordering::Relaxed)
 }
 
-/// What stands between a section's start and stop. Both are null where the object has no such section.
+/// The contents of a section, from its start and stop symbols. Both are null if the object has no such section.
 ///
 /// # Safety
 ///
-/// They stay where they are for the whole of `'a`.
+/// The pointers are the start and stop of a section of `T`s, which stays loaded for the whole of `'a`.
 unsafe fn between<'a, T>([start, stop]: [*const T; 2]) -> &'a [T] {
     if start.is_null() {
         return &[];
     }
-    // SAFETY: the linker's start and stop symbols of one section, which holds nothing but `T`s, aligned and without gaps, and is
-    // loaded, as the caller says.
+    // SAFETY: the linker's start and stop symbols of one section, which holds only `T`s, aligned and without gaps, and is
+    // loaded, as the caller promises.
     unsafe { std::slice::from_raw_parts(start, stop.offset_from_unsigned(start)) }
 }
 
 impl Object {
     pub(super) fn entries(&self) -> &[Entry] {
-        // SAFETY: a part of the object that `self` is a part of.
+        // SAFETY: the section of sites of the object that contains `self`, and is loaded as long as `self` is.
         unsafe { between(self.sites) }
     }
 
-    /// The site that `entry`, one of this object's, describes, unless what stands there is foreign.
+    /// The site of `entry`, which is an entry of this object; `None` if its bytes are foreign.
     pub(super) fn site(&self, entry: &Entry) -> Option<Site<'_>> {
         entry.site(self.code())
     }
 
-    /// Whether its code was found; without it every site is foreign.
+    /// Whether the object's code was found; if not, all its sites are foreign.
     pub(super) fn is_known(&self) -> bool {
         self.code().is_known()
     }
 
     /// One of the object's tables.
     pub(crate) fn table(&self, table: Table) -> &[*const ()] {
-        // SAFETY: as in `entries`.
+        // SAFETY: a section of references in the object that contains `self`, as in `entries`.
         unsafe { between(self.tables[table as usize]) }
     }
 
     fn code(&self) -> &Segments {
-        // SAFETY: written once, in `register_object`, before the node could be found.
+        // SAFETY: written once, in `register_object`, before the node is linked.
         unsafe { &*self.code.get() }
     }
 }
 
-/// All objects. They stay where they are while the control lock is held: who unloads one waits for it.
+/// All objects. They stay loaded while the update lock is held: the destructor of an object waits for the lock to unregister it.
 pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Object> {
     let mut at = OBJECTS.load(Ordering::Relaxed);
     std::iter::from_fn(move || {
-        // SAFETY: linked nodes are statics of objects that are loaded: they are unlinked, under the control lock, before that ends.
+        // SAFETY: linked nodes are statics of loaded objects: they are unlinked under the update lock before the object is unloaded.
         let object = unsafe { at.as_ref() }?;
         at = object.next.load(Ordering::Relaxed);
         Some(object)
     })
 }
 
-/// Makes a linked object known. Called by its constructor, before `main` or inside `dlopen`.
+/// Registers a linked object, and switches on its sites whose keys are on. Called by its constructor, before `main` or inside `dlopen`.
 ///
 /// # Safety
 ///
@@ -97,21 +97,21 @@ pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Ob
 pub unsafe extern "C" fn register_object(object: *mut Object) {
     let code = Segments::of_object_with(object.addr());
     let locked = update::lock_without_setup();
-    // SAFETY: the caller's promise; `next` is the only part that changes once the node is linked, and it is atomic.
+    // SAFETY: alive, as the caller promises; `next` is the only field that changes once the node is linked, and it is atomic.
     let node = unsafe { &*object };
-    // Linkers that compile (linker-plugin LTO) keep every copy of the constructor: each calls with the one description.
+    // Under linker-plugin LTO the linker keeps every copy of the constructor; all of them pass the same description.
     if objects(&locked).any(|known| std::ptr::eq(known, node)) {
         return;
     }
-    // SAFETY: nobody reads it before the node is linked, below; only this function writes, under the control lock.
+    // SAFETY: no thread reads it before the node is linked, below; only this function writes it, under the update lock.
     unsafe { *node.code.get() = code };
     node.next.store(OBJECTS.load(Ordering::Relaxed), Ordering::Relaxed);
     OBJECTS.store(object, Ordering::Relaxed);
-    CHANGES.fetch_add(1, Ordering::Relaxed);
-    super::switch_arrived(node, &locked);
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    super::switch_loaded(node, &locked);
 }
 
-/// Forgets a linked object. Called by its destructor: at exit, or inside `dlclose`.
+/// Unregisters a linked object. Called by its destructor: at exit, or inside `dlclose`.
 ///
 /// # Safety
 ///
@@ -121,11 +121,11 @@ pub unsafe extern "C" fn unregister_object(object: *mut Object) {
     let mut link = &OBJECTS;
     loop {
         let at = link.load(Ordering::Relaxed);
-        // SAFETY: linked nodes are statics of objects that are loaded; the control lock keeps the list as it is.
+        // SAFETY: linked nodes are statics of loaded objects, and the list does not change while the update lock is held.
         let Some(node) = (unsafe { at.as_ref() }) else { return };
         if at == object {
             link.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);
-            CHANGES.fetch_add(1, Ordering::Relaxed);
+            GENERATION.fetch_add(1, Ordering::Relaxed);
             writable::forget(node.code());
             return;
         }

@@ -1,28 +1,27 @@
-//! Where the code of a linked object is: what its entries may point to.
+//! The executable segments of a linked object, within which its entries may point.
 
 use std::ffi::{c_int, c_void};
 
 /// The size of a page of code, on x86-64.
 pub(super) const PAGE: usize = 4096;
 
-/// Addresses of code: an executable part of a loaded object.
+/// An executable segment of a loaded object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Segment {
     start: usize,
     end: usize,
-    /// `PF_…`: what the file asks for.
+    /// The segment's `PF_…` flags in the file.
     flags: u32,
 }
 
-/// The executable segments of one object. Linkers make one; with more than there is room for, sites in the others are not found,
-/// and counted as foreign.
+/// The executable segments of one object. Linkers usually make one; sites in segments beyond the fourth count as foreign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Segments([Segment; 4]);
 
 impl Segment {
-    /// How the dynamic linker has mapped it, in `mprotect`'s terms.
+    /// The protection with which the dynamic linker mapped it, as flags of `mprotect`.
     pub(super) const fn protection(self) -> c_int {
         let mut protection = 0;
         if self.flags & libc::PF_R != 0 {
@@ -39,15 +38,15 @@ impl Segment {
 }
 
 impl Segments {
-    /// Of an object whose code is not known.
+    /// The segments of an object whose code was not found.
     const NONE: Self = Self([Segment { start: 0, end: 0, flags: 0 }; 4]);
 
-    /// Those of the loaded object that has `inside`, an address in any of its segments, in it.
+    /// The segments of the loaded object that contains the address `inside`.
     ///
-    /// Asks the dynamic linker, which takes a lock of its own for a moment: no lock of ours is held.
+    /// Calls the dynamic linker, which takes its own lock: the caller must not hold the update lock.
     pub(super) fn of_object_with(inside: usize) -> Self {
         let mut search = Search { inside, found: Self::NONE };
-        // SAFETY: `collect` gets the address of `search`, which is alive and used by nobody else until the call returns.
+        // SAFETY: `collect` gets the address of `search`, which is alive and has no other user until the call returns.
         unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut search).cast()) };
         search.found
     }
@@ -60,7 +59,7 @@ impl Segments {
         *self != Self::NONE
     }
 
-    /// The segment in which the `length` bytes from `address` lie.
+    /// The segment that contains the `length` bytes from `address`.
     pub(super) fn around(&self, address: usize, length: usize) -> Option<Segment> {
         let end = address.checked_add(length)?;
         self.0.iter().copied().find(|segment| segment.start <= address && end <= segment.end)
@@ -72,10 +71,11 @@ struct Search {
     found: Segments,
 }
 
-/// Called for each loaded object; ends the iteration, by a result other than 0, at the one that is looked for.
+/// Called for each loaded object; collects the segments of the object that contains `inside`, and ends the iteration there by
+/// returning 1.
 unsafe extern "C" fn collect(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
-    // SAFETY: the dynamic linker passes a description that is alive during the call, with as many headers as it says, and
-    // `of_object_with` passes its search.
+    // SAFETY: the dynamic linker passes a description that is alive during the call, with `dlpi_phnum` headers, and `of_object_with`
+    // passes its search.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
     if info.dlpi_phdr.is_null() {
         return 0;

@@ -1,17 +1,20 @@
-//! Writing to the program's own code.
+//! Writes to the program's own code.
 //!
-//! First by `/proc/self/mem`, which writes to pages that are not writable, and leaves their protection as it is; opened for each
-//! batch, because a descriptor that a child inherits would write into its parent. Where that is refused (a process that may not be
-//! inspected, a kernel that forbids it), by [making the pages writable](super::writable) for a moment. What one way refuses is tried
-//! the next way, page by page: nothing is left out because something else failed.
+//! The first method is `/proc/self/mem`, which writes to pages that are not writable and leaves their protection unchanged. It is opened
+//! for each batch, because a descriptor that a forked child inherits would write into the parent. Where it is refused (the process is
+//! not dumpable, or the kernel forbids it), the second method [makes the pages writable](super::writable) for a moment. Sites that one
+//! method cannot write are tried with the other, page by page, so that one failure does not leave out other sites.
 //!
-//! A batch writes one run for each page, from its first site to its last: the bytes between are read and written back. A byte
-//! between that somebody else may be changing at the same time, a debugger or an in-kernel probe, is an `int3`; where there is one,
-//! or the run has changed by the time that it is to be written, that page's sites are written byte by byte. (A breakpoint that is set
-//! while the system call that writes the run is under way is lost: nothing can tell whether one comes between the last look and the
-//! write. The same goes for one on a site's opcode.) So are pages that linkers have padded with `int3`, between functions, which
-//! looks the same: many of those, close together, are made writable with one call, which costs as much as some twenty single bytes.
-//! Not in a process with a filter of system calls, which may end it for that call, and has let `/proc/self/mem` pass.
+//! A batch writes one run per page, from the first site of the page to the last: the bytes between sites are read and written back.
+//! A byte in between may be changed concurrently by a debugger or a uprobe, which write an `int3`. If the run contains an `int3`, or has
+//! changed when it is about to be written, the sites of that page are written byte by byte. (A breakpoint that is set during the system
+//! call that writes the run is lost, because no check can exclude a change between the last read and the write. The same is true for a
+//! breakpoint on the opcode of a site.)
+//!
+//! Padding between functions, which some linkers fill with `int3`, cannot be told from breakpoints, so such pages are written byte by
+//! byte, too. If many such sites are close together, the pages are made writable with one call instead, which costs as much as about
+//! twenty single bytes. This is not done in a process with a seccomp filter, because the filter may kill the process for that call, and
+//! `/proc/self/mem` already works.
 
 use super::entry::{Form, Site};
 use super::segment::PAGE;
@@ -24,19 +27,19 @@ use std::os::unix::fs::FileExt;
 
 /// The breakpoint instruction.
 const INT3: u8 = 0xCC;
-/// Groups of neighbours have no more pages than this from their first to their last; and from one site to the next, at most one page
-/// without any.
-const SPAN: usize = 64;
-const NEAR: usize = 2;
-/// From this many single bytes on, `mprotect` is cheaper. (Measured: 1.5 µs for each byte; 28 µs for two calls of `mprotect`,
-/// while another processor runs the program.)
-const MANY: usize = 24;
+/// The most pages that a group of neighbouring sites spans.
+const MAX_GROUP_PAGES: usize = 64;
+/// The largest distance, in pages, between one site of a group and the next.
+const MAX_PAGE_GAP: usize = 2;
+/// The number of single bytes from which `mprotect` is cheaper. (Measured: 1.5 µs per byte; 28 µs for two calls of `mprotect`, while
+/// another processor runs the program.)
+const MPROTECT_THRESHOLD: usize = 24;
 
-/// Writes the form to all of these sites, sorted by address: to as many as can be written.
+/// Writes the form to as many of these sites as possible. The sites are sorted by address.
 ///
 /// # Errors
 ///
-/// If some cannot. A site that has become foreign is left alone, which is no error.
+/// If a site cannot be written. A site that has become foreign is skipped, which is not an error.
 pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SwitchError> {
     if sites.is_empty() {
         return Ok(());
@@ -44,11 +47,11 @@ pub(super) fn write(sites: &[Site<'_>], form: Form) -> Result<(), SwitchError> {
     writable::restore_left();
     let (mut memory, mut mprotect) = (ProcMem::default(), FirstError::default());
     by_proc_mem(&mut memory, sites, form);
-    let left: Vec<Site<'_>> = sites.iter().filter(|site| is_undone(**site, form)).copied().collect();
+    let left: Vec<Site<'_>> = sites.iter().filter(|site| needs_write(**site, form)).copied().collect();
     by_mprotect(&left, form, &mut mprotect);
     one_by_one(&mut memory, &left, form);
     groups(sites).for_each(discard_translations);
-    if !left.iter().any(|site| is_undone(*site, form)) {
+    if !left.iter().any(|site| needs_write(*site, form)) {
         return Ok(());
     }
     Err(SwitchError { proc_mem: memory.error.text(), mprotect: mprotect.text() })
@@ -66,11 +69,11 @@ impl FirstError {
     }
 
     fn text(self) -> String {
-        self.0.map_or_else(|| "what was written does not stand there".to_owned(), |error| error.to_string())
+        self.0.map_or_else(|| "the write had no effect".to_owned(), |error| error.to_string())
     }
 }
 
-/// `/proc/self/mem`, opened when something is first written: a batch may need none of it.
+/// `/proc/self/mem`, opened by the first write: some batches do not need it.
 #[derive(Debug, Default)]
 struct ProcMem {
     file: Option<File>,
@@ -78,7 +81,7 @@ struct ProcMem {
 }
 
 impl ProcMem {
-    /// Writes, or notes why not; what could not be opened is not tried again.
+    /// Writes, or notes the error. After a failed open it does nothing.
     fn write(&mut self, bytes: &[u8], address: usize) {
         if self.file.is_none() && self.error.0.is_none() {
             match OpenOptions::new().write(true).open("/proc/self/mem") {
@@ -92,8 +95,8 @@ impl ProcMem {
     }
 }
 
-/// Whether the site is not as it shall be, though what stands there is a site's.
-fn is_undone(site: Site<'_>, form: Form) -> bool {
+/// Whether the site has the other form, and is not foreign.
+fn needs_write(site: Site<'_>, form: Form) -> bool {
     site.form().is_some_and(|is| is != form)
 }
 
@@ -107,7 +110,9 @@ fn groups<'s, 'o>(mut sites: &'s [Site<'o>]) -> impl Iterator<Item = &'s [Site<'
     std::iter::from_fn(move || {
         let first = sites.first()?;
         let belongs = |before: &Site<'_>, site: &Site<'_>| {
-            before.segment() == site.segment() && page(site) - page(before) <= NEAR && page(site) - page(first) < SPAN
+            before.segment() == site.segment()
+                && page(site) - page(before) <= MAX_PAGE_GAP
+                && page(site) - page(first) < MAX_GROUP_PAGES
         };
         let more = sites.windows(2).take_while(|pair| belongs(&pair[0], &pair[1])).count();
         let (group, rest) = sites.split_at(1 + more);
@@ -124,9 +129,9 @@ fn by_proc_mem(memory: &mut ProcMem, sites: &[Site<'_>], form: Form) {
             None => single.extend_from_slice(page),
         }
     }
-    let nobody_filters = LazyCell::new(writable::nobody_filters);
+    let no_filter = LazyCell::new(writable::has_no_seccomp_filter);
     for group in groups(&single) {
-        if group.len() < MANY || !*nobody_filters || writable::write(group, form).is_err() {
+        if group.len() < MPROTECT_THRESHOLD || !*no_filter || writable::write(group, form).is_err() {
             one_by_one(memory, group, form);
         }
     }
@@ -134,24 +139,24 @@ fn by_proc_mem(memory: &mut ProcMem, sites: &[Site<'_>], form: Form) {
 
 fn by_mprotect(sites: &[Site<'_>], form: Form, error: &mut FirstError) {
     for group in groups(sites) {
-        // Where a group is refused, one of its pages may be the reason.
+        // One page may be the reason that the whole group is refused.
         if writable::write(group, form).is_err() {
             pages(group).for_each(|page| error.note(writable::write(page, form)));
         }
     }
 }
 
-/// Those that are not done yet.
+/// Writes the sites of the group that do not have the form yet, byte by byte.
 fn one_by_one(memory: &mut ProcMem, group: &[Site<'_>], form: Form) {
-    for site in group.iter().filter(|site| is_undone(**site, form)) {
+    for site in group.iter().filter(|site| needs_write(**site, form)) {
         memory.write(&[form.byte()], site.opcode());
     }
 }
 
-/// The bytes from the first site of a page to the last, as they shall be; `None` if a breakpoint stands between, or is being set.
+/// The bytes to write from the first site of a page to the last; `None` if they contain a breakpoint, or changed during the read.
 fn run(page: &[Site<'_>], form: Form) -> Option<(usize, Vec<u8>)> {
     let (start, end) = (page.first()?.opcode(), page.last()?.opcode());
-    // SAFETY: between two instructions of one page of code, which is loaded and readable. Volatile, as code changes.
+    // SAFETY: between two sites on one page of code, which is loaded and readable. Volatile, because code changes.
     let byte = |address: usize| unsafe { std::ptr::with_exposed_provenance::<u8>(address).read_volatile() };
     let unless_int3 = |address| Some(byte(address)).filter(|byte| *byte != INT3);
     let before = (start..=end).map(unless_int3).collect::<Option<Vec<u8>>>()?;
@@ -162,21 +167,21 @@ fn run(page: &[Site<'_>], form: Form) -> Option<(usize, Vec<u8>)> {
     before.iter().copied().eq((start..=end).map(byte)).then_some((start, bytes))
 }
 
-/// Makes every processor that runs this process forget what it has decoded. Where the kernel has no such call, a processor may run
-/// the old instruction for a moment longer; each of the two is harmless.
+/// Makes every processor that runs this process discard decoded instructions. If the kernel has no such call, a processor may execute
+/// the old instruction for a moment longer, which is harmless.
 pub(super) fn synchronize_cores() {
     tracepoint_ring::membarrier::synchronize_cores();
 }
 
-/// Tells valgrind that code has changed, which it runs a translation of. Natively this is five instructions without effect.
+/// Tells valgrind to discard its translation of code that has changed. Natively these are five instructions without effect.
 fn discard_translations(group: &[Site<'_>]) {
     /// `VALGRIND_DISCARD_TRANSLATIONS` of valgrind.h.
     const DISCARD_TRANSLATIONS: usize = 0x1002;
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let (start, end) = (first.bounds().0, last.bounds().1);
     let request = [DISCARD_TRANSLATIONS, start, end - start, 0, 0, 0];
-    // SAFETY: valgrind.h's marker sequence: rotations of rdi that add up to 128 bits, and an exchange of rbx with itself. Under
-    // valgrind the six words behind rax are read, and rdx is the answer.
+    // SAFETY: the marker sequence of valgrind.h: rotations of rdi that add up to 128 bits, and an exchange of rbx with itself. Under
+    // valgrind the six words at rax are read, and rdx is the result.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",

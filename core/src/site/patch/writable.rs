@@ -1,7 +1,7 @@
-//! The second way to write to code: the pages are made writable for a moment.
+//! Writes to code by making its pages writable for a moment.
 //!
-//! That they are made unwritable again is not a matter of course: the kernel may be short of memory, a filter may refuse just that.
-//! Then they are remembered, counted, and tried again with the next batch. What has been written stands, whatever becomes of them.
+//! Restoring the protection may fail: the kernel may be short of memory, or a seccomp filter may refuse the call. Such pages are
+//! remembered and counted, and the next batch retries to restore them. The written sites stay as written.
 
 use super::entry::{Form, Site};
 use super::segment::{PAGE, Segment, Segments};
@@ -11,8 +11,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_ring::primitive::Mutex;
 
-/// Pages that stayed writable, and are to be made unwritable. Under the control lock, as all of this; the lock of its own is never
-/// waited for.
+/// Pages that stayed writable and wait to be restored. All functions here run under the update lock, so that this mutex is never
+/// contended.
 static LEFT: Mutex<Vec<Pages>> = Mutex::new(Vec::new());
 static STAYED: AtomicU64 = AtomicU64::new(0);
 
@@ -25,7 +25,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Those from the first of a group of sites to its last, which are in one segment.
+    /// The pages from the first site of a group to the last; a group lies in one segment.
     fn of(group: &[Site<'_>]) -> Option<Self> {
         let (first, last) = (group.first()?, group.last()?);
         let start = first.opcode() / PAGE * PAGE;
@@ -33,8 +33,8 @@ impl Pages {
     }
 
     fn protect(self, protection: c_int) -> io::Result<()> {
-        // SAFETY: pages of one segment of this program's code: the sites at both ends were found there, and its object is loaded.
-        // They keep what the file asks for throughout, so that nobody who runs in them notices.
+        // SAFETY: pages of one segment of this program's code, which contains the sites at both ends, and whose object is loaded.
+        // `protection` includes the segment's own flags, so that threads which execute these pages are not affected.
         let failed =
             unsafe { libc::mprotect(std::ptr::with_exposed_provenance_mut(self.start), self.length, protection) };
         if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -42,24 +42,25 @@ impl Pages {
 
     fn make_writable(self) -> io::Result<()> {
         let Err(refused) = self.protect(self.segment.protection() | libc::PROT_WRITE) else { return Ok(()) };
-        // A range that the kernel divides may have been changed in part. Nothing of it was if all changes are refused alike, as by a
-        // filter; want of memory alone says the same in both cases.
+        // If the range spans several mappings, the kernel may have changed some of them before it failed. If restoring fails with the
+        // same error, as under a seccomp filter, no page was changed; ENOMEM is the exception, which occurs in both cases.
         let changed = match self.restore() {
             Ok(()) => false,
             Err(again) => again.raw_os_error() != refused.raw_os_error() || again.raw_os_error() == Some(libc::ENOMEM),
         };
         if changed {
-            self.leave();
+            self.remember();
         }
         Err(refused)
     }
 
-    /// Back to what the file asks for.
+    /// Restores the segment's own protection.
     fn restore(self) -> io::Result<()> {
         self.protect(self.segment.protection())
     }
 
-    fn leave(self) {
+    /// Counts the pages as writable, for [`restore_left`].
+    fn remember(self) {
         STAYED.fetch_add(1, Ordering::Relaxed);
         let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
         if !left.contains(&self) {
@@ -68,40 +69,40 @@ impl Pages {
     }
 }
 
-/// Writes to a group of neighbours: the pages from the first to the last are writable meanwhile.
+/// Writes to a group of neighbouring sites, whose pages are writable meanwhile.
 pub(super) fn write(group: &[Site<'_>], form: Form) -> io::Result<()> {
     let Some(pages) = Pages::of(group) else { return Ok(()) };
     pages.make_writable()?;
     for site in group {
         if site.form().is_some() {
-            // SAFETY: the page is writable, and the byte is the opcode of a site of ours; one byte is written in one piece.
+            // SAFETY: the page is writable, and the byte is the opcode of a verified site; a store of one byte is atomic.
             unsafe { std::ptr::with_exposed_provenance_mut::<u8>(site.opcode()).write_volatile(form.byte()) };
         }
     }
-    // Short of memory for the moment, if it fails: nothing of what was allowed before is asked for.
+    // The call asks for no more than the kernel allowed before, so that a failure is most likely a temporary lack of memory: retry once.
     if pages.restore().or_else(|_| pages.restore()).is_err() {
-        pages.leave();
+        pages.remember();
     }
     Ok(())
 }
 
-/// Tries again to make unwritable what stayed writable.
+/// Retries to restore the pages that stayed writable.
 pub(super) fn restore_left() {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).retain(|pages| pages.restore().is_err());
 }
 
-/// Forgets what stayed writable of an object that is being unloaded.
+/// Drops the remembered pages of an object that is being unloaded.
 pub(super) fn forget(code: &Segments) {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).retain(|pages| !code.contains(pages.segment));
 }
 
-/// How many times pages stayed writable.
+/// How often pages stayed writable.
 pub(super) fn stayed_writable() -> u64 {
     STAYED.load(Ordering::Relaxed)
 }
 
-/// Whether no filter of system calls is installed for this thread. One that refuses this call, too, is one.
-pub(super) fn nobody_filters() -> bool {
+/// Whether this thread has no seccomp filter. A refusal of the query itself counts as a filter.
+pub(super) fn has_no_seccomp_filter() -> bool {
     // SAFETY: takes plain numbers.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) == 0 }
 }

@@ -1,11 +1,11 @@
-//! What the descriptions of tracepoints and of markers share: whose they are, and where they stand.
+//! The parts that the descriptions of tracepoints and of markers have in common.
 
 use crate::input::{Block, Tracepoint};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::Ident;
 
-/// The parts that the descriptions of a tracepoint and of its marker share.
+/// The common parts of the descriptions of a tracepoint and of its marker.
 pub(super) fn common_parts(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     let krate = &block.krate;
     let text = &tracepoint.text;
@@ -24,8 +24,8 @@ pub(super) fn default_provider(krate: &Ident) -> TokenStream {
     quote!(#krate::private::crate_name(::core::module_path!()))
 }
 
-/// Where `span` is. The macros that say so stand at `span` themselves: at the call site they would all name the line on which
-/// the block begins.
+/// The source location of `span`. `file!()` and `line!()` get this span, because with that of the call site all locations would be the
+/// line on which the block begins.
 pub(super) fn location(krate: &Ident, span: Span) -> TokenStream {
     let file = quote_spanned!(span=> ::core::file!());
     let line = quote_spanned!(span=> ::core::line!());

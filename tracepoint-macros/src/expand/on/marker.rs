@@ -1,4 +1,4 @@
-//! Markers: the one of a field block, and those written by hand.
+//! The markers of field blocks and of `trace_mark!`.
 
 use super::described::{common_parts, default_provider, location};
 use crate::argument::call_lifetime;
@@ -12,7 +12,7 @@ use quote::quote;
 use syn::Ident;
 use syn::ext::IdentExt;
 
-/// The static of a field block's marker, its entry, and its type: that of the tracepoint.
+/// The static of a field block's marker, its entry, and the trait implementations. The type of the marker is that of the tracepoint.
 pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Field]) -> TokenStream {
     let krate = &block.krate;
     let name = &tracepoint.name;
@@ -44,7 +44,7 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
     }
 }
 
-/// Ties the type of a marker to its values. The static is where the caller puts it.
+/// Connects the type of a marker with its values and with its static, which the caller generates.
 fn marker_type(krate: &Ident, fields: &[Field], ty: &TokenStream) -> TokenStream {
     let lifetime = call_lifetime();
     let values = value_types(krate, fields);

@@ -1,4 +1,4 @@
-//! A tracepoint: its static, its entry, and what its type does with arguments.
+//! A tracepoint: its statics, its entry in the table, its trait implementations and its hidden functions.
 
 use super::described::common_parts;
 use super::marker::marker_items;
@@ -36,7 +36,7 @@ pub(in crate::expand) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> T
     }
 }
 
-/// The description and its entry in the table.
+/// The key, the tracepoint, its probes, its entry in the table and its anchor.
 fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     let krate = &block.krate;
     let Tracepoint { attributes, name, prototype, .. } = tracepoint;
@@ -67,7 +67,7 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
         #[linkme(crate = #krate::private::linkme)]
         static __TRACEPOINT_ENTRY: &#krate::private::Tracepoint = &__TRACEPOINT;
 
-        // An object that declares and never calls is known, too.
+        // Registers the linked object even if it declares tracepoints without calling any.
         #[used]
         static __TRACEPOINT_ANCHOR: fn() = __tracepoint_anchor;
 
@@ -77,7 +77,7 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     }
 }
 
-/// The one function that copies arguments, and so the one that fails to compile if they are not `Copy`.
+/// The only function that copies arguments, so that an argument which is not `Copy` is one compile error.
 fn copy(krate: &Ident, tracepoint: &Tracepoint, Arguments { names, .. }: &Arguments<'_>) -> TokenStream {
     let name = &tracepoint.name;
     let lifetime = call_lifetime();
@@ -99,7 +99,7 @@ fn copy(krate: &Ident, tracepoint: &Tracepoint, Arguments { names, .. }: &Argume
     }
 }
 
-/// What the core asks of a tracepoint's type.
+/// The implementations of the core's traits for a tracepoint's type.
 fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
     let Tracepoint { name, prototype, .. } = tracepoint;
     let Arguments { names, types, tied } = arguments;
@@ -151,7 +151,8 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
     }
 }
 
-/// What the functions of the surface, and `trace!`, call. Messages about arguments mention them: they are where the name is.
+/// The hidden functions that the public functions and `trace!` call. They have the span of the tracepoint's name, because messages about
+/// arguments mention them.
 fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
     let name = &tracepoint.name;
     let Arguments { names, types, .. } = arguments;
@@ -171,7 +172,7 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             pub fn __tracepoint_fire(#(#names: #types),*) {
                 let #args = (#(#names,)*);
                 if !#krate::private::fire_fast::<#name>(&#args) {
-                    // By value: a reference would put the arguments into memory on the fast path, too.
+                    // By value: a reference would force the arguments into memory on the fast path, too.
                     let (#(#names,)*) = __tracepoint_copy(&#args);
                     Self::__tracepoint_fire_full(#(#names,)*)
                 }

@@ -1,5 +1,4 @@
-//! Events whose values are arguments, into one channel: texts of all lengths, with NULs in all places, by each clock that such events have
-//! a way of their own for.
+//! The fast path copies texts of all lengths, with a NUL in every place, with each clock for which it has its own code.
 
 use crate::skip::skip;
 use std::sync::Arc;
@@ -13,10 +12,10 @@ tracepoint::define_trace! {
     said(n: u32, words: &str, more: &str) { n: u32 = n, words: str = words, more: str = more, end: u8 = 7 }
 }
 
-/// More than two of the largest pieces that texts are copied in.
+/// More than twice the largest piece in which texts are copied.
 const LONGEST: usize = 70;
 
-/// Of every length, without a NUL and with one in every place.
+/// Texts of every length, without a NUL and with one NUL in every place.
 fn texts() -> Vec<String> {
     let text = |length: usize, nul: Option<usize>| -> String {
         (0..length).map(|at| if Some(at) == nul { '\0' } else { char::from(b'a' + (at % 26) as u8) }).collect()
@@ -33,7 +32,7 @@ fn text<'b>(bytes: &mut &'b [u8]) -> &'b [u8] {
     text
 }
 
-/// Records all texts, and gives the times of the records.
+/// Records all texts, and returns the times of the records.
 fn record() -> Vec<u64> {
     let channel =
         OpenChannel::open(Channel::discard(1 << 22), [1; 16], 0, 1, Box::new(AnonymousMemory)).expect("opens");
@@ -75,7 +74,7 @@ fn record() -> Vec<u64> {
 #[test]
 fn texts_arrive_whole_and_are_counted_once() {
     own_process!();
-    // The kernel's clock, by a call.
+    // First with the kernel's clock, which is a function call.
     let by_call = record();
     if let Err(reason) = clock::calibrate(Duration::from_millis(10)) {
         return skip(

@@ -1,4 +1,4 @@
-//! A thread whose events are for one channel alone.
+//! `restrict_this_thread`: only one channel gets the events of the thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ tracepoint::define_trace! {
     inside(n: u64);
 }
 
-/// Counts what it is asked, and what it is shown.
+/// Counts its calls, as a filter or as an aggregate.
 #[derive(Default)]
 struct Counting(AtomicU64);
 
@@ -70,7 +70,7 @@ fn others_neither_record_nor_count_what_it_fires() {
     let of = |channel: &Arc<OpenChannel>| Arc::clone(channel);
     let (to, also) = (of(&own), of(&other));
     let thread = std::thread::spawn(move || {
-        // It had rings in all of them before.
+        // Gives the thread a ring in each channel first.
         trace_told(1);
         assert!(to.restrict_this_thread());
         trace_told(2);
@@ -79,12 +79,12 @@ fn others_neither_record_nor_count_what_it_fires() {
         let probe = register_trace_inside(move |_| assert!(!kept.restrict_this_thread(), "not inside a probe"));
         trace_inside(0);
         drop(probe);
-        // It may think better of it.
+        // A later call replaces the channel.
         assert!(also.restrict_this_thread());
         trace_told(4);
     });
     thread.join().expect("well");
-    // Its place in the table is the next one's, who is everybody's.
+    // The next thread gets the same slot in the thread table, and its events go to all channels.
     std::thread::spawn(|| trace_told(5)).join().expect("well");
     assert_eq!(counts(&own), (4, 4));
     assert_eq!(counts(&other), (3, 3));
@@ -96,7 +96,7 @@ fn others_neither_record_nor_count_what_it_fires() {
     }
 }
 
-/// Those of one trace are kept together.
+/// The thread's events also go to the channels that were opened beside the chosen one, and to no others.
 #[test]
 fn channels_that_were_opened_beside_it_get_them_too() {
     own_process!();
@@ -124,7 +124,7 @@ fn channels_that_were_opened_beside_it_get_them_too() {
     }
 }
 
-/// On the short way, too: one recording is all that the marker has.
+/// The same on the fast path: the marker has one subscriber.
 #[test]
 fn the_only_channel_is_another_one() {
     own_process!();
