@@ -114,7 +114,7 @@ fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
     assert_eq!(status["sessions"][0]["processes"][0]["events"], 1, "{status}");
     for (more, part) in [
         (&["-o", "first"][..], "the session live has no output `-o "),
-        (&["--remove-channel", "more"], "the session live has no additional channel `more`: it has none"),
+        (&["--remove-channel", "more"], "the session live has no additional channel `more`; it has none"),
         (&["-o", "second"], "channel `channel0`: without a sink"),
     ] {
         let err = place.refused(&[&["disable", "live"], more].concat());

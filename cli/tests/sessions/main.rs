@@ -400,7 +400,7 @@ fn failures_are_reported_with_a_hint() -> Outcome {
         ),
         (&["record", "-e", "shopp:*", "-o", "o"], &["did you mean shop:*"]),
         (&["record", "-e", "shop", "-o", "o"], &["`shop:*` for a provider"]),
-        (&["record", "-e", "shop:*", "--level", "<=loud", "-o", "o"], &["no level"]),
+        (&["record", "-e", "shop:*", "--level", "<=loud", "-o", "o"], &["not a level"]),
         (
             &["record", "-e", "shop:paid", "--filter", "cent > 3", "-o", "o"],
             &["no field is called `cent`; did you mean cents?", "\n  cent > 3\n  ^^^^"],

@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn invalid_rules_are_reported() {
         for (text, part) in
-            [("sched", "`sched:*`"), ("<=loud", "no level"), ("<=info,>=err", "give one only"), (",", "empty")]
+            [("sched", "`sched:*`"), ("<=loud", "not a level"), ("<=info,>=err", "give one only"), (",", "empty")]
         {
             let error = parse(text).expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -62,7 +62,7 @@ fn a_rule_that_is_not_known_is_one_alone() -> Outcome {
     assert_eq!(rules[..2], [Ok("sched:*"), Ok("!sched:idle")]);
     let [Err(key), Err(level), Err(filter)] = &rules[2..] else { return Err(format!("{rules:?}").into()) };
     assert!(key.contains("`a:*`") && key.contains("unknown field `sampled`"), "{key}");
-    assert!(level.contains("no level"), "{level}");
+    assert!(level.contains("not a level"), "{level}");
     assert!(filter.contains("`c:*`") && filter.ends_with("\n  n >\n     ^"), "{filter}");
     assert!(matches!(SessionSpec::parse_strictly(text.as_bytes()), Err(SpecError::Rule(_))));
     // Writing the description again preserves the rules that are not understood.

@@ -89,7 +89,7 @@ fn what_is_wrong_with_it_is_told_and_harms_nobody() -> Outcome {
         ("traced", "`traced:*`"),
         ("traced:tik", "did you mean traced:tick?"),
         ("traced:*=ctf:/proc/nowhere", "/proc/nowhere"),
-        ("<=loud", "no level"),
+        ("<=loud", "not a level"),
     ] {
         let output = start(&place, test, wish).stdin(std::process::Stdio::null()).output()?;
         let err = String::from_utf8_lossy(&output.stderr).into_owned();

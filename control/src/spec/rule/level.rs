@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_was_expected() {
-        for (text, part) in [("", "does not begin"), ("info", "does not begin"), ("<=loud", "no level")] {
+        for (text, part) in [("", "does not begin"), ("info", "does not begin"), ("<=loud", "not a level")] {
             let error = LevelRule::parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
