@@ -42,7 +42,8 @@ options=(
 
 # Runs the test under helgrind with so many rounds, in the copy as it is now; the reports go to the log.
 run() { # rounds, log
-    TRACEPOINT_ROUNDS=$1 HELGRIND_LOG=$2 RUSTFLAGS="--cfg tp_helgrind" CARGO_TARGET_DIR=$target \
+    # With debug information, whatever the caller has set: suppressions name inlined functions of the standard library.
+    CARGO_PROFILE_DEV_DEBUG=2 CARGO_PROFILE_TEST_DEBUG=2 TRACEPOINT_ROUNDS=$1 HELGRIND_LOG=$2 RUSTFLAGS="--cfg tp_helgrind" CARGO_TARGET_DIR=$target \
         CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind ${options[*]}" \
         cargo test -q -p tracepoint-core --test unregister -- --test-threads=1 >"$2.out" 2>&1 ||
         { cat "$2.out" >&2; fail "the test does not run"; }

@@ -5,7 +5,7 @@ use std::ptr::{NonNull, null_mut};
 
 /// A pointer to the current version of an immutable `T`, or null.
 ///
-/// Readers stay inside a read-side section (see [`crate::grace`]) for as long as they use the reference that [`read`](Self::read) returned.
+/// Readers stay inside a read-side section (see `crate::grace`) for as long as they use the reference that [`read`](Self::read) returned.
 /// Writers are serialised by the update lock, and free the old version after a grace period.
 #[derive(Debug)]
 pub struct RcuPointer<T> {

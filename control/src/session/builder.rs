@@ -106,7 +106,7 @@ impl SessionBuilder {
         self
     }
 
-    /// Adds a sink for the events: an object, or a [`SinkSpec`]. Without a sink the newest events stay in the rings, and all channels must
+    /// Adds a sink for the events: an object, or a [`SinkSpec`](crate::SinkSpec). Without a sink the newest events stay in the rings, and all channels must
     /// be flight recorders.
     pub fn sink(mut self, sink: impl Into<SinkSource>) -> Self {
         self.sinks.push(sink.into());
