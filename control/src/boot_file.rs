@@ -90,7 +90,7 @@ impl<const N: usize> Locked<'_, N> {
     pub(crate) fn write(&self, numbers: [i128; N]) -> io::Result<()> {
         let name = self.file.name;
         let temporary = format!(".{name}.new");
-        // A killed process may have left its temporary file. Nobody uses it: this process holds the lock.
+        // A killed process may have left its temporary file. It is not in use: this process holds the lock.
         let _ = unlinkat(self.dir, &temporary, AtFlags::empty());
         let mut file = shared(File::from(openat(self.dir, &temporary, WRITE | OFlags::CREATE | OFlags::EXCL, OWNER)?))?;
         let lines = self.file.numbers.iter().zip(numbers).map(|(name, number)| format!("{name} {number}\n"));
