@@ -185,8 +185,16 @@ fn whoever_is_killed_while_it_rotates_loses_nothing() -> Outcome {
         assert_balances(&out);
         let numbers = ticks(&out)?;
         assert_no_gap(&numbers);
-        let before: usize = parts.iter().map(|part| ticks(part).map(|numbers| numbers.len())).sum::<Result<_, _>>()?;
-        assert!(before <= numbers.len());
+        let kept: Vec<_> = parts.iter().map(|part| ticks(part)).collect::<Result<_, _>>()?;
+        let ranges: Vec<_> = kept.iter().map(|kept| (kept.first(), kept.last(), kept.len())).collect();
+        let before: usize = kept.iter().map(Vec::len).sum();
+        assert!(
+            before <= numbers.len(),
+            "round {round}: the parts have {before} events, {ranges:?}; recovered are {}, {:?} to {:?}",
+            numbers.len(),
+            numbers.first(),
+            numbers.last()
+        );
         session.destroy(PATIENCE, false)?;
     }
     Ok(())
