@@ -44,7 +44,7 @@ impl List {
             Some(pid) => Ok(vec![controller.process(pid)?]),
             None => controller.processes(),
         };
-        let silent = controller.ask(processes()?, self.wait.timeout)?;
+        let silent = controller.refresh_processes(processes()?, self.wait.timeout)?;
         let processes = processes()?;
         if self.json {
             let objects: Vec<_> = processes.iter().map(|process| as_json(process, &silent)).collect();

@@ -177,7 +177,7 @@ impl Serve {
         if self.json {
             return output::json(&json!({
                 "type": "served", "sessions": sessions, "messages": messages, "bytes": bytes,
-                "stock_events": legacy_events, "batch_events": batch_events, "lost": lost,
+                "legacy_events": legacy_events, "batch_events": batch_events, "lost": lost,
                 "ignored": ignored, "refused": refused,
             }));
         }

@@ -7,12 +7,12 @@
 mod active_session;
 mod builder;
 mod context;
+mod current_errors;
 mod entry;
 mod environment;
 mod error;
+mod file_version;
 mod fork;
-mod refusals;
-mod stamp;
 mod wakeup;
 mod watch;
 mod worker;

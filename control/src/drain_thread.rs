@@ -47,11 +47,11 @@ impl DrainThread {
         let unsupplied = Arc::<Mutex<_>>::default();
         let wanting = Arc::clone(&unsupplied);
         // Registered before the thread runs: events may start to wait for the drain before that.
-        let begin = |drain: &mut Drain| (drain.attend(), PollInterval::new(drain.wait_limit()));
-        let (attending, interval) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
+        let begin = |drain: &mut Drain| (drain.register_consumers(), PollInterval::new(drain.wait_limit()));
+        let (consumers, interval) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let body = move || {
             run(&drain, &stopped, &own, &wanting, interval);
-            drop(attending);
+            drop(consumers);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
         Ok(Self { stop, thread, taken, unsupplied })

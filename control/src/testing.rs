@@ -16,7 +16,7 @@
 //! tracepoint::trace!(paid(1250, "card"));
 //! let member = session.member();
 //! std::thread::spawn(move || {
-//!     let _here = member.enter();
+//!     let _thread = member.enter();
 //!     tracepoint::trace!(paid(5, "cash"));
 //! })
 //! .join()
@@ -36,11 +36,11 @@ mod keep;
 
 pub use event::{Event, Value};
 pub use expect::Expectation;
-pub use keep::{Here, Member};
+pub use keep::{Member, ThreadGuard};
 
 use crate::nearest::nearest_names;
 use crate::spec::NameRule;
-use keep::Keep;
+use keep::KeptEvents;
 use std::sync::Arc;
 use tracepoint_core::Marker;
 use tracepoint_core::marker::{Subscriber, Subscription};
@@ -48,8 +48,8 @@ use tracepoint_core::marker::{Subscriber, Subscription};
 /// Records the events of the calling thread, and of threads that enter it, for a test.
 #[derive(Debug)]
 pub struct TestSession {
-    keep: Arc<Keep>,
-    _here: Here,
+    kept: Arc<KeptEvents>,
+    _thread: ThreadGuard,
     _subscriptions: Vec<Subscription>,
 }
 
@@ -70,18 +70,18 @@ impl TestSession {
             let nearest = nearest_names(rule.text(), all.iter().map(|(name, _)| name.as_str()));
             panic!("no event matches `{}`; nearest: {}", rule.text(), nearest.join(", "));
         }
-        let keep = Arc::<Keep>::default();
-        let here = keep.member().enter();
-        let subscribers = matching.iter().map(|(_, marker)| (*marker, Subscriber::aggregate(Arc::clone(&keep) as _)));
+        let kept = Arc::<KeptEvents>::default();
+        let thread = kept.member().enter();
+        let subscribers = matching.iter().map(|(_, marker)| (*marker, Subscriber::aggregate(Arc::clone(&kept) as _)));
         match Subscription::start_all(subscribers) {
-            Ok(subscriptions) => Self { keep, _here: here, _subscriptions: subscriptions },
+            Ok(subscriptions) => Self { kept, _thread: thread, _subscriptions: subscriptions },
             Err(error) => panic!("cannot start the test session: {error}"),
         }
     }
 
     /// The handle with which another thread enters the session.
     pub fn member(&self) -> Member {
-        self.keep.member()
+        self.kept.member()
     }
 
     /// All events so far, in the order of storing: the order of each thread, and of threads that synchronise with each other.
@@ -91,7 +91,7 @@ impl TestSession {
     /// If events were missed.
     #[track_caller]
     pub fn events(&self) -> Vec<Event> {
-        self.keep.events()
+        self.kept.events()
     }
 
     /// Starts an assertion on the events called `name`, a `provider:name`.

@@ -135,10 +135,10 @@ impl Metadata {
         }
         let text = Self::text(bytes)?;
         let text = String::from_utf8_lossy(&text);
-        build::build(&text).map_err(|flaw| {
-            let before = &text.as_bytes()[..flaw.offset.min(text.len())];
+        build::build(&text).map_err(|cause| {
+            let before = &text.as_bytes()[..cause.offset.min(text.len())];
             let line = before.split(|b| *b == b'\n').count() as u64;
-            error(line, flaw.offset, flaw.reason)
+            error(line, cause.offset, cause.reason)
         })
     }
 

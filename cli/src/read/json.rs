@@ -38,7 +38,7 @@ impl Output for Json {
     fn write(&mut self, report: Report) -> Result<bool, Failure> {
         let alone = |name: &str| json!({ "type": name });
         let object = match report {
-            Report::SessionBegin(Layout::Legacy) => json!({ "type": "session_begin", "layout": "stock" }),
+            Report::SessionBegin(Layout::Legacy) => json!({ "type": "session_begin", "layout": "legacy" }),
             Report::SessionBegin(Layout::Batch(welcome)) => json!({
                 "type": "session_begin",
                 "layout": "batch",

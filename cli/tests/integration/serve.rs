@@ -108,7 +108,7 @@ fn a_trace_is_read_once_and_then_the_server_ends() {
     assert!(events == expected, "{} events, the last one {:?}", events.len(), events.last());
     let (code, told) = server.end();
     assert_eq!(code, Some(0));
-    assert_eq!((&told["type"], &told["sessions"], &told["stock_events"]), (&"served".into(), &1.into(), &1000.into()));
+    assert_eq!((&told["type"], &told["sessions"], &told["legacy_events"]), (&"served".into(), &1.into(), &1000.into()));
     assert_eq!((&told["lost"], &told["messages"]), (&0.into(), &1004.into()));
 }
 
@@ -136,7 +136,7 @@ fn events_from_a_socket_are_served_until_an_interrupt() {
     let (marks, events) = read(&client, MarkKind::SessionEnd);
     assert_eq!((marks, events.len()), (vec![MarkKind::TraceEnd, MarkKind::SessionEnd], 0));
     let (code, told) = server.end();
-    assert_eq!((code, &told["stock_events"]), (Some(0), &1001.into()));
+    assert_eq!((code, &told["legacy_events"]), (Some(0), &1001.into()));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn events_not_read_before_an_interrupt_are_counted() {
     let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
     assert!(interrupt.success());
     let (code, told) = server.end();
-    assert_eq!((&told["stock_events"], &told["lost"]), (&0.into(), &1000.into()));
+    assert_eq!((&told["legacy_events"], &told["lost"]), (&0.into(), &1000.into()));
     assert_eq!(code, Some(1));
 }
 

@@ -5,8 +5,8 @@ mod end;
 
 use super::SINK_TIMEOUT;
 use super::context::Context;
-use super::refusals::Refusals;
-use super::stamp::{Stamp, read};
+use super::current_errors::CurrentErrors;
+use super::file_version::{FileVersion, read_if_changed};
 use super::watch::{has_ended, watch};
 use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck};
 use crate::budget::BudgetWatch;
@@ -28,7 +28,7 @@ const MAX_ENDINGS: usize = 3;
 #[derive(Debug)]
 pub(super) struct ActiveSession {
     name: String,
-    stamp: Option<Stamp>,
+    file_version: Option<FileVersion>,
     spec: Option<SessionSpec>,
     recording: Option<Recording>,
     /// The recording's status at the last acknowledgement.
@@ -48,7 +48,7 @@ pub(super) struct ActiveSession {
     /// The pidfd of the process that owns the session, if one does and the session has not ended.
     owner: Option<OwnedFd>,
     owner_ended: bool,
-    refusals: Refusals,
+    errors: CurrentErrors,
     /// The error with which the last recording ended.
     end_error: Option<String>,
     /// The number of the last requested rotation.
@@ -62,7 +62,7 @@ impl ActiveSession {
         let ack = Ack::new(context.key(), context.info.name.clone());
         Self {
             name,
-            stamp: None,
+            file_version: None,
             spec: None,
             recording: None,
             last_status: Status::default(),
@@ -75,7 +75,7 @@ impl ActiveSession {
             ended_channels: ChannelCounters::default(),
             owner: None,
             owner_ended: false,
-            refusals: Refusals::default(),
+            errors: CurrentErrors::default(),
             end_error: None,
             rotations: 0,
             ack,
@@ -96,8 +96,8 @@ impl ActiveSession {
         // `SessionSpec::is_over` also covers an owner that cannot be watched by a pidfd.
         let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
-        self.refusals.read_error = None;
-        match read(dir, self.stamp) {
+        self.errors.read_error = None;
+        match read_if_changed(dir, self.file_version) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.end();
                 return false;
@@ -106,9 +106,9 @@ impl ActiveSession {
                 if over {
                     self.end();
                 }
-                self.refusals.read_error = Some(format!("session.toml cannot be read: {error}"));
+                self.errors.read_error = Some(format!("session.toml cannot be read: {error}"));
             }
-            Ok(None) if over || events_changed || self.refusals.is_retry_due() => {
+            Ok(None) if over || events_changed || self.errors.is_retry_due() => {
                 if let Some(spec) = self.spec.take() {
                     self.apply(spec, context);
                 }
@@ -118,22 +118,22 @@ impl ActiveSession {
                     recording.dump_state(Round::New);
                 }
             }
-            Ok(Some((stamp, bytes))) => {
-                self.stamp = Some(stamp);
+            Ok(Some((version, bytes))) => {
+                self.file_version = Some(version);
                 match SessionSpec::parse(&bytes) {
                     Ok(spec) if !spec.is_for(context.info.tag.as_deref()) => {
                         self.end();
                         return false;
                     }
                     Ok(spec) => {
-                        self.refusals.parsed();
+                        self.errors.parsed();
                         self.apply(spec, context);
                     }
                     Err(error) => {
                         if let Some((id, generation)) = SessionSpec::identify(&bytes) {
                             (self.ack.id, self.ack.generation) = (id, generation);
                         }
-                        self.refusals.parse_error = Some(format!("session.toml: {error}"));
+                        self.errors.parse_error = Some(format!("session.toml: {error}"));
                     }
                 }
             }
@@ -159,10 +159,10 @@ impl ActiveSession {
         let is_over = self.owner_ended || spec.is_over();
         self.ack.id.clone_from(&spec.id);
         // While the current file cannot be parsed, its generation is acknowledged, not that of the version in force.
-        if self.refusals.parse_error.is_none() {
+        if self.errors.parse_error.is_none() {
             self.ack.generation = spec.generation;
         }
-        self.refusals.clear_apply_error();
+        self.errors.clear_apply_error();
         self.end_error = None;
         let Matched { mut events, rules, notices } =
             self.matcher.run(&spec, context.key(), &context.info.executable, &context.events);
@@ -198,7 +198,7 @@ impl ActiveSession {
             if !events.is_empty() && recording.needs_restart_for(spec) {
                 let text = "a session that is drained by another process keeps the channels with which it began; changed \
                             channels apply when it records again";
-                self.refusals.fail(text.to_owned(), false);
+                self.errors.fail(text.to_owned(), false);
                 return;
             }
             let Changed { more_events, errors } = recording.follow(spec, events);
@@ -207,7 +207,7 @@ impl ActiveSession {
             if !errors.is_empty() {
                 let is_for_sinks = errors.iter().any(is_for_sinks);
                 let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-                self.refusals.fail(errors.join("; "), is_for_sinks);
+                self.errors.fail(errors.join("; "), is_for_sinks);
             }
             return;
         }
@@ -215,7 +215,7 @@ impl ActiveSession {
             return;
         }
         if self.endings.len() >= MAX_ENDINGS {
-            self.refusals.fail(
+            self.errors.fail(
                 format!("the sinks of {MAX_ENDINGS} earlier recordings are blocked; recording starts when one of them has finished"),
                 false,
             );
@@ -227,7 +227,7 @@ impl ActiveSession {
             started = self.start(spec, events, context);
         }
         if let Err((error, backoff)) = started {
-            self.refusals.fail(error, backoff);
+            self.errors.fail(error, backoff);
         }
     }
 

@@ -55,7 +55,7 @@ impl NamedSession<'_> {
     ///
     /// As [`NamedSession::wait`].
     pub fn refresh(&self, timeout: Duration) -> Result<Vec<Application>, ControlError> {
-        self.controller.ask(self.participants(&self.spec()?)?, timeout)
+        self.controller.refresh_processes(self.participants(&self.spec()?)?, timeout)
     }
 
     /// The living processes that the session is for, or that record for it.
@@ -81,7 +81,7 @@ impl Controller {
     ///
     /// If the run directory cannot be read.
     pub fn refresh(&self, timeout: Duration) -> Result<Vec<Application>, ControlError> {
-        self.ask(self.processes()?, timeout)
+        self.refresh_processes(self.processes()?, timeout)
     }
 
     /// Does the same for these processes.
@@ -89,7 +89,11 @@ impl Controller {
     /// # Errors
     ///
     /// As [`Controller::refresh`].
-    pub fn ask(&self, mut silent: Vec<Application>, timeout: Duration) -> Result<Vec<Application>, ControlError> {
+    pub fn refresh_processes(
+        &self,
+        mut silent: Vec<Application>,
+        timeout: Duration,
+    ) -> Result<Vec<Application>, ControlError> {
         let token = Uuid::new_v4().simple().to_string();
         let is_unsent = |name: &String| self.ring_one(name, &token) == RingResult::QueueFull;
         let mut unsent: Vec<_> = silent.iter().map(|process| process.name().to_owned()).filter(is_unsent).collect();

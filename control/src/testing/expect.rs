@@ -116,7 +116,7 @@ impl<'s> Expectation<'s> {
     }
 
     fn failure(&self, found: &[Event], expected: &str) -> String {
-        let all = self.session.keep.events();
+        let all = self.session.kept.events();
         format!("{}: expected {expected}, found {} times; {}", self.what(), found.len(), listing(&all))
     }
 }

@@ -16,21 +16,21 @@ thread_local! {
 
 /// The events of one session.
 #[derive(Debug)]
-pub(super) struct Keep {
+pub(super) struct KeptEvents {
     id: u64,
     events: Mutex<Vec<Event>>,
     /// Number of events that interrupted the storing of another one on the same thread.
     missed: AtomicU64,
 }
 
-impl Default for Keep {
+impl Default for KeptEvents {
     fn default() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self { id: NEXT.fetch_add(1, Ordering::Relaxed), events: Mutex::default(), missed: AtomicU64::new(0) }
     }
 }
 
-impl Keep {
+impl KeptEvents {
     pub(super) fn member(self: &Arc<Self>) -> Member {
         Member { id: self.id }
     }
@@ -72,7 +72,7 @@ fn while_keeping<R>(body: impl FnOnce() -> R) -> Option<R> {
     Some(body())
 }
 
-impl Aggregate for Keep {
+impl Aggregate for KeptEvents {
     fn observe(&self, time: u64, event: FieldView<'_>) {
         if self.is_here() && while_keeping(|| self.lock().push(Event::new(time, event))).is_none() {
             self.missed.fetch_add(1, Ordering::Relaxed);
@@ -89,21 +89,21 @@ pub struct Member {
 impl Member {
     /// Adds the events of the calling thread to the session until the returned guard is dropped.
     #[must_use = "dropping it leaves the session"]
-    pub fn enter(&self) -> Here {
+    pub fn enter(&self) -> ThreadGuard {
         ENTERED.with_borrow_mut(|entered| entered.push(self.id));
-        Here { id: self.id, thread: PhantomData }
+        ThreadGuard { id: self.id, thread: PhantomData }
     }
 }
 
 /// The calling thread's membership in a test session. Dropping it leaves the session.
 #[derive(Debug)]
-pub struct Here {
+pub struct ThreadGuard {
     id: u64,
     /// Not `Send`: it belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Here {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         let _ = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();

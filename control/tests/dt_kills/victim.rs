@@ -124,7 +124,7 @@ fn drain_without_pause(channel: Channel, sink: Telling, threads: u32) -> ! {
     let marker = tracepoint::markers().find(|marker| marker.full_name() == "dt_kills:counted").expect("declared");
     let id = channel.add_event().expect("it is the first");
     drain.describe(&[EventDescription::of(marker, channel.class(), id, marker.full_name())]).expect("room");
-    let _attending = drain.attend();
+    let _consumers = drain.register_consumers();
     let _subscription = marker.subscribe(Subscriber::record(channel, id)).expect("switches");
     thread::scope(|scope| {
         count_for_ever(scope, threads);

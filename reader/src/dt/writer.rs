@@ -23,7 +23,7 @@ struct Edges {
 
 /// Packets that were overwritten.
 #[derive(Clone, Copy, Debug, Default)]
-struct Gone {
+struct Overwritten {
     packets: u64,
     events: u64,
 }
@@ -39,7 +39,7 @@ pub struct DtTraceWriter {
     edges: BTreeMap<Key, Edges>,
     /// The stream and the number of events of each slot, from the oldest on.
     kept: VecDeque<(Key, u64)>,
-    gone: BTreeMap<Key, Gone>,
+    overwritten: BTreeMap<Key, Overwritten>,
 }
 
 impl DtTraceWriter {
@@ -63,7 +63,7 @@ impl DtTraceWriter {
             metadata: Vec::new(),
             edges: BTreeMap::new(),
             kept: VecDeque::new(),
-            gone: BTreeMap::new(),
+            overwritten: BTreeMap::new(),
         })
     }
 
@@ -118,9 +118,9 @@ impl DtTraceWriter {
         let begun = put.is_ok() || self.file.header().in_progress().is_some();
         if begun && self.kept.len() == self.slots {
             if let Some((key, events)) = self.kept.pop_front() {
-                let gone = self.gone.entry(key).or_default();
-                gone.packets += 1;
-                gone.events += events;
+                let overwritten = self.overwritten.entry(key).or_default();
+                overwritten.packets += 1;
+                overwritten.events += events;
             }
         }
         if put.is_ok() {
@@ -133,10 +133,10 @@ impl DtTraceWriter {
     pub fn adjust(&self, account: &mut Account) {
         for channel in &mut account.channels {
             for stream in &mut channel.streams {
-                let gone = self.gone.get(&(channel.id, stream.instance)).copied().unwrap_or_default();
-                stream.packets = stream.packets.saturating_sub(gone.packets);
-                stream.written = stream.written.saturating_sub(gone.events);
-                stream.overwritten = stream.overwritten.saturating_add(gone.events);
+                let overwritten = self.overwritten.get(&(channel.id, stream.instance)).copied().unwrap_or_default();
+                stream.packets = stream.packets.saturating_sub(overwritten.packets);
+                stream.written = stream.written.saturating_sub(overwritten.events);
+                stream.overwritten = stream.overwritten.saturating_add(overwritten.events);
             }
         }
     }

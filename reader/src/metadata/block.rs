@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::specifier::{scoped, specifier, type_declaration};
 use super::tokens::{
-    Input, Parsed, at_keyword, blank, eat, expect, flaw, flaw_at, path, shorten, signed_number, text, word,
+    Input, Parsed, at_keyword, blank, eat, expect, parse_error, parse_error_at, path, shorten, signed_number, text,
+    word,
 };
 use super::types::{StructType, Type};
 use super::{Clock, EnvValue, EventClass};
@@ -120,7 +121,7 @@ fn constant(input: &mut Input<'_>) -> Parsed<Constant> {
 fn structure_of(input: &Input<'_>, entry: Entry) -> Parsed<Option<Arc<StructType>>> {
     match entry {
         Entry::Type(Type::Struct(ty)) => Ok(Some(ty)),
-        _ => Err(flaw(input, "this must be a structure")),
+        _ => Err(parse_error(input, "this must be a structure")),
     }
 }
 
@@ -128,9 +129,9 @@ fn id_of(input: &Input<'_>, entry: &Entry) -> Parsed<u64> {
     match entry {
         Entry::Constant(Constant::Number(number)) => match u64::try_from(*number) {
             Ok(id) => Ok(id),
-            Err(_) => Err(flaw(input, "an id must not be negative")),
+            Err(_) => Err(parse_error(input, "an id must not be negative")),
         },
-        _ => Err(flaw(input, "an id must be a number")),
+        _ => Err(parse_error(input, "an id must be a number")),
     }
 }
 
@@ -139,10 +140,10 @@ fn trace(input: &mut Input<'_>, blocks: &mut Blocks) -> Parsed<()> {
         match (name, entry) {
             ("uuid", Entry::Constant(Constant::Text(text))) => match parse_uuid(&text) {
                 Some(uuid) => blocks.uuid = Some(uuid),
-                None => return Err(flaw(input, format!("`{}` is not a UUID", shorten(&text)))),
+                None => return Err(parse_error(input, format!("`{}` is not a UUID", shorten(&text)))),
             },
             ("major", Entry::Constant(Constant::Number(major))) if major != 1 => {
-                return Err(flaw(input, format!("CTF {major} is not understood; convert the trace to CTF 1.8")));
+                return Err(parse_error(input, format!("CTF {major} is not understood; convert the trace to CTF 1.8")));
             }
             ("packet.header", entry) => blocks.packet_header = structure_of(input, entry)?,
             _ => {}
@@ -180,7 +181,7 @@ fn clock(input: &mut Input<'_>) -> Parsed<Clock> {
             ("uuid", Entry::Constant(Constant::Text(text))) => clock.uuid = parse_uuid(&text),
             ("freq", Entry::Constant(Constant::Number(number))) => match u64::try_from(number) {
                 Ok(frequency) if frequency > 0 => clock.frequency = frequency,
-                _ => return Err(flaw(input, "a clock needs a `freq` above 0")),
+                _ => return Err(parse_error(input, "a clock needs a `freq` above 0")),
             },
             ("precision", entry) => clock.precision = id_of(input, &entry)?,
             ("offset_s", Entry::Constant(Constant::Number(number))) => {
@@ -243,7 +244,7 @@ fn event(input: &mut Input<'_>, offset: usize) -> Parsed<EventBlock> {
         Ok(())
     })?;
     if class.name.is_empty() {
-        return Err(flaw_at(offset, "an event needs a `name`"));
+        return Err(parse_error_at(offset, "an event needs a `name`"));
     }
     Ok(EventBlock { offset, stream, class })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::{self, Blocks, EventBlock, StreamBlock};
 use super::resolve::{Resolver, Roots};
-use super::tokens::{self, Flaw, native_order, shorten};
+use super::tokens::{self, ParseError, native_order, shorten};
 use super::types::Type;
 use super::{Body, Clock, EventClass, Metadata, StreamClass};
 use winnow::error::{ErrMode, ParserError};
@@ -17,15 +17,16 @@ const CLOCK_SEARCH: u32 = 4096;
 type Events = BTreeMap<u64, BTreeMap<u64, Arc<EventClass>>>;
 
 /// Parses the text and builds the metadata from it.
-pub(super) fn build(text: &str) -> Result<Metadata, Flaw> {
+pub(super) fn build(text: &str) -> Result<Metadata, ParseError> {
     let native = native_order(text);
     let mut input = tokens::input(text, native);
     let mut blocks = block::blocks(&mut input).map_err(|error| match error {
-        ErrMode::Cut(flaw) | ErrMode::Backtrack(flaw) => flaw,
-        ErrMode::Incomplete(_) => Flaw::from_input(&input),
+        ErrMode::Cut(error) | ErrMode::Backtrack(error) => error,
+        ErrMode::Incomplete(_) => ParseError::from_input(&input),
     })?;
     let declared = std::mem::take(&mut blocks.clocks);
-    let clocks = order_clocks(&input.state.clocks, declared).map_err(|reason| Flaw { offset: text.len(), reason })?;
+    let clocks =
+        order_clocks(&input.state.clocks, declared).map_err(|reason| ParseError { offset: text.len(), reason })?;
     let mut resolver = Resolver::default();
     resolve_streams(&mut resolver, &mut blocks)?;
     let mut events = place_events(&mut resolver, &mut blocks)?;
@@ -60,12 +61,12 @@ pub(super) fn build(text: &str) -> Result<Metadata, Flaw> {
 }
 
 /// Resolves the paths in packet headers, packet contexts and event headers.
-fn resolve_streams(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<(), Flaw> {
+fn resolve_streams(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<(), ParseError> {
     if blocks.streams.is_empty() {
         blocks.streams.push(StreamBlock::default());
     }
     let mut resolve = |offset, mut roots: Roots<'_>, which| {
-        resolver.resolve(&mut roots, which).map_err(|reason| Flaw { offset, reason })
+        resolver.resolve(&mut roots, which).map_err(|reason| ParseError { offset, reason })
     };
     let header = &mut blocks.packet_header;
     resolve(0, [header, &mut None, &mut None, &mut None, &mut None, &mut None], 0)?;
@@ -86,20 +87,20 @@ fn resolve_streams(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<(), F
 }
 
 /// Resolves the paths in the events, and groups the events by stream: an event may come before its stream in the text.
-fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, Flaw> {
+fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, ParseError> {
     let mut index = BTreeMap::new();
     for (position, stream) in blocks.streams.iter().enumerate() {
         if index.insert(stream.id, position).is_some() {
             let reason = format!("stream {} is declared twice", stream.id);
-            return Err(Flaw { offset: stream.offset, reason });
+            return Err(ParseError { offset: stream.offset, reason });
         }
     }
     let only = if index.len() == 1 { index.keys().next().copied() } else { None };
     let mut events = Events::new();
     for EventBlock { offset, stream, mut class } in std::mem::take(&mut blocks.events) {
-        let flaw = |reason: String| Flaw { offset, reason };
-        let id = stream.or(only).ok_or_else(|| flaw("an event needs a `stream_id`".to_owned()))?;
-        let position = *index.get(&id).ok_or_else(|| flaw(format!("there is no stream {id} for this event")))?;
+        let error = |reason: String| ParseError { offset, reason };
+        let id = stream.or(only).ok_or_else(|| error("an event needs a `stream_id`".to_owned()))?;
+        let position = *index.get(&id).ok_or_else(|| error(format!("there is no stream {id} for this event")))?;
         let stream = &mut blocks.streams[position];
         resolver.event = 0;
         for which in 4..6 {
@@ -111,12 +112,12 @@ fn place_events(resolver: &mut Resolver, blocks: &mut Blocks) -> Result<Events, 
                 &mut class.context,
                 &mut class.fields,
             ];
-            resolver.resolve(&mut roots, which).map_err(flaw)?;
+            resolver.resolve(&mut roots, which).map_err(error)?;
         }
         class.stream_id = id;
         let event_id = class.id;
         if events.entry(id).or_default().insert(event_id, Arc::new(class)).is_some() {
-            return Err(flaw(format!("event {event_id} of stream {id} is declared twice")));
+            return Err(error(format!("event {event_id} of stream {id} is declared twice")));
         }
     }
     Ok(events)

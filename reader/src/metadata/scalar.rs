@@ -1,7 +1,7 @@
 //! Specifiers of integers and floating-point numbers.
 
 use super::tokens::{
-    Input, Parsed, Token, eat, expect, expect_name, expect_number, flaw, number, path, shorten, text, token,
+    Input, Parsed, Token, eat, expect, expect_name, expect_number, number, parse_error, path, shorten, text, token,
 };
 use super::types::{Base, ByteOrder, Float, Integer};
 use winnow::combinator::{alt, opt, peek};
@@ -56,7 +56,7 @@ pub(super) fn integer(input: &mut Input<'_>) -> Parsed<Integer> {
         Ok(())
     })?;
     if !(1..=64).contains(&bits) {
-        return Err(flaw(input, "an integer needs a `size` of 1 to 64 bits"));
+        return Err(parse_error(input, "an integer needs a `size` of 1 to 64 bits"));
     }
     integer.bits = bits as u8;
     integer.align = match align {
@@ -85,7 +85,7 @@ pub(super) fn float(input: &mut Input<'_>) -> Parsed<Float> {
         (11, 53) => 64,
         _ => {
             let sizes = "exp_dig 8 and mant_dig 24, or exp_dig 11 and mant_dig 53";
-            return Err(flaw(input, format!("a floating-point number must have {sizes}")));
+            return Err(parse_error(input, format!("a floating-point number must have {sizes}")));
         }
     };
     Ok(Float { bits, align, order })
@@ -94,7 +94,7 @@ pub(super) fn float(input: &mut Input<'_>) -> Parsed<Float> {
 pub(super) fn alignment(input: &mut Input<'_>) -> Parsed<u32> {
     let align = expect_number(input)?;
     if !align.is_power_of_two() || align > MAX_ALIGN {
-        return Err(flaw(input, format!("an alignment must be a power of two of at most {MAX_ALIGN} bits")));
+        return Err(parse_error(input, format!("an alignment must be a power of two of at most {MAX_ALIGN} bits")));
     }
     Ok(align as u32)
 }
@@ -106,7 +106,7 @@ fn boolean(input: &mut Input<'_>) -> Parsed<bool> {
     match expect_name(input)? {
         "true" | "TRUE" => Ok(true),
         "false" | "FALSE" => Ok(false),
-        other => Err(flaw(input, format!("`{}` is neither true nor false", shorten(other)))),
+        other => Err(parse_error(input, format!("`{}` is neither true nor false", shorten(other)))),
     }
 }
 
@@ -117,7 +117,7 @@ fn base(input: &mut Input<'_>) -> Parsed<Base> {
         "8" | "octal" | "oct" | "o" => Ok(Base::Octal),
         "10" | "decimal" | "dec" | "d" | "i" | "u" => Ok(Base::Decimal),
         "16" | "hexadecimal" | "hex" | "x" | "X" | "p" => Ok(Base::Hexadecimal),
-        other => Err(flaw(input, format!("`{}` is not a base: use 2, 8, 10 or 16", shorten(other)))),
+        other => Err(parse_error(input, format!("`{}` is not a base: use 2, 8, 10 or 16", shorten(other)))),
     }
 }
 
@@ -126,14 +126,16 @@ fn byte_order(input: &mut Input<'_>) -> Parsed<ByteOrder> {
         "le" => Ok(ByteOrder::Little),
         "be" | "network" => Ok(ByteOrder::Big),
         "native" => Ok(input.state.native),
-        other => Err(flaw(input, format!("`{}` is not a byte order: use le, be, network or native", shorten(other)))),
+        other => {
+            Err(parse_error(input, format!("`{}` is not a byte order: use le, be, network or native", shorten(other))))
+        }
     }
 }
 
 fn mapped_clock(input: &mut Input<'_>) -> Parsed<u16> {
     let path = path(input)?;
     let [_, name, _] = &path[..] else {
-        return Err(flaw(input, "an integer is mapped to a clock by `clock.NAME.value`"));
+        return Err(parse_error(input, "an integer is mapped to a clock by `clock.NAME.value`"));
     };
-    input.state.clock(name).map_err(|reason| flaw(input, reason))
+    input.state.clock(name).map_err(|reason| parse_error(input, reason))
 }

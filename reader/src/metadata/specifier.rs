@@ -3,7 +3,7 @@
 use super::declarations::MAX_DEPTH;
 use super::scalar::{alignment, attributes, float, integer};
 use super::tokens::{
-    Input, Parsed, at, at_keyword, eat, expect, expect_name, flaw, found, keyword, mark, number, path, shorten,
+    Input, Parsed, at, at_keyword, eat, expect, expect_name, found, keyword, mark, number, parse_error, path, shorten,
     signed_number, text, word,
 };
 use super::types::{ArrayType, EnumType, Field, Length, Mapping, Reference, StructType, Type, VariantType};
@@ -79,7 +79,7 @@ fn lengths(input: &mut Input<'_>, element: Type) -> Parsed<Type> {
         lengths.push(alt((number.map(Length::Fixed), path.map(field))).parse_next(input)?);
         expect(input, "]")?;
         if lengths.len() > MAX_DEPTH as usize {
-            return Err(flaw(input, format!("types nest deeper than {MAX_DEPTH}")));
+            return Err(parse_error(input, format!("types nest deeper than {MAX_DEPTH}")));
         }
     }
     let mut ty = element;
@@ -93,13 +93,13 @@ fn lengths(input: &mut Input<'_>, element: Type) -> Parsed<Type> {
 
 /// Counts a new type against the limits, and returns it.
 fn admit(input: &mut Input<'_>, ty: Type) -> Parsed<Type> {
-    input.state.admit(&ty).map_err(|reason| flaw(input, reason))?;
+    input.state.admit(&ty).map_err(|reason| parse_error(input, reason))?;
     Ok(ty)
 }
 
 /// Runs `body` one level deeper, with its own scope for named types.
 pub(super) fn scoped<'a, T>(input: &mut Input<'a>, body: impl FnOnce(&mut Input<'a>) -> Parsed<T>) -> Parsed<T> {
-    input.state.enter().map_err(|reason| flaw(input, reason))?;
+    input.state.enter().map_err(|reason| parse_error(input, reason))?;
     let result = body(input);
     input.state.leave();
     result
@@ -117,7 +117,8 @@ fn named(input: &mut Input<'_>, first: &str) -> Parsed<Type> {
 }
 
 fn find(input: &Input<'_>, name: &str) -> Parsed<Type> {
-    let undeclared = || flaw(input, format!("no type is called `{}`; declare it before its first use", shorten(name)));
+    let undeclared =
+        || parse_error(input, format!("no type is called `{}`; declare it before its first use", shorten(name)));
     input.state.find(name).ok_or_else(undeclared)
 }
 
@@ -130,7 +131,7 @@ fn tag_name(input: &mut Input<'_>, kind: &str) -> Parsed<Option<String>> {
 fn declared(input: &mut Input<'_>, name: Option<String>) -> Parsed<Type> {
     match name {
         Some(name) => find(input, &name),
-        None => expect(input, "{").and_then(|()| Err(flaw(input, "expected a name"))),
+        None => expect(input, "{").and_then(|()| Err(parse_error(input, "expected a name"))),
     }
 }
 
@@ -194,7 +195,7 @@ fn variant(input: &mut Input<'_>) -> Parsed<Type> {
     if !at(input, "{")? {
         // A variant that was declared before, now with its tag.
         let Type::Variant(declared) = declared(input, name)? else {
-            return Err(flaw(input, "expected a variant"));
+            return Err(parse_error(input, "expected a variant"));
         };
         let mut variant = (*declared).clone();
         if !tag.path.is_empty() {
@@ -218,7 +219,7 @@ fn enumeration(input: &mut Input<'_>) -> Parsed<Type> {
         return declared(input, name);
     };
     let Type::Integer(container) = container else {
-        return Err(flaw(input, "the values of an enumeration must be kept in an integer"));
+        return Err(parse_error(input, "the values of an enumeration must be kept in an integer"));
     };
     expect(input, "{")?;
     let mut mappings = Vec::new();
@@ -226,11 +227,11 @@ fn enumeration(input: &mut Input<'_>) -> Parsed<Type> {
         let next = mappings.last().map_or(0, |mapping: &Mapping| mapping.last + 1);
         mappings.push(label(input, next)?);
         if mappings.len() > MAX_LABELS {
-            return Err(flaw(input, format!("an enumeration has more than {MAX_LABELS} labels")));
+            return Err(parse_error(input, format!("an enumeration has more than {MAX_LABELS} labels")));
         }
         if !eat(input, ",")? && !at(input, "}")? {
             let reason = format!("expected `,` or `}}`, found {}", found(input)?);
-            return Err(flaw(input, reason));
+            return Err(parse_error(input, reason));
         }
     }
     declare(input, name, Type::Enum(container, Arc::new(EnumType { mappings })))
@@ -240,14 +241,14 @@ fn enumeration(input: &mut Input<'_>) -> Parsed<Type> {
 fn label(input: &mut Input<'_>, next: i128) -> Parsed<Mapping> {
     let Some(label) = opt(alt((word.map(str::to_owned), text))).parse_next(input)? else {
         let reason = format!("expected a label, found {}", found(input)?);
-        return Err(flaw(input, reason));
+        return Err(parse_error(input, reason));
     };
     let Some(first) = opt(preceded(mark("="), signed_number)).parse_next(input)? else {
         return Ok(Mapping { label, first: next, last: next });
     };
     let last = opt(preceded(mark("..."), signed_number)).parse_next(input)?.unwrap_or(first);
     if last < first {
-        return Err(flaw(input, "a range of values ends before it begins"));
+        return Err(parse_error(input, "a range of values ends before it begins"));
     }
     Ok(Mapping { label, first, last })
 }

@@ -12,8 +12,8 @@ use winnow::token::{any, one_of, take_till, take_until, take_while};
 
 /// The text that is left, and what was declared before it.
 pub(super) type Input<'a> = Stateful<LocatingSlice<&'a str>, Declarations>;
-/// What a parser returns. A [`Flaw`] that is final is [`ErrMode::Cut`]; otherwise another alternative may fit.
-pub(super) type Parsed<T> = ModalResult<T, Flaw>;
+/// What a parser returns. A [`ParseError`] that is final is [`ErrMode::Cut`]; otherwise another alternative may fit.
+pub(super) type Parsed<T> = ModalResult<T, ParseError>;
 
 /// All of `text`, in which nothing was declared yet.
 pub(super) fn input(text: &str, native: ByteOrder) -> Input<'_> {
@@ -22,12 +22,12 @@ pub(super) fn input(text: &str, native: ByteOrder) -> Input<'_> {
 
 /// Where the text is wrong, and why.
 #[derive(Debug)]
-pub(super) struct Flaw {
+pub(super) struct ParseError {
     pub(super) offset: usize,
     pub(super) reason: String,
 }
 
-impl<'a> ParserError<Input<'a>> for Flaw {
+impl<'a> ParserError<Input<'a>> for ParseError {
     type Inner = Self;
 
     fn from_input(input: &Input<'a>) -> Self {
@@ -54,13 +54,13 @@ pub(super) enum Token<'a> {
     End,
 }
 
-/// A final flaw at the next token.
-pub(super) fn flaw(input: &Input<'_>, reason: impl Into<String>) -> ErrMode<Flaw> {
-    flaw_at(input.current_token_start(), reason)
+/// A final error at the next token.
+pub(super) fn parse_error(input: &Input<'_>, reason: impl Into<String>) -> ErrMode<ParseError> {
+    parse_error_at(input.current_token_start(), reason)
 }
 
-pub(super) fn flaw_at(offset: usize, reason: impl Into<String>) -> ErrMode<Flaw> {
-    ErrMode::Cut(Flaw { offset, reason: reason.into() })
+pub(super) fn parse_error_at(offset: usize, reason: impl Into<String>) -> ErrMode<ParseError> {
+    ErrMode::Cut(ParseError { offset, reason: reason.into() })
 }
 
 /// Shortens and escapes a name from the text, so that it fits a message and cannot control a terminal.
@@ -83,7 +83,7 @@ pub(super) fn token<'a>(input: &mut Input<'a>) -> Parsed<Token<'a>> {
     ));
     let strange =
         |input: &Input<'_>| format!("the character {:?} has no meaning here", input.chars().next().unwrap_or('\0'));
-    or_flaw(input, token, |input| Ok(strange(input)))
+    or_parse_error(input, token, |input| Ok(strange(input)))
 }
 
 /// An identifier or a keyword.
@@ -94,7 +94,7 @@ pub(super) fn word<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
 }
 
 /// This keyword.
-pub(super) fn keyword<'a>(keyword: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<Flaw>> {
+pub(super) fn keyword<'a>(keyword: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<ParseError>> {
     word.verify(move |found: &str| found == keyword)
 }
 
@@ -117,7 +117,7 @@ pub(super) fn number(input: &mut Input<'_>) -> Parsed<u64> {
     let body = body.trim_end_matches(['u', 'l']);
     let body = if body.is_empty() && radix == 8 { "0" } else { body };
     let number = u64::from_str_radix(body, radix)
-        .map_err(|_| flaw_at(offset, format!("`{}` is not a number of at most 64 bits", shorten(digits))))?;
+        .map_err(|_| parse_error_at(offset, format!("`{}` is not a number of at most 64 bits", shorten(digits))))?;
     blank(input)?;
     Ok(number)
 }
@@ -141,7 +141,7 @@ pub(super) fn text(input: &mut Input<'_>) -> Parsed<String> {
         bytes
     });
     let closed = terminated(parts, '"').parse_next(input);
-    let bytes = closed.map_err(|_: ErrMode<Flaw>| flaw_at(offset, "a string is not closed: add `\"`"))?;
+    let bytes = closed.map_err(|_: ErrMode<ParseError>| parse_error_at(offset, "a string is not closed: add `\"`"))?;
     blank(input)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -171,7 +171,7 @@ fn any_mark<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
 }
 
 /// This punctuation.
-pub(super) fn mark<'a>(mark: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<Flaw>> {
+pub(super) fn mark<'a>(mark: &'static str) -> impl Parser<Input<'a>, &'a str, ErrMode<ParseError>> {
     terminated(any_mark.verify(move |found: &str| found == mark), blank)
 }
 
@@ -185,19 +185,19 @@ pub(super) fn at(input: &mut Input<'_>, expected: &'static str) -> Parsed<bool> 
     peek(opt(mark(expected))).map(|found| found.is_some()).parse_next(input)
 }
 
-/// This punctuation, or a final flaw.
+/// This punctuation, or a final error.
 pub(super) fn expect(input: &mut Input<'_>, expected: &'static str) -> Parsed<()> {
-    or_flaw(input, mark(expected).void(), |input| Ok(format!("expected `{expected}`, found {}", found(input)?)))
+    or_parse_error(input, mark(expected).void(), |input| Ok(format!("expected `{expected}`, found {}", found(input)?)))
 }
 
-/// A name, or a final flaw.
+/// A name, or a final error.
 pub(super) fn expect_name<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
-    or_flaw(input, word, |input| Ok(format!("expected a name, found {}", found(input)?)))
+    or_parse_error(input, word, |input| Ok(format!("expected a name, found {}", found(input)?)))
 }
 
-/// An unsigned number, or a final flaw.
+/// An unsigned number, or a final error.
 pub(super) fn expect_number(input: &mut Input<'_>) -> Parsed<u64> {
-    or_flaw(input, number, |input| Ok(format!("expected an unsigned number, found {}", found(input)?)))
+    or_parse_error(input, number, |input| Ok(format!("expected an unsigned number, found {}", found(input)?)))
 }
 
 /// Names joined by dots, such as `stream.packet.context`.
@@ -210,22 +210,24 @@ pub(super) fn signed_number(input: &mut Input<'_>) -> Parsed<i128> {
     let sign = opt(alt((mark("-"), mark("+")))).parse_next(input)?;
     let value = i128::from(expect_number(input)?);
     match sign {
-        Some("-") if value > 1 << 63 => Err(flaw(input, "a negative number is below the smallest 64-bit number")),
+        Some("-") if value > 1 << 63 => {
+            Err(parse_error(input, "a negative number is below the smallest 64-bit number"))
+        }
         Some("-") => Ok(-value),
         _ => Ok(value),
     }
 }
 
-/// Runs a parser. If it does not fit, that is a final flaw with this reason.
-fn or_flaw<'a, T>(
+/// Runs a parser. If it does not fit, that is a final error with this reason.
+fn or_parse_error<'a, T>(
     input: &mut Input<'a>,
-    mut parser: impl Parser<Input<'a>, T, ErrMode<Flaw>>,
+    mut parser: impl Parser<Input<'a>, T, ErrMode<ParseError>>,
     reason: impl FnOnce(&mut Input<'a>) -> Parsed<String>,
 ) -> Parsed<T> {
     match parser.parse_next(input) {
         Err(ErrMode::Backtrack(_)) => {
             let reason = reason(input)?;
-            Err(flaw(input, reason))
+            Err(parse_error(input, reason))
         }
         outcome => outcome,
     }
@@ -253,7 +255,7 @@ fn block_comment(input: &mut Input<'_>) -> Parsed<()> {
     let offset = input.current_token_start();
     "/*".parse_next(input)?;
     let rest = (take_until(0.., "*/"), "*/").void().parse_next(input);
-    rest.map_err(|_: ErrMode<Flaw>| flaw_at(offset, "a comment is not closed: add `*/`"))
+    rest.map_err(|_: ErrMode<ParseError>| parse_error_at(offset, "a comment is not closed: add `*/`"))
 }
 
 /// The byte order of the trace: types that are declared before the `trace` block need it.

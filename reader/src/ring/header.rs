@@ -41,7 +41,7 @@ pub(super) struct Header {
 }
 
 /// The offset of a field that is wrong, and the reason.
-pub(super) type Flaw = (u64, String);
+pub(super) type InvalidField = (u64, String);
 
 impl Area {
     /// Offset of the sub-buffer of packet `number`.
@@ -52,7 +52,7 @@ impl Area {
 
 impl Header {
     /// Reads the header; `length` is that of the file.
-    pub(super) fn parse(fields: Fields<'_>, length: u64) -> Result<Self, Flaw> {
+    pub(super) fn parse(fields: Fields<'_>, length: u64) -> Result<Self, InvalidField> {
         let version = fields.u32(8);
         if version != VERSION {
             return Err((8, format!("version {version} of the ring format is not understood; use a newer reader")));
@@ -115,7 +115,7 @@ impl Header {
     }
 }
 
-fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, Flaw> {
+fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, InvalidField> {
     let [offset, size, count] = [fields.u64(at), fields.u64(at + 8), fields.u64(at + 16)];
     let area = Area { offset, size, count };
     let field = at as u64;
@@ -139,7 +139,7 @@ fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, Fl
 }
 
 /// Checks that a part of the file is aligned, and lies between the identity and the end of the file.
-fn inside(what: &str, at: u64, offset: u64, size: u64, file: u64) -> Result<(), Flaw> {
+fn inside(what: &str, at: u64, offset: u64, size: u64, file: u64) -> Result<(), InvalidField> {
     let end = offset.checked_add(size);
     if offset < HEADER_AND_IDENTITY as u64 || !offset.is_multiple_of(8) || end.is_none_or(|end| end > file) {
         let reason = format!("{what}: {size} bytes at {offset} are not inside the {file} bytes of the ring");

@@ -1,6 +1,6 @@
 //! The process that owns a ring.
 
-use super::header::Flaw;
+use super::header::InvalidField;
 use crate::fields::Fields;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -31,7 +31,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    pub(super) fn parse(fields: Fields<'_>) -> Result<Self, Flaw> {
+    pub(super) fn parse(fields: Fields<'_>) -> Result<Self, InvalidField> {
         let path = |at, most| bytes(fields, at, most).map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
         let text = |at, most| bytes(fields, at, most).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         Ok(Self {
@@ -49,7 +49,7 @@ impl Identity {
 }
 
 /// A text: its length in two bytes, then its bytes.
-fn bytes(fields: Fields<'_>, at: usize, most: usize) -> Result<Vec<u8>, Flaw> {
+fn bytes(fields: Fields<'_>, at: usize, most: usize) -> Result<Vec<u8>, InvalidField> {
     let length = usize::from(fields.u16(at));
     let bytes = if length <= most { fields.slice(at + 2, length) } else { None };
     bytes
@@ -58,7 +58,7 @@ fn bytes(fields: Fields<'_>, at: usize, most: usize) -> Result<Vec<u8>, Flaw> {
 }
 
 /// Checks the name of a channel, which becomes part of file names.
-fn channel(name: &str) -> Result<String, Flaw> {
+fn channel(name: &str) -> Result<String, InvalidField> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
         let name = name.escape_debug();

@@ -31,7 +31,7 @@ pub(crate) struct RingAccounting {
     /// All losses before the ring, killed events included.
     pub(crate) lost: u64,
     /// Contradictions between the counters.
-    pub(crate) flaws: Vec<String>,
+    pub(crate) contradictions: Vec<String>,
 }
 
 impl RingAccounting {
@@ -76,12 +76,12 @@ impl RingAccounting {
         if missing != 0 {
             let (more, less) = if missing > 0 { ("streams", "events") } else { ("events", "streams") };
             let count = missing.unsigned_abs();
-            accounting.flaws.push(format!("its {more} count {count} more records than its {less}"));
+            accounting.contradictions.push(format!("its {more} count {count} more records than its {less}"));
         }
         for (id, pending) in pending.into_iter().enumerate() {
             match u64::try_from(pending) {
                 Ok(killed) => accounting.outcomes[id].killed = killed,
-                Err(_) => accounting.flaws.push(format!("event {id} has more outcomes than it fired")),
+                Err(_) => accounting.contradictions.push(format!("event {id} has more outcomes than it fired")),
             }
         }
         let sum = |numbers: &mut dyn Iterator<Item = u64>| numbers.fold(0, u64::saturating_add);
@@ -121,7 +121,7 @@ mod tests {
             RingAccounting::reconcile(vec![counters(5, 4, 0), counters(3, 2, 1)], &found(&[(0, 5, 9), (1, 2, 8)]), 7);
         assert_eq!(outcomes(&accounting), [(5, 0), (2, 0)]);
         assert_eq!((accounting.uncounted, accounting.killed, accounting.lost), (1, 0, 1));
-        assert!(accounting.flaws.is_empty());
+        assert!(accounting.contradictions.is_empty());
     }
 
     #[test]
@@ -140,16 +140,17 @@ mod tests {
             17,
         );
         assert_eq!(outcomes(&accounting), [(8, 1), (9, 0)]);
-        assert!(accounting.flaws.is_empty());
+        assert!(accounting.contradictions.is_empty());
     }
 
     #[test]
     fn counters_that_contradict_each_other_are_told() {
-        let flaws = |counted, committed| RingAccounting::reconcile(counted, &BTreeMap::new(), committed).flaws;
-        assert_eq!(flaws(vec![counters(1, 2, 0)], 2), ["event 0 has more outcomes than it fired"]);
-        assert_eq!(flaws(vec![counters(2, 2, 0)], 3), ["its streams count 1 more records than its events"]);
-        assert_eq!(flaws(vec![counters(2, 2, 0)], 1), ["its events count 1 more records than its streams"]);
+        let contradictions =
+            |counted, committed| RingAccounting::reconcile(counted, &BTreeMap::new(), committed).contradictions;
+        assert_eq!(contradictions(vec![counters(1, 2, 0)], 2), ["event 0 has more outcomes than it fired"]);
+        assert_eq!(contradictions(vec![counters(2, 2, 0)], 3), ["its streams count 1 more records than its events"]);
+        assert_eq!(contradictions(vec![counters(2, 2, 0)], 1), ["its events count 1 more records than its streams"]);
         let most = counters(u64::MAX, u64::MAX, u64::MAX);
-        assert_eq!(flaws(vec![most, most], u64::MAX).len(), 3);
+        assert_eq!(contradictions(vec![most, most], u64::MAX).len(), 3);
     }
 }

@@ -95,11 +95,11 @@ impl RingEnd {
             nested.check(ring, journal);
             let excess = discarded.saturating_sub(accounting.lost);
             if excess > 0 {
-                accounting.flaws.push(format!("its streams count {excess} more losses than its events"));
+                accounting.contradictions.push(format!("its streams count {excess} more losses than its events"));
             }
         }
-        for flaw in &accounting.flaws {
-            journal.wrong(format!("{}: {flaw}", ring.path().display()));
+        for contradiction in &accounting.contradictions {
+            journal.wrong(format!("{}: {contradiction}", ring.path().display()));
         }
         // Losses that were counted by their reason and not yet on their stream, and events that were killed.
         main.discarded = main.discarded.saturating_add(accounting.lost.saturating_sub(discarded));

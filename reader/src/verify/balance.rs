@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::Check;
-use super::scan::{Flaws, Scan};
+use super::scan::{Contradictions, Scan};
 use crate::account::{Account, ChannelAccount, StreamAccount, uuid_text};
 use crate::metadata::{EnvValue, Metadata};
 use crate::stream::StreamReader;
@@ -78,8 +78,14 @@ impl<'a> Balance<'a> {
         self.check(rule, subject, compares, left, right.to_string(), pass);
     }
 
-    fn no_flaws(&mut self, rule: char, subject: &str, compares: &'static str, flaws: &Flaws) {
-        self.equal(rule, subject, compares, &flaws.describe(), &"none".to_owned());
+    fn no_contradictions(
+        &mut self,
+        rule: char,
+        subject: &str,
+        compares: &'static str,
+        contradictions: &Contradictions,
+    ) {
+        self.equal(rule, subject, compares, &contradictions.describe(), &"none".to_owned());
     }
 
     /// Applies all rules but A and R.
@@ -175,11 +181,11 @@ impl<'a> Balance<'a> {
     pub(super) fn intact(&mut self, file: StreamFile, before: u64) -> (String, Scan) {
         let subject = file.path.display().to_string();
         let scan = Scan::of(self.metadata, file.reader, before);
-        self.no_flaws('B', &subject, "packets with another UUID = none", &scan.foreign);
+        self.no_contradictions('B', &subject, "packets with another UUID = none", &scan.foreign);
         let damage = scan.damage.clone().unwrap_or("none".to_owned());
         self.equal('Q', &subject, "damage = none", &damage, &"none".to_owned());
-        self.no_flaws('N', &subject, "packets whose number does not rise = none", &scan.numbers);
-        self.no_flaws('P', &subject, "packets that contradict themselves = none", &scan.flaws);
+        self.no_contradictions('N', &subject, "packets whose number does not rise = none", &scan.numbers);
+        self.no_contradictions('P', &subject, "packets that contradict themselves = none", &scan.contradictions);
         (subject, scan)
     }
 

@@ -63,7 +63,7 @@ impl Chunks<'_> {
                 &number(&after.account),
                 &number(&before.account).saturating_add(1),
             );
-            let left = flaw(before, after).unwrap_or_else(|| "none".to_owned());
+            let left = contradiction(before, after).unwrap_or_else(|| "none".to_owned());
             self.equal('R', "streams that do not go on where they ended = none", &left, &"none".to_owned());
         }
     }
@@ -125,7 +125,7 @@ impl Chunks<'_> {
 }
 
 /// The reason why a chunk does not continue the previous one.
-fn flaw(before: &Part, after: &Part) -> Option<String> {
+fn contradiction(before: &Part, after: &Part) -> Option<String> {
     let mut ends: BTreeMap<(u64, u64), Before> = BTreeMap::new();
     for channel in &before.account.channels {
         for stream in &channel.streams {

@@ -9,12 +9,12 @@ use crate::stream::{PacketEnd, Step, StreamReader};
 
 /// Only the first contradiction is described; the others are counted.
 #[derive(Debug, Default)]
-pub(super) struct Flaws {
+pub(super) struct Contradictions {
     count: u64,
     first: String,
 }
 
-impl Flaws {
+impl Contradictions {
     fn add(&mut self, offset: u64, what: &str) {
         if self.count == 0 {
             self.first = format!("packet at byte {offset}: {what}");
@@ -51,11 +51,11 @@ pub(super) struct Scan {
     /// The sum of the jumps of `events_before` ahead of the counted events.
     pub(super) jumps: u64,
     /// Rule B.
-    pub(super) foreign: Flaws,
+    pub(super) foreign: Contradictions,
     /// Rule N.
-    pub(super) numbers: Flaws,
+    pub(super) numbers: Contradictions,
     /// Rule P.
-    pub(super) flaws: Flaws,
+    pub(super) contradictions: Contradictions,
     /// Rule Q.
     pub(super) damage: Option<String>,
 }
@@ -85,7 +85,8 @@ impl Scan {
                     *scan.decoded.entry(event.class.id).or_default() += 1;
                     if event.cycles < last {
                         let offset = packet.as_ref().map_or(0, |p| p.offset);
-                        scan.flaws.add(offset, "an event is earlier than the one before it, or than the packet");
+                        scan.contradictions
+                            .add(offset, "an event is earlier than the one before it, or than the packet");
                     }
                     last = event.cycles;
                 }
@@ -116,17 +117,17 @@ impl Scan {
             let counted = self.total.unwrap_or(self.before);
             match before.checked_sub(counted) {
                 Some(jump) => self.jumps = self.jumps.saturating_add(jump),
-                None => self.flaws.add(packet.offset, "its events_before is less than what came before it"),
+                None => self.contradictions.add(packet.offset, "its events_before is less than what came before it"),
             }
         }
         let Some(Previous { packet: before, end }) = previous else {
             return;
         };
         if packet.begin.is_some_and(|begin| begin < *end) {
-            self.flaws.add(packet.offset, "it begins before the packet before it ends");
+            self.contradictions.add(packet.offset, "it begins before the packet before it ends");
         }
         if packet.discarded < before.discarded {
-            self.flaws.add(packet.offset, "its events_discarded went back");
+            self.contradictions.add(packet.offset, "its events_discarded went back");
         }
         if packet.sequence.is_some() && packet.sequence <= before.sequence {
             self.numbers.add(packet.offset, "its packet_seq_num does not rise");
@@ -136,7 +137,7 @@ impl Scan {
     fn end(&mut self, packet: &Packet, end: PacketEnd, last: u64) {
         let written = packet.end.unwrap_or(last);
         if written < last || packet.begin.is_some_and(|begin| written < begin) {
-            self.flaws.add(packet.offset, "it ends before its last event: it was never closed");
+            self.contradictions.add(packet.offset, "it ends before its last event: it was never closed");
         }
         self.discarded = packet.discarded;
         self.total = packet.events_before.map(|before| before.saturating_add(end.events));

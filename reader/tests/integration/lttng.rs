@@ -36,7 +36,7 @@ event {{ name = "demo:other"; id = 40; stream_id = 0; loglevel = 4; fields := st
     )
 }
 
-/// A packet of the stock layout, from 2^36 + 500 to 2^40.
+/// A packet of the stock LTTng layout, from 2^36 + 500 to 2^40.
 fn packet(big: bool, records: &[u8]) -> Vec<u8> {
     let wide = |n: u64| if big { n.to_be_bytes() } else { n.to_le_bytes() };
     let narrow = |n: u32| if big { n.to_be_bytes() } else { n.to_le_bytes() };

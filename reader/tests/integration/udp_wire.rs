@@ -82,7 +82,7 @@ fn marks() {
 }
 
 #[test]
-fn stock_packets() {
+fn legacy_packets() {
     let bytes = hex("ffffffff 01 27*00 01234567 89abcdef 24*00 0005 68656c6c6f");
     let packet = LegacyPacket { time_ns: 0x0123_4567_89ab_cdef, content: b"hello" };
     let mut out = Vec::new();
@@ -97,7 +97,7 @@ fn stock_packets() {
 }
 
 #[test]
-fn a_stock_message_has_at_most_1500_bytes() {
+fn a_legacy_message_has_at_most_1500_bytes() {
     let content = [7; 1435];
     let mut out = vec![1, 2];
     let packet = |content| LegacyPacket { time_ns: 1, content };

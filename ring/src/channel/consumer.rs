@@ -52,7 +52,7 @@ impl OpenChannel {
     ///
     /// If there is no memory for another ring; the channel continues with those that it has.
     pub fn maintain(&self) -> io::Result<()> {
-        if !self.attachment.is_attached() {
+        if !self.ring_table.is_attached() {
             return Ok(());
         }
         // Lists and probes that were replaced inside probes are freed by the next change outside one, or here.
@@ -127,7 +127,7 @@ impl OpenChannel {
         for ring in rings.iter().filter(|ring| !ring.is_whole()) {
             let broken = Arc::as_ptr(ring).cast_mut();
             self.pool.remove(broken);
-            for entry in self.attachment.rings() {
+            for entry in self.ring_table.rings() {
                 // Relaxed, as for the whole table: a thread that finds null takes a ring from the pool (L2). A thread that is using the
                 // old ring may go on, since the ring lives as long as the channel.
                 let _ = entry.compare_exchange(broken, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
@@ -141,7 +141,7 @@ impl OpenChannel {
     /// Reads the counters of each ring.
     pub fn fullness(&self) -> u32 {
         let taken = self.spares_taken();
-        if !self.attachment.is_attached() || self.config.policy == Policy::Overwrite {
+        if !self.ring_table.is_attached() || self.config.policy == Policy::Overwrite {
             return taken;
         }
         let rings = self.all_rings();
@@ -151,7 +151,7 @@ impl OpenChannel {
 
     /// How urgently [`maintain`](Self::maintain) is needed, in percent: the part of the spare rings that was taken since the last call.
     pub fn spares_taken(&self) -> u32 {
-        if !self.attachment.is_attached() {
+        if !self.ring_table.is_attached() {
             return 0;
         }
         let taken = self.pool.missing().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
@@ -162,7 +162,7 @@ impl OpenChannel {
     ///
     /// Does nothing under [`Policy::Overwrite`], whose rings are drained at the end.
     pub fn drain(&self, mut take: impl FnMut(Packet<'_>)) {
-        if self.config.policy != Policy::Overwrite && self.attachment.is_attached() {
+        if self.config.policy != Policy::Overwrite && self.ring_table.is_attached() {
             self.drain_closed(&mut take);
         }
     }
@@ -174,7 +174,7 @@ impl OpenChannel {
     /// If there is such a packet it costs one `membarrier`, or a grace period on kernels without it. Does nothing if the kernel no longer
     /// provides it, nor in a forked child.
     pub fn flush(&self, before: u64) {
-        if !self.attachment.is_attached() {
+        if !self.ring_table.is_attached() {
             return;
         }
         let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
@@ -289,7 +289,7 @@ impl OpenChannel {
 
     /// Waits until no thread records into this channel any more, and closes all open packets.
     fn close_rings(&self) -> Result<Vec<Arc<Ring>>, FinishError> {
-        if !self.attachment.is_attached() {
+        if !self.ring_table.is_attached() {
             return Err(FinishError::Forked);
         }
         if !self.end_subscriptions() {

@@ -29,7 +29,7 @@ unsafe impl Sync for SoleSubscriber {}
 impl SoleSubscriber {
     /// The caller keeps the channel alive for as long as this is used, by an entry in the same list of subscribers.
     pub fn new(channel: &OpenChannel, id: EventId) -> Self {
-        Self { rings: NonNull::from(channel.attachment.rings()), id, entry: Ring::entry_of(id.get()) }
+        Self { rings: NonNull::from(channel.ring_table.rings()), id, entry: Ring::entry_of(id.get()) }
     }
 
     /// Records an event of the calling thread that is not nested in another one, in the section that `slot` has entered. `false`, with nothing

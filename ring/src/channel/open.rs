@@ -1,7 +1,6 @@
 //! An open channel, and the full path of its producers: from an event to this thread's ring.
 
 use super::account::{ChannelAccount, EventAccount, EventCounters, Loss, StreamAccount};
-use super::attachment::Attachment;
 use super::buffer::Buffer;
 use super::config::{Channel, ConfigError};
 use super::header::{Layout, Mapped, Owner};
@@ -9,6 +8,7 @@ use super::memory::{MemorySource, RingRequest};
 use super::packet::Stream;
 use super::pool::Pool;
 use super::ring::Ring;
+use super::ring_table::RingTable;
 use super::wait_policy::ConsumerPresence;
 use crate::clock;
 use crate::context::{ContextValues, with_callers};
@@ -75,7 +75,7 @@ pub struct OpenChannel {
     process: u32,
     max_events: usize,
     events: AtomicU32,
-    pub(super) attachment: Attachment,
+    pub(super) ring_table: RingTable,
     pub(super) pool: Pool,
     /// All rings, in the order of their creation. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
@@ -174,10 +174,10 @@ impl OpenChannel {
             .ring_memory(request)
             .and_then(|memory| Mapped::new(memory, layout, owner))
             .map_err(|error| no_memory(layout, error))?;
-        let attachment = Attachment::new().ok_or_else(|| no_memory(layout, std::io::ErrorKind::OutOfMemory.into()))?;
+        let ring_table = RingTable::new().ok_or_else(|| no_memory(layout, std::io::ErrorKind::OutOfMemory.into()))?;
         let channel = Arc::new(Self {
             number,
-            attachment,
+            ring_table,
             pool: Pool::new(config.spares.clamp(1, config.max_rings)),
             uuid,
             class,
@@ -223,7 +223,7 @@ impl OpenChannel {
 
     /// Whether this is the process that opened the channel.
     pub fn is_attached(&self) -> bool {
-        self.attachment.is_attached()
+        self.ring_table.is_attached()
     }
 
     /// In a forked child: removes the parent's channels from the list of open ones.
@@ -356,7 +356,7 @@ impl OpenChannel {
             };
             (0..allocated).map(event).collect::<Vec<_>>()
         };
-        if !self.attachment.is_attached() {
+        if !self.ring_table.is_attached() {
             let events = sum(&[&self.forked]);
             let discarded = events.iter().map(EventAccount::total_lost).sum();
             let streams = vec![StreamAccount { instance: RINGLESS_INSTANCE, discarded, ..StreamAccount::default() }];
@@ -377,7 +377,7 @@ impl OpenChannel {
 
 impl Drop for OpenChannel {
     fn drop(&mut self) {
-        if self.attachment.is_attached() {
+        if self.ring_table.is_attached() {
             // SAFETY: dropped only here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.ringless) };
         } else {
@@ -392,7 +392,7 @@ impl Drop for OpenChannel {
 impl OpenChannel {
     #[inline(always)]
     fn ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        let ring = self.attachment.ring(slot).load(Ordering::Relaxed);
+        let ring = self.ring_table.ring(slot).load(Ordering::Relaxed);
         if ring.is_null() {
             return self.take_ring(slot);
         }
@@ -404,14 +404,14 @@ impl OpenChannel {
     #[cold]
     #[inline(never)]
     fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        if !self.attachment.is_attached() || !slot.is_recorded_by(self.number) {
+        if !self.ring_table.is_attached() || !slot.is_recorded_by(self.number) {
             return None;
         }
         let taken = self.pool.take()?;
         // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
         let ring = unsafe { &*taken };
         ring.own(slot.tid());
-        let entry = self.attachment.ring(slot);
+        let entry = self.ring_table.ring(slot);
         match entry.compare_exchange(null_mut(), taken.cast_mut(), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Some(ring),
             Err(by_handler) => {
@@ -482,7 +482,7 @@ impl OpenChannel {
     #[cold]
     #[inline(never)]
     fn count_ringless(&self, id: EventId, outcome: FilterOutcome) {
-        let attached = self.attachment.is_attached();
+        let attached = self.ring_table.is_attached();
         let row = if attached { self.ringless.account() } else { &*self.forked };
         let event = &row[id.0 as usize];
         event.fired.add_shared(1);
@@ -500,7 +500,7 @@ impl OpenChannel {
     }
 
     fn thread_exits(&self, slot: &'static ThreadSlot) {
-        let ring = self.attachment.ring(slot).swap(null_mut(), Ordering::Relaxed);
+        let ring = self.ring_table.ring(slot).swap(null_mut(), Ordering::Relaxed);
         // SAFETY: pointers in the table are null, or to rings of this channel, which live as long as it.
         if let Some(ring) = unsafe { ring.as_ref() } {
             ring.end();
@@ -524,6 +524,6 @@ static FORK_HOOKS: ForkHooks = ForkHooks { before: || (), in_parent: || (), in_c
 fn detach_all_after_fork() {
     // SAFETY: the update lock is held, since its fork hooks run around these.
     for channel in unsafe { OPEN.read() }.into_iter().flatten() {
-        channel.attachment.detach();
+        channel.ring_table.detach();
     }
 }

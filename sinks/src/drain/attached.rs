@@ -16,7 +16,7 @@ use tracepoint_core::channel::{Packet, StreamId};
 
 /// What arrived of one stream.
 #[derive(Clone, Debug, Default)]
-struct Arrived {
+struct StreamTotals {
     packets: u64,
     records: u64,
     /// Records in packets that the sink did not take.
@@ -37,7 +37,7 @@ pub(super) struct AttachedSink {
     deferred: VecDeque<(Vec<EventDescription>, String)>,
     /// How far the streams were when the sink was added.
     joined: Progress,
-    streams: HashMap<StreamId, Arrived>,
+    streams: HashMap<StreamId, StreamTotals>,
     bytes: u64,
     refused: u64,
     error: Option<SinkError>,

@@ -165,7 +165,7 @@ impl Drain<LocalRings> {
         let Self { source, events, sinks, progress, .. } = self;
         let index = source.channels.iter().position(|channel| channel.class() == class)?;
         let channel = source.channels.remove(index);
-        source.consumers.retain(|(attended, _)| *attended != class);
+        source.consumers.retain(|(registered, _)| *registered != class);
         let mut account = source.empty_account();
         account.complete = source.finish_channel(&channel, &mut |taken| deliver(taken, progress, sinks));
         accounting::add_channel(&mut account, &channel, events);
@@ -180,7 +180,7 @@ impl Drain<LocalRings> {
     }
 
     /// Tells the channels that they are drained regularly, until the answer is dropped.
-    pub fn attend(&self) -> Vec<ConsumerGuard> {
+    pub fn register_consumers(&self) -> Vec<ConsumerGuard> {
         self.source.channels.iter().map(|channel| channel.register_consumer()).collect()
     }
 

@@ -78,12 +78,12 @@ mod tests {
 
     /// Takes three bytes at a time, and refuses every other call.
     #[derive(Default)]
-    struct Reluctant {
+    struct PartialWriter {
         taken: Vec<u8>,
         refuses: bool,
     }
 
-    impl Write for Reluctant {
+    impl Write for PartialWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.refuses = !self.refuses;
             if !self.refuses {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn nothing_is_written_twice_and_nothing_is_left_out() -> io::Result<()> {
-        let mut lines = Lines::new(Reluctant::default(), TextOptions::default());
+        let mut lines = Lines::new(PartialWriter::default(), TextOptions::default());
         lines.add(Entry::Note("first\n".to_owned()))?;
         lines.add(Entry::Note("second\n".to_owned()))?;
         assert_eq!(lines.unwritten(), 2);

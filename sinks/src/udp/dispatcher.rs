@@ -47,14 +47,14 @@ enum Session {
 impl Session {
     fn into_outbox(self) -> Outbox {
         match self {
-            Self::Legacy(stock) => stock.outbox,
+            Self::Legacy(legacy) => legacy.outbox,
             Self::Batch(batches) => batches.outbox,
         }
     }
 
     const fn outbox(&self) -> &Outbox {
         match self {
-            Self::Legacy(stock) => &stock.outbox,
+            Self::Legacy(legacy) => &legacy.outbox,
             Self::Batch(batches) => &batches.outbox,
         }
     }
@@ -138,7 +138,7 @@ impl Dispatcher {
     pub(super) fn pump(&mut self, now: Instant) -> Next {
         let (session, mut context) = self.parts(now);
         let next = match session {
-            Some(Session::Legacy(stock)) => stock.pump(&mut context),
+            Some(Session::Legacy(legacy)) => legacy.pump(&mut context),
             Some(Session::Batch(batches)) => batches.pump(&mut context),
             None => return Next::At(None),
         };
@@ -162,8 +162,8 @@ impl Dispatcher {
     /// Puts the packets that the session has taken and not sent back into the queue.
     pub(super) fn requeue(&mut self, now: Instant) {
         let (session, context) = self.parts(now);
-        if let Some(Session::Legacy(stock)) = session {
-            stock.requeue(&context);
+        if let Some(Session::Legacy(legacy)) = session {
+            legacy.requeue(&context);
         }
         self.splitter.requeue(&self.queue);
     }
@@ -174,7 +174,7 @@ impl Dispatcher {
         self.queue.quit();
         let (session, mut context) = self.parts(now);
         match session {
-            Some(Session::Legacy(stock)) => stock.send_end(&mut context),
+            Some(Session::Legacy(legacy)) => legacy.send_end(&mut context),
             Some(Session::Batch(batches)) => batches.send_end(&mut context),
             None => {}
         }
@@ -184,10 +184,10 @@ impl Dispatcher {
     /// Ends the session without a message.
     fn close(&mut self, now: Instant) {
         self.requeue(now);
-        self.queue.lock().serving = Serving::Nobody;
+        self.queue.lock().serving = Serving::NoClient;
         let Some(session) = self.session.take() else { return };
         self.earlier += match &session {
-            Session::Legacy(stock) => stock.sent,
+            Session::Legacy(legacy) => legacy.sent,
             Session::Batch(batches) => batches.sent(),
         };
         self.parked = Some(session.into_outbox());
@@ -260,14 +260,14 @@ impl Dispatcher {
     /// sent so far counts as sent in this session.
     fn restart(&mut self, from: SocketAddr, now: Instant) {
         let before = match &self.session {
-            Some(Session::Legacy(stock)) => (stock.sent, stock.first),
+            Some(Session::Legacy(legacy)) => (legacy.sent, legacy.first),
             _ => (0, false),
         };
         self.close(now);
         self.open_legacy(from, now);
-        if let Some(Session::Legacy(stock)) = &mut self.session {
-            (stock.sent, stock.first) = before;
-            self.earlier -= stock.sent;
+        if let Some(Session::Legacy(legacy)) = &mut self.session {
+            (legacy.sent, legacy.first) = before;
+            self.earlier -= legacy.sent;
         }
     }
 
@@ -291,16 +291,16 @@ impl Dispatcher {
         let proven = self.validator.is_trusted(from) || self.validator.is_token(from, accept.token, now);
         let challenge = Challenge { token: self.validator.token(from, now) };
         let taken = match &mut self.session {
-            Some(Session::Legacy(stock)) => stock.takes_offer(accept, now),
+            Some(Session::Legacy(legacy)) => legacy.takes_offer(accept, now),
             Some(Session::Batch(batches)) => batches.takes_offer(accept, now),
             None => false,
         };
         let (session, mut context) = self.parts(now);
         match session {
-            Some(Session::Legacy(stock)) if taken => {
-                stock.requeue(&context);
-                if let Some(Session::Legacy(stock)) = self.session.take() {
-                    self.open_batches(stock.outbox, accept, stock.sent, stock.first, now);
+            Some(Session::Legacy(legacy)) if taken => {
+                legacy.requeue(&context);
+                if let Some(Session::Legacy(legacy)) = self.session.take() {
+                    self.open_batches(legacy.outbox, accept, legacy.sent, legacy.first, now);
                 }
             }
             Some(Session::Batch(batches)) if taken && proven => {
@@ -322,7 +322,7 @@ impl Dispatcher {
     fn session_message(&mut self, message: ToServer, now: Instant) {
         let (session, mut context) = self.parts(now);
         match (message, session) {
-            (ToServer::Stop, Some(Session::Legacy(stock))) => stock.stop(&mut context),
+            (ToServer::Stop, Some(Session::Legacy(legacy))) => legacy.stop(&mut context),
             (ToServer::Ack(ack), Some(Session::Batch(batches))) if ack.session == batches.id() => {
                 batches.acknowledge(ack, &context);
             }
@@ -350,16 +350,16 @@ impl Dispatcher {
         let rate = Some(self.options.rate.map_or(most, |rate| rate.min(most)));
         self.counters.session();
         let (_, mut context) = self.parts(now);
-        let stock = LegacySession::begin(outbox, nonce, rate, &mut context);
-        self.serving(stock.is_limited());
-        self.session = Some(Session::Legacy(Box::new(stock)));
+        let legacy = LegacySession::begin(outbox, nonce, rate, &mut context);
+        self.serving(legacy.is_limited());
+        self.session = Some(Session::Legacy(Box::new(legacy)));
     }
 
     /// `first`: this client was told in the legacy layout that the trace begins.
-    fn open_batches(&mut self, outbox: Outbox, accept: Accept, stock: u64, first: bool, now: Instant) {
+    fn open_batches(&mut self, outbox: Outbox, accept: Accept, legacy: u64, first: bool, now: Instant) {
         let session = self.validator.draw();
         let first = !std::mem::replace(&mut self.read, true) || first;
-        let opening = Opening { accept, session, uuid: self.uuid, first, earlier: self.earlier, stock };
+        let opening = Opening { accept, session, uuid: self.uuid, first, earlier: self.earlier, legacy_events: legacy };
         let (_, context) = self.parts(now);
         let batches = BatchSession::begin(outbox, &opening, &context);
         self.serving(batches.is_limited());

@@ -80,7 +80,7 @@ pub(super) struct Layout {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Serving {
     #[default]
-    Nobody,
+    NoClient,
     Unlimited,
     /// With a rate limit.
     Limited,

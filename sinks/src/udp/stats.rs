@@ -52,7 +52,7 @@ impl UdpWatch {
         stats.waiting = self.queue.waiting() as u64;
         let queue = self.queue.lock();
         stats.lost = queue.losses().total();
-        stats.serving = queue.serving != Serving::Nobody;
+        stats.serving = queue.serving != Serving::NoClient;
         stats
     }
 }
@@ -63,7 +63,7 @@ pub(super) struct Counters {
     sessions: AtomicU64,
     messages: AtomicU64,
     bytes: AtomicU64,
-    stock: AtomicU64,
+    legacy: AtomicU64,
     batch: AtomicU64,
     acknowledged: AtomicU64,
     received: AtomicU64,
@@ -82,8 +82,8 @@ impl Counters {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn stock(&self, events: u64) {
-        self.stock.fetch_add(events, Ordering::Relaxed);
+    pub(super) fn legacy(&self, events: u64) {
+        self.legacy.fetch_add(events, Ordering::Relaxed);
     }
 
     pub(super) fn batch(&self, events: u64) {
@@ -112,7 +112,7 @@ impl Counters {
             sessions: read(&self.sessions),
             messages: read(&self.messages),
             bytes: read(&self.bytes),
-            legacy_events: read(&self.stock),
+            legacy_events: read(&self.legacy),
             batch_events: read(&self.batch),
             acknowledged: read(&self.acknowledged),
             received: read(&self.received),

@@ -28,9 +28,9 @@ pub(super) struct Worker {
 }
 
 /// Ends the queue when the thread ends, even by a panic: a thread that waits for space in the queue must not wait for ever.
-struct Quit<'a>(&'a PacketQueue);
+struct QuitGuard<'a>(&'a PacketQueue);
 
-impl Drop for Quit<'_> {
+impl Drop for QuitGuard<'_> {
     fn drop(&mut self) {
         self.0.quit();
     }
@@ -41,7 +41,7 @@ impl Worker {
         tracepoint_core::private::never_trace_this_thread();
         super::signals::block();
         let queue = Arc::clone(&self.queue);
-        let _quit = Quit(&queue);
+        let _quit = QuitGuard(&queue);
         let mut buffer = [0; LONGEST + 1];
         let mut ended_at = None;
         let mut cut_off = false;

@@ -75,9 +75,9 @@ impl Output {
         self.end["ending"] == "ended"
     }
 
-    fn is_stock(&self) -> bool {
+    fn is_legacy(&self) -> bool {
         let begins = self.objects.iter().filter(|object| object["type"] == "session_begin");
-        begins.clone().any(|begin| begin["layout"] == "stock")
+        begins.clone().any(|begin| begin["layout"] == "legacy")
     }
 
     /// The sum of `unit` over losses of this kind.
@@ -91,11 +91,11 @@ impl Output {
 fn read_over(seed: u64, trace: &Path) -> Output {
     let mut random = Random::new(seed);
     let weather = [Weather::of(&mut random), Weather::of(&mut random)];
-    let stock = seed.is_multiple_of(4);
+    let legacy = seed.is_multiple_of(4);
     let (server, port) = serve(trace, &[]);
     let _server = Server(server);
     let port = network(([127, 0, 0, 1], port).into(), seed, weather);
-    let layout: &[&str] = if stock { &["--legacy"] } else { &[] };
+    let layout: &[&str] = if legacy { &["--legacy"] } else { &[] };
     let output = read(port, &[&["--json", "--idle", "2"], layout].concat()).output().unwrap();
     let (code, out, err) = told(&output);
     let about = format!("seed {seed}: {weather:?}, {layout:?}: {err}");
@@ -128,7 +128,7 @@ fn check_batches(told: &Output) {
 }
 
 /// Legacy layout: every number between two events was reported as lost, or is that of one of the few marks.
-fn check_stock(told: &Output) {
+fn check_legacy(told: &Output) {
     /// Each START that arrives late begins another session.
     const MARKS: u64 = 100;
     let (mut next, mut unexplained) = (None, 0);
@@ -169,8 +169,8 @@ fn over_any_network_received_and_lost_events_are_those_that_were_sent() {
                         continue;
                     }
                     ended.fetch_add(u64::from(told.has_ended()), Ordering::Relaxed);
-                    if told.is_stock() {
-                        check_stock(&told);
+                    if told.is_legacy() {
+                        check_legacy(&told);
                     } else {
                         batches.fetch_add(1, Ordering::Relaxed);
                         check_batches(&told);

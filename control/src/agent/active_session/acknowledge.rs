@@ -47,10 +47,10 @@ impl ActiveSession {
         }
         self.ack.sinks.extend(self.removed());
         self.ack.sinks.extend(self.recording.as_ref().and_then(Recording::ring_shortage));
-        let error = self.refusals.error().or(self.end_error.as_ref()).map(String::as_str);
+        let error = self.errors.error().or(self.end_error.as_ref()).map(String::as_str);
         let is_ending = self.is_ending() && self.recording.is_none();
         self.ack.error = error.or_else(|| is_ending.then_some(BLOCKED)).map(str::to_owned);
-        self.ack.state = match self.refusals.error() {
+        self.ack.state = match self.errors.error() {
             _ if self.recording.is_some() && self.ack.events > 0 => AckState::Recording,
             _ if is_ending => AckState::Ending,
             Some(_) => AckState::Refused,

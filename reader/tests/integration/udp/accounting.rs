@@ -69,8 +69,8 @@ impl BatchBooks {
 }
 
 /// Checks that each message of a session in the legacy layout, from the first that came to the last, was given out or told as lost.
-pub fn check_stock(server: &Server, reports: &[Report]) -> u64 {
-    let sent: BTreeSet<(u32, bool)> = server.stock_log.iter().copied().collect();
+pub fn check_legacy(server: &Server, reports: &[Report]) -> u64 {
+    let sent: BTreeSet<(u32, bool)> = server.legacy_log.iter().copied().collect();
     let mut told = BTreeSet::new();
     let mut last = None;
     let mut delivered = 0;
@@ -91,12 +91,12 @@ pub fn check_stock(server: &Server, reports: &[Report]) -> u64 {
         }
     }
     let (Some(first), Some(last)) = (
-        server.stock_log.iter().position(|(seq, _)| told.contains(seq)),
-        server.stock_log.iter().rposition(|(seq, _)| told.contains(seq)),
+        server.legacy_log.iter().position(|(seq, _)| told.contains(seq)),
+        server.legacy_log.iter().rposition(|(seq, _)| told.contains(seq)),
     ) else {
         return delivered;
     };
-    for (seq, event) in &server.stock_log[first..=last] {
+    for (seq, event) in &server.legacy_log[first..=last] {
         assert!(!event || told.contains(seq), "the event in message {seq} was neither given out nor told as lost");
     }
     delivered

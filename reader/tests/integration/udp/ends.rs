@@ -157,7 +157,7 @@ fn a_stop_that_nobody_hears_is_not_waited_for() {
 }
 
 #[test]
-fn an_idle_session_in_the_stock_layout_is_ended() {
+fn an_idle_session_in_the_legacy_layout_is_ended() {
     let options = Options { legacy: true, idle: Duration::from_secs(2), ..Options::default() };
     let mut world = World::new(7, options, Plan { events: 10, ..PLAN }, GOOD);
     assert_eq!(world.run(), Ending::Ended);

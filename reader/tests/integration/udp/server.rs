@@ -56,7 +56,7 @@ struct Session {
 enum State {
     Idle,
     Offered(Duration),
-    Stock,
+    Legacy,
     Batch(Box<Session>),
     Over,
 }
@@ -83,7 +83,7 @@ pub struct Server {
     /// The number of the first event that was not sent in the legacy layout, for each session that was welcomed.
     pub bases: Vec<(u64, u64)>,
     /// What each message in the legacy layout was: whether an event.
-    pub stock_log: Vec<(u32, bool)>,
+    pub legacy_log: Vec<(u32, bool)>,
     read_before: bool,
     pub sessions: u64,
 }
@@ -106,7 +106,7 @@ impl Server {
             legacy: 0,
             streams: [(0, 0); 2],
             bases: Vec::new(),
-            stock_log: Vec::new(),
+            legacy_log: Vec::new(),
             read_before: false,
             sessions: 0,
         }
@@ -123,7 +123,7 @@ impl Server {
         let offers = self.plan.offers && kind == MarkKind::SessionBegin;
         let mark = Mark { offer: offers.then_some(self.nonce), ..Mark::new(kind) };
         self.out.push_back(mark.encode(seq).to_vec());
-        self.stock_log.push((seq, false));
+        self.legacy_log.push((seq, false));
     }
 
     pub fn receive(&mut self, datagram: &[u8], now: Duration) {
@@ -131,7 +131,7 @@ impl Server {
         match message {
             ToServer::Start => self.start(now),
             ToServer::Stop => {
-                if matches!(self.state, State::Offered(_) | State::Stock) {
+                if matches!(self.state, State::Offered(_) | State::Legacy) {
                     self.mark(MarkKind::SessionEnd);
                     self.state = State::Idle;
                 }
@@ -165,7 +165,7 @@ impl Server {
 
     fn offer(&mut self, now: Duration) {
         self.nonce = self.nonce.wrapping_add(1);
-        if !matches!(self.state, State::Offered(_) | State::Stock) {
+        if !matches!(self.state, State::Offered(_) | State::Legacy) {
             self.legacy = 0;
         }
         self.mark(MarkKind::SessionBegin);
@@ -252,15 +252,15 @@ impl Server {
                     self.mark(MarkKind::TraceBegin);
                     self.read_before = true;
                 }
-                self.state = State::Stock;
+                self.state = State::Legacy;
             }
-            State::Stock => self.serve_stock(now),
+            State::Legacy => self.serve_legacy(now),
             State::Batch(_) => self.serve_batch(now),
             _ => {}
         }
     }
 
-    fn serve_stock(&mut self, now: Duration) {
+    fn serve_legacy(&mut self, now: Duration) {
         while self.sent < self.made(now) {
             let seq = self.next_seq();
             let content = format!("test:numbered: {{ n = {} }}", self.sent);
@@ -268,7 +268,7 @@ impl Server {
             let mut out = Vec::new();
             packet.encode(seq, &mut out).unwrap();
             self.out.push_back(out);
-            self.stock_log.push((seq, true));
+            self.legacy_log.push((seq, true));
             self.sent += 1;
             self.legacy += 1;
         }

@@ -1,7 +1,7 @@
 //! Whatever is lost, doubled, reordered, cut or spoilt: what the client gives out is what was sent, in order, and what is missing is told.
 
 use crate::seed;
-use crate::udp::accounting::{BatchBooks, check_stock};
+use crate::udp::accounting::{BatchBooks, check_legacy};
 use crate::udp::link::{Random, Weather};
 use crate::udp::server::Plan;
 use crate::udp::world::World;
@@ -46,7 +46,7 @@ fn in_any_weather_delivered_and_lost_add_up_to_what_was_sent() {
         if world.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
             // The offers were lost or spoilt, and what came was in the legacy layout.
             if weather[1].corruption == 0 {
-                check_stock(&world.server, &world.reports);
+                check_legacy(&world.server, &world.reports);
             }
             continue;
         }
@@ -64,7 +64,7 @@ fn in_any_weather_delivered_and_lost_add_up_to_what_was_sent() {
 }
 
 #[test]
-fn in_any_weather_every_gap_of_the_stock_layout_is_told() {
+fn in_any_weather_every_gap_of_the_legacy_layout_is_reported() {
     for seed in seed::campaign(seeds()) {
         let mut random = Random::new(seed);
         // Nothing guards the legacy layout from what keeps its shape.
@@ -74,7 +74,7 @@ fn in_any_weather_every_gap_of_the_stock_layout_is_told() {
         let options = Options { legacy: true, idle: Duration::from_secs(10), ..Options::default() };
         let mut world = World::new(seed, options, plan, weather);
         let ending = world.run();
-        let delivered = check_stock(&world.server, &world.reports);
+        let delivered = check_legacy(&world.server, &world.reports);
         assert_eq!(delivered, world.client.counts().events);
         if ending == Ending::Ended && world.back.done.lost == 0 && world.back.done.truncated == 0 {
             assert!(delivered > 0, "all that was sent arrived");

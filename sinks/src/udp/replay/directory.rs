@@ -13,7 +13,7 @@ use tracepoint_reader::{Damage, Packets};
 const LONGEST_PACKET: u64 = 64 << 20;
 
 /// One stream file.
-struct Lane {
+struct OpenStream {
     path: PathBuf,
     file: File,
     packets: Packets,
@@ -27,21 +27,21 @@ pub(super) fn run(
     push: &mut dyn FnMut(Packet) -> bool,
     damaged: &mut dyn FnMut(Damage),
 ) -> bool {
-    let mut lanes = Vec::new();
+    let mut streams = Vec::new();
     let mut order = BinaryHeap::new();
     for path in files {
-        match Lane::open(description, path) {
-            Ok(Some(lane)) => {
-                order.push(Reverse((lane.next.begin, lanes.len())));
-                lanes.push(lane);
+        match OpenStream::open(description, path) {
+            Ok(Some(stream)) => {
+                order.push(Reverse((stream.next.begin, streams.len())));
+                streams.push(stream);
             }
             Ok(None) => {}
             Err(damage) => damaged(damage),
         }
     }
     while let Some(Reverse((_, index))) = order.pop() {
-        let Some(lane) = lanes.get_mut(index) else { break };
-        let packet = match lane.packet(description) {
+        let Some(stream) = streams.get_mut(index) else { break };
+        let packet = match stream.packet(description) {
             Ok(packet) => packet,
             Err(damage) => {
                 damaged(damage);
@@ -51,10 +51,10 @@ pub(super) fn run(
         if !push(packet) {
             return false;
         }
-        match lane.packets.next() {
+        match stream.packets.next() {
             Some(Ok(next)) => {
-                lane.next = next;
-                order.push(Reverse((lane.next.begin, index)));
+                stream.next = next;
+                order.push(Reverse((stream.next.begin, index)));
             }
             Some(Err(damage)) => damaged(damage),
             None => {}
@@ -63,7 +63,7 @@ pub(super) fn run(
     true
 }
 
-impl Lane {
+impl OpenStream {
     /// Opens a stream file; `None` if it is empty.
     fn open(description: &Description, path: &Path) -> Result<Option<Self>, Damage> {
         let damage = |reason| Damage { file: path.to_owned(), offset: 0, reason };

@@ -33,7 +33,7 @@ pub(in crate::udp) struct Opening {
     pub(in crate::udp) first: bool,
     pub(in crate::udp) earlier: u64,
     /// Events that this session has sent in the legacy layout.
-    pub(in crate::udp) stock: u64,
+    pub(in crate::udp) legacy_events: u64,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(in crate::udp) struct BatchSession {
     accept: Accept,
     session: u32,
     welcome: Welcome,
-    stock: u64,
+    legacy_events: u64,
     room: DatagramSizes,
     rate_limit: RateLimit,
     last_received: Instant,
@@ -87,7 +87,7 @@ impl BatchSession {
             accept,
             session: opening.session,
             welcome,
-            stock: opening.stock,
+            legacy_events: opening.legacy_events,
             room: DatagramSizes { mtu: usize::from(mtu), largest: usize::from(accept.largest) },
             rate_limit: RateLimit::new(context.options.rate, now),
             last_received: now,
@@ -107,7 +107,7 @@ impl BatchSession {
 
     /// The number of events that were sent, in both layouts.
     pub(in crate::udp) const fn sent(&self) -> u64 {
-        self.events + self.stock
+        self.events + self.legacy_events
     }
 
     pub(in crate::udp) const fn is_limited(&self) -> bool {
@@ -327,7 +327,7 @@ impl BatchSession {
             let state = context.queue.lock();
             (state.metadata.len() as u32, state.losses())
         };
-        let (batches, events, legacy) = (self.number, self.events, self.stock);
+        let (batches, events, legacy) = (self.number, self.events, self.legacy_events);
         let end = End { trace, batches, events, legacy, metadata, account, lost };
         let session = self.session;
         self.queue_message(context, |seq| end.encode(seq, session));

@@ -7,14 +7,17 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
 /// Identifies one version of `session.toml`: inode, modification time, size.
-pub(super) type Stamp = (u64, i64, i64, u64);
+pub(super) type FileVersion = (u64, i64, i64, u64);
 
-/// The file's content and stamp, or `None` if it still has this stamp.
-pub(super) fn read(dir: &PrivateDir, stamp: Option<Stamp>) -> io::Result<Option<(Stamp, Vec<u8>)>> {
+/// The file's content and version, or `None` if it is still this version.
+pub(super) fn read_if_changed(
+    dir: &PrivateDir,
+    version: Option<FileVersion>,
+) -> io::Result<Option<(FileVersion, Vec<u8>)>> {
     let file = dir.open_file(SESSION)?;
     let found = file.metadata()?;
     let found = (found.ino(), found.mtime(), found.mtime_nsec(), found.size());
-    if stamp == Some(found) {
+    if version == Some(found) {
         return Ok(None);
     }
     let mut bytes = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A child must not use its parent's rings, whose memory is not even mapped there. The kernel clears this table in the child
 //! (`MADV_WIPEONFORK`), however the child is created: also between `fork` and its handlers, and after a raw `clone` without handlers. On
-//! kernels without it, the fork handler calls [`detach`](Attachment::detach).
+//! kernels without it, the fork handler calls [`detach`](RingTable::detach).
 
 use super::ring::Ring;
 use crate::thread::{MAX_THREADS, ThreadSlot};
@@ -19,12 +19,12 @@ struct Table {
 
 /// The rings of the threads, by slot index.
 #[derive(Debug)]
-pub(super) struct Attachment(NonNull<Table>);
+pub(super) struct RingTable(NonNull<Table>);
 
 // SAFETY: points to a table of atomics that this value owns.
-unsafe impl Send for Attachment {}
+unsafe impl Send for RingTable {}
 // SAFETY: as above.
-unsafe impl Sync for Attachment {}
+unsafe impl Sync for RingTable {}
 
 const PAGE: usize = 4096;
 const LAYOUT: Layout = match Layout::from_size_align(size_of::<Table>().next_multiple_of(PAGE), PAGE) {
@@ -32,20 +32,20 @@ const LAYOUT: Layout = match Layout::from_size_align(size_of::<Table>().next_mul
     Err(_) => panic!("a page is a power of two"),
 };
 
-impl Attachment {
+impl RingTable {
     /// `None` if there is no memory.
     pub(super) fn new() -> Option<Self> {
         // SAFETY: the layout has a size above zero.
         let table = NonNull::new(unsafe { alloc_zeroed(LAYOUT) })?.cast::<Table>();
-        let attachment = Self(table);
+        let ring_table = Self(table);
         #[cfg(linux_kernel)]
-        attachment.advise(libc::MADV_WIPEONFORK);
-        for ring in &attachment.table().rings {
+        ring_table.advise(libc::MADV_WIPEONFORK);
+        for ring in &ring_table.table().rings {
             // Touches the page now, so that no thread takes the page fault at its first event.
             ring.store(null_mut(), Ordering::Relaxed);
         }
-        attachment.table().attached.store(1, Ordering::Relaxed);
-        Some(attachment)
+        ring_table.table().attached.store(1, Ordering::Relaxed);
+        Some(ring_table)
     }
 
     /// Calls `madvise` for the table. Does nothing if the kernel's pages are larger than [`PAGE`], because they then contain other
@@ -91,7 +91,7 @@ impl Attachment {
     }
 }
 
-impl Drop for Attachment {
+impl Drop for RingTable {
     fn drop(&mut self) {
         // The next user of the memory expects it to survive a fork.
         #[cfg(linux_kernel)]

@@ -8,7 +8,7 @@ const LONGEST: Duration = Duration::from_secs(8);
 
 /// The current errors of one session.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(super) struct CurrentErrors {
     /// Why the file could not be read at the last attempt.
     pub(super) read_error: Option<String>,
     /// Why the current file cannot be parsed; an earlier version stays in force.
@@ -19,7 +19,7 @@ pub(super) struct Refusals {
     pause: Duration,
 }
 
-impl Refusals {
+impl CurrentErrors {
     /// Notes that the session could not be applied. With `backoff`, for errors such as a full disk, retries are spaced exponentially;
     /// without, the next wake-up retries.
     pub(super) fn fail(&mut self, error: String, backoff: bool) {
