@@ -2,6 +2,7 @@
 
 pub(crate) mod files;
 
+use crate::notice::Notice;
 use crate::process::ProcessKey;
 use crate::state::StateDumpStatus;
 use serde::{Deserialize, Serialize};
@@ -177,9 +178,10 @@ pub struct Ack {
     pub rules: Vec<Option<RuleAck>>,
     /// Number of enabled events.
     pub events: usize,
-    /// Events that a rule matches but that are not enabled, because a filter does not fit their fields.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notices: Vec<String>,
+    /// Deviations from the session's description: events that a filter does not fit, write errors of sinks, chunks removed to free space.
+    /// A notice of another process is [`Notice::Reported`].
+    #[serde(flatten, with = "crate::notice")]
+    pub notices: Vec<Notice>,
     /// Events that were disabled because the session exceeded its budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over_budget: Vec<OverBudget>,
@@ -199,9 +201,6 @@ pub struct Ack {
     /// Addresses of its UDP servers while it records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<SocketAddr>,
-    /// Messages about its sinks while it records: write errors, and traces removed to free space.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sinks: Vec<String>,
     /// The last rotation that was requested while it recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<Rotated>,
@@ -230,7 +229,6 @@ impl Ack {
             channels: BTreeMap::new(),
             outputs: Vec::new(),
             servers: Vec::new(),
-            sinks: Vec::new(),
             rotated: None,
             rings: None,
         }
@@ -255,5 +253,27 @@ mod tests {
         let mut sum = most.clone();
         sum.add(&most);
         assert_eq!(sum, most);
+    }
+
+    #[test]
+    fn notices_are_kept_as_texts_and_kinds() -> serde_json::Result<()> {
+        let mut ack = Ack::new(ProcessKey::of_this_process(), "p".to_owned());
+        let mut file = serde_json::to_value(&ack)?;
+        assert_eq!((file.get("notices"), file.get("notice_kinds")), (None, None));
+        assert_eq!(serde_json::from_value::<Ack>(file)?, ack);
+        ack.notices = vec![Notice::NoRule, Notice::SinkBlocked];
+        file = serde_json::to_value(&ack)?;
+        let texts: Vec<_> = ack.notices.iter().map(ToString::to_string).collect();
+        assert_eq!(file["notices"], serde_json::json!(texts));
+        assert_eq!(file["notice_kinds"], serde_json::json!(["no_rule", "sink_blocked"]));
+        let read: Ack = serde_json::from_value(file.clone())?;
+        let reported = |notice: &Notice| (notice.kind().to_owned(), notice.to_string());
+        assert!(read.notices.iter().map(reported).eq(ack.notices.iter().map(reported)), "{read:?}");
+        assert!(read.notices.iter().all(|notice| matches!(notice, Notice::Reported { .. })), "{read:?}");
+        // Without kinds, the texts are enough.
+        file.as_object_mut().map(|file| file.remove("notice_kinds"));
+        let read: Ack = serde_json::from_value(file)?;
+        assert!(read.notices.iter().map(reported).eq(texts.into_iter().map(|text| (String::new(), text))), "{read:?}");
+        Ok(())
     }
 }

@@ -20,6 +20,7 @@ mod worker;
 pub use builder::AgentBuilder;
 pub use error::AgentError;
 
+use crate::notice::Notice;
 use crate::rundir::RunDir;
 use crate::state::{Dump, StateDump, state_dump};
 use rustix::event::{EventfdFlags, eventfd};
@@ -82,7 +83,7 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 pub struct Agent {
     process: u32,
     path: PathBuf,
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     /// Written to in order to wake and stop the thread.
     stop: Arc<OwnedFd>,
     ended: Receiver<()>,
@@ -163,7 +164,7 @@ impl Agent {
     }
 
     /// Problems in the environment variables that did not prevent the agent from starting.
-    pub fn notices(&self) -> &[String] {
+    pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 }
@@ -196,7 +197,7 @@ fn claim(process: u32) -> bool {
     before != process && RUNNING.compare_exchange(before, process, Ordering::Relaxed, Ordering::Relaxed).is_ok()
 }
 
-/// Prints a notice on standard error; errors of the write are ignored.
-fn print_notice(notice: &str) {
+/// Prints a notice or an error on standard error; errors of the write are ignored.
+fn print_notice(notice: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "tracepoint: {notice}");
 }

@@ -1,9 +1,14 @@
 //! Notices about a session that are not errors.
 
+mod in_ack;
+
+pub(crate) use in_ack::{deserialize, serialize};
+
 use std::fmt;
 use std::path::PathBuf;
 
-/// A deviation of a session from what its description suggests.
+/// A deviation of a session from what its description suggests, in a program's own [`Session`](crate::Session), in the environment variables
+/// that an [`Agent`](crate::Agent) reads, or in the [acknowledgement](crate::Ack) of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -46,6 +51,86 @@ pub enum Notice {
         /// The path.
         path: PathBuf,
     },
+    /// The recording that the environment variable `TRACEPOINT` requests deviates from it, or has not started.
+    Environment {
+        /// The reason.
+        reason: String,
+    },
+    /// A sink writes nothing, because its file system has too little free space.
+    NoSpace {
+        /// The path that it writes to.
+        path: PathBuf,
+        /// Number of refused writes since there was enough.
+        refused: u64,
+    },
+    /// A sink writes nothing, because the session's maximum size is reached.
+    MaxSizeReached {
+        /// The path that it wrote to.
+        path: PathBuf,
+        /// Number of refused writes.
+        refused: u64,
+        /// The maximum, in bytes.
+        max_size: u64,
+    },
+    /// A sink could not begin its next chunk, and continues in the current one.
+    RotationFailed {
+        /// The error.
+        reason: String,
+    },
+    /// A sink removed older chunks, because it keeps a limited number of them.
+    ChunksRemoved {
+        /// The sink.
+        sink: String,
+        /// Number of removed chunks.
+        chunks: u64,
+        /// Number of events in them.
+        events: u64,
+        /// Number of bytes in them.
+        bytes: u64,
+    },
+    /// A sink of an earlier recording of the session has not taken everything yet.
+    SinkBlocked,
+    /// The counters are older than the acknowledgement, because a sink keeps the session's thread busy.
+    CountersOutOfDate {
+        /// The error.
+        reason: String,
+    },
+    /// New threads get no ring, so their events are lost.
+    NoRing {
+        /// Why no ring can be made.
+        reason: String,
+    },
+    /// A notice of another process, as its acknowledgement has it.
+    Reported {
+        /// The [kind](Notice::kind) of the notice; empty if the process did not write it.
+        kind: String,
+        /// The notice as text.
+        text: String,
+    },
+}
+
+impl Notice {
+    /// The kind of the notice in acknowledgements and in `tracectl status --json`: the variant's name in snake case.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Renamed { .. } => "renamed",
+            Self::NoRule => "no_rule",
+            Self::UselessExclusion { .. } => "useless_exclusion",
+            Self::FilterDoesNotFit { .. } => "filter_does_not_fit",
+            Self::NoSharedClock { .. } => "no_shared_clock",
+            Self::OverBudget { .. } => "over_budget",
+            Self::OutputNotListed { .. } => "output_not_listed",
+            Self::Environment { .. } => "environment",
+            Self::NoSpace { .. } => "no_space",
+            Self::MaxSizeReached { .. } => "max_size_reached",
+            Self::RotationFailed { .. } => "rotation_failed",
+            Self::ChunksRemoved { .. } => "chunks_removed",
+            Self::SinkBlocked => "sink_blocked",
+            Self::CountersOutOfDate { .. } => "counters_out_of_date",
+            Self::NoRing { .. } => "no_ring",
+            Self::Reported { kind, .. } => kind,
+        }
+    }
 }
 
 impl fmt::Display for Notice {
@@ -54,7 +139,7 @@ impl fmt::Display for Notice {
             Self::Renamed { name, recorded, declared } => {
                 write!(f, "{name} of {declared} is recorded as {recorded}: another event of that name has other fields")
             }
-            Self::OverBudget { reason } => f.write_str(reason),
+            Self::OverBudget { reason } | Self::RotationFailed { reason } => f.write_str(reason),
             Self::NoRule => f.write_str("no rule includes events: nothing is recorded until one is added"),
             Self::UselessExclusion { rule } => write!(f, "the rule `{rule}` excludes nothing: no event matches it"),
             Self::FilterDoesNotFit { event, reason } => {
@@ -70,6 +155,32 @@ impl fmt::Display for Notice {
                     "the clock cannot be shared with other processes, so their times may be microseconds apart: {reason}"
                 )
             }
+            Self::Environment { reason } => write!(f, "TRACEPOINT: {reason}"),
+            Self::NoSpace { path, refused } => write!(
+                f,
+                "nothing is written to {}, {refused} times by now: less than a twentieth of its file system is free; writing resumes when \
+                 there is space",
+                path.display()
+            ),
+            Self::MaxSizeReached { path, refused, max_size } => write!(
+                f,
+                "nothing is written to {} any more, {refused} times by now: it has reached the {max_size} bytes that the session allows \
+                 (`max_size`); raise `max_size`, or keep only the newest events (`rotate_size` and `keep`, or a dt file)",
+                path.display()
+            ),
+            Self::ChunksRemoved { sink, chunks, events, bytes } => {
+                write!(f, "{sink}: {chunks} older chunks were removed, with {events} events in {bytes} bytes")
+            }
+            Self::SinkBlocked => {
+                f.write_str("a slow or blocked sink of an earlier recording has not written everything yet")
+            }
+            Self::CountersOutOfDate { reason } => write!(f, "the counters are out of date: {reason}"),
+            Self::NoRing { reason } => write!(
+                f,
+                "new threads get no ring, and their events are lost (no_ring): {reason}; make room there, raise `memory_cap`, or choose \
+                 smaller rings"
+            ),
+            Self::Reported { text, .. } => f.write_str(text),
         }
     }
 }

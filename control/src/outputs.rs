@@ -11,6 +11,7 @@ pub(crate) use file::shared_text;
 pub(crate) use in_rings::InRings;
 pub(crate) use space::Allowance;
 
+use crate::notice::Notice;
 use crate::spec::SinkSpec;
 use space::Watch;
 use std::net::SocketAddr;
@@ -48,7 +49,7 @@ impl Output {
     }
 
     /// Messages about write errors and freed space.
-    pub(crate) fn notices(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn notices(&self) -> impl Iterator<Item = Notice> {
         self.watch.iter().flat_map(|watch| watch.notices())
     }
 }

@@ -34,17 +34,22 @@ fn report(ack: &Ack) -> bool {
         message::note(rule);
     }
     report_notices(ack);
-    ack.sinks.iter().for_each(|notice| note_of(ack, notice));
     !unsupported.is_empty() || ack.state == AckState::Refused || ack.error.is_some()
 }
 
-/// Reports the events that the budget has switched off, incomplete state dumps, and events that are left out although a rule matches them.
+/// Reports the events that the budget has switched off, incomplete state dumps, and notices. Of the events that a filter does not fit, it
+/// names one.
 pub(crate) fn report_notices(ack: &Ack) {
     ack.over_budget.iter().for_each(|over| note_of(ack, over));
     ack.state_dumps.iter().filter(|dump| dump.is_wanting()).for_each(|dump| note_of(ack, dump));
-    if let [first, others @ ..] = &ack.notices[..] {
-        let more = if others.is_empty() { String::new() } else { format!("; and {} others", others.len()) };
+    let (left_out, others): (Vec<_>, Vec<_>) =
+        ack.notices.iter().partition(|notice| notice.kind() == "filter_does_not_fit");
+    if let [first, further @ ..] = &left_out[..] {
+        let more = if further.is_empty() { String::new() } else { format!("; and {} others", further.len()) };
         note_of(ack, format!("{first}{more}"));
+    }
+    for notice in others {
+        note_of(ack, notice);
     }
 }
 

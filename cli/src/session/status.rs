@@ -167,11 +167,10 @@ fn details(ack: &Ack, generation: u64) -> Vec<String> {
             lines.push(format!("a rule is not supported: {reason}"));
         }
     }
-    lines.extend(ack.notices.iter().cloned());
     lines.extend(ack.over_budget.iter().map(ToString::to_string));
     lines.extend(ack.state_dumps.iter().map(ToString::to_string));
     lines.extend(ack.error.clone());
-    lines.extend(ack.sinks.iter().map(ToString::to_string));
+    lines.extend(ack.notices.iter().map(ToString::to_string));
     if let Some(error) = ack.rotated.as_ref().and_then(|rotated| rotated.error.as_ref()) {
         lines.push(format!("the last rotation failed: {error}"));
     }

@@ -11,6 +11,7 @@ use super::watch::{has_ended, watch};
 use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
+use crate::notice::Notice;
 use crate::private_dir::PrivateDir;
 use crate::rule_match::{Matched, Matcher};
 use crate::session::{Changed, Ending, Recording, SessionBuilder, SessionError, Status};
@@ -53,6 +54,8 @@ pub(super) struct ActiveSession {
     end_error: Option<String>,
     /// The number of the last requested rotation.
     rotations: u64,
+    /// Notices of the last match of the rules.
+    notices: Vec<Notice>,
     ack: Ack,
 }
 
@@ -78,6 +81,7 @@ impl ActiveSession {
             errors: CurrentErrors::default(),
             end_error: None,
             rotations: 0,
+            notices: Vec::new(),
             ack,
         }
     }
@@ -167,7 +171,7 @@ impl ActiveSession {
         let Matched { mut events, rules, notices } =
             self.matcher.run(&spec, context.key(), &context.info.executable, &context.events);
         self.ack.rules = rules.into_iter().map(|rule| rule.map(rule_ack)).collect();
-        self.ack.notices = notices.iter().map(ToString::to_string).collect();
+        self.notices = notices;
         self.budget.follow(spec.budget.as_ref());
         events.retain(|event| !self.budget.is_off(&event.name));
         if spec.state == State::Active {

@@ -4,6 +4,7 @@ use super::SINK_TIMEOUT;
 use super::context::Context;
 use crate::event::PlannedEvent;
 use crate::nearest::nearest_names;
+use crate::notice::Notice;
 use crate::outputs::{self, Allowance, Chunks};
 use crate::rule_match::Matcher;
 use crate::secure_exec::secure;
@@ -37,12 +38,12 @@ pub(super) fn tag() -> Option<String> {
 }
 
 /// Starts the recording that `TRACEPOINT` requests, if it is set. Problems are added to `notices`.
-pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Recording> {
+pub(super) fn start(context: &Context, notices: &mut Vec<Notice>) -> Option<Recording> {
     let text = env::var("TRACEPOINT").ok().filter(|text| !text.is_empty() && !secure())?;
     let (spec, target) = match parse(&text) {
         Ok(parsed) => parsed,
         Err(error) => {
-            notices.push(format!("TRACEPOINT: {error}"));
+            notices.push(Notice::Environment { reason: error.to_string() });
             return None;
         }
     };
@@ -53,7 +54,8 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Reco
             let nearest = nearest_names(&rule.event, names.iter().map(String::as_str));
             let hint =
                 if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) };
-            notices.push(format!("TRACEPOINT: no event matches `{}`{hint}", rule.event));
+            let reason = format!("no event matches `{}`{hint}", rule.event);
+            notices.push(Notice::Environment { reason });
         }
     }
     if matched.events.is_empty() {
@@ -63,7 +65,7 @@ pub(super) fn start(context: &Context, notices: &mut Vec<String>) -> Option<Reco
     let builder = SessionBuilder::from_spec(NAME, spec).dir(context.sessions.join(NAME)).sink_timeout(SINK_TIMEOUT);
     let started = add_sink(builder, target, context)
         .and_then(|builder| builder.record(&matched.events, max_events, Vec::new()).map_err(|error| error.to_string()));
-    started.inspect_err(|error| notices.push(format!("TRACEPOINT: {error}"))).ok()
+    started.map_err(|reason| notices.push(Notice::Environment { reason })).ok()
 }
 
 /// Whether `TRACEPOINT` names a text file. Unlike a CTF trace, its name does not contain the process id.

@@ -115,7 +115,7 @@ extern "C" fn agent_thread(_: *mut c_void) -> *mut c_void {
         // A2. SAFETY: the pointee is never freed, and was written before the fork.
         let result = unsafe { CHILD_RUN_DIR.load(Ordering::Acquire).as_ref() }.map(|path| run_agent(path));
         if let Some(Err(error)) = result {
-            super::print_notice(&error.to_string());
+            super::print_notice(&error);
         }
     });
     null_mut()

@@ -10,6 +10,7 @@ use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints
 use crate::bell::Bell;
 use crate::budget;
 use crate::controller::log_line;
+use crate::notice::Notice;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
@@ -86,7 +87,7 @@ impl Worker {
     }
 
     /// Starts the recording that `TRACEPOINT` requests, and returns the problems.
-    pub(super) fn follow_environment(&mut self) -> Vec<String> {
+    pub(super) fn follow_environment(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.environment = environment::start(&self.context, &mut notices);
         notices
@@ -301,7 +302,7 @@ impl Worker {
         self.entry.remove();
         let ended = environment.and_then(|ending| ending.wait_until(deadline));
         if let Some(Err(error)) = ended {
-            super::print_notice(&error.to_string());
+            super::print_notice(&error);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Keeps a part of each file system free, and limits the bytes that sinks write.
 
+use crate::notice::Notice;
 use rustix::fs::statvfs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,31 +33,15 @@ impl Watch {
     }
 
     /// The current messages.
-    pub(super) fn notices(&self) -> impl Iterator<Item = String> {
+    pub(super) fn notices(&self) -> impl Iterator<Item = Notice> {
+        let path = || self.path.clone();
+        let count = |count: &AtomicU64| Some(count.load(Ordering::Relaxed)).filter(|count| *count > 0);
+        let no_space = count(&self.refused).map(|refused| Notice::NoSpace { path: path(), refused });
+        let max_size = self.most;
+        let limit = count(&self.beyond).map(|refused| Notice::MaxSizeReached { path: path(), refused, max_size });
         let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.no_space().into_iter().chain(self.limit_reached()).chain(rotation)
-    }
-
-    fn no_space(&self) -> Option<String> {
-        let refused = self.refused.load(Ordering::Relaxed);
-        let path = self.path.display();
-        (refused > 0).then(|| {
-            format!(
-                "nothing is written to {path}, {refused} times by now: less than a twentieth of its file system is free; writing resumes \
-                 when there is space"
-            )
-        })
-    }
-
-    fn limit_reached(&self) -> Option<String> {
-        let beyond = self.beyond.load(Ordering::Relaxed);
-        let (path, most) = (self.path.display(), self.most);
-        (beyond > 0).then(|| {
-            format!(
-                "nothing is written to {path} any more, {beyond} times by now: it has reached the {most} bytes that the session allows \
-                 (`max_size`); raise `max_size`, or keep only the newest events (`rotate_size` and `keep`, or a dt file)"
-            )
-        })
+        let rotation = rotation.map(|reason| Notice::RotationFailed { reason });
+        [no_space, limit, rotation].into_iter().flatten()
     }
 }
 

@@ -94,7 +94,7 @@ impl RemoteProcess {
             outputs: self.outputs.iter().filter_map(|output| output.path.clone()).collect(),
             servers: self.outputs.iter().filter_map(|output| output.server).collect(),
             bytes: self.drain.bytes(),
-            sinks: self.outputs.iter().flat_map(outputs::Output::notices).collect(),
+            notices: self.outputs.iter().flat_map(outputs::Output::notices).collect(),
             ..Recorded::default()
         }
     }
@@ -127,7 +127,7 @@ impl RemoteProcess {
             notes: damage,
             errors,
             servers: Vec::new(),
-            sinks: Vec::new(),
+            notices: Vec::new(),
             ..progress
         }
     }

@@ -1,6 +1,7 @@
 //! The result of recording one process.
 
 use crate::ack::{Ack, Counters};
+use crate::notice::Notice;
 use crate::process::ProcessKey;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ pub struct Recorded {
     /// Whether the recording has ended and all data could be read.
     pub complete: bool,
     /// Notices of its sinks, while it is recorded.
-    pub sinks: Vec<String>,
+    pub notices: Vec<Notice>,
     /// Damage found in its rings or metadata.
     pub notes: Vec<String>,
     /// Errors of its sinks.
@@ -46,7 +47,7 @@ impl Recorded {
         }
         ack.outputs.clone_from(&self.outputs);
         ack.servers.clone_from(&self.servers);
-        ack.sinks.clone_from(&self.sinks);
+        ack.notices.extend(self.notices.iter().cloned());
     }
 
     /// The sum of this and another recording of the same process.
@@ -61,9 +62,8 @@ impl Recorded {
         self.outputs.extend(other.outputs.iter().cloned());
         self.servers.extend(&other.servers);
         self.complete &= other.complete;
-        for (own, others) in
-            [(&mut self.sinks, &other.sinks), (&mut self.notes, &other.notes), (&mut self.errors, &other.errors)]
-        {
+        self.notices.extend(other.notices.iter().cloned());
+        for (own, others) in [(&mut self.notes, &other.notes), (&mut self.errors, &other.errors)] {
             own.extend(others.iter().cloned());
         }
         self

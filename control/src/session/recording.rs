@@ -236,10 +236,9 @@ impl Recording {
     }
 
     /// Explains why new threads get no ring, if that is so, and how to change it. Waits for no sink.
-    pub(crate) fn ring_shortage(&self) -> Option<String> {
-        let reason = self.running.as_ref()?.thread.unsupplied()?;
-        let hint = "make room there, raise `memory_cap`, or choose smaller rings";
-        Some(format!("new threads get no ring, and their events are lost (no_ring): {reason}; {hint}"))
+    pub(crate) fn ring_shortage(&self) -> Option<Notice> {
+        let reason = self.running.as_ref()?.thread.unsupplied()?.to_string();
+        Some(Notice::NoRing { reason })
     }
 
     /// Directory of the rings; `None` if they are in memory.

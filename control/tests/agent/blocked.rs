@@ -19,7 +19,9 @@ fn a_sink_that_blocks_keeps_nobody_waiting() -> Outcome {
     let process = until_ready(command.env("TRACEPOINT_RUN_DIR", place.run_dir()).stderr(writer));
     drop(command);
     let blocked = place.controller.create("blocked", &spec(&["traced:tick"], &[SinkSpec::text("")]))?;
-    let told = until(&place, &blocked, |ack| ack.sinks.iter().any(|notice| notice.contains("one of them blocks")))?;
+    let told = until(&place, &blocked, |ack| {
+        ack.notices.iter().any(|notice| notice.to_string().contains("one of them blocks"))
+    })?;
     assert_eq!((told.state, told.error), (AckState::Recording, None));
 
     let other = place.record("other", &["traced:tock"]);

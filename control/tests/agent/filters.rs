@@ -97,7 +97,7 @@ fn a_filter_that_does_not_fit_is_told_of_its_rule_alone() -> Outcome {
     assert!(told.contains("no field is called `m`") && told.ends_with("\n  m > 3\n  ^"), "{told}");
     assert_eq!((ack.state, ack.events), (AckState::Recording, 1));
     assert_eq!(place.on(), ["traced:tick"]);
-    assert!(ack.notices.len() == 1 && ack.notices[0].starts_with("traced:tock is left out"), "{ack:?}");
+    assert!(ack.notices.len() == 1 && ack.notices[0].to_string().starts_with("traced:tock is left out"), "{ack:?}");
     // One that takes all in lets the other one's event in, too.
     session.change("open", |spec| {
         spec.add_rule(&Rule::new("traced:tock")).expect("a rule");

@@ -140,13 +140,13 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
 
     // It runs full while it records: that is counted and told, and a rotation leaves the present chunk being written.
     let ballast = fill_up(&small)?;
-    let ack = until(&place, &session, |ack| !ack.sinks.is_empty() && ack.counters.lost.contains_key("sink"))?;
-    assert!(ack.sinks[0].contains("writing resumes when there is space"), "{ack:?}");
+    let ack = until(&place, &session, |ack| !ack.notices.is_empty() && ack.counters.lost.contains_key("sink"))?;
+    assert!(ack.notices[0].to_string().contains("writing resumes when there is space"), "{ack:?}");
     let generation = session.rotate()?.generation;
     let ack = session.wait(generation, PATIENCE)?.acks.remove(0);
     let rotated = ack.rotated.ok_or("not asked")?;
     assert!(rotated.error.as_ref().is_some_and(|error| error.contains("the next chunk")), "{rotated:?}");
-    let has = |ack: &Ack, part: &str| ack.sinks.iter().any(|notice| notice.contains(part));
+    let has = |ack: &Ack, part: &str| ack.notices.iter().any(|notice| notice.to_string().contains(part));
     assert!(has(&asked(&place.controller, &session)?[0], "the next chunk"), "it is reported until one succeeds");
     fs::remove_file(&ballast)?;
     let before = ack.counters.bytes;
@@ -154,7 +154,7 @@ fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
     let generation = session.rotate()?.generation;
     let rotated = session.wait(generation, PATIENCE)?.acks.remove(0).rotated.ok_or("not asked")?;
     assert_eq!((rotated.number, rotated.chunks.len(), rotated.error), (2, 1, None));
-    assert_eq!(asked(&place.controller, &session)?[0].sinks, [""; 0]);
+    assert_eq!(asked(&place.controller, &session)?[0].notices, []);
     session.destroy(PATIENCE, false)?;
     let traces = traces(&small.join("out"));
     assert_eq!(traces.len(), 1);

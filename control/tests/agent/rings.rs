@@ -36,7 +36,7 @@ fn what_is_wanting_at_the_start_is_made_or_told() -> Outcome {
     let all = place.record("all", &["traced:tick"]);
     assert_eq!(place.until_recorded(&all, 5)[0].counters.total_lost(), 0);
     assert!(until(|| count("all") == 16 + 1 + 1), "{}", count("all"));
-    assert_eq!(place.acks(&all)[0].sinks, [""; 0]);
+    assert_eq!(place.acks(&all)[0].notices, []);
     all.destroy(PATIENCE, false)?;
 
     // Room for those that the threads need, and not for all.
@@ -45,7 +45,7 @@ fn what_is_wanting_at_the_start_is_made_or_told() -> Outcome {
     let few = place.controller.create("few", &wanted)?;
     let acks = place.until_recorded(&few, 5);
     assert_eq!((acks[0].state, acks[0].counters.total_lost()), (AckState::Recording, 0));
-    let told = || place.acks(&few)[0].sinks.iter().any(|notice| notice.contains("memory_cap"));
+    let told = || place.acks(&few)[0].notices.iter().any(|notice| notice.to_string().contains("memory_cap"));
     assert!(until(told), "{:?}", place.acks(&few)[0]);
     assert!(count("few") < 16, "{}", count("few"));
     few.destroy(PATIENCE, false)?;

@@ -81,12 +81,12 @@ fn chunks_come_by_time_and_the_oldest_go() -> Outcome {
     let session = place.controller.create("timed", &spec)?;
     let told = loop {
         let ack = place.acks(&session).remove(0);
-        if let Some(told) = ack.sinks.first() {
+        if let Some(told) = ack.notices.first() {
             break told.clone();
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert!(told.contains("older chunks were removed, with "), "{told}");
+    assert!(told.to_string().contains("older chunks were removed, with "), "{told}");
     session.destroy(PATIENCE, false)?;
     let trace = traces(&place.out("timed")).remove(0);
     assert_eq!(chunks(&trace).len(), 3);
@@ -110,7 +110,7 @@ fn the_oldest_chunks_go_where_all_are_too_large() -> Outcome {
     let session = place.controller.create("small", &wanted)?;
     let acks = place.until_recorded(&session, 5000);
     assert_eq!(acks[0].counters.total_lost(), 0, "{:?}", acks[0]);
-    assert!(acks[0].sinks[0].contains("older chunks were removed, with "), "{:?}", acks[0].sinks);
+    assert!(acks[0].notices[0].to_string().contains("older chunks were removed, with "), "{:?}", acks[0].notices);
     session.destroy(PATIENCE, false)?;
     let trace = traces(&place.out("small")).remove(0);
     assert!((2..=6).contains(&chunks(&trace).len()), "{:?}", chunks(&trace));
@@ -121,7 +121,7 @@ fn the_oldest_chunks_go_where_all_are_too_large() -> Outcome {
     wanted = wanted.another();
     (wanted.sinks[0].rotate_size, wanted.sinks[0].keep) = (None, None);
     let session = place.controller.create("full", &wanted)?;
-    while !place.acks(&session)[0].sinks.iter().any(|notice| notice.contains("`max_size`")) {
+    while !place.acks(&session)[0].notices.iter().any(|notice| notice.to_string().contains("`max_size`")) {
         std::thread::sleep(Duration::from_millis(20));
     }
     session.destroy(PATIENCE, false)?;

@@ -2,6 +2,7 @@
 
 use super::ActiveSession;
 use crate::ack::{AckState, Counters, files};
+use crate::notice::Notice;
 use crate::outputs::Output;
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session::Recording;
@@ -26,7 +27,7 @@ impl ActiveSession {
             self.ack.state_dumps = recording.state_dumps();
             match recording.status_in_time() {
                 Ok(status) => self.last_status = status,
-                Err(error) => blocked = Some(format!("the counters are out of date: {error}")),
+                Err(error) => blocked = Some(Notice::CountersOutOfDate { reason: error.to_string() }),
             }
         }
         let mut channels = self.ended_channels.clone();
@@ -39,14 +40,14 @@ impl ActiveSession {
         }
         self.ack.channels = channels.0;
         let outputs = self.recording.iter().flat_map(Recording::outputs);
-        self.ack.sinks = blocked.into_iter().chain(outputs.flat_map(Output::notices)).collect();
-        if self.is_ending() && self.recording.is_some() {
-            self.ack
-                .sinks
-                .push("a slow or blocked sink of an earlier recording has not written everything yet".to_owned());
-        }
-        self.ack.sinks.extend(self.removed());
-        self.ack.sinks.extend(self.recording.as_ref().and_then(Recording::ring_shortage));
+        let has_blocked_sink = self.is_ending() && self.recording.is_some();
+        self.ack.notices = (self.notices.iter().cloned())
+            .chain(blocked)
+            .chain(outputs.flat_map(Output::notices))
+            .chain(has_blocked_sink.then_some(Notice::SinkBlocked))
+            .chain(self.removed_chunks())
+            .chain(self.recording.as_ref().and_then(Recording::ring_shortage))
+            .collect();
         let error = self.errors.error().or(self.end_error.as_ref()).map(String::as_str);
         let is_ending = self.is_ending() && self.recording.is_none();
         self.ack.error = error.or_else(|| is_ending.then_some(BLOCKED)).map(str::to_owned);
@@ -70,13 +71,13 @@ impl ActiveSession {
     }
 
     /// Reports the chunks that were removed from traces of limited size.
-    fn removed(&self) -> Vec<String> {
+    fn removed_chunks(&self) -> impl Iterator<Item = Notice> {
         let chunks = self.last_status.sinks.iter().filter_map(|sink| Some((sink, sink.account.chunk.as_ref()?)));
         let removed = chunks.filter(|(_, chunk)| chunk.removed.chunks > 0);
         let describe = |(sink, chunk): (&SinkReport, &Chunk)| {
             let Removed { chunks, events, bytes, .. } = chunk.removed;
-            format!("{}: {chunks} older chunks were removed, with {events} events in {bytes} bytes", sink.name)
+            Notice::ChunksRemoved { sink: sink.name.clone(), chunks, events, bytes }
         };
-        removed.map(describe).collect()
+        removed.map(describe)
     }
 }
