@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terminals_get_colours_and_no_other_commands() -> io::Result<()> {
+    fn only_colour_sequences_reach_a_terminal() -> io::Result<()> {
         for (text, expected) in [
             ("a\u{e9}\tb\n", "a\u{e9}\tb\n"),
             ("\u{1b}[1;31mred\u{1b}[0m", "\u{1b}[1;31mred\u{1b}[0m"),

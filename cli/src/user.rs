@@ -92,7 +92,7 @@ mod tests {
     use std::ffi::OsStr;
 
     #[test]
-    fn only_the_option_is_removed() {
+    fn without_option_removes_only_the_option() {
         let kept = |text: &str| without_option(text.split(' ').map(OsString::from)).join(OsStr::new(" "));
         assert_eq!(kept("--user nobody list --json"), "list --json");
         assert_eq!(kept("list --user=65534 -p 1"), "list -p 1");

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time() -> Result<(), Box<dyn std::error::Error>> {
+    fn the_lock_is_exclusive() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let dir = RunDir::at(&temp.path().join("run"))?;
         let held = FILE.lock(&dir)?;

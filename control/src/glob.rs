@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_the_definition() {
+    fn matches_agree_with_a_reference_implementation() {
         let symbols: [(&str, Plain); 6] = [
             ("a", Plain::Takes(|c| c == 'a')),
             ("é", Plain::Takes(|c| c == 'é')),
@@ -210,7 +210,7 @@ mod tests {
 
     /// A matcher that tries everything would not end on these.
     #[test]
-    fn many_stars_take_no_longer() {
+    fn matching_many_stars_takes_linear_time() {
         let text = "a".repeat(2000);
         assert!(!glob(&"a*".repeat(200).replace("a*", "a*a*b*")).matches(Text::Bytes(text.as_bytes())));
         assert!(glob(&"a*".repeat(200)).matches(Text::Bytes(text.as_bytes())));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text() {
+    fn invalid_utf8_is_matched_bytewise() {
         assert!(glob("?b").matches(Text::Bytes(&[0xff, b'b'])));
         assert!(!glob("[!a]b").matches(Text::Bytes(&[0xff, b'b'])));
         assert!(glob("*\u{1}").matches(Text::Bytes(&[0x80, 0x80, 1])));

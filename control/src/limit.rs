@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_and_then_the_rate() {
+    fn the_burst_passes_then_the_rate_applies() {
         let bucket = Bucket::new(Limit::new(1, Duration::from_nanos(10)).burst(3));
         assert_eq!(passed(&bucket, [100; 5]), [100; 3]);
         assert_eq!(passed(&bucket, 101..150), [110, 120, 130, 140]);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_written_and_read() {
+    fn limits_round_trip_through_text() {
         for text in ["1000/s", "5/min", "1/h burst 3", "20/ms burst 1", "3/us", "5/15min", "7/1500ms", "1/ns"] {
             assert_eq!(text.parse::<Limit>().map(|limit| limit.to_string()), Ok(text.to_owned()));
         }

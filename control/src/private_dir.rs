@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_put_whole_and_once() -> Outcome {
+    fn files_are_replaced_atomically() -> Outcome {
         let temp = tempfile::tempdir()?;
         let dir = PrivateDir::at(temp.path())?;
         dir.put_whole("metadata", b"text")?;

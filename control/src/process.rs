@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_do_not_shift_fields() {
+    fn spaces_in_names_do_not_shift_fields() {
         let stat = |name: &str| format!("7 ({name}) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0");
         for name in ["cat", "a b", ") R 1 2 (", "", "\u{fc}"] {
             assert_eq!(start_time(stat(name).as_bytes()), Some(4711), "{name}");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_exists_and_none_that_started_at_another_time() {
+    fn a_process_is_identified_by_id_and_start_time() {
         assert!(exists(std::process::id(), started()));
         assert!(!exists(std::process::id(), started() + 1));
     }

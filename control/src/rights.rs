@@ -88,7 +88,7 @@ mod tests {
 
     /// Needs root, like the other tests with several users.
     #[test]
-    fn a_thread_is_two_users() {
+    fn a_thread_switches_between_two_users() {
         let play = || {
             let temp = tempfile::tempdir_in("/dev/shm").expect("a directory");
             std::fs::set_permissions(temp.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_filled_where_they_cannot_be_allocated() -> io::Result<()> {
+    fn files_are_filled_where_fallocate_is_unsupported() -> io::Result<()> {
         let file = tempfile::tempfile()?;
         fill(&file, 150_001)?;
         assert_eq!(file.metadata()?.len(), 150_001);

@@ -255,7 +255,7 @@ mod tests {
 
     /// A process that leaves last may remove a parent that another one is about to use.
     #[test]
-    fn making_and_removing_at_once_goes_well() -> Result<(), Box<dyn std::error::Error>> {
+    fn directories_are_created_and_removed_concurrently() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let options =
             Options { place: Place::At(temp.path().join("session")), allow_disk: true, keep_dead: KeepDead::NONE };

@@ -122,7 +122,7 @@ fn round(case: &Case) -> Result<Trace, Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn what_was_committed_survives_a_crash_at_any_point() {
+fn committed_records_survive_a_crash_at_any_point() {
     let cases: Vec<_> = Case::all().collect();
     let (next, traces, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     thread::scope(|scope| {

@@ -184,7 +184,7 @@ fn round(number: u64, mode: &str, life: Duration, switches: &mut Switches) -> Re
 }
 
 #[test]
-fn whatever_was_committed_is_recovered() -> Outcome {
+fn committed_records_are_recovered_after_a_random_kill() -> Outcome {
     let kills: u64 = match env::var("TRACEPOINT_KILLS") {
         Ok(kills) => kills.parse()?,
         Err(_) => 20,

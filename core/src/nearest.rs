@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_names_come_first() {
+    fn nearest_names_come_first() {
         let names = ["sched:sched_switch", "sched:sched_migrate", "net:recv"];
         assert_eq!(nearest_names("sched:sched_swich", names), ["sched:sched_switch"]);
         assert_eq!(nearest_names("recv", names), ["net:recv"]);

@@ -4,6 +4,6 @@
 //! `TRYBUILD=overwrite` rewrites the expected messages: review the difference.
 
 #[test]
-fn every_misuse_has_its_message() {
+fn compile_errors_of_misuse() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holder_at_a_time_and_every_waiter_gets_the_lock() {
+    fn the_lock_is_exclusive_and_starves_no_waiter() {
         let lock = Lock::new((0u32, false));
         thread::scope(|scope| {
             for _ in 0..4 {

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_were_cut_off_are_replaced_and_counted() -> io::Result<()> {
+    fn truncated_pages_are_replaced_and_counted() -> io::Result<()> {
         let ((cut, map), (_other, whole)) = (mapped()?, mapped()?);
         let sum = Arc::new(AtomicU64::new(0));
         let guards = (guard(&map, &sum)?, guard(&whole, &sum)?);

@@ -75,7 +75,7 @@ fn nothing_runs_after_the_grace_period() {
 
 /// A waiter sees what a probe did in the section that it waited for. Needs G3.
 #[test]
-fn the_waiter_sees_what_the_probe_did() {
+fn the_grace_period_orders_the_probes_stores() {
     loom::model(|| {
         let probe = probe();
         let world = World::new(&probe);
@@ -103,7 +103,7 @@ fn the_waiter_sees_what_the_probe_did() {
 /// A waiter that finds the next section open, and has never loaded the word between the two, sees what was done in the first one. Needs G3 in
 /// `enter`. The waiter loads twice without a yield, at which loom would run the other thread to its end.
 #[test]
-fn the_next_section_tells_what_the_one_before_did() {
+fn a_later_section_publishes_the_stores_of_an_earlier_one() {
     loom::model(|| {
         let probe = probe();
         let world = World::new(&probe);

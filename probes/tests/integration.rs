@@ -37,7 +37,7 @@ fn pairs(counts: &Counts) -> Vec<(GroupKey, u64)> {
 }
 
 #[test]
-fn threads_lose_no_count() {
+fn concurrent_threads_lose_no_count() {
     const THREADS: u32 = 8;
     const EVENTS: u64 = 50_000;
     let fire = || {
@@ -62,7 +62,7 @@ fn threads_lose_no_count() {
 }
 
 #[test]
-fn what_has_no_room_is_counted_as_overflow() {
+fn values_beyond_the_table_are_counted_as_overflow() {
     let fire = || {
         // 1 to 10 come first and have the groups; every further value comes as often.
         (0..3).for_each(|_| (1..=1000).for_each(|n| tracepoint::trace!(crowded(n))));
@@ -73,7 +73,7 @@ fn what_has_no_room_is_counted_as_overflow() {
 }
 
 #[test]
-fn texts_are_told_apart_beyond_what_is_kept_of_them() {
+fn texts_with_equal_prefixes_are_distinct_groups() {
     let long = "é".repeat(100);
     let (one, two) = (format!("x{long}1"), format!("x{long}2"));
     let fire = || {

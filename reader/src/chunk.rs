@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back_to_numbers() {
+    fn chunk_names_parse_to_numbers() {
         for number in [1, 999_999, 1_000_000, u64::MAX] {
             assert_eq!(chunk_number(&Path::new("/a").join(chunk_name(number))), Some(number));
         }

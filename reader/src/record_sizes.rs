@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn low_bits_of_a_time_wrap() {
+    fn short_times_wrap() {
         let span = 1 << TIME_BITS;
         assert_eq!(extend_time(5, 7), 7);
         assert_eq!(extend_time(7, 7), 7);

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn few_values_are_all_inside() {
+    fn few_values_give_the_whole_range() {
         assert_eq!(Interval::of(vec![3.0, 1.0, 2.0]), Interval { median: 2.0, low: 1.0, high: 3.0 });
     }
 }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_one_line_whatever_is_in_it() {
+    fn control_characters_are_escaped_in_lines() {
         let mut out = Vec::new();
         event_line(&mut out, 1_000_005_999, b"a\n\x1b[0m\xff\xc3\xa9").unwrap();
         event_line(&mut out, -1, b"").unwrap();

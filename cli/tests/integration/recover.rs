@@ -94,7 +94,7 @@ fn view_of_rings_points_to_recover() {
 }
 
 #[test]
-fn a_wrong_command_line_is_refused_and_help_has_examples() {
+fn invalid_command_lines_are_refused_and_help_has_examples() {
     for arguments in [&["recover"][..], &["recover", "x"], &["recover", "-o", "x"]] {
         let (code, out, err) = tracectl(arguments);
         assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}");

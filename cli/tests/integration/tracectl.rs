@@ -201,7 +201,7 @@ fn other_files_are_refused_with_a_hint() {
 }
 
 #[test]
-fn a_wrong_command_line_is_refused() {
+fn invalid_command_lines_are_refused() {
     for arguments in [&[][..], &["look"], &["view"], &["verify"], &["view", "--json", "--utc", "x"]] {
         let (code, out, err) = told(&tracectl(arguments));
         assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}");

@@ -91,12 +91,12 @@ fn a_server_serves_the_events_of_all_channels() -> Outcome {
 
 /// By the verbs of the command line, in a process that records all the while.
 #[test]
-fn outputs_and_channels_come_and_go_while_it_records() -> Outcome {
+fn outputs_and_channels_are_added_and_removed_while_recording() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = place.start("channels::outputs_and_channels_come_and_go_while_it_records");
+    let _traced = place.start("channels::outputs_and_channels_are_added_and_removed_while_recording");
     place.well(&["create", "live", "-e", "shop:paid", "-o", "first", "--start"]);
     place.well(&["enable", "live", "-o", "second", "--text", "lines.txt"]);
     place.well(&["enable", "live", "-e", "shop:looked", "--add-channel", "more", "--channel", "more"]);

@@ -180,12 +180,12 @@ fn first(dir: &Path) -> Result<SystemTime, Box<dyn std::error::Error>> {
 
 /// The time until a process records is printed, but not checked.
 #[test]
-fn a_process_is_listed_recorded_and_left_as_it_was() -> Outcome {
+fn a_process_is_listed_recorded_and_switched_off_again() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let traced = place.start("a_process_is_listed_recorded_and_left_as_it_was");
+    let traced = place.start("a_process_is_listed_recorded_and_switched_off_again");
     let pid = traced.0.id().to_string();
     let listed = place.well(&["list"]);
     assert!(listed.contains(&pid) && listed.contains("sites: "), "{listed}");
@@ -251,12 +251,12 @@ fn kill(process: &Child, signal: &str) -> Outcome {
 
 /// No event stays on when the controller is killed, and the events of a process that dies are in the trace.
 #[test]
-fn a_killed_controller_or_process_loses_nothing() -> Outcome {
+fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "a_killed_controller_or_process_loses_nothing";
+    let test = "a_killed_controller_or_process_loses_no_event";
     let stays = place.start(test);
     let mut record = place.command(&["record", "-e", "shop:paid", "-o", "killed"]).spawn()?;
     while place.on().is_empty() {
@@ -476,12 +476,12 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
 
 /// Events over the budget are switched off, and `record` and `status` report it.
 #[test]
-fn a_budget_is_kept() -> Outcome {
+fn a_budget_switches_events_off() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = place.start("a_budget_is_kept");
+    let _traced = place.start("a_budget_switches_events_off");
     let out = place.path("out");
     let out = out.to_str().ok_or("no text")?;
     let record = ["record", "-e", "shop:*", "--budget-bytes", "1K/s", "--duration", "2s", "-o", out];
@@ -508,7 +508,7 @@ fn a_budget_is_kept() -> Outcome {
 
 /// More processes die than are kept at a time: each is recovered soon after its death.
 #[test]
-fn many_processes_die() -> Outcome {
+fn more_killed_processes_than_are_kept_are_recovered() -> Outcome {
     const PROCESSES: usize = 80;
     if is_traced() {
         return Ok(());
@@ -520,7 +520,7 @@ fn many_processes_die() -> Outcome {
     let output = place
         .command(&arguments)
         .arg(env::current_exe()?)
-        .args(["--exact", "many_processes_die", "--quiet", "--nocapture"])
+        .args(["--exact", "more_killed_processes_than_are_kept_are_recovered", "--quiet", "--nocapture"])
         .env(TRACED, "10")
         .env(DIES, "1")
         .output()?;

@@ -50,7 +50,7 @@ mod tests {
 
     /// A service may have its own directories under `apps`; they stay.
     #[test]
-    fn what_is_no_entry_stays() -> Result<(), Box<dyn std::error::Error>> {
+    fn files_that_are_not_entries_are_not_removed() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let apps = PrivateDir::at(temp.path())?;
         for (name, file) in [("web", STATUS), ("12-34", "notes"), ("12-35", STATUS), ("12-36-2", BELL)] {

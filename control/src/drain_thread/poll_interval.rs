@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn full_rings_are_looked_at_sooner() {
+    fn full_rings_shorten_the_interval() {
         let mut interval = PollInterval { pause: Duration::from_millis(80), ..PollInterval::new(None) };
         assert_eq!(interval.after(&round(40, 9)), Duration::from_millis(50));
         assert_eq!(interval.after(&round(100, 9)), Duration::ZERO);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_ones_are_left_alone_for_longer() {
+    fn empty_rings_lengthen_the_interval() {
         let mut interval = PollInterval::new(None);
         let rounds = (0..1000).take_while(|_| interval.after(&round(0, 0)) < LONGEST).count();
         assert!((20..40).contains(&rounds), "{rounds}");
@@ -89,7 +89,7 @@ mod tests {
 
     /// Events that wait for the drain must not wait until their timeout.
     #[test]
-    fn the_wait_limit_bounds_the_pause() {
+    fn the_wait_limit_bounds_the_interval() {
         for (max_wait, longest) in [(1, 1), (40, 10), (10_000, 200)] {
             let mut interval = PollInterval::new(Some(Duration::from_millis(max_wait)));
             (0..100).for_each(|_| interval.adapt(0));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_filters_are_cut_around_the_place() {
+    fn long_filters_are_cut_around_the_error() {
         let text = format!("{}HERE{}", "a".repeat(500), "b".repeat(500));
         let shown = FilterError::new(&text, 500..504, "wrong").to_string();
         let expected = format!("wrong\n  …{}HERE{}…\n  {}^^^^", "a".repeat(60), "b".repeat(60), " ".repeat(61));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_characters() {
+    fn positions_are_counted_in_characters() {
         let shown = FilterError::new("ä\t== x", 6..7, "wrong").to_string();
         assert_eq!(shown, "wrong\n  ä == x\n       ^");
         assert_eq!(FilterError::new("", 0..0, "empty").to_string(), "empty\n  \n  ^");

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_comparison_rounds() {
+    fn comparisons_do_not_round() {
         use Ordering::{Equal, Greater, Less};
         let (large, large_float) = (1 << 53, 9_007_199_254_740_992.0);
         for (integer, float, expected) in [

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processes_own_file_is_new() -> Result<(), Box<dyn std::error::Error>> {
+    fn the_file_of_one_process_is_created_anew() -> Result<(), Box<dyn std::error::Error>> {
         let dir = test_dir()?;
         let path = dir.path().join("x.txt");
         let (mut file, first) = text(&path, "server-7-1", Allowance::of(100))?;

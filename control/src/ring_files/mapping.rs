@@ -117,7 +117,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn what_is_written_is_in_the_file() -> io::Result<()> {
+    fn bytes_written_to_the_mapping_are_in_the_file() -> io::Result<()> {
         let file = tempfile::tempfile()?;
         file.set_len(3 * 4096)?;
         let mut mapping = Mapping::of(&file, 3 * 4096)?;
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "inside the mapping")]
-    fn nothing_is_written_beyond_it() {
+    fn writes_beyond_the_mapping_are_refused() {
         let file = tempfile::tempfile().expect("a file");
         file.set_len(4096).expect("a length");
         Mapping::of(&file, 4096).expect("a mapping").write(4095, b"ab");

@@ -106,7 +106,7 @@ mod tests {
     use rustix::fs::{FlockOperation, flock, inotify};
 
     #[test]
-    fn the_newest_are_kept_by_number_and_bytes() -> Result<(), Box<dyn std::error::Error>> {
+    fn the_newest_directories_are_kept_by_number_and_bytes() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let rings = PrivateDir::at(temp.path())?;
         for (age, name) in ["1-1", "2-2", "3-3", "4-4"].into_iter().enumerate() {
@@ -146,7 +146,7 @@ mod tests {
 
     /// The removing process may be killed after any file.
     #[test]
-    fn metadata_goes_first() -> Result<(), Box<dyn std::error::Error>> {
+    fn metadata_is_removed_first() -> Result<(), Box<dyn std::error::Error>> {
         let temp = tempfile::tempdir()?;
         let rings = PrivateDir::at(temp.path())?;
         let dir = rings.make_subdir("1-1")?;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_directories_are_processes() {
+    fn directory_names_identify_processes() {
         let process = Some(ProcessKey { pid: 7, started: 4711 });
         assert_eq!(ProcessKey::of_directory("7-4711"), process);
         assert_eq!(ProcessKey::of_directory("7-4711-2"), process);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_bounds_something() {
+    fn a_budget_without_limits_is_invalid() {
         assert!(BudgetSpec::default().check().is_err());
         assert!(BudgetSpec::new(None, Some(0)).check().is_err());
         assert!(BudgetSpec::new(None, Some(u64::MAX)).check().is_err());

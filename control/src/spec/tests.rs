@@ -30,7 +30,7 @@ fn spec() -> Result<SessionSpec, SpecError> {
 }
 
 #[test]
-fn what_is_written_is_read() -> Outcome {
+fn a_session_round_trips_through_toml() -> Outcome {
     let spec = spec()?;
     let text = spec.to_toml()?;
     assert_eq!(SessionSpec::parse_strictly(text.as_bytes())?, spec, "{text}");
@@ -39,7 +39,7 @@ fn what_is_written_is_read() -> Outcome {
 
 /// A truncated file is refused, unless only rules or blanks at the end are missing; parsing never panics.
 #[test]
-fn a_half_written_file_is_no_session_or_one_with_fewer_rules() -> Outcome {
+fn a_truncated_file_is_refused_or_has_fewer_rules() -> Outcome {
     let spec = spec()?;
     let text = spec.to_toml()?;
     let rules = text.find("[[rule]]").ok_or("no rules")?;
@@ -53,7 +53,7 @@ fn a_half_written_file_is_no_session_or_one_with_fewer_rules() -> Outcome {
 }
 
 #[test]
-fn a_rule_that_is_not_known_is_one_alone() -> Outcome {
+fn an_unknown_rule_does_not_affect_the_others() -> Outcome {
     let text = spec()?.to_toml()?
         + "\n[[rule]]\nevent = \"a:*\"\nsampled = 7\n\n[[rule]]\nevent = \"b:*\"\nlevel = \"<=loud\"\n\n[[rule]]\nevent = \"c:*\"\nfilter = \"n >\"\n";
     let spec = SessionSpec::parse(text.as_bytes())?;
@@ -158,13 +158,13 @@ fn sinks_of_each_kind_are_kept() -> Outcome {
 proptest! {
     /// Arbitrary bytes are parsed or refused.
     #[test]
-    fn anything_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_text_is_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = SessionSpec::parse(&bytes);
     }
 
     /// A file with one changed byte is parsed or refused, and what is parsed can be written.
     #[test]
-    fn damage_is_read_or_refused(at in 0_usize..400, byte in any::<u8>()) {
+    fn damaged_files_are_parsed_or_refused(at in 0_usize..400, byte in any::<u8>()) {
         let mut text = spec().and_then(|spec| spec.to_toml()).map(String::into_bytes).unwrap_or_default();
         let at = at % text.len();
         text[at] = byte;
@@ -242,7 +242,7 @@ fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
 
 /// An agent reports an unknown channel like any other part of a rule that it does not understand.
 #[test]
-fn a_rule_that_names_no_channel_is_one_alone() -> Outcome {
+fn a_rule_with_an_unknown_channel_does_not_affect_the_others() -> Outcome {
     let text = spec()?.to_toml()? + "\n[[rule]]\nevent = \"a:*\"\nchannel = \"b\"\n";
     let spec = SessionSpec::parse(text.as_bytes())?;
     let rules: Vec<_> = spec.rules().map(|rule| rule.map_err(ToString::to_string)).collect();

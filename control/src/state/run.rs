@@ -199,7 +199,7 @@ mod tests {
     use tracepoint_sinks::TextSink;
 
     #[test]
-    fn dumps_that_are_gone_are_forgotten() -> Result<(), Box<dyn std::error::Error>> {
+    fn unregistered_dumps_are_removed() -> Result<(), Box<dyn std::error::Error>> {
         let builder = Session::builder("dumps").in_memory().sink(TextSink::new(Vec::new()));
         let mut session = builder.record(&[], 4, Vec::new())?;
         let _stays = state_dump("stays", |_| {});

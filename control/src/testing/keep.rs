@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_while_keeping_is_the_end_of_it() {
+    fn a_panic_while_storing_clears_the_flag() {
         assert_eq!(while_keeping(|| while_keeping(|| 1)), Some(None));
         let panicked = std::panic::catch_unwind(|| while_keeping(|| panic!("as the test wants it")));
         assert!(panicked.is_err());

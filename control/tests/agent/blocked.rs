@@ -8,12 +8,12 @@ use tracepoint_control::{AckState, SinkSpec, State};
 
 /// The others go on, and it can be switched off.
 #[test]
-fn a_sink_that_blocks_keeps_nobody_waiting() -> Outcome {
+fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let mut command = again("blocked::a_sink_that_blocks_keeps_nobody_waiting", "traced");
+    let mut command = again("blocked::a_blocked_sink_does_not_delay_other_sessions", "traced");
     // Nobody reads what the process says.
     let (reader, writer) = pipe()?;
     let process = until_ready(command.env("TRACEPOINT_RUN_DIR", place.run_dir()).stderr(writer));

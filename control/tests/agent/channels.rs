@@ -100,12 +100,12 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
 }
 
 #[test]
-fn channels_without_a_sink_are_all_kept_for_a_snapshot() -> Outcome {
+fn a_snapshot_has_all_channels_without_a_sink() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "channels::channels_without_a_sink_are_all_kept_for_a_snapshot";
+    let test = "channels::a_snapshot_has_all_channels_without_a_sink";
     let mut child = place.start(test);
     let mut wanted = spec(&["traced:tick"], &[]);
     wanted.channel = ChannelSpec::overwrite(1 << 20);
@@ -126,12 +126,12 @@ fn channels_without_a_sink_are_all_kept_for_a_snapshot() -> Outcome {
 }
 
 #[test]
-fn channels_and_sinks_come_and_go_while_it_records() -> Outcome {
+fn channels_and_sinks_are_added_and_removed_while_recording() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("channels::channels_and_sinks_come_and_go_while_it_records");
+    let _child = place.start("channels::channels_and_sinks_are_added_and_removed_while_recording");
     let session = place.record("live", &["traced:tick"]);
     place.until_recorded(&session, 5);
     let late = SinkSpec::ctf(place.out("late"));
@@ -202,12 +202,12 @@ fn a_killed_process_whose_session_has_changed_is_recovered() -> Outcome {
 
 /// A sink that cannot be made is refused alone, and what is recorded goes on.
 #[test]
-fn a_sink_that_cannot_join_is_told() -> Outcome {
+fn a_sink_that_cannot_be_added_is_reported() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("channels::a_sink_that_cannot_join_is_told");
+    let _child = place.start("channels::a_sink_that_cannot_be_added_is_reported");
     let session = place.record("live", &["traced:tick"]);
     place.until_recorded(&session, 5);
     let bad = SinkSpec::text(place.temp.path().join("nowhere/lines.txt"));

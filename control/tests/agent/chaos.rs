@@ -61,7 +61,7 @@ impl Chaos {
     }
 
     fn start(&mut self) {
-        let mut command = again("chaos::anything_at_any_time", "traced");
+        let mut command = again("chaos::random_changes_kills_and_damage", "traced");
         // Hundreds of processes share a processor or two.
         command.env(PAUSE, (200 * self.most[0]).to_string());
         self.processes.push(until_ready(command.env("TRACEPOINT_RUN_DIR", self.place.run_dir())));
@@ -178,7 +178,7 @@ fn tree(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn anything_at_any_time() -> Outcome {
+fn random_changes_kills_and_damage() -> Outcome {
     if is_traced() {
         return Ok(());
     }

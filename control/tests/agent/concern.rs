@@ -10,12 +10,12 @@ fn ids(processes: &[Application]) -> Vec<u32> {
 }
 
 #[test]
-fn a_stopped_process_that_has_no_part_is_not_waited_for() -> Outcome {
+fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "concern::a_stopped_process_that_has_no_part_is_not_waited_for";
+    let test = "concern::a_stopped_process_outside_the_session_is_not_waited_for";
     let (runs, stopped) = (place.start(test), place.start(test));
     stop(&stopped)?;
 

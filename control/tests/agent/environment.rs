@@ -39,14 +39,14 @@ fn the_environment_records_from_the_first_event() -> Outcome {
 }
 
 #[test]
-fn lines_go_to_a_file() -> Outcome {
+fn text_is_written_to_a_file() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
     let file = place.temp.path().join("lines");
     let wish = format!("traced:*,<=info=text:{}", file.display());
-    assert!(until_ready(&mut start(&place, "environment::lines_go_to_a_file", &wish)).end());
+    assert!(until_ready(&mut start(&place, "environment::text_is_written_to_a_file", &wish)).end());
     let text = std::fs::read_to_string(&file)?;
     assert!(text.lines().next().is_some_and(|line| line.contains("traced:tick")), "{text}");
     assert!(!text.contains("traced:tock"));
@@ -55,14 +55,14 @@ fn lines_go_to_a_file() -> Outcome {
 
 /// The variable is inherited: of two processes that are there at once each has its lines, and a later one begins nothing anew.
 #[test]
-fn processes_that_share_the_wish_share_no_lines() -> Outcome {
+fn processes_with_the_same_environment_do_not_mix_lines() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
     let file = place.temp.path().join("lines");
     let wish = format!("traced:tick=text:{}", file.display());
-    let mut command = start(&place, "environment::processes_that_share_the_wish_share_no_lines", &wish);
+    let mut command = start(&place, "environment::processes_with_the_same_environment_do_not_mix_lines", &wish);
     let children = [until_ready(&mut command), until_ready(&mut command)];
     let other = place.controller.process(children[1].id())?.name().to_owned();
     assert!(children.into_iter().all(crate::common::Other::end));
@@ -79,12 +79,12 @@ fn processes_that_share_the_wish_share_no_lines() -> Outcome {
 }
 
 #[test]
-fn what_is_wrong_with_it_is_told_and_harms_nobody() -> Outcome {
+fn errors_in_the_environment_are_reported_and_harmless() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "environment::what_is_wrong_with_it_is_told_and_harms_nobody";
+    let test = "environment::errors_in_the_environment_are_reported_and_harmless";
     for (wish, part) in [
         ("traced", "`traced:*`"),
         ("traced:tik", "did you mean traced:tick?"),

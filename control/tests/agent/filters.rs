@@ -81,12 +81,12 @@ fn filters_are_applied_and_change_without_a_gap() -> Outcome {
 }
 
 #[test]
-fn a_filter_that_does_not_fit_is_told_of_its_rule_alone() -> Outcome {
+fn a_filter_with_an_unknown_field_fails_its_rule_only() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("filters::a_filter_that_does_not_fit_is_told_of_its_rule_alone");
+    let _child = place.start("filters::a_filter_with_an_unknown_field_fails_its_rule_only");
     let rules =
         [rule("traced:tick", Some("m > 3"), None), rule("traced:t?ck", Some("half >= 0"), None), Rule::new("bad:*")];
     let session = record(&place, "misfit", &rules);
@@ -119,12 +119,12 @@ fn a_filter_that_does_not_fit_is_told_of_its_rule_alone() -> Outcome {
 }
 
 #[test]
-fn limits_suppress_and_outlast_changes_of_other_rules() -> Outcome {
+fn limits_keep_their_state_when_other_rules_change() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("filters::limits_suppress_and_outlast_changes_of_other_rules");
+    let _child = place.start("filters::limits_keep_their_state_when_other_rules_change");
     let session = record(&place, "brake", &[rule("traced:tick", Some("half >= 0"), Some("7/h"))]);
     let before = until(&place, &session, |ack| ack.counters.suppressed >= 20);
     assert_eq!(before.counters.recorded, 7);

@@ -117,12 +117,12 @@ fn listed(place: &Place, count: usize) -> Vec<u32> {
 }
 
 #[test]
-fn children_that_are_followed_are_processes_of_their_own() -> Outcome {
+fn followed_children_have_their_own_agent() -> Outcome {
     if is_parent() {
         return Ok(());
     }
     let place = Place::new();
-    let mut parent = parent(&place, "children_that_are_followed_are_processes_of_their_own", true);
+    let mut parent = parent(&place, "followed_children_have_their_own_agent", true);
     let session = place.record("family", &["family:*"]);
     place.until_recorded(&session, 20);
     parent.say("live")?;
@@ -160,12 +160,12 @@ fn children_that_are_followed_are_processes_of_their_own() -> Outcome {
 
 /// A child that becomes another program at once is not listed, and that program is well.
 #[test]
-fn a_child_that_becomes_another_program_is_left_alone() -> Outcome {
+fn a_child_that_calls_exec_is_not_followed() -> Outcome {
     if is_parent() {
         return Ok(());
     }
     let place = Place::new();
-    let mut parent = parent(&place, "a_child_that_becomes_another_program_is_left_alone", true);
+    let mut parent = parent(&place, "a_child_that_calls_exec_is_not_followed", true);
     let session = place.record("family", &["family:*"]);
     parent.say("exec")?;
     assert!(parent.says("the other program has ended"));
@@ -178,12 +178,12 @@ fn a_child_that_becomes_another_program_is_left_alone() -> Outcome {
 }
 
 #[test]
-fn a_child_that_is_not_followed_has_no_part() -> Outcome {
+fn a_child_that_is_not_followed_is_not_listed() -> Outcome {
     if is_parent() {
         return Ok(());
     }
     let place = Place::new();
-    let mut parent = parent(&place, "a_child_that_is_not_followed_has_no_part", false);
+    let mut parent = parent(&place, "a_child_that_is_not_followed_is_not_listed", false);
     let session = place.record("family", &["family:*"]);
     place.until_recorded(&session, 5);
     parent.say("live")?;
@@ -199,7 +199,7 @@ fn a_child_that_is_not_followed_has_no_part() -> Outcome {
 
 /// Children of a program whose other threads are inside the allocator, and in its sites, when they are forked.
 #[test]
-fn many_children_of_a_busy_parent() -> Outcome {
+fn many_children_are_forked_under_load() -> Outcome {
     const CHILDREN: usize = 12;
     if is_parent() {
         return Ok(());
@@ -208,7 +208,7 @@ fn many_children_of_a_busy_parent() -> Outcome {
     let mut wanted = spec(&["family:*"], &[SinkSpec::ctf(place.out("family"))]);
     (wanted.channel.ring_size, wanted.channel.spares) = (64 << 10, 2);
     let session = place.controller.create("family", &wanted)?;
-    let mut parent = until_ready(command(&place, "many_children_of_a_busy_parent", true).env(BUSY, "1"));
+    let mut parent = until_ready(command(&place, "many_children_are_forked_under_load", true).env(BUSY, "1"));
     for _ in 0..CHILDREN {
         parent.say("live")?;
     }
@@ -228,12 +228,12 @@ fn many_children_of_a_busy_parent() -> Outcome {
 
 /// A session that comes later records the child too.
 #[test]
-fn a_child_joins_what_comes_later() -> Outcome {
+fn a_child_joins_later_sessions() -> Outcome {
     if is_parent() {
         return Ok(());
     }
     let place = Place::new();
-    let mut parent = parent(&place, "a_child_joins_what_comes_later", true);
+    let mut parent = parent(&place, "a_child_joins_later_sessions", true);
     let session = place.record("family", &["family:alive"]);
     parent.say("live")?;
     let child = listed(&place, 2).into_iter().find(|pid| *pid != parent.id()).ok_or("a child")?;
@@ -250,7 +250,7 @@ fn a_child_joins_what_comes_later() -> Outcome {
 }
 
 #[test]
-fn one_agent_is_enough_with_or_without_children() -> Outcome {
+fn a_second_agent_is_refused_with_or_without_following_forks() -> Outcome {
     if is_parent() {
         return Ok(());
     }

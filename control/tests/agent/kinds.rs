@@ -58,14 +58,14 @@ fn each_process_has_files_and_a_server_of_its_own() -> Outcome {
 }
 
 #[test]
-fn a_port_in_use_is_refused_and_nothing_is_left() -> Outcome {
+fn a_port_in_use_is_refused_and_leaves_no_file() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
     let files = place.temp.path().join("files");
     fs::create_dir(&files)?;
-    let _child = place.start("kinds::a_port_in_use_is_refused_and_nothing_is_left");
+    let _child = place.start("kinds::a_port_in_use_is_refused_and_leaves_no_file");
     let taken = UdpSocket::bind("127.0.0.1:0")?;
     let sinks =
         [SinkSpec::ctf(files.join("ctf")), SinkSpec::text(files.join("text")), SinkSpec::udp(taken.local_addr()?)];
@@ -87,12 +87,12 @@ fn a_port_in_use_is_refused_and_nothing_is_left() -> Outcome {
 
 /// What is wrong with the file is told for as long as it is there, whatever goes on.
 #[test]
-fn a_refused_file_is_told_while_an_earlier_one_counts() -> Outcome {
+fn an_invalid_session_file_is_reported_until_it_is_replaced() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("kinds::a_refused_file_is_told_while_an_earlier_one_counts");
+    let _child = place.start("kinds::an_invalid_session_file_is_reported_until_it_is_replaced");
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 5);
     let file = session.path().join("session.toml");
@@ -110,11 +110,11 @@ fn a_refused_file_is_told_while_an_earlier_one_counts() -> Outcome {
 }
 
 #[test]
-fn a_full_disk_is_told_left_alone_and_used_again() -> Outcome {
+fn a_full_disk_is_reported_and_retried() -> Outcome {
     if is_traced() {
         return Ok(());
     }
-    let test = "kinds::a_full_disk_is_told_left_alone_and_used_again";
+    let test = "kinds::a_full_disk_is_reported_and_retried";
     let Some(small) = part().strip_prefix("at ").map(PathBuf::from) else {
         let place = memory_place();
         let again = again_mounted(test, &format!("at {}", place.path().display()), place.path(), "4m");

@@ -66,13 +66,13 @@ fn a_process_is_listed_with_its_tracepoints() -> Outcome {
 
 /// A process that has a pid namespace and mounts of its own, and calls itself 1.
 #[test]
-fn a_process_in_a_container_is_found_by_the_id_that_it_has_outside() -> Outcome {
+fn a_process_in_a_pid_namespace_is_found_by_its_outer_id() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     assert!(rustix::process::geteuid().is_root(), "this test makes namespaces: run it as root");
     let place = Place::new();
-    let test = "listing::a_process_in_a_container_is_found_by_the_id_that_it_has_outside";
+    let test = "listing::a_process_in_a_pid_namespace_is_found_by_its_outer_id";
     // Its run directory is on a file system that nobody else sees.
     let within = place.temp.path().join("within");
     fs::create_dir(&within)?;
@@ -120,12 +120,12 @@ fn switches(pid: u32) -> Result<String, Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn an_agent_without_a_session_sleeps() -> Outcome {
+fn an_idle_agent_does_not_wake_up() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let child = place.start("listing::an_agent_without_a_session_sleeps");
+    let child = place.start("listing::an_idle_agent_does_not_wake_up");
     assert!(place.on().is_empty());
     // Until it has gone back to sleep after its answer.
     let mut before = switches(child.id())?;
@@ -143,12 +143,12 @@ fn an_agent_without_a_session_sleeps() -> Outcome {
 }
 
 #[test]
-fn processes_that_are_gone_are_not_listed() -> Outcome {
+fn ended_processes_are_not_listed() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "listing::processes_that_are_gone_are_not_listed";
+    let test = "listing::ended_processes_are_not_listed";
     let (mut killed, stays) = (place.start(test), place.start(test));
     assert_eq!(place.controller.processes()?.len(), 2);
     killed.kill();
@@ -169,7 +169,7 @@ fn processes_that_are_gone_are_not_listed() -> Outcome {
 }
 
 #[test]
-fn one_agent_is_enough() -> Outcome {
+fn a_second_agent_is_refused() -> Outcome {
     let temp = crate::common::memory_place();
     let run_dir = RunDir::at(&temp.path().join("run"))?;
     let agent = Agent::start_in(&run_dir)?;

@@ -57,8 +57,8 @@ fn agents_time(pid: u32) -> Result<Duration, Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn an_agent_without_files_waits() -> Outcome {
-    let test = "no_files::an_agent_without_files_waits";
+fn an_agent_without_file_descriptors_retries() -> Outcome {
+    let test = "no_files::an_agent_without_file_descriptors_retries";
     match part().split_once(' ').unwrap_or_default() {
         ("run", _) => return run_out_of_files(),
         ("own", dir) => return own_a_session(Path::new(dir)),

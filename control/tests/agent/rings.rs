@@ -20,12 +20,12 @@ fn until(mut is_so: impl FnMut() -> bool) -> bool {
 }
 
 #[test]
-fn what_is_wanting_at_the_start_is_made_or_told() -> Outcome {
+fn missing_rings_are_made_later_or_reported() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let child = place.start("rings::what_is_wanting_at_the_start_is_made_or_told");
+    let child = place.start("rings::missing_rings_are_made_later_or_reported");
     let threads = fs::read_dir(format!("/proc/{}/task", child.id()))?.count() as u64;
     let count = |session: &str| {
         let dirs = process_dirs(&place.run_dir().join("sessions").join(session));

@@ -70,12 +70,12 @@ fn chunks_are_closed_on_demand() -> Outcome {
 }
 
 #[test]
-fn chunks_come_by_time_and_the_oldest_go() -> Outcome {
+fn chunks_rotate_by_time_and_the_oldest_are_removed() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("rotation::chunks_come_by_time_and_the_oldest_go");
+    let _child = place.start("rotation::chunks_rotate_by_time_and_the_oldest_are_removed");
     let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("timed"))]);
     (spec.sinks[0].rotate_every_ms, spec.sinks[0].keep) = (Some(1), Some(3));
     let session = place.controller.create("timed", &spec)?;
@@ -97,12 +97,12 @@ fn chunks_come_by_time_and_the_oldest_go() -> Outcome {
 
 /// What is bounded by bytes and by chunks goes on, whichever comes first.
 #[test]
-fn the_oldest_chunks_go_where_all_are_too_large() -> Outcome {
+fn the_oldest_chunks_are_removed_beyond_the_size_limit() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("rotation::the_oldest_chunks_go_where_all_are_too_large");
+    let _child = place.start("rotation::the_oldest_chunks_are_removed_beyond_the_size_limit");
     let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("small"))]);
     wanted.channel.ring_size = 16 << 10;
     let sink = &mut wanted.sinks[0];
@@ -129,12 +129,12 @@ fn the_oldest_chunks_go_where_all_are_too_large() -> Outcome {
 }
 
 #[test]
-fn what_cannot_rotate_is_told() -> Outcome {
+fn sinks_that_cannot_rotate_are_reported() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("rotation::what_cannot_rotate_is_told");
+    let _child = place.start("rotation::sinks_that_cannot_rotate_are_reported");
     let text =
         |error: Result<Rotation, ControlError>| error.map_err(|error| error.to_string()).err().unwrap_or_default();
     let mut lines = spec(&["traced:tick"], &[SinkSpec::text(place.temp.path().join("lines"))]);
@@ -150,7 +150,7 @@ fn what_cannot_rotate_is_told() -> Outcome {
 
 /// Killed at any moment, rotations among them: every chunk can be read, and with what is in the rings nothing is missing.
 #[test]
-fn whoever_is_killed_while_it_rotates_loses_nothing() -> Outcome {
+fn a_kill_during_rotation_loses_no_event() -> Outcome {
     if is_traced() {
         return Ok(());
     }
@@ -158,7 +158,7 @@ fn whoever_is_killed_while_it_rotates_loses_nothing() -> Outcome {
     let mut spec = spec(&["traced:tick"], &[]);
     for round in 0..6_u64 {
         let name = format!("killed{round}");
-        let mut child = place.start("rotation::whoever_is_killed_while_it_rotates_loses_nothing");
+        let mut child = place.start("rotation::a_kill_during_rotation_loses_no_event");
         let mut sink = SinkSpec::ctf(place.out(&name));
         // By itself, over and over, or at a command that comes at the same time as the end.
         if round % 2 == 0 {

@@ -78,12 +78,12 @@ fn rules_change_in_the_same_trace() -> Outcome {
 }
 
 #[test]
-fn a_session_waits_for_processes_to_come_and_outlives_them() -> Outcome {
+fn a_session_applies_to_later_processes_and_outlives_them() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "sessions::a_session_waits_for_processes_to_come_and_outlives_them";
+    let test = "sessions::a_session_applies_to_later_processes_and_outlives_them";
     let session = place.record("waiting", &["traced:tick"]);
     assert!(session.acks()?.is_empty());
     let unmatched = place.controller.unmatched(&session.spec()?)?;
@@ -111,12 +111,12 @@ fn a_session_waits_for_processes_to_come_and_outlives_them() -> Outcome {
 }
 
 #[test]
-fn stopped_sessions_have_whole_traces_and_start_new_ones() -> Outcome {
+fn stopped_sessions_have_complete_traces_and_start_new_ones() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("sessions::stopped_sessions_have_whole_traces_and_start_new_ones");
+    let _child = place.start("sessions::stopped_sessions_have_complete_traces_and_start_new_ones");
     let session = place.record("twice", &["traced:tick"]);
     let to = |state| {
         session.change("state", |spec| {
@@ -218,12 +218,12 @@ fn rules_choose_processes() -> Outcome {
 }
 
 #[test]
-fn what_a_session_writes_is_bounded() -> Outcome {
+fn the_output_of_a_session_is_bounded() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let child = place.start("sessions::what_a_session_writes_is_bounded");
+    let child = place.start("sessions::the_output_of_a_session_is_bounded");
     let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("small"))]);
     spec.sinks[0].max_size = 4096;
     let session = place.controller.create("small", &spec)?;

@@ -54,12 +54,12 @@ fn until_told(place: &Place, session: &NamedSession<'_>, times: u64) -> Ack {
 }
 
 #[test]
-fn who_comes_late_is_told_what_there_is() -> Outcome {
+fn a_late_session_gets_the_state_dump() -> Outcome {
     if is_stateful() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "state::who_comes_late_is_told_what_there_is";
+    let test = "state::a_late_session_gets_the_state_dump";
     let mut child = until_ready(again(test, "stateful").env("TRACEPOINT_RUN_DIR", place.run_dir()));
 
     let one = place.record("one", &["held:connection"]);
@@ -121,13 +121,13 @@ fn who_comes_late_is_told_what_there_is() -> Outcome {
 
 /// A process that comes when the session is there tells what it has by then: the dump is registered after the agent has started.
 #[test]
-fn a_process_that_comes_later_tells_its_state() -> Outcome {
+fn a_later_process_runs_its_state_dumps() -> Outcome {
     if is_stateful() {
         return Ok(());
     }
     let place = Place::new();
     let session = place.controller.create("early", &spec(&["held:*"], &[SinkSpec::ctf(place.out("early"))]))?;
-    let test = "state::a_process_that_comes_later_tells_its_state";
+    let test = "state::a_later_process_runs_its_state_dumps";
     let child = until_ready(again(test, "stateful").env("TRACEPOINT_RUN_DIR", place.run_dir()));
     let ack = until_told(&place, &session, 1);
     assert_eq!(ack.counters.recorded, 4);

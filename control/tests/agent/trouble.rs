@@ -19,12 +19,12 @@ fn ring(place: &Place) -> Outcome {
 }
 
 #[test]
-fn damaged_sessions_are_refused_and_nothing_changes() -> Outcome {
+fn damaged_sessions_are_refused_and_the_old_version_stays() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("trouble::damaged_sessions_are_refused_and_nothing_changes");
+    let _child = place.start("trouble::damaged_sessions_are_refused_and_the_old_version_stays");
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 5);
     let file = session.path().join("session.toml");
@@ -57,12 +57,12 @@ fn damaged_sessions_are_refused_and_nothing_changes() -> Outcome {
 }
 
 #[test]
-fn a_rule_that_is_not_known_is_unsupported_alone() -> Outcome {
+fn an_unknown_rule_alone_is_unsupported() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("trouble::a_rule_that_is_not_known_is_unsupported_alone");
+    let _child = place.start("trouble::an_unknown_rule_alone_is_unsupported");
     let session = place.record("s", &["traced:tick"]);
     let file = session.path().join("session.toml");
     let newer = fs::read_to_string(&file)?.replace("generation = 1", "generation = 2");
@@ -95,12 +95,12 @@ fn remove_by_hand(dir: impl AsRef<Path>) -> std::io::Result<()> {
 }
 
 #[test]
-fn what_is_removed_by_hand_ends() -> Outcome {
+fn a_session_whose_directory_is_removed_ends() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let child = place.start("trouble::what_is_removed_by_hand_ends");
+    let child = place.start("trouble::a_session_whose_directory_is_removed_ends");
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 5);
     remove_by_hand(session.path())?;
@@ -199,12 +199,12 @@ fn a_controller_that_is_killed_leaves_a_valid_session() -> Outcome {
 }
 
 #[test]
-fn a_process_that_is_killed_is_recovered_and_its_session_goes_on() -> Outcome {
+fn a_killed_process_is_recovered_and_its_session_continues() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let test = "trouble::a_process_that_is_killed_is_recovered_and_its_session_goes_on";
+    let test = "trouble::a_killed_process_is_recovered_and_its_session_continues";
     let (mut dies, stays) = (place.start(test), place.start(test));
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 20);
@@ -251,7 +251,7 @@ fn rings_on_a_disk_are_refused() -> Outcome {
 
 /// Several controllers at once lose nothing.
 #[test]
-fn changes_follow_one_another() -> Outcome {
+fn successive_changes_are_all_applied() -> Outcome {
     let temp = memory_place();
     let place = temp.path().join("run");
     let controller = || Controller::at(RunDir::at(&place).expect("a run directory")).expect("a controller");

@@ -75,12 +75,12 @@ fn planted_links_and_foreign_directories_are_refused() -> Outcome {
 }
 
 #[test]
-fn a_session_that_is_a_link_is_none() -> Outcome {
+fn a_session_that_is_a_link_is_ignored() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("trust::a_session_that_is_a_link_is_none");
+    let _child = place.start("trust::a_session_that_is_a_link_is_ignored");
     let real = place.record("real", &["nothing:*"]);
     let sessions = place.run_dir().join("sessions");
     fs::create_dir(place.temp.path().join("elsewhere"))?;
@@ -97,12 +97,12 @@ fn a_session_that_is_a_link_is_none() -> Outcome {
 }
 
 #[test]
-fn users_do_not_reach_each_other() -> Outcome {
+fn users_cannot_access_each_others_processes() -> Outcome {
     if is_traced() {
         return Ok(());
     }
     must_be_root();
-    let test = "trust::users_do_not_reach_each_other";
+    let test = "trust::users_cannot_access_each_others_processes";
     let place = Place::new();
     open_to_all(place.temp.path())?;
     let program = copied(place.temp.path())?;
@@ -187,7 +187,7 @@ fn a_group_shares_a_run_directory() -> Outcome {
 
 /// A program that is given its owner's rights does not write where whoever started it says.
 #[test]
-fn a_program_with_more_rights_follows_no_environment() -> Outcome {
+fn a_setuid_program_ignores_the_environment() -> Outcome {
     if is_traced() {
         return Ok(());
     }
@@ -202,7 +202,7 @@ fn a_program_with_more_rights_follows_no_environment() -> Outcome {
     fs::create_dir(&asked)?;
     fs::set_permissions(&asked, Permissions::from_mode(0o777))?;
     let own = Path::new("/dev/shm/tracepoint-65534");
-    let test = "trust::a_program_with_more_rights_follows_no_environment";
+    let test = "trust::a_setuid_program_ignores_the_environment";
     let mut command = as_user(USERS[0], &program, test, &asked.join("run"));
     let child = until_ready(command.env("TRACEPOINT", "traced:*").env("TRACEPOINT_OUT", asked.join("out")));
     let published = fs::read_dir(own.join("apps"))?

@@ -24,7 +24,7 @@ fn refused(builder: SessionBuilder) -> String {
 }
 
 #[test]
-fn names_that_are_no_file_names_are_refused() {
+fn session_names_that_are_not_file_names_are_refused() {
     own_process!();
     let long = "x".repeat(256);
     for (name, part) in [
@@ -45,7 +45,7 @@ fn names_that_are_no_file_names_are_refused() {
 }
 
 #[test]
-fn rules_that_match_nothing_name_what_comes_nearest() {
+fn rules_that_match_no_event_suggest_the_nearest_names() {
     own_process!();
     for (builder, parts) in [
         (session("s").events("net:recieve"), ["`net:recieve`", "did you mean net:receive"]),
@@ -69,7 +69,7 @@ fn rules_that_match_nothing_name_what_comes_nearest() {
 }
 
 #[test]
-fn an_exclusion_that_matches_nothing_is_only_noticed() -> Outcome {
+fn an_exclusion_that_matches_no_event_is_only_a_notice() -> Outcome {
     own_process!();
     let session = session("s").events("net:*").events("!disk:*").events("!net:t*").start()?;
     assert_eq!(session.notices(), [Notice::UselessExclusion { rule: "!disk:*".to_owned() }]);
@@ -105,7 +105,7 @@ fn a_sink_that_cannot_begin_stops_the_start() -> Outcome {
 }
 
 #[test]
-fn a_session_without_events_is_a_trace_without_events() -> Outcome {
+fn a_session_without_events_writes_an_empty_trace() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");

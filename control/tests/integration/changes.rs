@@ -36,7 +36,7 @@ fn counts(dir: &Path) -> (usize, usize) {
 }
 
 #[test]
-fn rules_come_and_go() -> Outcome {
+fn rules_are_added_and_removed_while_recording() -> Outcome {
     own_process!();
     let (place, rings) = (place(), memory_place());
     let dir = place.path().join("trace");
@@ -77,7 +77,7 @@ fn rules_come_and_go() -> Outcome {
 }
 
 #[test]
-fn sinks_come_and_go() -> Outcome {
+fn sinks_are_added_and_removed_while_recording() -> Outcome {
     own_process!();
     let (place, rings) = (place(), memory_place());
     let dir = |name: &str| place.path().join(name);
@@ -145,7 +145,7 @@ fn a_flight_recorder_gets_a_sink_and_loses_it() -> Outcome {
 }
 
 #[test]
-fn channels_come_and_go() -> Outcome {
+fn channels_are_added_and_removed_while_recording() -> Outcome {
     own_process!();
     let (place, rings) = (place(), memory_place());
     let (dir, late) = (place.path().join("trace"), place.path().join("late"));
@@ -191,7 +191,7 @@ fn channels_come_and_go() -> Outcome {
 }
 
 #[test]
-fn what_cannot_join_says_so() -> Outcome {
+fn channels_and_sinks_that_cannot_be_added_are_errors() -> Outcome {
     own_process!();
     let (place, rings) = (place(), memory_place());
     let file = place.path().join("a.dt");
@@ -214,7 +214,7 @@ fn what_cannot_join_says_so() -> Outcome {
 
 /// As in a session from outside.
 #[test]
-fn the_budget_of_a_session_in_code_is_kept() -> Outcome {
+fn the_budget_of_a_session_in_code_switches_events_off() -> Outcome {
     own_process!();
     let rings = memory_place();
     let session = builder(&rings.path().join("rings"))

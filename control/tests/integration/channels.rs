@@ -75,7 +75,7 @@ fn fire() {
 }
 
 #[test]
-fn each_event_is_in_its_channels_stream() -> Outcome {
+fn each_event_is_in_the_stream_of_its_channel() -> Outcome {
     own_process!();
     let (place, rings) = (place(), memory_place());
     let dir = place.path().join("trace");
@@ -127,7 +127,7 @@ fn each_event_is_in_its_channels_stream() -> Outcome {
 
 /// What is left out without a channel is left out of all; a limit is its own rule's.
 #[test]
-fn rules_leave_out_of_one_channel_or_of_all() -> Outcome {
+fn exclusions_apply_to_one_channel_or_to_all() -> Outcome {
     own_process!();
     let rings = memory_place();
     let session = Session::builder("out")
@@ -154,7 +154,7 @@ fn rules_leave_out_of_one_channel_or_of_all() -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_is_an_error() {
+fn invalid_channels_are_errors() {
     own_process!();
     let session = || {
         Session::builder("bad")
@@ -187,7 +187,7 @@ fn what_cannot_be_is_an_error() {
 
 /// All channels that record are told the state, and each says where it begins and ends.
 #[test]
-fn state_is_told_to_all_channels() -> Outcome {
+fn state_dumps_reach_all_channels() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");
@@ -241,7 +241,7 @@ fn the_memory_cap_counts_all_channels() {
 
 /// A program that rotates: what the flight recorder holds comes at the end, into the last chunk.
 #[test]
-fn chunks_balance() -> Outcome {
+fn the_account_of_each_chunk_balances() -> Outcome {
     own_process!();
     let (place, rings) = (place(), memory_place());
     let dir = place.path().join("trace");

@@ -94,7 +94,7 @@ fn go_on(place: &Path, channel: Channel, len: u64) -> Outcome {
 }
 
 #[test]
-fn a_guarded_program_goes_on_and_says_so() -> Outcome {
+fn a_guarded_program_continues_and_reports_the_loss() -> Outcome {
     own_process!();
     let part = part();
     if let [policy, len, place] = part.split(' ').collect::<Vec<_>>()[..] {
@@ -104,7 +104,7 @@ fn a_guarded_program_goes_on_and_says_so() -> Outcome {
     for policy in ["discard", "overwrite"] {
         // All; all but the header; the middle of the packets.
         for len in [0, 4096, 30_000] {
-            let status = ending("a_guarded_program_goes_on_and_says_so", &format!("{policy} {len}"));
+            let status = ending("a_guarded_program_continues_and_reports_the_loss", &format!("{policy} {len}"));
             assert!(status.success(), "{policy}, cut to {len}: {status}");
         }
     }
@@ -112,7 +112,7 @@ fn a_guarded_program_goes_on_and_says_so() -> Outcome {
 }
 
 #[test]
-fn a_program_that_is_not_guarded_ends() -> Outcome {
+fn a_program_without_the_guard_is_killed() -> Outcome {
     own_process!();
     if let Some(("ends", place)) = part().split_once(' ') {
         let _session = session(Path::new(place), Channel::discard(64 << 10))?.start()?;
@@ -122,7 +122,7 @@ fn a_program_that_is_not_guarded_ends() -> Outcome {
             fire(1);
         }
     }
-    assert_eq!(ending("a_program_that_is_not_guarded_ends", "ends").signal(), Some(BUS));
+    assert_eq!(ending("a_program_without_the_guard_is_killed", "ends").signal(), Some(BUS));
     Ok(())
 }
 
@@ -173,13 +173,13 @@ fn other_signal(what: &str, place: &Path) -> Outcome {
 }
 
 #[test]
-fn other_signals_do_what_they_did() -> Outcome {
+fn other_bus_errors_are_passed_on() -> Outcome {
     own_process!();
     if let Some((what, place)) = part().split_once(' ') {
         return other_signal(what, Path::new(place));
     }
     let ends = |what| {
-        let status = ending("other_signals_do_what_they_did", what);
+        let status = ending("other_bus_errors_are_passed_on", what);
         (status.code(), status.signal())
     };
     assert_eq!(ends("plain"), (Some(42), None));

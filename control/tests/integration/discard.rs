@@ -13,7 +13,7 @@ const THREADS: u64 = 3;
 const EVENTS: u64 = 200_000;
 
 #[test]
-fn what_is_lost_is_counted_to_the_last_event() -> Outcome {
+fn every_discarded_event_is_counted() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");

@@ -25,7 +25,7 @@ impl Write for Traced {
 }
 
 #[test]
-fn the_drain_does_not_feed_itself() -> Outcome {
+fn the_drain_thread_is_not_traced() -> Outcome {
     own_process!();
     let unserved = tracepoint::unserved_events();
     let sink = TextSink::new(Traced).pending(1);

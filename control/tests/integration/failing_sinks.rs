@@ -96,7 +96,7 @@ fn stormy(dir: &Path, errno: Errno) -> Result<(Stormy, Arc<AtomicBool>), Box<dyn
 }
 
 #[test]
-fn packets_that_a_medium_does_not_take_are_counted_and_the_next_are_tried() -> Outcome {
+fn failed_packets_are_counted_and_later_ones_are_tried() -> Outcome {
     own_process!();
     let place = place();
     for (errno, words) in [
@@ -150,7 +150,7 @@ impl Write for Trickle {
 }
 
 #[test]
-fn short_writes_leave_nothing_out() -> Outcome {
+fn short_writes_are_completed() -> Outcome {
     own_process!();
     let out = Trickle::default();
     let session = session().sink(TextSink::new(out.clone())).start()?;
@@ -166,7 +166,7 @@ fn short_writes_leave_nothing_out() -> Outcome {
 }
 
 #[test]
-fn a_device_that_is_always_full_costs_its_own_sink_alone() -> Outcome {
+fn a_full_device_affects_its_own_sink_only() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");
@@ -186,7 +186,7 @@ fn a_device_that_is_always_full_costs_its_own_sink_alone() -> Outcome {
 }
 
 #[test]
-fn a_pipe_that_stalls_and_breaks_stops_nobody() -> Outcome {
+fn a_stalled_and_broken_pipe_does_not_stop_the_session() -> Outcome {
     own_process!();
     let (reader, writer) = io::pipe()?;
     let session = session().sink(TextSink::new(writer).pending(1)).start()?;

@@ -212,7 +212,7 @@ fn expected(number: u64, s: &Sample) -> Vec<u8> {
 }
 
 #[test]
-fn every_field_of_every_event_is_what_the_probe_saw() -> Outcome {
+fn recorded_fields_equal_the_probed_arguments() -> Outcome {
     const THREADS: u64 = 8;
     const EACH: u64 = 100;
     own_process!();

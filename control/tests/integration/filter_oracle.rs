@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn filters_decide_as_the_tree_does(condition in condition(), events in prop::collection::vec(event(), 8)) {
+    fn compiled_filters_agree_with_a_tree_evaluator(condition in condition(), events in prop::collection::vec(event(), 8)) {
         let text = write(&condition);
         let program = Expression::parse(&text).and_then(|filter| filter.compile(&FIELDS)).map_err(|e| TestCaseError::fail(e.to_string()))?;
         for event in events {

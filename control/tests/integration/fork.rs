@@ -23,7 +23,7 @@ fn own_session() -> bool {
 }
 
 #[test]
-fn a_child_leaves_the_session_alone() -> Outcome {
+fn a_child_does_not_touch_its_parents_session() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");

@@ -42,10 +42,10 @@ fn rings(dir: &Path) -> usize {
 const THREADS: u64 = 6;
 
 #[test]
-fn without_room_for_rings_new_threads_wait_for_theirs() -> Outcome {
+fn threads_get_rings_once_there_is_room() -> Outcome {
     own_process!();
     let Some(small) = mounted() else {
-        with_mounted("without_room_for_rings_new_threads_wait_for_theirs", "2m");
+        with_mounted("threads_get_rings_once_there_is_room", "2m");
         return Ok(());
     };
     let place = place();
@@ -97,10 +97,10 @@ fn without_room_for_rings_new_threads_wait_for_theirs() -> Outcome {
 }
 
 #[test]
-fn a_trace_without_room_goes_on_when_there_is_some() -> Outcome {
+fn a_trace_on_a_full_disk_continues_once_there_is_room() -> Outcome {
     own_process!();
     let Some(small) = mounted() else {
-        with_mounted("a_trace_without_room_goes_on_when_there_is_some", "1m");
+        with_mounted("a_trace_on_a_full_disk_continues_once_there_is_room", "1m");
         return Ok(());
     };
     let trace = small.join("trace");
@@ -138,10 +138,10 @@ fn a_trace_without_room_goes_on_when_there_is_some() -> Outcome {
 }
 
 #[test]
-fn what_cannot_be_written_to_is_refused_at_the_start() -> Outcome {
+fn unwritable_outputs_are_refused_at_the_start() -> Outcome {
     own_process!();
     let Some(small) = mounted() else {
-        with_mounted("what_cannot_be_written_to_is_refused_at_the_start", "1m");
+        with_mounted("unwritable_outputs_are_refused_at_the_start", "1m");
         return Ok(());
     };
     std::fs::create_dir(small.join("trace"))?;
@@ -166,10 +166,10 @@ fn what_cannot_be_written_to_is_refused_at_the_start() -> Outcome {
 
 /// A circular file has all of its room from the start: it is refused then, or never short of room.
 #[test]
-fn a_circular_file_needs_no_room_once_it_is_there() -> Outcome {
+fn an_existing_circular_file_needs_no_disk_space() -> Outcome {
     own_process!();
     let Some(small) = mounted() else {
-        with_mounted("a_circular_file_needs_no_room_once_it_is_there", "1m");
+        with_mounted("an_existing_circular_file_needs_no_disk_space", "1m");
         return Ok(());
     };
     let path = small.join("newest.dt");

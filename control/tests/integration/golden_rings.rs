@@ -117,7 +117,7 @@ fn check(name: &str, files: &Path) -> Outcome {
 }
 
 #[test]
-fn rings_are_written_as_they_were() -> Outcome {
+fn rings_equal_the_golden_files() -> Outcome {
     own_process!();
     let place = memory_place();
     let dir = place.path().join("session");

@@ -72,12 +72,12 @@ fn a_killed_process_leaves_its_directory() -> Outcome {
 }
 
 #[test]
-fn the_newest_of_the_dead_are_kept() -> Outcome {
+fn the_newest_directories_of_killed_processes_are_kept() -> Outcome {
     own_process!();
     if played()? {
         return Ok(());
     }
-    let test = "the_newest_of_the_dead_are_kept";
+    let test = "the_newest_directories_of_killed_processes_are_kept";
     let place = memory_place();
     let rings = place.path().join("session/rings");
     let living = start(test, place.path(), false);

@@ -34,7 +34,7 @@ fn builder(dir: &Path) -> Result<SessionBuilder, Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn no_more_than_the_limit() -> Outcome {
+fn an_event_is_recorded_at_most_at_its_limit() -> Outcome {
     own_process!();
     let place = place();
     let dir = |name: &str| place.path().join(name);

@@ -49,11 +49,14 @@ fn live(dir: &Path, killed: bool) -> Outcome {
 
 fn spawn(dir: &Path, killed: bool) -> std::io::Result<Child> {
     let part = format!("{} {}", if killed { "killed" } else { "ends" }, dir.display());
-    again("processes_leave_what_they_should", &part).stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+    again("ended_processes_leave_only_recoverable_directories", &part)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
 }
 
 #[test]
-fn processes_leave_what_they_should() -> Outcome {
+fn ended_processes_leave_only_recoverable_directories() -> Outcome {
     own_process!();
     if let Some((end, dir)) = part().split_once(' ') {
         return live(Path::new(dir), end == "killed");

@@ -70,7 +70,7 @@ fn wave(first: u64, at_once: u64) {
 }
 
 #[test]
-fn threads_come_and_go_and_nothing_is_left_of_them() -> Outcome {
+fn ended_threads_leave_no_rings_and_no_memory() -> Outcome {
     own_process!();
     let threads: u64 = env::var("TRACEPOINT_THREADS").map_or(Ok(1000), |threads| threads.parse())?;
     let at_once = (threads / 20).clamp(1, 500);

@@ -16,7 +16,7 @@ const ROUNDS: u64 = 40;
 const MAX_RINGS: u64 = 6;
 
 #[test]
-fn rings_of_ended_threads_serve_others() -> Outcome {
+fn rings_of_ended_threads_are_reused() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");

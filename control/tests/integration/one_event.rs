@@ -42,7 +42,7 @@ fn an_event_is_recorded_and_read_back() -> Outcome {
 
 /// A thread that fires once and waits: its event reaches the sink while the session runs.
 #[test]
-fn a_trickle_reaches_the_sink_without_a_stop() -> Outcome {
+fn rare_events_reach_the_sink_without_a_stop() -> Outcome {
     own_process!();
     let place = place();
     let trace = place.path().join("trace");

@@ -13,7 +13,7 @@ const THREADS: u64 = 3;
 const EVENTS: u64 = 50_000;
 
 #[test]
-fn the_newest_are_kept_and_the_others_counted() -> Outcome {
+fn the_newest_events_are_kept_and_the_others_counted() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");

@@ -26,7 +26,7 @@ fn own_name() -> String {
 }
 
 #[test]
-fn a_process_has_a_directory_with_all_that_is_needed() -> Outcome {
+fn the_directory_of_a_process_has_rings_metadata_and_outputs() -> Outcome {
     own_process!();
     let place = memory_place();
     let (dir, trace) = (place.path().join("a/session"), place.path().join("trace"));
@@ -105,7 +105,7 @@ fn a_path_with_a_line_feed_is_not_listed() -> Outcome {
 }
 
 #[test]
-fn unless_told_otherwise_rings_are_in_the_run_directory() -> Outcome {
+fn rings_are_in_the_run_directory_by_default() -> Outcome {
     own_process!();
     if part() == "records" {
         let run = std::path::PathBuf::from(std::env::var_os("TRACEPOINT_RUN_DIR").ok_or("no run directory")?);
@@ -119,7 +119,7 @@ fn unless_told_otherwise_rings_are_in_the_run_directory() -> Outcome {
         return Ok(());
     }
     let place = memory_place();
-    let test = "unless_told_otherwise_rings_are_in_the_run_directory";
+    let test = "rings_are_in_the_run_directory_by_default";
     let run = place.path().join("run");
     assert!(again(test, "records").env("TRACEPOINT_RUN_DIR", run).status()?.success());
     Ok(())

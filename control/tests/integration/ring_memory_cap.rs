@@ -26,7 +26,7 @@ fn size(dir: &Path) -> u64 {
 }
 
 #[test]
-fn other_processes_count_as_long_as_they_live() -> Outcome {
+fn living_processes_count_towards_the_cap() -> Outcome {
     own_process!();
     if let Some(dir) = part().strip_prefix("in ") {
         let _session = session(Path::new(dir)).start()?;
@@ -36,7 +36,7 @@ fn other_processes_count_as_long_as_they_live() -> Outcome {
     let place = memory_place();
     let dir = place.path().join("session");
     let part = format!("in {}", dir.display());
-    let mut other = until_ready(&mut again("other_processes_count_as_long_as_they_live", &part));
+    let mut other = until_ready(&mut again("living_processes_count_towards_the_cap", &part));
     let one = size(&dir);
     assert!(one > 2 * (64 << 10), "{one}");
     let error = session(&dir).memory_cap(2 * one - 1).start().err().ok_or("it goes beyond the cap")?.to_string();
@@ -52,7 +52,7 @@ fn other_processes_count_as_long_as_they_live() -> Outcome {
 }
 
 #[test]
-fn threads_beyond_the_cap_lose_their_events_and_these_are_counted() -> Outcome {
+fn events_of_threads_beyond_the_cap_are_counted_as_lost() -> Outcome {
     const THREADS: u64 = 8;
     own_process!();
     let place = memory_place();

@@ -58,7 +58,7 @@ fn directories_of_doubtful_ownership_are_refused() -> Outcome {
 }
 
 #[test]
-fn disks_are_refused_unless_they_are_allowed() -> Outcome {
+fn disk_file_systems_are_refused_by_default() -> Outcome {
     own_process!();
     // No memory file system, whatever the machine has: a directory of ours in proc.
     let elsewhere = format!("/proc/{}/fd", std::process::id());
@@ -75,7 +75,7 @@ fn disks_are_refused_unless_they_are_allowed() -> Outcome {
 }
 
 #[test]
-fn without_a_run_directory_one_says_where_the_rings_are() -> Outcome {
+fn a_missing_run_directory_is_an_error_without_an_explicit_path() -> Outcome {
     own_process!();
     if part() == "records" {
         refused(session(), &["/dev/null/run", "TRACEPOINT_RUN_DIR", ".dir(path)", ".in_memory()"]);
@@ -90,13 +90,13 @@ fn without_a_run_directory_one_says_where_the_rings_are() -> Outcome {
         refused(session().in_memory().dir("/dev/null/x"), &["/dev/null/x"]);
         return Ok(());
     }
-    let test = "without_a_run_directory_one_says_where_the_rings_are";
+    let test = "a_missing_run_directory_is_an_error_without_an_explicit_path";
     assert!(again(test, "records").env("TRACEPOINT_RUN_DIR", "/dev/null/run").status()?.success());
     Ok(())
 }
 
 #[test]
-fn a_file_system_without_room_is_told() -> Outcome {
+fn a_full_file_system_is_reported() -> Outcome {
     own_process!();
     if let Some(dir) = part().strip_prefix("full ") {
         let dir = Path::new(dir).join("session");
@@ -108,13 +108,13 @@ fn a_file_system_without_room_is_told() -> Outcome {
     }
     let place = memory_place();
     let part = format!("full {}", place.path().display());
-    let test = again_mounted("a_file_system_without_room_is_told", &part, place.path(), "64k");
+    let test = again_mounted("a_full_file_system_is_reported", &part, place.path(), "64k");
     assert!(test.is_none_or(|mut test| test.status().is_ok_and(|status| status.success())));
     Ok(())
 }
 
 #[test]
-fn a_limit_on_file_sizes_is_told_and_sends_no_signal() -> Outcome {
+fn a_file_size_limit_is_reported_without_a_signal() -> Outcome {
     own_process!();
     if part() == "limited" {
         let place = memory_place();
@@ -123,7 +123,7 @@ fn a_limit_on_file_sizes_is_told_and_sends_no_signal() -> Outcome {
         assert_eq!(names(&dir), Vec::<String>::new());
         return Ok(());
     }
-    let test = again("a_limit_on_file_sizes_is_told_and_sends_no_signal", "limited");
+    let test = again("a_file_size_limit_is_reported_without_a_signal", "limited");
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 8 && exec \"$@\"", "sh"]).arg(test.get_program()).args(test.get_args());
     limited.envs(test.get_envs().filter_map(|(key, value)| Some((key, value?))));
@@ -135,7 +135,7 @@ fn a_limit_on_file_sizes_is_told_and_sends_no_signal() -> Outcome {
 
 /// Whoever cleans up too eagerly costs the session its rings to come, and nothing else.
 #[test]
-fn a_session_whose_directory_was_removed_goes_on() -> Outcome {
+fn a_session_continues_when_its_directory_is_removed() -> Outcome {
     own_process!();
     let place = memory_place();
     let dir = place.path().join("session");
@@ -157,7 +157,7 @@ fn a_session_whose_directory_was_removed_goes_on() -> Outcome {
 }
 
 #[test]
-fn what_a_start_made_that_failed_is_taken_back() -> Outcome {
+fn a_failed_start_removes_its_files() -> Outcome {
     own_process!();
     let place = memory_place();
     let dir = place.path().join("session");

@@ -15,7 +15,7 @@ tracepoint::define_trace! {
 }
 
 #[test]
-fn nothing_is_in_two_chunks_or_in_none() -> Outcome {
+fn each_event_is_in_exactly_one_chunk() -> Outcome {
     own_process!();
     let (place, rings) = (place(), memory_place());
     let (dir, whole) = (place.path().join("cut"), place.path().join("whole"));
@@ -91,7 +91,7 @@ fn nothing_is_in_two_chunks_or_in_none() -> Outcome {
 }
 
 #[test]
-fn a_session_without_such_a_sink_says_so() -> Outcome {
+fn a_session_without_a_rotatable_sink_is_an_error() -> Outcome {
     own_process!();
     let rings = memory_place();
     let session = Session::builder("text")

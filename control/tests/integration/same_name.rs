@@ -20,7 +20,7 @@ mod second {
 }
 
 #[test]
-fn layouts_tell_events_apart() -> Outcome {
+fn events_of_one_name_with_different_fields_are_distinct() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");

@@ -28,7 +28,7 @@ impl Sink for Panics {
 }
 
 #[test]
-fn the_others_are_complete() -> Outcome {
+fn a_failing_sink_does_not_affect_the_others() -> Outcome {
     own_process!();
     let place = place();
     let dir = place.path().join("trace");

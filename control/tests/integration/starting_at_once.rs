@@ -13,7 +13,7 @@ const PROCESSES: usize = 4;
 const SESSIONS: u64 = 50;
 
 #[test]
-fn nobody_gets_into_anothers_way() -> Outcome {
+fn concurrent_session_starts_are_independent() -> Outcome {
     own_process!();
     if part() == "records" {
         for n in 0..SESSIONS {
@@ -30,7 +30,8 @@ fn nobody_gets_into_anothers_way() -> Outcome {
     }
     let place = memory_place();
     let run = place.path().join("run");
-    let start = |_| again("nobody_gets_into_anothers_way", "records").env("TRACEPOINT_RUN_DIR", &run).spawn();
+    let start =
+        |_| again("concurrent_session_starts_are_independent", "records").env("TRACEPOINT_RUN_DIR", &run).spawn();
     let children: Vec<Child> = (0..PROCESSES).map(start).collect::<Result<_, _>>()?;
     for mut child in children {
         assert!(child.wait()?.success());

@@ -58,7 +58,7 @@ fn counts(status: &StateDumpStatus) -> (u64, u64, u64, u64) {
 }
 
 #[test]
-fn the_session_that_begins_is_told_and_no_other() -> Outcome {
+fn a_dump_is_recorded_by_the_starting_session_only() -> Outcome {
     own_process!();
     let earlier = start("earlier");
     let dump = state_dump("connections", |dump| {
@@ -96,7 +96,7 @@ fn the_session_that_begins_is_told_and_no_other() -> Outcome {
 }
 
 #[test]
-fn one_that_panics_is_counted_and_the_others_run() -> Outcome {
+fn a_panicking_dump_is_counted_and_the_others_run() -> Outcome {
     own_process!();
     let _first = state_dump("first", |_| {
         tracepoint::trace!(connection(7, "dora"));
@@ -116,7 +116,7 @@ fn one_that_panics_is_counted_and_the_others_run() -> Outcome {
 
 /// The thread that starts the session holds what the dump needs.
 #[test]
-fn one_that_cannot_go_on_is_late_and_passed_over() -> Outcome {
+fn a_hanging_dump_is_reported_late_and_skipped() -> Outcome {
     own_process!();
     let connections = Arc::new(Mutex::new(()));
     let needed = Arc::clone(&connections);
@@ -179,7 +179,7 @@ fn sessions_end_while_a_dump_runs() -> Outcome {
 
 /// Many sessions come and go at once, each with its own telling of the same dump.
 #[test]
-fn sessions_that_start_at_once_are_told_each() {
+fn concurrent_sessions_each_get_the_dump() {
     own_process!();
     let _dump = state_dump("connections", |_| tell_all());
     thread::scope(|scope| {

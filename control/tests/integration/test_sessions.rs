@@ -50,7 +50,7 @@ fn fields_have_their_values() {
 }
 
 #[test]
-fn expectations_hold_or_say_what_there_is() {
+fn failed_expectations_list_the_events() {
     own_process!();
     let session = TestSession::start("tested:*");
     for n in 0..5 {
@@ -80,7 +80,7 @@ fn expectations_hold_or_say_what_there_is() {
 }
 
 #[test]
-fn threads_come_in_and_go() {
+fn threads_enter_and_leave() {
     own_process!();
     let session = TestSession::start("tested:begun");
     let member = session.member();
@@ -112,7 +112,7 @@ fn threads_come_in_and_go() {
 
 /// A thousand tests at a time, each of two threads, see what is theirs: all of it, and nothing else. `TEST_SESSION_ROUNDS` for more rounds.
 #[test]
-fn a_thousand_at_a_time() {
+fn a_thousand_sessions_at_a_time() {
     own_process!();
     let rounds = std::env::var("TEST_SESSION_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1);
     for _ in 0..rounds {

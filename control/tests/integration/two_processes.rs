@@ -21,7 +21,7 @@ const PLACE: &str = "TEST_GAME_PLACE";
 const SIDE: &str = "TEST_GAME_SIDE";
 
 #[test]
-fn effects_follow_causes() -> Outcome {
+fn merged_events_of_two_processes_keep_causal_order() -> Outcome {
     own_process!();
     if let Some(place) = env::var_os(PLACE) {
         return play(Path::new(&place), &env::var(SIDE)?);
@@ -68,7 +68,7 @@ fn told(line: &str) -> String {
 
 fn player(place: &Path, side: &str) -> std::io::Result<Child> {
     Command::new(env::current_exe()?)
-        .args(["--exact", &path_of("effects_follow_causes"), "--quiet"])
+        .args(["--exact", &path_of("merged_events_of_two_processes_keep_causal_order"), "--quiet"])
         .envs([
             (PLACE, place.as_os_str()),
             (SIDE, side.as_ref()),

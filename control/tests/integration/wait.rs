@@ -49,7 +49,7 @@ fn small(most: Duration) -> Channel {
 }
 
 #[test]
-fn who_waits_loses_nothing() -> Outcome {
+fn waiting_events_are_not_lost() -> Outcome {
     own_process!();
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let place = place();
@@ -76,7 +76,7 @@ fn who_waits_loses_nothing() -> Outcome {
 
 /// A sink that blocks costs a thread one wait, and events are lost then, as they are where nobody waits.
 #[test]
-fn nobody_waits_for_longer_than_was_said() -> Outcome {
+fn waits_are_bounded_by_the_maximum() -> Outcome {
     own_process!();
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let ((reached, is_reached), (let_go, go)) = (channel(), channel());
@@ -113,7 +113,7 @@ impl Drop for Freed {
 /// Who drains frees what was replaced inside probes, which takes a grace period; owners that wait for the drain inside a section must not
 /// wait for that, nor keep it from coming.
 #[test]
-fn what_was_replaced_inside_a_probe_is_freed_beside_those_who_wait() -> Outcome {
+fn replaced_lists_are_freed_while_events_wait() -> Outcome {
     own_process!();
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let place = place();

@@ -3,7 +3,7 @@
 use nix::sys::resource::{UsageWho, getrusage};
 
 #[test]
-fn an_event_faults_no_page() {
+fn an_event_causes_no_page_fault() {
     own_process!();
     let faults = || {
         let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("the kernel counts");

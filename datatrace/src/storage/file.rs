@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_directory_says_how_to_mend_it() {
+    fn directory_errors_advise_a_remedy() {
         let temp = tempfile::tempdir().expect("a directory");
         for (place, told) in [("none/x.dt", "there is no such directory; make it"), ("file/x.dt", "another directory")]
         {

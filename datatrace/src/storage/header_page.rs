@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_stored_and_nothing_else() {
+    fn only_header_bytes_are_stored() {
         let file = file();
         let header: [u8; HEADER_SIZE] = std::array::from_fn(|byte| byte as u8 + 100);
         assert!(mapped(&file).store(&header));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_was_cut_off_is_told_and_others_are_not_touched() {
+    fn a_truncated_page_is_reported_and_others_are_unchanged() {
         let (cut, other) = (file(), file());
         let (mut page, mut whole) = (mapped(&cut), mapped(&other));
         cut.set_len(0).expect("cut");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_whose_mappings_are_other_pages_is_left_alone() {
+    fn an_incoherent_mapping_is_not_used() {
         let process = File::options().read(true).write(true).open("/proc/self/comm").expect("this process");
         assert!(HeaderPage::of(&process).is_none());
     }

@@ -4,7 +4,7 @@ use datatrace::{DtReader, Layout, TraceOptions, Version};
 use std::fs::File;
 
 #[test]
-fn a_file_that_is_cut_off_goes_on_from_there() {
+fn a_truncated_file_continues_from_its_end() {
     own_process!();
     for version in [Version::ByteStream, Version::Framed] {
         for (length, positional) in [(0, false), (7, false), (20, false), (30, false), (0, true)] {

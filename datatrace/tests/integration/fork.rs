@@ -20,7 +20,7 @@ fn in_a_child(child: impl FnOnce() -> bool) -> bool {
 }
 
 #[test]
-fn a_child_leaves_the_files_of_its_parent_alone() {
+fn a_child_does_not_write_to_its_parents_files() {
     own_process!();
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);

@@ -32,7 +32,7 @@ fn every_type_is_shown() {
 }
 
 #[test]
-fn what_is_no_format_tells_where() {
+fn an_invalid_format_is_an_error_with_a_position() {
     let wrong = |text: &str| text.parse::<Format>().unwrap_err().to_string();
     assert_eq!(
         wrong("a:u8 b:int"),
@@ -45,7 +45,7 @@ fn what_is_no_format_tells_where() {
 }
 
 #[test]
-fn a_file_tells_its_format() {
+fn a_file_names_its_format() {
     let (_alone, place) = crate::object::alone();
     let object = TraceOptions::new(Layout::new(100, 3)).directory(place.path()).create("told").unwrap();
     let format: Format = "n:u8".parse().unwrap();
@@ -67,7 +67,7 @@ fn a_file_tells_its_format() {
 }
 
 #[test]
-fn a_torn_postamble_is_not_taken() {
+fn a_torn_postamble_is_ignored() {
     let whole = tagged(*b"form", b"n:u8");
     let mut file: Vec<u8> = [1i32, 10, 0, -1, 0].iter().flat_map(|field| field.to_le_bytes()).collect();
     file.extend(tagged(*b"form", b"n:i8"));

@@ -52,7 +52,7 @@ fn files_are_named_after_their_objects() {
 }
 
 #[test]
-fn names_that_cannot_be_are_refused() {
+fn invalid_names_are_refused() {
     let (_alone, place) = alone();
     let refused = |name: &str| options(&place).create(name).unwrap_err().to_string();
     assert_eq!(
@@ -74,7 +74,7 @@ fn names_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn two_objects_of_one_name_are_refused_and_the_first_goes_on() {
+fn a_second_object_of_one_name_is_refused() {
     let (_alone, place) = alone();
     let first = options(&place).create("ip").unwrap();
     first.trace1(1u8).unwrap();
@@ -94,7 +94,7 @@ fn two_objects_of_one_name_are_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn what_is_no_file_is_not_replaced() {
+fn only_regular_files_are_replaced() {
     let (_alone, place) = alone();
     fs::create_dir(place.path().join("ip.dt")).unwrap();
     let error = options(&place).create("ip").unwrap_err();
@@ -111,7 +111,7 @@ fn what_is_no_file_is_not_replaced() {
 }
 
 #[test]
-fn a_file_that_no_disk_holds_is_refused() {
+fn a_file_beyond_any_disk_size_is_refused() {
     let (_alone, place) = alone();
     let layout = Layout::new(1 << 20, 1 << 24).version(Version::Framed).full_size();
     let error = TraceOptions::new(layout).directory(place.path()).create("huge").unwrap_err();
@@ -148,7 +148,7 @@ fn a_file_larger_than_memory_is_read() {
 }
 
 #[test]
-fn objects_without_names_have_files_of_their_own() {
+fn unnamed_objects_have_their_own_files() {
     let (_alone, place) = alone();
     let process = std::process::id();
     fs::write(place.path().join(format!("unnamed-{process}-1.dt")), "somebody's").unwrap();
@@ -162,7 +162,7 @@ fn objects_without_names_have_files_of_their_own() {
 }
 
 #[test]
-fn closing_calls_the_function_first() {
+fn the_close_function_runs_before_closing() {
     let (_alone, place) = alone();
     let object = options(&place).create("ip").unwrap();
     object.trace1(1u8).unwrap();
@@ -202,7 +202,7 @@ fn closing_calls_the_function_first() {
 }
 
 #[test]
-fn a_close_function_that_panics_loses_nothing() {
+fn a_panicking_close_function_loses_no_entry() {
     let (_alone, place) = alone();
     let object = options(&place).create("ip").unwrap();
     object.trace1(1u8).unwrap();
@@ -214,7 +214,7 @@ fn a_close_function_that_panics_loses_nothing() {
 }
 
 #[test]
-fn dropping_closes_unless_the_list_keeps() {
+fn dropping_the_last_handle_closes_unless_the_list_keeps_it() {
     let (_alone, place) = alone();
     let dropped = options(&place).create("dropped").unwrap();
     let again = Arc::clone(&dropped);
@@ -237,7 +237,7 @@ fn dropping_closes_unless_the_list_keeps() {
 }
 
 #[test]
-fn all_are_closed_in_the_order_of_the_list() {
+fn close_all_closes_in_the_order_of_the_list() {
     let (_alone, place) = alone();
     let closed = Arc::new(Mutex::new(Vec::new()));
     let objects: Vec<_> = ["c", "a", "b"].map(|name| options(&place).create(name).unwrap()).into();
@@ -254,7 +254,7 @@ fn all_are_closed_in_the_order_of_the_list() {
 }
 
 #[test]
-fn entries_of_many_threads_are_whole() {
+fn entries_of_concurrent_threads_are_not_mixed() {
     const EACH: u64 = 20_000;
     let (_alone, place) = alone();
     for version in [Version::ByteStream, Version::Framed] {

@@ -35,7 +35,7 @@ ip route = whatever ;;; logsize
 }
 
 #[test]
-fn wrong_lines_tell_where_and_what_was_expected() {
+fn errors_name_the_line_and_what_was_expected() {
     const OPTIONS: &str = "`name=NAME`, `logsize=BYTES` or `filesize=BUFFERS`";
     let cases = [
         ("ip trace logsize=10 filesize=3", 31, format!("expected {OPTIONS}, or `;` at the end of the entry")),
@@ -71,7 +71,7 @@ fn wrong_lines_tell_where_and_what_was_expected() {
 }
 
 #[test]
-fn a_protocol_gets_its_objects_and_nobody_elses_errors() {
+fn a_protocol_gets_only_its_own_objects_and_errors() {
     let (_alone, place) = crate::object::alone();
     let romfile = place.path().join("rom");
     let text = "ip trace name=ip_in logsize=100 filesize=3;\ntcp trace nonsense\nip trace logsize=50 filesize=1;\n\
@@ -106,7 +106,7 @@ proptest! {
     #![proptest_config(crate::random())]
 
     #[test]
-    fn what_is_written_is_read(
+    fn options_round_trip(
         protocol in "[a-z][a-z0-9]{0,9}",
         name in proptest::option::of("[a-zA-Z0-9_.-]{1,20}"),
         logsize in 1u32..,
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_ends_in_an_answer(text in "((ip|trace|name=|logsize=|filesize=|[0-9]+|[;# \n=]|.){0,5} ?){0,12}") {
+    fn any_text_is_parsed_or_refused(text in "((ip|trace|name=|logsize=|filesize=|[0-9]+|[;# \n=]|.){0,5} ?){0,12}") {
         for line in parse(&text) {
             match line {
                 Ok(entry) => prop_assert!(entry.logsize > 0 && entry.filesize > 0),

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn a_late_trace_knows_the_names() {
+fn a_late_trace_has_the_state_dump() {
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace");
     let output = Command::new(crate::common::program::built("connections")).arg(&trace).output().unwrap();

@@ -23,7 +23,7 @@ impl Seen {
 }
 
 #[test]
-fn probes_and_babeltrace2_see_the_same() {
+fn probes_and_babeltrace2_agree() {
     let tree = Tree::new();
     // A file that is gone when its turn comes: in a directory that was listed with it, behind a link whose event removes it.
     let gone = tree.root.join("zz/late");

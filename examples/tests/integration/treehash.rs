@@ -50,7 +50,7 @@ fn foreseeable(events: Vec<Plain>) -> Vec<Plain> {
 }
 
 #[test]
-fn the_trace_says_exactly_what_happened() {
+fn the_trace_has_the_expected_events() {
     let tree = Tree::new();
     let out = tree.out("trace");
     let output = run_as_nobody(&tree, |c| {
@@ -120,7 +120,7 @@ fn the_toolchain_is_hashed_without_loss() {
 }
 
 #[test]
-fn off_it_does_the_same_work() {
+fn the_result_is_the_same_without_tracing() {
     let tree = Tree::new();
     let [on, off] = ["on", "off"].map(|mode| {
         json(&run_as_nobody(&tree, |c| {
@@ -225,7 +225,7 @@ fn the_report_shows_the_trace_and_how_to_open_it() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn errors_are_reported() {
     let place = tempfile::tempdir().unwrap();
     let missing = place.path().join("missing");
     for (arguments, code, message) in [

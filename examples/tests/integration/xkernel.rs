@@ -20,7 +20,7 @@ fn run(romfile: &str, place: &Path, seed: &str) -> (bool, String) {
 }
 
 #[test]
-fn traces_agree_with_the_counters_behind_them() {
+fn traces_agree_with_the_protocol_counters() {
     let place = tempfile::tempdir().unwrap();
     // Large enough for all entries.
     let romfile = "ip trace name=ip_trace logsize=10000 filesize=100;\nudp trace name=udp_trace logsize=100 filesize=1000;\n\
@@ -47,7 +47,7 @@ fn traces_agree_with_the_counters_behind_them() {
 }
 
 #[test]
-fn without_a_line_there_is_no_trace() {
+fn a_protocol_without_an_option_line_is_not_traced() {
     let place = tempfile::tempdir().unwrap();
     let (success, told) = run("tcp trace name=tcp_trace logsize=1000 filesize=2;\n", place.path(), "7");
     assert!(success, "{told}");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_slots_has_only_zero() {
+    fn a_table_without_slots_has_only_group_zero() {
         assert_eq!(Groups::none().find(&Key::Bool(false)), None);
         let groups = Groups::new(0);
         assert_eq!(groups.find(&Key::Bool(true)), None);

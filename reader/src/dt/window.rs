@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_taken_for_overwritten() -> Result<(), Box<dyn std::error::Error>> {
+    fn unreadable_slots_are_not_reported_as_overwritten() -> Result<(), Box<dyn std::error::Error>> {
         let mut window = window()?;
         assert_eq!((window.hold_by(1, |_, _| Ok(None)), window.bytes(28, 1)?), (28, [].as_slice()), "overwritten");
         assert_eq!(window.hold_by(1, refused), 24, "it has its place");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_come_as_they_are() -> Result<(), Box<dyn std::error::Error>> {
+    fn packets_are_read_unchanged() -> Result<(), Box<dyn std::error::Error>> {
         let (mut window, mut next) = (window()?, 0);
         for packet in [Some(b"1st.".as_slice()), Some(b"2nd."), None, None] {
             assert_eq!(window.next_packet(&mut next)?, packet);

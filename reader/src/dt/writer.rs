@@ -178,7 +178,7 @@ mod tests {
     use datatrace::{DtReader, MAX_TAGGED};
 
     #[test]
-    fn the_account_is_written_though_the_edges_are_not() -> Result<(), Box<dyn std::error::Error>> {
+    fn the_account_is_written_without_edges() -> Result<(), Box<dyn std::error::Error>> {
         let place = tempfile::tempdir()?;
         let path = place.path().join("edges.dt");
         let mut writer = DtTraceWriter::create(FileStorage::begin(&path)?, 1, 104)?;

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_punctuation_counts() {
+    fn the_longest_punctuation_is_matched() {
         assert_eq!(tokens(":=:...."), [Token::Mark(":="), Token::Mark(":"), Token::Mark("..."), Token::Mark(".")]);
     }
 }

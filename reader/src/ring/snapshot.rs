@@ -79,7 +79,7 @@ mod tests {
 
     /// Whenever the owner overwrites the packet, the copy has one packet in the end: the old one or the new one.
     #[test]
-    fn a_copy_that_was_overtaken_is_made_again() {
+    fn an_overtaken_copy_is_repeated() {
         let (before, after) = (ring(3, &[3; 8]), ring(4, &[4; 64]));
         let mut found = Vec::new();
         for reads in 0..12 {

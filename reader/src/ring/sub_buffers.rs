@@ -278,7 +278,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_packet_that_grows_is_taken_up_to_a_whole_record() {
+    fn a_growing_packet_is_copied_up_to_a_whole_record() {
         let (less, more) = (ring(0, &[1; 8]), ring(0, &[1; 16]));
         for look in looks(&less, &more) {
             let Some(SubBuffer::Packet(packet)) = look else { panic!("{look:?}") };
@@ -289,7 +289,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_overwritten_is_not_taken() {
+    fn an_overwritten_packet_is_not_copied() {
         let mut torn = 0;
         for look in looks(&ring(3, &[3; 8]), &ring(4, &[4; 64])) {
             match look {

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_follow_one_another() {
+    fn packets_must_follow_the_position() {
         let mut position = Position::new(100);
         let walker = Walker::new(None);
         let next = position.fits(&head(1, (100, 150), 0, 0), 3, 150).unwrap();

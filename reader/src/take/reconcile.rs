@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_counts_as_recorded() {
+    fn committed_events_count_as_recorded() {
         let accounting =
             RingAccounting::reconcile(vec![counters(5, 4, 0), counters(3, 2, 1)], &found(&[(0, 5, 9), (1, 2, 8)]), 7);
         assert_eq!(outcomes(&accounting), [(5, 0), (2, 0)]);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_committed_was_killed() {
+    fn uncommitted_events_count_as_killed() {
         let accounting = RingAccounting::reconcile(vec![counters(5, 4, 0)], &found(&[(0, 4, 9)]), 4);
         assert_eq!(outcomes(&accounting), [(4, 1)]);
         assert_eq!((accounting.uncounted, accounting.killed, accounting.lost), (0, 1, 1));
@@ -133,7 +133,7 @@ mod tests {
 
     /// Of two events that were in between one was committed, and the packets that would tell are gone.
     #[test]
-    fn where_packets_are_gone_the_latest_is_taken() {
+    fn the_latest_counts_are_used_without_packets() {
         let accounting = RingAccounting::reconcile(
             vec![counters(9, 8, 0), counters(9, 8, 0)],
             &found(&[(0, 1, 50), (1, 1, 60)]),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_contradict_each_other_are_told() {
+    fn contradictory_counters_are_reported() {
         let contradictions =
             |counted, committed| RingAccounting::reconcile(counted, &BTreeMap::new(), committed).contradictions;
         assert_eq!(contradictions(vec![counters(1, 2, 0)], 2), ["event 0 has more outcomes than it fired"]);

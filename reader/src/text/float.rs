@@ -41,7 +41,7 @@ mod tests {
     use super::write;
 
     #[test]
-    fn like_percent_g() {
+    fn floats_are_printed_like_percent_g() {
         let cases = [
             (0.0, "0"),
             (-0.0, "-0"),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_message_is_awaited_then_reported_then_late() {
+    fn a_missing_message_times_out_and_is_then_late() {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[0, 3], at(0));
         assert_eq!(turns(&mut order, at(99)), [message(0)]);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_at_the_end() {
+    fn waiting_messages_are_delivered_at_the_end() {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[1], at(0));
         order.close();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_delivered_before_the_first_number_is_known() {
+    fn messages_wait_for_the_first_number() {
         let mut order = Order::unopened(7, LIMITS);
         put(&mut order, &[7, 5, 8], at(0));
         assert_eq!(turns(&mut order, at(999)), []);

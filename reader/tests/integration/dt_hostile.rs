@@ -26,7 +26,7 @@ fn sparse(version: u32, size: u32, slots: u32) -> Result<tempfile::NamedTempFile
 }
 
 #[test]
-fn slots_that_take_no_packet_are_no_trace() -> Outcome {
+fn slots_too_small_for_a_packet_are_refused() -> Outcome {
     for (version, size, slots) in [(1, 1, i32::MAX as u32), (1, 4096, 1 << 20), (2, 9, i32::MAX as u32), (2, 103, 1)] {
         let file = sparse(version, size, slots)?;
         let error = DtTrace::open(file.path()).err().ok_or("it is taken for a trace")?;
@@ -54,7 +54,7 @@ fn damage_of(
 }
 
 #[test]
-fn of_damage_without_end_the_first_is_told_and_the_rest_is_counted() -> Outcome {
+fn repeated_damage_is_reported_once_and_counted() -> Outcome {
     let damage = damage_of(3000, |writer| {
         for _ in 0..3000 {
             writer.put_slot(b"this is no packet")?;

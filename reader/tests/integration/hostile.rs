@@ -63,7 +63,7 @@ fn decode(metadata: &Metadata, bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn streams_cut_at_every_byte() {
+fn streams_truncated_at_every_byte() {
     let metadata = Metadata::parse(one_event(FIELDS).as_bytes()).unwrap();
     let bytes = sample();
     assert_eq!(decode(&metadata, &bytes), 2);
@@ -88,7 +88,7 @@ fn streams_changed_anywhere() {
 }
 
 #[test]
-fn metadata_cut_and_changed_anywhere() {
+fn metadata_truncated_and_changed_anywhere() {
     let text = one_event(FIELDS);
     for length in 0..text.len() {
         let _ = Metadata::parse(&text.as_bytes()[..length]);
@@ -105,7 +105,7 @@ fn metadata_cut_and_changed_anywhere() {
 }
 
 #[test]
-fn accounts_cut_and_changed_anywhere() {
+fn accounts_truncated_and_changed_anywhere() {
     let directory = trace(&one_event("u8 a;"), &[("s_0", &[Packet::of(&[(0, 1000, &[1])]).bytes()])]);
     let account = r#"{"format":"tracepoint-account","version":1,"trace_uuid":"x","session":"s","pid":1,"complete":true,
         "channels":[{"id":0,"name":"c","policy":"discard","events":[{"id":0,"name":"p:x","fired":18446744073709551615,
@@ -130,7 +130,7 @@ fn accounts_cut_and_changed_anywhere() {
 
 /// What is not bounded here does not come to an end.
 #[test]
-fn greedy_metadata_is_refused_or_bounded() {
+fn excessive_metadata_is_refused_or_bounded() {
     let mut doubling = String::from("/* CTF 1.8 */ struct s0 { u8 a; };").replace("u8", "integer { size = 8; }");
     for level in 1..60 {
         write!(doubling, "struct s{level} {{ struct s{} a; struct s{} b; }};", level - 1, level - 1).unwrap();
@@ -167,7 +167,7 @@ fn greedy_metadata_is_refused_or_bounded() {
 
 /// As above.
 #[test]
-fn greedy_fields_are_bounded() {
+fn excessive_field_lengths_are_bounded() {
     let fields = [
         "struct {} z[18446744073709551615];",
         "u64 n; struct {} z[n];",
@@ -190,7 +190,7 @@ fn greedy_fields_are_bounded() {
 
 /// A name that holds an escape sequence does not reach the terminal as one; honest text stays as it is.
 #[test]
-fn names_do_not_speak_to_the_terminal() {
+fn escape_sequences_in_names_are_escaped() {
     let metadata = one_event("u8 a;").replace("\"p:x\"", "\"p:\\033[31mx\"").replace("\"box\"", "\"bo\\007x\"");
     let packet = Packet::of(&[(0, 1000, b"\x01")]);
     let directory = trace(&metadata, &[("s_0", &[packet.bytes()])]);

@@ -28,7 +28,7 @@ fn outline(directory: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn losses_stand_between_the_packets_that_tell_of_them() {
+fn losses_are_reported_between_their_packets() {
     let one = |time: u64| Packet::of(&[(0, time, &[1])]);
     let packets = [
         Packet { number: 3, discarded: 2, before: 10, ..one(1000) }.bytes(),
@@ -49,7 +49,7 @@ fn losses_stand_between_the_packets_that_tell_of_them() {
 }
 
 #[test]
-fn packets_without_our_context_have_no_event_counts() {
+fn packets_of_other_tracers_have_no_event_counts() {
     let metadata =
         one_event("u8 a;").replace("u32 tid; integer { size = 64; align = 64; signed = false; } events_before;", "");
     let strip = |packet: Packet| {
@@ -80,7 +80,7 @@ fn an_open_packet_is_mended() {
 }
 
 #[test]
-fn a_cut_packet_is_read_as_far_as_it_is_whole() {
+fn a_truncated_packet_is_read_up_to_the_last_whole_event() {
     let first = Packet::of(&[(0, 1000, &[1])]);
     let last = Packet { number: 1, before: 1, padding: 8, ..Packet::of(&[(0, 2000, &[2]), (0, 3000, &[3])]) };
     let mut bytes = [first.bytes(), last.bytes()].concat();
@@ -105,7 +105,7 @@ fn a_cut_packet_is_read_as_far_as_it_is_whole() {
 }
 
 #[test]
-fn damage_costs_its_stream_alone() {
+fn damage_affects_its_own_stream_only() {
     let good = Packet { instance: 1, ..Packet::of(&[(0, 1000, &[1]), (0, 3000, &[1])]) };
     let bad = Packet { instance: 2, ..Packet::of(&[(0, 1500, &[1]), (77, 2000, &[1])]) };
     let files: &[(&str, &[Vec<u8>])] = &[
@@ -134,7 +134,7 @@ fn a_tree_of_traces_is_one_trace() {
 }
 
 #[test]
-fn what_is_no_trace_names_the_mend() {
+fn an_error_about_a_non_trace_advises_a_remedy() {
     let empty = tempfile::tempdir().unwrap();
     for path in [empty.path().to_owned(), empty.path().join("nowhere")] {
         let error = Trace::open(&path).unwrap_err();
@@ -147,7 +147,7 @@ fn what_is_no_trace_names_the_mend() {
 }
 
 #[test]
-fn one_packet_in_memory() {
+fn at_most_one_packet_is_in_memory() {
     let metadata = Metadata::parse(one_event("u8 a; string s;").as_bytes()).unwrap();
     let packet = Packet { number: 4, before: 17, ..Packet::of(&[(0, 1000, b"\x01hi\0"), (0, 2000, b"\x02\0")]) };
     let bytes = packet.bytes();

@@ -140,7 +140,7 @@ fn packetised_metadata_may_span_packets() {
 }
 
 #[test]
-fn what_the_metadata_says_is_there() {
+fn environment_clock_and_events_of_the_metadata() {
     let metadata = Metadata::parse(metadata("le", LARGE).as_bytes()).unwrap();
     assert_eq!(metadata.uuid(), Some(UUID));
     let stream = metadata.stream(0).unwrap();
@@ -152,7 +152,7 @@ fn what_the_metadata_says_is_there() {
 
 /// Packets of other tracers go into a dt file and out of it as they are.
 #[test]
-fn there_and_back_by_a_dt_file() {
+fn conversion_to_a_dt_file_and_back() {
     let mut records = vec![0, 0];
     records.extend(1000u32.to_le_bytes());
     records.extend(b"\x07\0\0\0ab\0");

@@ -57,7 +57,7 @@ fn killed_anywhere(shape: Shape, program: impl Fn(&mut Tracer)) -> Vec<(Tracer, 
 }
 
 #[test]
-fn what_nobody_drained_is_all_there() {
+fn undrained_rings_are_recovered_completely() {
     let mut tracer = Tracer::new(Shape::default());
     (0..20).for_each(|n| tracer.fire(n * 3));
     let remains = Remains::of(&tracer);
@@ -72,7 +72,7 @@ fn what_nobody_drained_is_all_there() {
 }
 
 #[test]
-fn a_full_ring_lost_the_newest() {
+fn a_full_ring_discards_the_newest_events() {
     let mut tracer = Tracer::new(Shape::default());
     (0..60).for_each(|_| tracer.fire(40));
     tracer.fire(5000);
@@ -82,7 +82,7 @@ fn a_full_ring_lost_the_newest() {
 }
 
 #[test]
-fn packets_of_the_output_come_once() {
+fn packets_in_ring_and_output_are_recovered_once() {
     let mut tracer = Tracer::new(Shape::default());
     for round in 0..5 {
         (0..15).for_each(|n| tracer.fire(30 + n + round));
@@ -127,7 +127,7 @@ fn the_first_output_that_has_the_stream_is_used() {
 }
 
 #[test]
-fn a_torn_tail_of_the_output_is_left_out() {
+fn a_torn_last_packet_of_the_output_is_dropped() {
     let mut tracer = Tracer::new(Shape::default());
     (0..40).for_each(|_| tracer.fire(5));
     tracer.flush();
@@ -151,7 +151,7 @@ fn a_torn_tail_of_the_output_is_left_out() {
 }
 
 #[test]
-fn what_the_sink_lost_is_counted() {
+fn losses_of_the_sink_are_counted() {
     let mut tracer = Tracer::new(Shape::default());
     for round in 0..9 {
         (0..20).for_each(|_| tracer.fire(6));
@@ -163,7 +163,7 @@ fn what_the_sink_lost_is_counted() {
 }
 
 #[test]
-fn a_flight_recorder_wrapped() {
+fn a_wrapped_flight_recorder_is_recovered() {
     let mut tracer = Tracer::new(Shape { overwrite: true, ..Shape::default() });
     (0..500).for_each(|n| tracer.fire(n % 70));
     let process = recovered(&Remains::of(&tracer), &tracer.expected());
@@ -231,7 +231,7 @@ fn killed_in_a_signal_handler_between_counters() {
 
 /// Thread after thread without a ring.
 #[test]
-fn orphans_have_a_stream_of_their_own() {
+fn ringless_events_have_their_own_stream() {
     let mut ring = Tracer::new(Shape::default());
     (0..5).for_each(|_| ring.fire(0));
     let mut orphans = Tracer::new(Shape { orphans: true, ..Shape::default() });
@@ -249,7 +249,7 @@ fn orphans_have_a_stream_of_their_own() {
 }
 
 #[test]
-fn rings_that_were_never_used_leave_nothing() {
+fn unused_rings_leave_no_stream() {
     let mut used = Tracer::new(Shape::default());
     used.fire(0);
     let spare = Tracer::new(Shape { instance: 2, ..Shape::default() });
@@ -264,7 +264,7 @@ fn rings_that_were_never_used_leave_nothing() {
 }
 
 #[test]
-fn nothing_at_all_is_an_error() {
+fn an_empty_directory_is_an_error() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("out");
     let error = recover(place.path(), &out).unwrap_err().to_string();
@@ -281,7 +281,7 @@ fn nothing_at_all_is_an_error() {
 }
 
 #[test]
-fn an_output_with_something_in_it_is_left_alone() {
+fn an_output_that_is_not_empty_is_refused() {
     let mut tracer = Tracer::new(Shape::default());
     tracer.fire(0);
     let remains = Remains::of(&tracer);
@@ -334,7 +334,7 @@ fn each_process_has_a_directory() {
 
 /// A process that runs has no final account.
 #[test]
-fn a_running_process_is_only_looked_at() {
+fn a_running_process_is_read_but_not_changed() {
     let mut tracer = Tracer::new(Shape::default());
     tracer.fire(0);
     let own = fs::read_to_string("/proc/self/stat").unwrap();
@@ -370,7 +370,7 @@ fn damaged(change: impl Fn(&mut Tracer), message: &str) {
 }
 
 #[test]
-fn damaged_headers_are_told() {
+fn damaged_headers_are_reported() {
     let number = |at, number: u64| move |tracer: &mut Tracer| tracer.put_number(at, number);
     damaged(|tracer| tracer.put(0, b"tp-rung\n"), "byte 0: this is not a ring file");
     damaged(|tracer| tracer.put(8, &[2]), "byte 8: version 2 of the ring format is not understood; use a newer reader");
@@ -457,7 +457,7 @@ fn damaged_packets_are_skipped_and_counted() {
 }
 
 #[test]
-fn counters_that_contradict_each_other_are_told() {
+fn contradictory_counters_are_reported() {
     let mut tracer = Tracer::new(Shape::default());
     (0..10).for_each(|_| tracer.fire(0));
     for (at, number, message) in [
@@ -524,7 +524,7 @@ fn two_rings_of_one_stream_are_not_mixed() {
 }
 
 #[test]
-fn rings_are_no_trace_for_other_readers() {
+fn a_directory_of_rings_is_not_a_ctf_trace() {
     let tracer = Tracer::new(Shape::default());
     let remains = Remains::of(&tracer);
     for path in [remains.session(), remains.process.clone()] {

@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, rng_seed: RngSeed::Fixed(seed::seed()), ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_committed_comes_out(
+    fn committed_records_are_recovered(
         shape in shape(),
         acts in prop::collection::vec(act(), 1..80),
         kill in any::<prop::sample::Index>(),
@@ -95,7 +95,7 @@ proptest! {
 
     /// A ring in which bytes were changed is recovered, or refused, and holds together.
     #[test]
-    fn changed_bytes_do_no_harm(
+    fn changed_bytes_are_handled(
         shape in shape(),
         acts in prop::collection::vec(act(), 1..40),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -117,7 +117,7 @@ proptest! {
 
 /// A counter of one stream that makes no sense: what is in the other one comes out all the same.
 #[test]
-fn a_damaged_counter_costs_its_stream_alone() {
+fn a_damaged_counter_affects_its_own_stream_only() {
     /// The highest byte of the closed packets of the nested stream.
     const CLOSED: usize = 399;
     let shape = Shape { overwrite: false, place: 512, places: 2, ..Shape::default() };

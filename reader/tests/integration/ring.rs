@@ -22,7 +22,7 @@ fn packets(places: &[SubBuffer]) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn the_header_says_whose_it_is() {
+fn the_header_identifies_its_owner() {
     let mut tracer = Tracer::new(Shape { overwrite: true, instance: 6, ..Shape::default() });
     tracer.fire(0);
     let ring = ring(&tracer);
@@ -42,7 +42,7 @@ fn the_header_says_whose_it_is() {
 }
 
 #[test]
-fn packets_come_in_their_order() {
+fn packets_are_read_in_order() {
     let mut tracer = Tracer::new(Shape { overwrite: true, ..Shape::default() });
     assert_eq!(places(&ring(&tracer), Side::Main), [const { SubBuffer::Unused }; 4]);
     for _ in 0..200 {
@@ -61,7 +61,7 @@ fn packets_come_in_their_order() {
 }
 
 #[test]
-fn what_is_not_begun_is_no_ring_yet() {
+fn an_unfinished_header_is_not_a_ring() {
     let mut tracer = Tracer::new(Shape::default());
     tracer.put(0, &[0; 8]);
     assert!(Ring::from_bytes(tracer.bytes).unwrap().is_none());
@@ -82,7 +82,7 @@ fn errors_name_the_file() {
 
 /// A file that is cut short after it was opened.
 #[test]
-fn a_ring_cut_short_while_it_is_read_is_an_error() {
+fn a_ring_truncated_while_it_is_read_is_an_error() {
     let mut tracer = Tracer::new(Shape::default());
     (0..40).for_each(|_| tracer.fire(20));
     let place = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn a_ring_cut_short_while_it_is_read_is_an_error() {
 }
 
 #[test]
-fn rings_cut_and_changed_anywhere() {
+fn rings_truncated_and_changed_anywhere() {
     let mut tracer = Tracer::new(Shape::default());
     (0..40).for_each(|_| tracer.fire(20));
     let look = |bytes: Vec<u8>| {

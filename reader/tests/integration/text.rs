@@ -183,7 +183,7 @@ event {{ name = \"p:empty\"; id = 2; stream_id = 0; fields := struct {{ }}; }}; 
 }
 
 #[test]
-fn the_environment_names_the_origin() {
+fn the_environment_gives_host_and_process() {
     let environments = [
         "",
         "env { hostname = \"box\"; };",
@@ -230,7 +230,7 @@ fn files_of_one_instance_continue_each_other() {
 }
 
 #[test]
-fn the_short_time_runs_over() {
+fn short_times_wrap() {
     let edge = 1u64 << 48;
     let mut packet = Packet::of(&[(0, edge - 5, b"\x01"), (0, 3, b"\x02"), (0, 4, b"\x03")]);
     packet.begin = edge - 10;

@@ -204,7 +204,7 @@ fn batches_hold_ctf_packets() {
 }
 
 #[test]
-fn packets_that_are_none_end_a_batch() {
+fn a_malformed_packet_ends_a_batch() {
     let packet = hex(PACKET);
     let after_a_whole_one = |rest: &[u8]| -> Vec<_> {
         let packets = [&packet[..], rest].concat();
@@ -252,7 +252,7 @@ fn assert_client(bytes: &[u8], message: ToServer) {
 }
 
 #[test]
-fn what_clients_send() {
+fn client_messages() {
     assert_client(&[1], ToServer::Start);
     assert_client(&[2], ToServer::Stop);
     assert_client(&sealed("74707531 03 000000 00000000 deadbeef"), ToServer::Leave(SESSION));
@@ -272,7 +272,7 @@ fn what_clients_send() {
 }
 
 #[test]
-fn what_is_no_command() {
+fn malformed_commands() {
     for junk in [&[][..], &[0], &[3], &[1, 1], &[0; 16], b"tpu1", &[0xff; 2000]] {
         assert!(ToServer::decode(junk).is_err(), "{junk:?}");
     }

@@ -120,7 +120,7 @@ fn a_true_account_balances() {
 }
 
 #[test]
-fn the_account_reads_as_it_was_written() {
+fn the_account_round_trips() {
     let directory = good();
     let account = Account::open(directory.path()).unwrap();
     assert_eq!(Account::parse(&account.to_json()).unwrap(), account);

@@ -251,7 +251,7 @@ mod tests {
 
     /// A signal handler that interrupts a write finds the main buffer in use; one that interrupts that handler finds both in use.
     #[test]
-    fn handlers_write_beside_a_write() {
+    fn signal_handlers_write_to_the_nested_buffer() {
         let ring = ring();
         ring.main.interrupted(|| {
             ring.record(ring.event(0), 0, 200, &(1u64, ()));

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_bend_the_correction_stays_what_it_was() {
+    fn the_correction_is_constant_after_the_bend() {
         let rate = rate_of(2_000_000_000).expect("plausible");
         let line = Line { base_tsc: 0, base_ns: 0, bent_rate: rate + rate / 1000, bend: 2_000_000, rate };
         assert_eq!(line.at(2_000_000), 1_000_999);

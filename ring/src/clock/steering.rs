@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_a_clock_that_is_slewed() {
+    fn the_line_follows_a_slewed_clock() {
         let mut world = World { noise: 30, ..World::new() };
         let mut steering = Steering::begin(world.reading(), World::rate());
         world.follow(&mut steering, 20);

@@ -216,7 +216,7 @@ mod bounds {
         }
 
         #[test]
-        fn lines_are_read() {
+        fn lines_of_maps_are_parsed() {
             let text =
                 b"1000-2000 rw-p 00000000 00:00 0 \n7ffc0-7ffd0 rw-p 00000000 00:00 0                    [stack]\n";
             let mut lines = Lines::default();
@@ -225,7 +225,7 @@ mod bounds {
         }
 
         #[test]
-        fn errno_stays_as_it_was() {
+        fn errno_is_preserved() {
             let kept = keeping_errno(|| {
                 // SAFETY: fails with EBADF.
                 assert_eq!(unsafe { libc::close(-1) }, -1);

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_end_where_they_should() {
+    fn comments_cannot_be_closed_by_their_text() {
         let mut out = String::new();
         comment(&mut out, "\t", " first */ x\nsecond ");
         assert_eq!(out, "\t/* first * / x\n\t * second */\n");

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_twice_and_nothing_is_left_out() -> io::Result<()> {
+    fn partial_writes_are_continued_where_they_ended() -> io::Result<()> {
         let mut lines = Lines::new(PartialWriter::default(), TextOptions::default());
         lines.add(Entry::Note("first\n".to_owned()))?;
         lines.add(Entry::Note("second\n".to_owned()))?;

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_leaves_first_and_equals_keep_their_order() {
+    fn events_leave_by_time_and_equal_times_keep_their_order() {
         let mut order = ReorderBuffer::default();
         for (time, text) in [(3, "d"), (1, "a"), (2, "b"), (2, "c")] {
             order.push(time, 10, Entry::Note(text.to_owned()));

@@ -54,7 +54,7 @@ mod tests {
     const DELAY: Duration = Duration::from_millis(800);
 
     #[test]
-    fn events_are_in_order_once_a_round_began_late_enough() {
+    fn events_before_the_watermark_are_in_order() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut watermark = Watermark::new(DELAY);

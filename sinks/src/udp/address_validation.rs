@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_of_its_address_and_its_time() {
+    fn a_token_is_valid_for_its_address_and_time_only() {
         let begin = Instant::now();
         let validator = AddressValidator::new(true, Vec::new(), begin);
         let token = validator.token(address(1), begin);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn no_address_is_sent_more_than_it_has_sent() {
+    fn an_unvalidated_address_gets_no_more_than_it_has_sent() {
         let mut validator = AddressValidator::new(true, Vec::new(), Instant::now());
         for _ in 0..3 {
             let paid: Vec<_> = (0..9).map(|_| validator.credit(address(1), 1, 9)).collect();

@@ -10,7 +10,7 @@ fn refused(path: &std::path::Path) -> Result<CtfError, String> {
 }
 
 #[test]
-fn only_new_and_empty_directories_are_taken() -> Outcome {
+fn directories_that_are_not_empty_are_refused() -> Outcome {
     let place = place();
     let new = place.path().join("a/b/c");
     assert_eq!(CtfSink::create(&new)?.path(), new);

@@ -72,7 +72,7 @@ fn shown(path: &Path) -> Result<(Vec<String>, u64, u64), Box<dyn std::error::Err
 }
 
 #[test]
-fn what_fits_is_kept_whole() -> Outcome {
+fn a_trace_that_fits_is_kept_complete() -> Outcome {
     let place = place();
     let (path, text) = (place.path().join("all.dt"), Shared::default());
     let sinks: Vec<Box<dyn Sink>> = vec![Box::new(DtSink::create(&path, 100)?), Box::new(TextSink::new(text.clone()))];
@@ -122,7 +122,7 @@ fn a_file_that_has_wrapped_keeps_the_newest_and_counts_the_rest() -> Outcome {
 }
 
 #[test]
-fn a_directory_into_too_few_slots_keeps_the_newest() -> Outcome {
+fn converting_into_too_few_slots_keeps_the_newest() -> Outcome {
     let place = place();
     let [path, directory, small] = ["all.dt", "ctf", "small.dt"].map(|name| place.path().join(name));
     record(channel(), vec![Box::new(DtSink::create(&path, 100)?)])?;
@@ -143,7 +143,7 @@ fn a_directory_into_too_few_slots_keeps_the_newest() -> Outcome {
 }
 
 #[test]
-fn packets_without_a_slot_that_takes_them_are_counted() -> Outcome {
+fn slots_smaller_than_the_packets_are_refused() -> Outcome {
     let place = place();
     let path = place.path().join("small.dt");
     let error = record(channel(), vec![Box::new(DtSink::create(&path, 4)?.slot_size(4096))]).err().ok_or("it began")?;
@@ -159,7 +159,7 @@ fn packets_without_a_slot_that_takes_them_are_counted() -> Outcome {
 }
 
 #[test]
-fn a_file_has_one_writer_and_is_not_replaced_unasked() -> Outcome {
+fn a_file_has_one_writer_and_is_not_replaced_by_default() -> Outcome {
     let _alone = ALONE.lock();
     let place = place();
     let path = place.path().join("one.dt");
@@ -181,7 +181,7 @@ fn a_file_has_one_writer_and_is_not_replaced_unasked() -> Outcome {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_refused_at_once() -> Outcome {
+fn invalid_sizes_are_refused() -> Outcome {
     let place = place();
     let path = place.path().join("huge.dt");
     assert!(matches!(DtSink::create(&path, 0), Err(DtError::Limit { .. })));

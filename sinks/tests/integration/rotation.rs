@@ -59,7 +59,7 @@ fn without_delta(line: &str) -> String {
 }
 
 #[test]
-fn chunks_are_traces_and_together_the_whole() -> Outcome {
+fn chunks_are_traces_and_together_complete() -> Outcome {
     let _alone = alone();
     let place = place();
     let (dir, text) = (place.path().join("trace"), Shared::default());
@@ -136,7 +136,7 @@ fn viewed_with_losses(dir: &Path) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn by_size_and_no_more_than_so_many() -> Outcome {
+fn rotation_by_size_with_retention() -> Outcome {
     let _alone = alone();
     let place = place();
     let dir = place.path().join("trace");
@@ -171,7 +171,7 @@ fn by_size_and_no_more_than_so_many() -> Outcome {
 }
 
 #[test]
-fn by_time_if_there_is_anything() -> Outcome {
+fn rotation_by_time_skips_empty_chunks() -> Outcome {
     let _alone = alone();
     let place = place();
     let dir = place.path().join("trace");
@@ -197,7 +197,7 @@ fn by_time_if_there_is_anything() -> Outcome {
 
 /// A file exists at the path of the next chunk.
 #[test]
-fn one_that_fails_leaves_the_present_chunk_being_written() -> Outcome {
+fn a_failed_rotation_continues_the_current_chunk() -> Outcome {
     let _alone = alone();
     let place = place();
     let dir = place.path().join("trace");
@@ -228,7 +228,7 @@ fn one_that_fails_leaves_the_present_chunk_being_written() -> Outcome {
 
 /// A kill during the first rotation leaves each stream in one of two directories.
 #[test]
-fn a_trace_that_was_being_cut_is_whole() -> Outcome {
+fn a_trace_killed_during_rotation_is_complete() -> Outcome {
     let _alone = alone();
     let place = place();
     let dir = place.path().join("trace");
@@ -259,7 +259,7 @@ fn a_trace_that_was_being_cut_is_whole() -> Outcome {
 }
 
 #[test]
-fn a_trace_that_was_not_begun_leaves_nothing() -> Outcome {
+fn a_trace_that_was_not_begun_leaves_no_directory() -> Outcome {
     let place = place();
     let dir = place.path().join("a");
     CtfSink::create(&dir)?;
@@ -283,7 +283,7 @@ fn a_trace_that_was_not_begun_leaves_nothing() -> Outcome {
 
 /// The chunks of a directory that was renamed are removed, and not those of the directory that has its path.
 #[test]
-fn a_directory_that_was_renamed_loses_its_own_chunks() -> Outcome {
+fn retention_removes_chunks_of_a_renamed_directory() -> Outcome {
     let _alone = alone();
     let place = place();
     let (dir, moved) = (place.path().join("trace"), place.path().join("moved"));

@@ -12,7 +12,7 @@ tracepoint::define_trace! {
 }
 
 #[test]
-fn lines_come_while_it_is_recorded() -> Outcome {
+fn lines_are_printed_while_recording() -> Outcome {
     let out = Shared::default();
     let mut recording = Recording::start(Channel::discard(64 << 10), vec![Box::new(TextSink::new(out.clone()))])?;
     tracepoint::trace!(step(0, 1));

@@ -93,7 +93,7 @@ fn a_sink_that_is_added_later_serves_the_rest() -> Outcome {
 }
 
 #[test]
-fn served_and_lost_events_are_all() -> Outcome {
+fn served_and_lost_events_add_up() -> Outcome {
     let _alone = alone();
     let sink = UdpSink::bind(options().limit(64 << 10))?;
     let (address, watch) = (sink.address(), sink.watch());

@@ -68,7 +68,7 @@ fn numbers(path: &Path) -> Result<Vec<u64>, Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn a_sink_gets_what_is_recorded_while_it_is_there() -> Outcome {
+fn a_sink_gets_the_events_recorded_while_it_is_attached() -> Outcome {
     let _alone = alone();
     let place = place();
     let (whole, part) = (place.path().join("whole"), place.path().join("part"));
@@ -142,7 +142,7 @@ fn a_sink_that_stays_has_the_end_of_the_trace() -> Outcome {
 }
 
 #[test]
-fn a_part_can_be_cut_into_chunks() -> Outcome {
+fn the_trace_of_an_added_sink_can_rotate() -> Outcome {
     let _alone = alone();
     let place = place();
     let (stays, goes) = (place.path().join("stays"), place.path().join("goes"));
@@ -171,7 +171,7 @@ fn a_part_can_be_cut_into_chunks() -> Outcome {
 
 /// A sink that was added before the first event has the whole trace, even if another sink was removed before.
 #[test]
-fn nothing_is_missed_where_nothing_was_recorded() -> Outcome {
+fn an_empty_stream_has_no_missed_events() -> Outcome {
     let _alone = alone();
     let place = place();
     let (unused, used) = (place.path().join("unused"), place.path().join("used"));

@@ -20,7 +20,7 @@ fn callers_are_recorded() {
 }
 
 #[test]
-fn without_frame_pointers_nothing_happens() {
+fn code_without_frame_pointers_is_safe() {
     let output = run(&Build::profile("release").binary("call-stack"), &[]);
     assert_eq!(output.lines().count(), 5, "{output}");
 }

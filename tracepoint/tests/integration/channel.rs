@@ -27,7 +27,7 @@ fn record(name: &str, channel: &Arc<OpenChannel>) -> Subscription {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_configurations_are_refused() {
     own_process!();
     let open =
         |config| OpenChannel::open(config, [0; 16], 0, 1, Box::new(AnonymousMemory)).expect_err("refused").to_string();
@@ -140,7 +140,7 @@ impl Filter for First {
 }
 
 #[test]
-fn a_brake_suppresses_and_that_is_counted_by_itself() {
+fn a_limit_suppresses_events_and_counts_them() {
     own_process!();
     let channel = open(Channel::discard(1 << 14));
     let marker = tracepoint::find("channel:braked").expect("listed").marker().expect("has fields");

@@ -37,7 +37,7 @@ fn events_of_a_class_are_independent() {
 }
 
 #[test]
-fn each_has_its_own_probes() {
+fn each_event_of_a_class_has_its_own_probes() {
     static SEEN: Mutex<Vec<i32>> = Mutex::new(Vec::new());
     let probe = register_trace_pipe(|fd, _| SEEN.lock().unwrap().push(fd)).unwrap();
     tracepoint::trace!(pipe(3, "p"));

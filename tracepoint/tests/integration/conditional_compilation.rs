@@ -32,7 +32,7 @@ fn register_trace_absent() {}
 fn unregister_trace_absent() {}
 
 #[test]
-fn what_is_switched_off_leaves_no_item_and_no_entry() {
+fn cfg_removes_items_and_table_entries() {
     let _: absent = trace_absent();
     register_trace_absent();
     unregister_trace_absent();

@@ -40,7 +40,7 @@ fn tested_after_the_key() {
 }
 
 #[test]
-fn without_fields() {
+fn conditions_of_bare_hooks() {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let probe = register_trace_bare(|_, _| {
         CALLS.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +54,7 @@ fn without_fields() {
 }
 
 #[test]
-fn of_any_shape() {
+fn conditions_may_be_any_expression() {
     let recorded = ["matched", "block", "even"].map(|name| Recorded::of(&format!("conditions:{name}")));
     for n in 0..8 {
         tracepoint::trace!(matched((n > 6).then_some(n)));

@@ -26,7 +26,7 @@ tracepoint::define_trace! {
 }
 
 #[test]
-fn once_for_an_event() {
+fn fields_are_evaluated_once_per_event() {
     let counted = Counted { first: Cell::new(0), second: Cell::new(0) };
     let evaluations = || (counted.first.get(), counted.second.get());
     tracepoint::trace!(event(&counted, true));

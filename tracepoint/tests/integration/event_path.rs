@@ -34,7 +34,7 @@ fn number(bytes: &[u8], offset: usize) -> u64 {
 }
 
 #[test]
-fn from_a_typed_call_to_the_bytes_of_a_packet() {
+fn a_typed_call_becomes_the_bytes_of_a_packet() {
     own_process!();
     let prev = Task { pid: 1, state: 3, comm: "init".to_owned() };
     let next = Task { pid: 2, state: 0, comm: "sh".to_owned() };

@@ -36,7 +36,7 @@ fn find(path: &Path) -> Found {
 }
 
 #[test]
-fn nothing_of_them_is_in_a_build_without_them() {
+fn a_build_without_failpoints_has_none() {
     let without = find(&Build::profile("release").binary("recording"));
     assert_eq!((without.symbols, &without.sections[..]), (0, &[][..]), "{without:?}");
     // The check can see a difference.

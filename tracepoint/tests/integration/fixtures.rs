@@ -19,7 +19,7 @@ fn strict(packages: &[&str]) {
 }
 
 #[test]
-fn under_another_name() {
+fn a_renamed_dependency() {
     let output = run(&Build::dev().binary("renamed"), &[]);
     assert_eq!(said(&output), ["1 one"]);
     assert_eq!(
@@ -51,14 +51,14 @@ fn a_module_that_is_loaded() {
 }
 
 #[test]
-fn a_sink_by_somebody_else() {
+fn a_third_party_sink() {
     strict(&["-p", "third-party-sink"]);
     let output = run(&Build::dev().binary("third-party-sink"), &[]);
     assert_eq!(output, "shop:opened 1\nshop:sold 3\nlost 0\n");
 }
 
 #[test]
-fn a_probe_by_somebody_else() {
+fn a_third_party_probe() {
     strict(&["-p", "third-party-probe"]);
     let output = run(&Build::dev().binary("third-party-probe"), &[]);
     assert_eq!(output, "0 bits: 1\n1 bits: 1\n10 bits: 2\n13 bits: 1\nlargest 4096\n");

@@ -30,7 +30,7 @@ fn numbers(packet: &Packet<'_>) -> Vec<u64> {
 }
 
 #[test]
-fn an_idle_threads_packet_is_closed_from_outside() {
+fn the_packet_of_an_idle_thread_is_closed_by_the_drain() {
     own_process!();
     let (channel, subscription) = open("flush:idle", Channel::discard(1 << 14));
     let (fired, looked) = (Barrier::new(2), Barrier::new(2));
@@ -71,7 +71,7 @@ fn rounds() -> u64 {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
+fn flushing_busy_threads_loses_and_repeats_no_record() {
     own_process!();
     const THREADS: u64 = 3;
     let rounds = rounds();
@@ -132,7 +132,7 @@ fn nothing_is_lost_or_doubled_while_busy_threads_are_flushed() {
 
 /// Rings of ended threads are prepared for reuse, which closes their packets, while another thread closes packets, too.
 #[test]
-fn maintaining_and_flushing_at_once_close_each_packet_once() {
+fn concurrent_maintenance_and_flush_close_each_packet_once() {
     own_process!();
     const EACH: u64 = 5;
     let threads = rounds() / 400;

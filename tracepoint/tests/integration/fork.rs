@@ -124,7 +124,7 @@ fn a_child_does_not_write_into_its_parents_rings() {
 
 /// A child that goes on ends the inherited subscriptions, starts its own, and drops the inherited handles.
 #[test]
-fn a_child_begins_anew() {
+fn a_child_starts_its_own_subscriptions() {
     own_process!();
     let open = || {
         let channel = Channel::discard(1 << 16).spares(1);

@@ -62,7 +62,7 @@ fn fork_after(delay: Duration) -> libc::c_int {
 }
 
 #[test]
-fn a_child_of_the_first_use() {
+fn a_fork_during_the_first_use() {
     own_process!();
     if let Ok(delay) = std::env::var(VARIABLE) {
         let status = fork_after(Duration::from_micros(delay.parse().expect("a number")));
@@ -72,7 +72,7 @@ fn a_child_of_the_first_use() {
     let program = std::env::current_exe().expect("the path of this program");
     for delay in (0..40).map(|n| n * 20) {
         let output = Command::new(&program)
-            .args(["--exact", "fork_first::a_child_of_the_first_use"])
+            .args(["--exact", "fork_first::a_fork_during_the_first_use"])
             .env(VARIABLE, delay.to_string())
             .output()
             .expect("this program can be run");

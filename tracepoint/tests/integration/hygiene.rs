@@ -140,7 +140,7 @@ fn the_prelude_may_be_absent() {
 }
 
 #[test]
-fn items_of_the_user_are_seen() {
+fn expansions_see_items_of_the_user() {
     let recorded = Recorded::of("hygiene:items");
     tracepoint::trace!(items(&F(4), &F1(5)));
     assert_eq!(recorded.last(), ["1", "2", "3", "9", "6", "7", "8", "9"]);

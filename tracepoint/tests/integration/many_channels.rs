@@ -22,7 +22,7 @@ fn record(channel: &Arc<OpenChannel>) -> Subscription {
 }
 
 #[test]
-fn the_thirty_third_waits_for_another_to_be_closed() {
+fn the_33rd_channel_is_refused_until_another_is_closed() {
     own_process!();
     let mut channels: Vec<_> = (0..MOST).map(|class| open(class).expect("room")).collect();
     let refused = open(MOST).expect_err("there are 32").to_string();

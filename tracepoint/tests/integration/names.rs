@@ -49,7 +49,7 @@ fn keywords_as_fields() {
 }
 
 #[test]
-fn words_of_the_block_as_names() {
+fn keywords_of_define_trace_as_names() {
     let recorded =
         ["class", "provider", "event", "struct_", "of_class"].map(|name| Recorded::of(&format!("names-1.0_x:{name}")));
     tracepoint::trace!(class(1));

@@ -47,11 +47,11 @@ fn check(build: &Build) {
 }
 
 #[test]
-fn nothing_is_left_in_a_release_build() {
+fn a_release_build_has_no_trace_of_tracing() {
     check(&Build::profile("release"));
 }
 
 #[test]
-fn nothing_is_left_in_a_dev_build() {
+fn a_dev_build_has_no_trace_of_tracing() {
     check(&Build::dev());
 }

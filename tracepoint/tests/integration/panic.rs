@@ -65,7 +65,7 @@ fn a_panicking_field_loses_its_event_and_nothing_else() {
 }
 
 #[test]
-fn a_panicking_condition_does_not_hold() {
+fn a_panicking_condition_is_false() {
     own_process!();
     let runs = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&runs);
@@ -80,7 +80,7 @@ fn a_panicking_condition_does_not_hold() {
 }
 
 #[test]
-fn panics_outside_probes_are_still_heard() {
+fn panics_outside_probes_reach_the_panic_hook() {
     own_process!();
     if std::env::var_os("PANIC_CHILD").is_some() {
         let probe = register_trace_hooked(|_| panic!("inside a probe")).expect("registers");
@@ -90,7 +90,7 @@ fn panics_outside_probes_are_still_heard() {
         return;
     }
     let output = Command::new(std::env::current_exe().expect("has a path"))
-        .args(["--exact", "panic::panics_outside_probes_are_still_heard", "--nocapture"])
+        .args(["--exact", "panic::panics_outside_probes_reach_the_panic_hook", "--nocapture"])
         .env("PANIC_CHILD", "1")
         .output()
         .expect("runs");

@@ -37,7 +37,7 @@ macro_rules! exported {
 }
 
 #[test]
-fn by_every_path() {
+fn trace_works_by_every_path() {
     let [deep, shallow, top] = ["deep", "shallow", "top"].map(|name| Recorded::of(&format!("paths:{name}")));
     outer::inner::fire();
     tracepoint::trace!(outer::inner::deep(3));

@@ -61,7 +61,7 @@ fn counts(channel: &OpenChannel) -> (u64, u64) {
 }
 
 #[test]
-fn others_neither_record_nor_count_what_it_fires() {
+fn other_channels_neither_record_nor_count_its_events() {
     own_process!();
     let (own, other, filtering) = (open(0), open(1), open(2));
     let (asked, shown) = (Arc::<Counting>::default(), Arc::<Counting>::default());
@@ -126,7 +126,7 @@ fn channels_that_were_opened_beside_it_get_them_too() {
 
 /// The same on the fast path: the marker has one subscriber.
 #[test]
-fn the_only_channel_is_another_one() {
+fn a_thread_restricted_to_another_channel_records_nothing() {
     own_process!();
     let (own, other) = (open(0), open(1));
     let id = other.add_event().expect("an id");

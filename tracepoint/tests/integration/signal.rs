@@ -23,7 +23,7 @@ extern "C" fn on_signal(_: libc::c_int) {
 
 /// Every event of a handler is recorded or counted, wherever the handler interrupted the thread, and the records around it are intact.
 #[test]
-fn handlers_trace_like_anybody() {
+fn signal_handlers_may_trace() {
     own_process!();
     let channel = OpenChannel::open(Channel::discard(1 << 18).packets(4), [5; 16], 0, 8, Box::new(AnonymousMemory))
         .expect("opens");

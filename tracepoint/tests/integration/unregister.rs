@@ -42,7 +42,7 @@ fn rounds() -> u64 {
 }
 
 #[test]
-fn probes_come_and_go_while_threads_fire() {
+fn probes_are_registered_and_unregistered_while_threads_fire() {
     own_process!();
     let drops = Arc::new(AtomicU64::new(0));
     let violations = Arc::new(AtomicU64::new(0));

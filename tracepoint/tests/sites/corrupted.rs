@@ -63,7 +63,7 @@ fn code_around(site: Site) -> Vec<u8> {
 static DATA: [AtomicU8; LENGTH] = [const { AtomicU8::new(BREAKPOINT) }; LENGTH];
 
 #[test]
-fn what_is_not_code_is_left_alone() {
+fn an_address_outside_code_is_not_patched() {
     own_process!();
     let _alone = ALONE.lock();
     let site = site_in(victim as *const ());
@@ -92,7 +92,7 @@ fn what_is_not_code_is_left_alone() {
 }
 
 #[test]
-fn a_corrupted_entry_is_left_alone() {
+fn a_corrupted_entry_is_not_patched() {
     own_process!();
     let _alone = ALONE.lock();
     let site = site_in(victim as *const ());

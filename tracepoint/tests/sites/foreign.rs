@@ -105,7 +105,7 @@ fn taken_along_later(site: Site) {
 }
 
 #[test]
-fn a_foreign_byte_is_left_alone() {
+fn an_unexpected_instruction_is_not_patched() {
     own_process!();
     let site = site_in(victim as *const ());
     left_alone(site, site.opcode(), [OFF, ON]);

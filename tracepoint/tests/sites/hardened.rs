@@ -282,9 +282,9 @@ fn memory_may_not_become_writable_and_executable() {
 }
 
 #[test]
-fn a_filter_from_the_beginning() {
+fn a_seccomp_filter_from_the_start() {
     own_process!();
-    in_a_process("hardened::a_filter_from_the_beginning", || {
+    in_a_process("hardened::a_seccomp_filter_from_the_start", || {
         refuse(&[Refused::Membarrier, Refused::MakingExecutable]);
         assert_eq!(try_mprotect((fire as *const ()).expose_provenance()), Err(libc::EPERM), "the restriction holds");
         assert_eq!(try_membarrier(), Err(libc::EPERM), "the restriction holds");
@@ -296,9 +296,9 @@ fn a_filter_from_the_beginning() {
 }
 
 #[test]
-fn a_filter_that_kills() {
+fn a_seccomp_filter_that_kills() {
     own_process!();
-    in_a_process("hardened::a_filter_that_kills", || {
+    in_a_process("hardened::a_seccomp_filter_that_kills", || {
         refuse(&[Refused::MakingExecutableKills]);
         assert_switches();
         assert_crowd_switches();
@@ -367,9 +367,9 @@ fn with_a_busy_thread(body: impl FnOnce()) {
 }
 
 #[test]
-fn a_daemon_that_may_not_be_inspected() {
+fn a_process_that_is_not_dumpable() {
     own_process!();
-    in_a_process("hardened::a_daemon_that_may_not_be_inspected", || {
+    in_a_process("hardened::a_process_that_is_not_dumpable", || {
         become_a_daemon();
         with_a_busy_thread(assert_switches);
         assert_eq!(tracepoint::platform().stuck_sites, 0);
@@ -409,9 +409,9 @@ fn assert_nothing_is_on() {
 }
 
 #[test]
-fn neither_way_is_allowed() {
+fn no_way_to_patch_is_allowed() {
     own_process!();
-    in_a_process("hardened::neither_way_is_allowed", || {
+    in_a_process("hardened::no_way_to_patch_is_allowed", || {
         become_a_daemon();
         refuse(&[Refused::MakingExecutable]);
         assert_eq!(try_mprotect(site_in(fire as *const ()).address), Err(libc::EPERM), "the restriction holds");

@@ -14,7 +14,7 @@ fn fire() {
 }
 
 #[test]
-fn an_object_that_nobody_knows() {
+fn sites_of_an_unlisted_object() {
     own_process!();
     let sites_before = tracepoint::platform().site_count;
     // A description that names no tables, in memory that belongs to no object.

@@ -60,7 +60,7 @@ fn number(object: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn losses_stand_where_they_happened_and_have_an_exit_code() {
+fn losses_are_printed_in_place_and_have_an_exit_code() {
     let server = Serving::start(3, PLAN, BAD);
     let (code, out, err) = told(&read(server.port, &["--json"]).output().unwrap());
     let server = server.end();
@@ -174,7 +174,7 @@ fn first_event(out: &mut impl BufRead) -> String {
 }
 
 #[test]
-fn a_signal_stops_the_server_and_events_on_their_way_arrive() {
+fn a_signal_stops_the_server_and_receives_events_in_flight() {
     let server = Serving::start(6, Plan { ends: false, ..PLAN }, GOOD);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());

@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(crate::random())]
 
     #[test]
-    fn what_was_taken_is_kept(case in case(), room in 0usize..120, frees in 0usize..40) {
+    fn accepted_entries_survive_a_full_disk(case in case(), room in 0usize..120, frees in 0usize..40) {
         let (mut writer, file) = writer(&case);
         file.0.borrow_mut().room = Some(room);
         let mut model = Model::new(case.version, case.logsize as usize, case.filesize as usize, case.full_size);
@@ -52,7 +52,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_cannot_be_made_is_an_error() {
+fn a_file_that_cannot_be_created_is_an_error() {
     let file = crate::file::memory::Memory::default();
     file.0.borrow_mut().room = Some(19);
     let error = DtWriter::create(file, Layout::new(100, 3)).unwrap_err();

@@ -63,7 +63,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn files_come_out_as_they_did() {
+fn files_equal_the_golden_files() {
     let anew = std::env::var("DATATRACE_GOLDEN").is_ok_and(|word| word == "write");
     for (name, layout, scenario) in scenarios() {
         let file = Memory::default();
@@ -80,7 +80,7 @@ fn files_come_out_as_they_did() {
 }
 
 #[test]
-fn the_independent_decoder_reads_them() {
+fn the_independent_decoder_reads_golden_files() {
     for (name, ..) in scenarios() {
         let decoded = decode(&std::fs::read(golden(&format!("{name}.dt"))).unwrap());
         let mut text = format!("header {:?}\n", decoded.header);

@@ -9,7 +9,7 @@ fn header(fields: [i32; 5]) -> Vec<u8> {
 }
 
 #[test]
-fn a_header_that_cannot_be_names_the_field() {
+fn an_invalid_header_is_an_error_that_names_the_field() {
     let cases: [(&[u8], &str); 13] = [
         (&[], "dt file: byte 0: the file ends in its header of 20 bytes"),
         (&header([1, 10, 0, -1, 0])[..19], "dt file: byte 19: the file ends in its header of 20 bytes"),
@@ -44,7 +44,7 @@ fn damage(bytes: Vec<u8>) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn a_file_that_was_cut_shows_what_is_left() {
+fn a_truncated_file_is_read_as_far_as_it_reaches() {
     // Five slots of ten bytes, slot 1 written last: 2 3 4 0 1 is their order.
     let mut bytes = header([1, 10, 5, 1, 4]);
     bytes.extend(0..50u8);
@@ -61,7 +61,7 @@ fn a_file_that_was_cut_shows_what_is_left() {
 }
 
 #[test]
-fn a_header_that_promises_too_much_ends_soon() {
+fn a_header_with_excessive_counts_ends_at_the_file_size() {
     let (damaged, whole) = damage(header([1, i32::MAX, i32::MAX, 1000, 1]));
     assert_eq!(whole, 0);
     assert_eq!(damaged.len(), 2, "one up to the end of the file, one for the newer ones: {damaged:?}");
@@ -70,7 +70,7 @@ fn a_header_that_promises_too_much_ends_soon() {
 }
 
 #[test]
-fn a_changed_byte_in_a_framed_slot_is_told() {
+fn a_changed_byte_in_a_framed_slot_is_reported() {
     let file = crate::file::memory::Memory::default();
     let mut writer = DtWriter::create(file.clone(), Layout::new(24, 4).version(Version::Framed)).unwrap();
     (0..9u64).try_for_each(|n| writer.trace1(n)).unwrap();
@@ -90,7 +90,7 @@ fn a_changed_byte_in_a_framed_slot_is_told() {
 }
 
 #[test]
-fn sizes_that_cannot_be_are_refused() {
+fn invalid_sizes_are_refused() {
     let refused = |layout| DtWriter::create(crate::file::memory::Memory::default(), layout).unwrap_err().to_string();
     let framed = |logsize, filesize| Layout::new(logsize, filesize).version(Version::Framed);
     assert!(refused(Layout::new(0, 3)).starts_with("logsize (bytes of a buffer) is 0; it must be from 1 to"));
@@ -104,7 +104,7 @@ fn sizes_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn an_entry_that_fits_nowhere_is_refused_and_the_others_stay() {
+fn an_oversized_entry_is_refused_and_the_others_stay() {
     for (version, most) in [(Version::ByteStream, 20), (Version::Framed, 12)] {
         let file = crate::file::memory::Memory::default();
         let mut writer = DtWriter::create(file.clone(), Layout::new(20, 3).version(version)).unwrap();
@@ -121,7 +121,7 @@ proptest! {
     #![proptest_config(crate::random())]
 
     #[test]
-    fn any_bytes_end_in_an_answer(
+    fn any_bytes_are_read_or_refused(
         version in 0i32..4,
         sizes in prop::array::uniform4(-3i32..40),
         rest in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..300),

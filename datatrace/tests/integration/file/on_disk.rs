@@ -10,7 +10,7 @@ proptest! {
     #![proptest_config(crate::random())]
 
     #[test]
-    fn the_disk_has_what_memory_has(case in case(), mapped: bool) {
+    fn the_file_equals_the_model_in_memory(case in case(), mapped: bool) {
         let (mut writer, file) = writer(&case);
         for operation in &case.operations {
             let _ = run(&mut writer, operation);

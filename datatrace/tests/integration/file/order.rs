@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(crate::random())]
 
     #[test]
-    fn no_torn_slot_passes_for_a_whole_one(mut case in case()) {
+    fn torn_slots_are_detected(mut case in case()) {
         // An inserted postamble moves the others, which a kill can see.
         case.operations.retain(|operation| !matches!(operation, Operation::Insert(_)));
         let (mut writer, file) = writer(&case);
@@ -104,7 +104,7 @@ proptest! {
 
 /// The writer puts back what it can; what was told before stays, whatever comes next.
 #[test]
-fn a_refused_write_leaves_what_was_told() {
+fn a_refused_write_leaves_acknowledged_entries() {
     for refused in 0..3 {
         let case =
             Case { version: Version::Framed, logsize: 40, filesize: 2, full_size: false, operations: Vec::new() };

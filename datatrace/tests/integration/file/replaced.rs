@@ -22,7 +22,7 @@ fn notes() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_kill_leaves_the_old_one_or_the_new_one() {
+fn a_kill_leaves_the_old_or_the_new_postamble() {
     let (mut writer, file) = writer();
     writer.append_postamble(datatrace::tagged(*b"else", b"is in front"));
     let mut before = None;
@@ -52,7 +52,7 @@ fn a_kill_leaves_the_old_one_or_the_new_one() {
 }
 
 #[test]
-fn a_damaged_copy_leaves_the_other_one() {
+fn the_other_copy_is_read_if_one_is_damaged() {
     let (mut writer, file) = writer();
     writer.put_postamble(TAG, b"older").unwrap();
     writer.put_postamble(TAG, b"newer").unwrap();
@@ -73,7 +73,7 @@ fn a_damaged_copy_leaves_the_other_one() {
 }
 
 #[test]
-fn what_cannot_be_put_changes_nothing() {
+fn a_refused_postamble_changes_nothing() {
     let (mut writer, file) = writer();
     writer.put_postamble(TAG, b"there").unwrap();
     for room in [0, 10, 1000] {
@@ -97,7 +97,7 @@ fn what_cannot_be_put_changes_nothing() {
 }
 
 #[test]
-fn inserted_postambles_move_it_and_keep_it() {
+fn inserted_postambles_move_it_unchanged() {
     let (mut writer, file) = writer();
     writer.put_postamble(TAG, b"one").unwrap();
     writer.insert_postamble(datatrace::tagged(*b"else", b"in front"));
@@ -107,7 +107,7 @@ fn inserted_postambles_move_it_and_keep_it() {
 }
 
 #[test]
-fn rooms_that_were_outgrown_stand_aside() {
+fn outgrown_space_is_skipped() {
     let (mut writer, file) = writer();
     for note in notes() {
         writer.put_postamble(TAG, &note).unwrap();
@@ -123,7 +123,7 @@ fn rooms_that_were_outgrown_stand_aside() {
 }
 
 #[test]
-fn room_that_grows_by_little_is_not_made_each_time() {
+fn small_growth_does_not_move_the_postamble() {
     let (mut writer, file) = writer();
     for most in 1..200 {
         writer.reserve_postamble(TAG, most * 384).unwrap();
@@ -135,7 +135,7 @@ fn room_that_grows_by_little_is_not_made_each_time() {
 }
 
 #[test]
-fn a_slot_of_one_entry_is_there_or_not() {
+fn a_slot_of_one_entry_is_written_atomically() {
     let (mut writer, file) = writer();
     let slots = |file: &Memory| -> Vec<Vec<u8>> {
         let reader = DtReader::from_bytes(file.0.borrow().bytes.clone()).unwrap();
@@ -158,7 +158,7 @@ fn a_slot_of_one_entry_is_there_or_not() {
 }
 
 #[test]
-fn bytes_of_a_slot_that_was_overwritten_are_not_taken_for_its() {
+fn stale_bytes_of_an_overwritten_slot_are_not_read() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a.dt");
     let storage = datatrace::FileStorage::begin(&path).unwrap();

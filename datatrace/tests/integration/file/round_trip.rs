@@ -36,7 +36,7 @@ proptest! {
     #![proptest_config(crate::random())]
 
     #[test]
-    fn a_file_says_what_the_model_says(case in case()) {
+    fn a_file_equals_the_model(case in case()) {
         let (mut writer, file) = writer(&case);
         let mut model = Model::new(case.version, case.logsize as usize, case.filesize as usize, case.full_size);
         for operation in &case.operations {
@@ -58,7 +58,7 @@ proptest! {
 
     /// Entries of one size come out as they went in, whatever they crossed.
     #[test]
-    fn entries_come_out_as_they_went_in(
+    fn entries_round_trip(
         framed: bool,
         logsize in 3u32..20,
         filesize in 1u32..6,

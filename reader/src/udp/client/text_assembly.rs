@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_in_any_order_and_more_than_once() {
+    fn pieces_may_be_reordered_and_repeated() {
         let mut joined = TextAssembly::default();
         add(&mut joined, 6, b"gh");
         add(&mut joined, 2, b"cde");

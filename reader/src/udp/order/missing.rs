@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_is_missing_once() {
+    fn each_missing_number_is_reported_once() {
         let mut missing = Missing::default();
         missing.add(3, 6);
         missing.add(8, 9);

@@ -59,7 +59,7 @@ fn read(path: &Path) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn the_trace_has_what_arrived_tells_what_did_not_and_balances() {
+fn received_and_lost_events_balance() {
     let place = tempfile::tempdir().unwrap();
     let mut tried = 0;
     for seed in 0..20 {
@@ -95,7 +95,7 @@ fn the_trace_has_what_arrived_tells_what_did_not_and_balances() {
 }
 
 #[test]
-fn babeltrace2_reads_it_and_tells_the_losses() {
+fn babeltrace2_reads_it_and_reports_the_losses() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let back = Weather { loss: 200, reordering: 20, ..Weather::default() };
@@ -123,7 +123,7 @@ fn lost(path: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn what_others_got_or_the_server_lost_is_not_called_lost_on_the_way() {
+fn events_sent_to_others_or_lost_by_the_server_are_not_network_losses() {
     let place = tempfile::tempdir().unwrap();
     let back = Weather { loss: 200, ..Weather::default() };
     let mut world = World::new(3, Options::default(), PLAN, [Weather::default(), back]);
@@ -144,7 +144,7 @@ fn what_others_got_or_the_server_lost_is_not_called_lost_on_the_way() {
 }
 
 #[test]
-fn metadata_that_comes_once_more_is_written_once() {
+fn repeated_metadata_is_written_once() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let mut directory = Directory::create(&path).unwrap();
@@ -165,7 +165,7 @@ fn batch(packets: Vec<u8>) -> EventBatch {
 }
 
 #[test]
-fn packets_that_contradict_each_other_are_left_out_and_told() {
+fn contradictory_packets_are_dropped_and_reported() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let mut directory = Directory::create(&path).unwrap();
@@ -197,7 +197,7 @@ fn packets_that_contradict_each_other_are_left_out_and_told() {
 }
 
 #[test]
-fn a_directory_with_something_in_it_is_left_alone() {
+fn a_directory_that_is_not_empty_is_refused() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("mine"), "").unwrap();
     let error = Directory::create(place.path()).unwrap_err();

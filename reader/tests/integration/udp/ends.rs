@@ -43,7 +43,7 @@ fn client(options: Options) -> Client {
 }
 
 #[test]
-fn nobody_there() {
+fn no_server_answers() {
     let (ending, reports) = alone(client(Options::default()), |_, _| None);
     assert_eq!((ending, reports.len()), (Ending::NoServer { refused: false }, 0));
     let mut refused = client(Options::default());
@@ -52,7 +52,7 @@ fn nobody_there() {
 }
 
 #[test]
-fn somebody_else_there() {
+fn another_program_answers() {
     for answer in [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"", b"\0\0\0\0\x07", &[0; 1500]] {
         let (ending, reports) = alone(client(Options::default()), |_, _| Some(answer.to_vec()));
         assert_eq!((ending, reports.len()), (Ending::Foreign, 0), "{answer:?}");
@@ -60,7 +60,7 @@ fn somebody_else_there() {
 }
 
 #[test]
-fn an_offer_that_nobody_keeps() {
+fn an_offer_without_a_welcome_times_out() {
     let begin = |seq, offer| Mark { offer, ..Mark::new(MarkKind::SessionBegin) }.encode(seq).to_vec();
     let (ending, _) = alone(client(Options::default()), |said, _| (said == [1]).then(|| begin(5, Some(9))));
     assert_eq!(ending, Ending::NoServer { refused: false });
@@ -89,7 +89,7 @@ fn an_offer_that_nobody_keeps() {
 }
 
 #[test]
-fn a_limit_ends_both_layouts_in_order() {
+fn an_event_limit_ends_both_layouts() {
     for legacy in [true, false] {
         let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
         let mut world = World::new(4, options, PLAN, GOOD);
@@ -104,7 +104,7 @@ fn a_limit_ends_both_layouts_in_order() {
 }
 
 #[test]
-fn a_server_that_falls_silent_is_given_up_and_what_it_told_is_not_forgotten() {
+fn a_silent_server_times_out_and_known_losses_are_reported() {
     let mut world = World::new(5, Options::default(), PLAN, GOOD);
     while world.client.counts().events < 200 {
         world.step();
@@ -126,7 +126,7 @@ fn a_server_that_falls_silent_is_given_up_and_what_it_told_is_not_forgotten() {
 }
 
 #[test]
-fn a_gap_timeout_without_a_bound_comes_to_an_end_in_order() {
+fn an_unbounded_gap_timeout_ends_with_the_session() {
     for legacy in [true, false] {
         let (idle, gap_timeout) = (Duration::MAX, Duration::MAX);
         // In the legacy layout a message that is missing is waited for, as long as was asked.
@@ -140,7 +140,7 @@ fn a_gap_timeout_without_a_bound_comes_to_an_end_in_order() {
 }
 
 #[test]
-fn a_stop_that_nobody_hears_is_not_waited_for() {
+fn an_unanswered_stop_times_out() {
     for legacy in [true, false] {
         let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
         let mut world = World::new(6, options, PLAN, GOOD);
@@ -166,7 +166,7 @@ fn an_idle_session_in_the_legacy_layout_is_ended() {
 }
 
 #[test]
-fn what_comes_behind_the_end_is_not_waited_for() {
+fn messages_after_the_end_are_not_awaited() {
     let mut seq = 10;
     let (ending, reports) = alone(client(Options::default()), |said, now| {
         seq += 1;
@@ -194,7 +194,7 @@ fn what_comes_behind_the_end_is_not_waited_for() {
 }
 
 #[test]
-fn a_message_that_was_told_as_missing_is_late_and_not_given_out() {
+fn a_message_reported_missing_is_dropped_when_it_arrives() {
     let options = Options { legacy: true, gap_timeout: Duration::from_millis(5), ..Options::default() };
     let mut client = client(options);
     let mut reports = Vec::new();

@@ -15,7 +15,7 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn on_a_good_network_all_arrives_and_nothing_is_told_as_lost() {
+fn a_good_network_loses_no_event() {
     for trusted in [true, false] {
         let mut world = World::new(1, Options::default(), Plan { trusted, ..PLAN }, [Weather::GOOD; 2]);
         assert_eq!(world.run(), Ending::Ended);
@@ -28,7 +28,7 @@ fn on_a_good_network_all_arrives_and_nothing_is_told_as_lost() {
 }
 
 #[test]
-fn in_any_weather_delivered_and_lost_add_up_to_what_was_sent() {
+fn delivered_and_lost_events_add_up_on_any_network() {
     for seed in seed::campaign(seeds()) {
         let mut random = Random::new(seed);
         let weather = [Weather::of(&mut random), Weather::of(&mut random)];
@@ -64,7 +64,7 @@ fn in_any_weather_delivered_and_lost_add_up_to_what_was_sent() {
 }
 
 #[test]
-fn in_any_weather_every_gap_of_the_legacy_layout_is_reported() {
+fn every_gap_of_the_legacy_layout_is_reported_on_any_network() {
     for seed in seed::campaign(seeds()) {
         let mut random = Random::new(seed);
         // Nothing guards the legacy layout from what keeps its shape.

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offer_ends_by_time_and_by_guesses() {
+    fn an_offer_expires_by_time_and_by_wrong_guesses() {
         let begin = Instant::now();
         let mut offer = Offer::new(7, begin);
         assert!(offer.is_taken_by(7, begin) && offer.is_taken_by(7, begin + VALIDITY / 2));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_acknowledged_is_sent_again() {
+    fn unacknowledged_pieces_are_sent_again() {
         let begin = Instant::now();
         let mut flow = TextFlow::new(begin);
         assert_eq!([0; 3].map(|_| flow.next(25, 10, begin)), [Some(0..10), Some(10..20), Some(20..25)]);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_much_is_on_its_way() {
+    fn bytes_in_flight_are_bounded() {
         let begin = Instant::now();
         let mut flow = TextFlow::new(begin);
         let pieces = std::iter::from_fn(|| flow.next(u32::MAX, 1000, begin)).count();

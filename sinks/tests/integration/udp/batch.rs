@@ -137,7 +137,7 @@ fn malformed_packets_are_counted() {
 }
 
 #[test]
-fn events_that_are_added_later_are_described_before_they_come() -> Outcome {
+fn later_events_are_described_before_they_are_sent() -> Outcome {
     let mut served = Served::start(options());
     let mut client = BatchClient::new(served.address());
     client.begin(usual());
@@ -176,7 +176,7 @@ fn no_event_overtakes_metadata_that_is_lost_and_sent_again() -> Outcome {
 }
 
 #[test]
-fn a_client_that_leaves_gets_the_rest_of_the_metadata_and_is_not_waited_for() -> Outcome {
+fn a_stopping_client_gets_the_rest_of_the_metadata() -> Outcome {
     let mut served = Served::start(options());
     let mut client = BatchClient::new(served.address());
     client.begin(usual());
@@ -221,7 +221,7 @@ fn a_client_that_vanishes_frees_the_server() {
 }
 
 #[test]
-fn times_without_a_bound_are_no_times_at_all() {
+fn maximum_timeouts_never_expire() {
     let ever = Duration::MAX;
     let options = options().client_timeout(ever).flush(ever).linger(ever).idle(ever).max_session(ever).rate(u64::MAX);
     let mut served = Served::start(options);
@@ -260,7 +260,7 @@ fn an_icmp_error_does_not_end_a_session() {
 }
 
 #[test]
-fn a_session_that_goes_on_is_not_disturbed_by_commands_in_its_clients_name() {
+fn spoofed_commands_do_not_disturb_a_session() {
     let mut served = Served::start(options());
     let mut client = BatchClient::new(served.address());
     client.begin(usual());
@@ -295,7 +295,7 @@ fn a_session_that_goes_on_is_not_disturbed_by_commands_in_its_clients_name() {
 }
 
 #[test]
-fn the_legacy_layout_is_left_late() {
+fn an_offer_is_taken_late() {
     let mut served = Served::start(options());
     served.numbers(0, [1, 2]);
     let mut client = BatchClient::new(served.address());
@@ -318,7 +318,7 @@ fn the_legacy_layout_is_left_late() {
 }
 
 #[test]
-fn a_client_that_begins_again_learns_what_was_sent_before() {
+fn a_restarted_client_learns_how_much_was_sent_before() {
     let mut served = Served::start(options());
     served.numbers(0, 0..3);
     let mut client = BatchClient::new(served.address());

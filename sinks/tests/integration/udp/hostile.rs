@@ -145,7 +145,7 @@ fn proven(client: &mut BatchClient) {
 }
 
 #[test]
-fn a_token_is_worth_nothing_at_another_address() {
+fn a_token_is_invalid_from_another_address() {
     let served = Served::start(options().trust_loopback(false));
     let (mut first, mut second) = (BatchClient::new(served.address()), BatchClient::new(served.address()));
     // One after the other: both may have the same place in the table of received bytes.
@@ -184,7 +184,7 @@ fn a_legacy_client_is_not_served_unless_its_address_is_allowed() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_an_error() {
+fn a_port_in_use_is_an_error() {
     let served = Served::start(options());
     let mut client = LegacyClient::new(served.address());
     client.start();

@@ -64,7 +64,7 @@ fn stop_ends_a_session_and_the_next_client_gets_the_rest() {
 }
 
 #[test]
-fn what_is_not_sent_within_a_packet_waits_too() {
+fn unsent_events_of_a_packet_wait_for_the_next_client() {
     // Slow enough for STOP to arrive in the middle of a packet.
     let mut served = Served::start(options().rate(10_000));
     served.numbers(0, 0..200);
@@ -111,7 +111,7 @@ fn a_second_client_is_ignored_while_one_is_served() {
 }
 
 #[test]
-fn start_again_begins_another_session() {
+fn a_repeated_start_begins_another_session() {
     let mut served = Served::start(options());
     let mut client = LegacyClient::new(served.address());
     client.start();
@@ -137,7 +137,7 @@ fn a_trace_that_never_had_an_event_is_served_too() {
 }
 
 #[test]
-fn what_waits_is_sent_when_the_trace_ends() {
+fn waiting_events_are_sent_when_the_trace_ends() {
     let mut served = Served::start(options());
     let mut client = LegacyClient::new(served.address());
     client.start();
@@ -212,7 +212,7 @@ fn events_of_several_threads_come_in_the_order_of_time() {
 }
 
 #[test]
-fn an_event_is_its_record_if_that_is_asked_for() {
+fn events_are_sent_as_records_on_request() {
     let mut served = Served::start(options().content(LegacyContent::Record));
     served.numbers(0, [0x0102_0304]);
     served.text(0, 5, "text");
@@ -228,7 +228,7 @@ fn an_event_is_its_record_if_that_is_asked_for() {
 }
 
 #[test]
-fn clients_of_the_newer_protocol_are_served_too() -> Outcome {
+fn clients_of_the_batch_layout_are_served() -> Outcome {
     let mut served = Served::start(options().address("[::1]:0".parse()?));
     let mut client = LegacyClient::new(served.address());
     client.start();
@@ -279,7 +279,7 @@ fn idle_and_long_sessions_end() {
 }
 
 #[test]
-fn what_a_session_had_taken_when_it_was_cut_off_is_counted() {
+fn events_taken_by_an_aborted_session_are_counted() {
     for quit in [false, true] {
         let mut served = Served::start(options().legacy_rate(50_000).flush(Duration::from_millis(100)));
         let mut client = LegacyClient::new(served.address());

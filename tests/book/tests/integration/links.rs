@@ -53,7 +53,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn link_targets_exist() {
     let root = root();
     let mut files = Vec::new();
     markdown(&root, &mut files);

@@ -60,7 +60,7 @@ fn circles_are_found_in_every_form() {
 }
 
 #[test]
-fn what_is_no_circle() {
+fn acyclic_files_are_accepted() {
     let root = ("lib.rs", "mod a; mod b; pub use a::A;");
     // A parent and its child, a name of the standard library, and tests.
     assert_eq!(circles_in(&[root, ("a.rs", "mod c; use c::C;"), ("a/c.rs", "use super::A;"), ("b.rs", "")]), 0);
