@@ -8,7 +8,7 @@ use super::context::Context;
 use super::current_errors::CurrentErrors;
 use super::file_version::{FileVersion, read_if_changed};
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck};
+use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
@@ -130,6 +130,9 @@ impl ActiveSession {
                         return false;
                     }
                     Ok(spec) => {
+                        if self.recording.is_none() && spec.state == State::Active {
+                            files::reserve(dir, &context.entry);
+                        }
                         self.errors.parsed();
                         self.apply(spec, context);
                     }
