@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod file_version;
 mod fork;
+mod spare_descriptors;
 mod wakeup;
 mod watch;
 mod worker;

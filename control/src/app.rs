@@ -40,3 +40,8 @@ pub(crate) fn read_json<T: DeserializeOwned>(dir: &PrivateDir, name: &str) -> io
 pub(crate) fn replace_json<T: Serialize>(dir: &PrivateDir, name: &str, value: &T) -> io::Result<()> {
     dir.replace(name, &serde_json::to_vec(value)?)
 }
+
+/// Does the same, also on a full file system.
+pub(crate) fn replace_json_with_spare<T: Serialize>(dir: &PrivateDir, name: &str, value: &T) -> io::Result<()> {
+    dir.replace_with_spare(name, &serde_json::to_vec(value)?)
+}

@@ -3,6 +3,10 @@
 //! A directory is opened once, without following a symbolic link, and checked before use. All later operations go through the open
 //! descriptor, so no other user can substitute another directory.
 
+mod spare;
+
+pub(crate) use spare::is_no_room;
+
 use crate::group::{group, shared};
 use rustix::fs::{
     AtFlags, Dir, Mode, OFlags, Stat, fchmod, fchown, fstat, mkdirat, openat, renameat, statat, unlinkat,

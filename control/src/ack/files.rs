@@ -8,7 +8,7 @@
 //! again.
 
 use super::Ack;
-use crate::app::{SESSION, read_json, replace_json};
+use crate::app::{SESSION, read_json, replace_json_with_spare};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session_dir::TRIES;
 use std::io;
@@ -24,7 +24,7 @@ pub(crate) fn put(
     process: &str,
     ack: &Ack,
 ) -> Result<(), DirError> {
-    let name = format!("{process}.json");
+    let name = file_name(process);
     let is_gone = || matches!(dir.file_len(SESSION), Err(error) if error.kind() == io::ErrorKind::NotFound);
     let mut written = write(dir, &name, ack);
     for _ in 1..TRIES {
@@ -37,6 +37,7 @@ pub(crate) fn put(
     if is_gone() {
         if let Ok(acks) = dir.open_subdir(ACKS) {
             acks.remove_file(&name);
+            acks.remove_file(&PrivateDir::spare(&name));
         }
         dir.remove_empty(ACKS);
         sessions.remove_empty(session);
@@ -44,9 +45,21 @@ pub(crate) fn put(
     written
 }
 
+/// Takes room for the first acknowledgement of `process` in `dir`, the directory of a session, before the session's rings can take it. A
+/// [`put`] must follow.
+pub(crate) fn reserve(dir: &PrivateDir, process: &str) {
+    if let Ok(acks) = dir.subdir(ACKS) {
+        acks.keep_spare(&file_name(process), 0);
+    }
+}
+
+fn file_name(process: &str) -> String {
+    format!("{process}.json")
+}
+
 fn write(dir: &PrivateDir, name: &str, ack: &Ack) -> Result<(), DirError> {
     let acks = dir.subdir(ACKS)?;
-    replace_json(&acks, name, ack).map_err(|error| acks.failed("write", name, error))
+    replace_json_with_spare(&acks, name, ack).map_err(|error| acks.failed("write", name, error))
 }
 
 /// All acknowledgements in `dir`, the directory of a session, by process.

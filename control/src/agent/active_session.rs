@@ -7,8 +7,9 @@ use super::SINK_TIMEOUT;
 use super::context::Context;
 use super::current_errors::CurrentErrors;
 use super::file_version::{FileVersion, read_if_changed};
+use super::spare_descriptors::lacks_descriptors;
 use super::watch::{has_ended, watch};
-use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck};
+use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
@@ -100,7 +101,7 @@ impl ActiveSession {
         // `SessionSpec::is_over` also covers an owner that cannot be watched by a pidfd.
         let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
-        self.errors.read_error = None;
+        (self.errors.read_error, self.errors.lacks_descriptors) = (None, false);
         match read_if_changed(dir, self.file_version) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.end();
@@ -110,6 +111,7 @@ impl ActiveSession {
                 if over {
                     self.end();
                 }
+                self.errors.lacks_descriptors = lacks_descriptors(&error);
                 self.errors.read_error = Some(format!("session.toml cannot be read: {error}"));
             }
             Ok(None) if over || events_changed || self.errors.is_retry_due() => {
@@ -130,6 +132,9 @@ impl ActiveSession {
                         return false;
                     }
                     Ok(spec) => {
+                        if self.recording.is_none() && spec.state == State::Active {
+                            files::reserve(dir, &context.entry);
+                        }
                         self.errors.parsed();
                         self.apply(spec, context);
                     }
@@ -270,6 +275,11 @@ impl ActiveSession {
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         self.ack.rotated = Some(Rotated { number, chunks, error });
+    }
+
+    /// Whether its file could not be read at the last scan because the process may not open another file.
+    pub(super) const fn lacks_descriptors(&self) -> bool {
+        self.errors.lacks_descriptors
     }
 
     /// Whether the session has a budget to enforce.

@@ -11,6 +11,8 @@ const LONGEST: Duration = Duration::from_secs(8);
 pub(super) struct CurrentErrors {
     /// Why the file could not be read at the last attempt.
     pub(super) read_error: Option<String>,
+    /// Whether that was for lack of descriptors, which the file's writer does not notice.
+    pub(super) lacks_descriptors: bool,
     /// Why the current file cannot be parsed; an earlier version stays in force.
     pub(super) parse_error: Option<String>,
     /// Why the parsed file could not be applied.

@@ -60,7 +60,7 @@ impl Entry {
 
     /// Publishes which events are enabled.
     pub(super) fn publish_status(&self, status: &AppStatus) -> Result<(), DirError> {
-        self.put(STATUS, status)
+        app::replace_json_with_spare(&self.dir, STATUS, status).map_err(|error| self.dir.failed("write", STATUS, error))
     }
 
     fn put<T: serde::Serialize>(&self, name: &str, value: &T) -> Result<(), DirError> {

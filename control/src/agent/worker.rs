@@ -5,6 +5,7 @@ use super::active_session::ActiveSession;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
+use super::spare_descriptors::SpareDescriptors;
 use super::wakeup::{Wakeup, stop_requested, timespec, wait_for_stop};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
 use crate::bell::Bell;
@@ -54,6 +55,7 @@ pub(super) struct Worker {
     scan_complete: bool,
     /// Wakes the thread when the program registers a state dump.
     dumps: Wake,
+    spares: SpareDescriptors,
 }
 
 impl Worker {
@@ -62,6 +64,8 @@ impl Worker {
         let sessions = run_dir.subdir(SESSIONS)?;
         let dumps = wake_for_dumps().map_err(|errno| AgentError::Thread(errno.into()))?;
         let (entry, bell) = Entry::make(run_dir)?;
+        let mut spares = SpareDescriptors::default();
+        spares.take(&sessions);
         let path = std::path::absolute(sessions.path()).map_err(|error| sessions.failed("find", "", error))?;
         let info = ApplicationInfo::of_this_process(environment::tag());
         let context = Context::new(info, entry.name().to_owned(), path);
@@ -76,6 +80,7 @@ impl Worker {
             answered: VecDeque::new(),
             scan_complete: true,
             dumps,
+            spares,
         };
         worker.publish()?;
         Ok(worker)
@@ -161,7 +166,12 @@ impl Worker {
 
     fn scan_catching_panics(&mut self, stopped: &OwnedFd) {
         // The next scan completes what a panic interrupted.
-        self.scan_complete = catch_unwind(AssertUnwindSafe(|| self.scan(stopped))).unwrap_or(false);
+        let scan = |worker: &mut Self| catch_unwind(AssertUnwindSafe(|| worker.scan(stopped))).unwrap_or(false);
+        self.scan_complete = scan(self);
+        if !self.scan_complete && self.spares.release() {
+            self.scan_complete = scan(self);
+        }
+        self.spares.take(&self.sessions);
     }
 
     /// Collects the recordings that have ended since; returns whether there are any.
@@ -243,7 +253,9 @@ impl Worker {
             let context = &self.context;
             let active = self.active.entry(name.clone());
             let active = active.or_insert_with(|| ActiveSession::new(name.clone(), context));
-            if active.update(&dir, context, tracepoints.is_some(), deadline) {
+            let is_for_this_process = active.update(&dir, context, tracepoints.is_some(), deadline);
+            all &= !active.lacks_descriptors();
+            if is_for_this_process {
                 // If the acknowledgement cannot be written, the controller sees a process that does not answer.
                 let _ = active.acknowledge(&self.sessions, &dir, self.entry.name());
                 self.removed_endings.extend(active.take_abandoned().into_iter().map(|ending| (name.clone(), ending)));

@@ -39,6 +39,7 @@ pub(crate) fn remove(apps: &PrivateDir, name: &str, entry: &PrivateDir) {
     for file in [BELL, PROCESS, TRACEPOINTS, STATUS] {
         entry.remove_file(file);
         entry.remove_file(&PrivateDir::temporary(file));
+        entry.remove_file(&PrivateDir::spare(file));
     }
     apps.remove_empty(name);
 }

@@ -25,6 +25,12 @@ pub enum ControlError {
     /// A file or directory in the run directory cannot be created, used or trusted.
     #[error(transparent)]
     Dir(#[from] DirError),
+    /// The file system of the run directory is full.
+    #[error("cannot write {}: its file system is full; make room there (`tracectl clean --purge`, `tracectl destroy NAME`)", path.display())]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no such process.
     #[error("there is no process {pid}; `tracectl list` lists the traced processes")]
     NoProcess {

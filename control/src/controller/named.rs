@@ -3,7 +3,7 @@
 use super::{ControlError, Controller, read_spec};
 use crate::ack::{Ack, files};
 use crate::app::{LOG, SESSION};
-use crate::private_dir::{DirError, PrivateDir};
+use crate::private_dir::{DirError, PrivateDir, is_no_room};
 use crate::process::ProcessKey;
 use crate::session_dir::KeepDead;
 use crate::spec::{SessionSpec, State};
@@ -160,14 +160,21 @@ impl<'a> NamedSession<'a> {
     }
 }
 
-/// Writes the session's log and file. The caller holds the lock on the sessions.
+/// Writes the session's log and file. The caller holds the lock on the sessions. On a full file system the log lacks the change.
 pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
     let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
     let line = log_line(spec.generation, what);
-    let logged = dir.append_file(LOG).and_then(|mut log| log.write_all(line.as_bytes()));
-    logged.map_err(|error| dir.failed("write", LOG, error))?;
-    let written = dir.replace(SESSION, text.as_bytes());
-    Ok(written.map_err(|error| dir.failed("write", SESSION, error))?)
+    match dir.append_file(LOG).and_then(|mut log| log.write_all(line.as_bytes())) {
+        Err(error) if !is_no_room(&error) => return Err(dir.failed("write", LOG, error).into()),
+        _ => {}
+    }
+    dir.replace_with_spare(SESSION, text.as_bytes()).map_err(|error| {
+        if is_no_room(&error) {
+            ControlError::NoRoom { path: dir.path().join(SESSION) }
+        } else {
+            dir.failed("write", SESSION, error).into()
+        }
+    })
 }
 
 /// A line of the log: seconds since 1970, generation, user, process, and the change.

@@ -31,25 +31,37 @@ impl NamedSession<'_> {
     /// If the session does not exist or cannot be removed. A damaged session can be destroyed as well.
     pub fn destroy(&self, timeout: Duration, rings_of_dead: bool) -> Result<Removed, ControlError> {
         let mut removed = Removed::default();
+        let mut id = String::new();
         let ended = self.change("destroy", |spec| {
+            id.clone_from(&spec.id);
             spec.state = State::Destroyed;
             // While this process waits, no other controller cleans the session up.
             spec.end_with_this_process();
             Ok(())
         });
+        let mut without_room = None;
         match ended {
             Ok(generation) => {
                 let waited = self.wait(generation, timeout)?;
                 (removed.acks, removed.silent) = (waited.acks, waited.silent);
             }
+            // Agents also end a session whose file is removed, and removing a file needs no room.
+            Err(ControlError::NoRoom { .. }) => without_room = Some(id),
             // No process records for a damaged session; agents see that it is removed.
             Err(ControlError::Damaged { .. }) => {}
             Err(error) => return Err(error),
         }
         // Another controller may have created a session of that name meanwhile, which is kept.
-        let is_ended = |dir: &PrivateDir| !matches!(read_spec(dir), Ok(spec) if spec.state != State::Destroyed);
+        let is_ended = |dir: &PrivateDir| match read_spec(dir) {
+            Ok(spec) => spec.state == State::Destroyed || Some(spec.id) == without_room,
+            Err(_) => true,
+        };
         removed.dead = self.controller.remove(self.name(), rings_of_dead, is_ended)?;
-        self.controller.ring_all();
+        if without_room.is_some() {
+            removed.silent = self.controller.refresh(timeout)?;
+        } else {
+            self.controller.ring_all();
+        }
         Ok(removed)
     }
 }
@@ -92,7 +104,7 @@ impl Controller {
 
 /// Removes the files beside the session's file, which is removed already.
 fn remove_other_files(dir: &PrivateDir) {
-    for file in [LOG, &format!(".{LOG}.new"), &format!(".{SESSION}.new")] {
+    for file in [LOG, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
         dir.remove_file(file);
     }
     files::remove_all(dir);

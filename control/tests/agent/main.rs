@@ -18,6 +18,7 @@ mod concern;
 mod environment;
 mod filters;
 mod forks;
+mod full_run_dir;
 mod kinds;
 mod listing;
 mod no_files;

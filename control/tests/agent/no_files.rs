@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Agent, Controller, RunDir, SinkSpec};
+use tracepoint_control::{AckState, Agent, Controller, RunDir, SinkSpec, State};
 
 /// What a process does that fires, and opens all files that it may, or closes them, when it is told to.
 fn run_out_of_files() -> Outcome {
@@ -29,6 +29,38 @@ fn run_out_of_files() -> Outcome {
         }
         println!("done");
     }
+    Ok(())
+}
+
+/// Stopping needs descriptors in the process, which the agent has kept.
+#[test]
+fn a_session_is_stopped_and_destroyed_without_files() -> Outcome {
+    if part() == "run out" {
+        return run_out_of_files();
+    }
+    let place = Place::new();
+    let test = "no_files::a_session_is_stopped_and_destroyed_without_files";
+    let mut child = until_ready(again(test, "run out").env("TRACEPOINT_RUN_DIR", place.run_dir()));
+    let session = place.record("s", &["traced:tick"]);
+    place.until_recorded(&session, 5);
+    child.say("open")?;
+    assert!(child.says("done"));
+    for state in [State::Stopped, State::Active] {
+        let generation = session.change("change", |spec| {
+            spec.state = state;
+            Ok(())
+        })?;
+        let waited = session.wait(generation, PATIENCE)?;
+        assert!(waited.silent.is_empty(), "{waited:?}");
+        if state == State::Stopped {
+            assert_eq!(waited.acks[0].state, AckState::Ended, "{waited:?}");
+            assert_eq!(place.on(), [""; 0]);
+            assert_balances(&traces(&place.out("s"))[0]);
+        }
+    }
+    assert!(session.destroy(PATIENCE, false)?.silent.is_empty());
+    assert_eq!(place.on(), [""; 0]);
+    assert!(child.end());
     Ok(())
 }
 

@@ -73,7 +73,11 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let temp = memory_place();
+        Self::at(memory_place())
+    }
+
+    /// Does the same in this directory.
+    pub(crate) fn at(temp: TempDir) -> Self {
         let run_dir = RunDir::at(&temp.path().join("run")).expect("a run directory");
         Self { temp, controller: Controller::at(run_dir).expect("a controller") }
     }

@@ -1,0 +1,32 @@
+//! Descriptors that the agent keeps, so that it can end sessions in a process that may not open another file.
+
+use crate::private_dir::PrivateDir;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// How many are kept: what a scan has open at a time while a session with an output ends, and some more.
+const KEPT: usize = 8;
+
+/// The descriptors.
+#[derive(Debug, Default)]
+pub(super) struct SpareDescriptors(Vec<OwnedFd>);
+
+impl SpareDescriptors {
+    /// Takes the descriptors that are missing, as many as there are, as duplicates of that of `dir`.
+    pub(super) fn take(&mut self, dir: &PrivateDir) {
+        let missing = KEPT - self.0.len();
+        self.0.extend((0..missing).map_while(|_| fcntl_dupfd_cloexec(dir, 0).ok()));
+    }
+
+    /// Closes them, so that the agent can open files in their place, unless other threads of the program are faster. Returns whether there
+    /// were any.
+    pub(super) fn release(&mut self) -> bool {
+        !std::mem::take(&mut self.0).is_empty()
+    }
+}
+
+/// Whether an operation failed because the process or the system may not open another file.
+pub(super) fn lacks_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}

@@ -1,0 +1,114 @@
+//! A run directory without any room left: sessions are still switched off, and processes still answer.
+
+use crate::common::{Outcome, again_mounted, fill_up, memory_place, part};
+use crate::traced::{PATIENCE, Place, is_traced, spec};
+use std::fs;
+use std::path::Path;
+use tracepoint_control::{AckState, Channel, ControlError, SessionSpec, State};
+
+/// Runs the test again with a small file system, in which it makes its run directory. `None` in the process that only starts it.
+fn small_place(test: &str) -> Option<Place> {
+    if let Some(mounted) = part().strip_prefix("at ") {
+        return Some(Place::at(tempfile::tempdir_in(mounted).expect("a directory")));
+    }
+    let place = memory_place();
+    let part = format!("at {}", place.path().display());
+    let test = again_mounted(test, &part, place.path(), "16m");
+    assert!(test.is_none_or(|mut test| test.status().is_ok_and(|status| status.success())));
+    None
+}
+
+/// A session that keeps its events in small rings.
+fn flight() -> SessionSpec {
+    let mut spec = spec(&["traced:*"], &[]);
+    spec.channel = (&Channel::overwrite(64 << 10).spares(1)).into();
+    spec
+}
+
+fn change_to(state: State) -> impl FnOnce(&mut SessionSpec) -> Result<(), ControlError> {
+    move |spec| {
+        spec.state = state;
+        Ok(())
+    }
+}
+
+/// Removes what lets files be replaced without room, as if it had been full from the beginning.
+fn remove_spares(dir: &Path) -> Outcome {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_spares(&path)?;
+        } else if path.extension().is_some_and(|extension| extension == "spare") {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sessions_are_stopped_and_destroyed_without_room() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let test = "full_run_dir::sessions_are_stopped_and_destroyed_without_room";
+    let Some(place) = small_place(test) else { return Ok(()) };
+    let _children = [place.start(test), place.start(test)];
+    let session = place.controller.create("flight", &flight())?;
+    place.until_recorded(&session, 5);
+    let ballast = fill_up(place.temp.path())?;
+
+    // Each of them answers, again and again.
+    for _ in 0..5 {
+        assert_eq!(place.acks(&session).len(), 2);
+    }
+    for state in [State::Stopped, State::Active, State::Stopped] {
+        let generation = session.change("change", change_to(state))?;
+        let waited = session.wait(generation, PATIENCE)?;
+        assert!(waited.silent.is_empty(), "{:?}", waited.silent);
+        assert!(waited.acks.iter().all(|ack| ack.generation == generation && ack.error.is_none()), "{waited:?}");
+        assert_eq!(place.on().is_empty(), state == State::Stopped);
+    }
+    session.change("start", change_to(State::Active))?;
+    let removed = session.destroy(PATIENCE, false)?;
+    assert!(removed.silent.is_empty() && removed.dead.is_empty(), "{removed:?}");
+    assert!(removed.acks.iter().all(|ack| ack.state == AckState::Ended), "{removed:?}");
+    assert_eq!(place.on(), [""; 0]);
+    assert!(!place.run_dir().join("sessions/flight").exists());
+    fs::remove_file(ballast)?;
+
+    // Where even the room that was put by is gone, the session can be destroyed.
+    let session = place.controller.create("flight", &flight())?;
+    place.until_recorded(&session, 5);
+    remove_spares(&place.run_dir().join("sessions"))?;
+    fill_up(place.temp.path())?;
+    let error = session.change("stop", change_to(State::Stopped)).err().ok_or("there is room")?;
+    assert!(matches!(&error, ControlError::NoRoom { .. }) && error.to_string().contains("make room"), "{error}");
+    let removed = session.destroy(PATIENCE, false)?;
+    assert!(removed.silent.is_empty(), "{removed:?}");
+    assert_eq!(place.on(), [""; 0]);
+    assert!(!place.run_dir().join("sessions/flight").exists());
+    Ok(())
+}
+
+/// A session whose rings take all room leaves its processes the room to say so, and to be stopped.
+#[test]
+fn rings_that_fill_the_run_directory_do_not_keep_it_on() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let test = "full_run_dir::rings_that_fill_the_run_directory_do_not_keep_it_on";
+    let Some(place) = small_place(test) else { return Ok(()) };
+    let _children = [(); 6].map(|()| place.start(test));
+    let mut spec = spec(&["traced:*"], &[]);
+    spec.channel = (&Channel::overwrite(1 << 20).spares(16)).into();
+    let session = place.controller.create("large", &spec)?;
+    assert_eq!(place.acks(&session).len(), 6);
+    fill_up(place.temp.path())?;
+    let generation = session.change("stop", change_to(State::Stopped))?;
+    let waited = session.wait(generation, PATIENCE)?;
+    assert!(waited.silent.is_empty(), "{:?}", waited.silent);
+    assert_eq!(place.on(), [""; 0]);
+    assert!(session.destroy(PATIENCE, false)?.silent.is_empty());
+    assert_eq!(place.on(), [""; 0]);
+    Ok(())
+}
