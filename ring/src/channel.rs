@@ -17,8 +17,8 @@
 //!   read it (`docs/format-ring.md`).
 //! * `buffer`: reserve, write, commit. `packet`: the header of a packet. `flush_handshake`: whether the owner or the flusher may access the
 //!   open packet. `wait_policy`: the bounded wait.
-//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `ring_table`: the ring of each
-//!   thread, empty in a forked child.
+//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supply`: how many there are.
+//!   `ring_table`: the ring of each thread, empty in a forked child.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer. `fast_path`:
 //!   the path of an event with one subscriber.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
@@ -44,6 +44,7 @@ mod packet;
 mod pool;
 mod ring;
 mod ring_table;
+mod supply;
 mod wait_policy;
 
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};

@@ -89,6 +89,11 @@ pub(crate) fn is_outermost() -> bool {
     claimed().is_none_or(|slot| slot.section.depth() <= 1)
 }
 
+/// The number of threads in the table for whose slot's index `is_counted` holds.
+pub(crate) fn count_claimed(is_counted: impl Fn(usize) -> bool) -> usize {
+    table::claimed_slots().filter(|index| is_counted(*index)).count()
+}
+
 fn count_unserved() {
     UNSERVED.add_shared(1);
 }

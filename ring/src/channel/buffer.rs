@@ -431,6 +431,13 @@ impl Buffer {
         }
     }
 
+    /// Forgets an open packet without records, whose memory is given back. There is no owner.
+    pub(super) fn forget_empty_packet(&self) {
+        self.handshake.clear_limit();
+        self.packet.store(null_mut(), Ordering::Relaxed);
+        self.used.store(0, Ordering::Relaxed);
+    }
+
     /// Requests that the open packet be closed, if it has a record and was opened before `before`. `false` if there is no such packet;
     /// otherwise `thread::fence_owners` and [`try_flush`](Self::try_flush) must follow.
     pub(super) fn request_flush(&self, before: u64) -> bool {

@@ -6,6 +6,15 @@ use crate::field::FieldDescriptor;
 use std::fmt;
 use std::time::Duration;
 
+/// The size of the first rings of a channel that is [sized by need](Channel::sized_by_need), in bytes.
+const FULL_SIZE: usize = 1 << 20;
+/// The largest number of rings by default: as many threads can record.
+const MOST_RINGS: usize = crate::thread::MAX_THREADS;
+/// The size of its smallest rings.
+const SMALLEST_SIZE: usize = 64 << 10;
+/// The smallest packets of rings that are smaller than the first ones.
+const SMALLEST_PACKET: usize = 16 << 10;
+
 /// The upper limit of [`Channel::wait`].
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
@@ -51,6 +60,8 @@ pub struct Channel {
     pub(super) name: String,
     pub(super) policy: Policy,
     pub(super) ring_size: usize,
+    /// Whether the rings get smaller as the process has more of them.
+    pub(super) by_need: bool,
     pub(super) packets: usize,
     pub(super) spares: usize,
     /// The number of spare rings that are made when the channel is opened.
@@ -63,9 +74,9 @@ pub struct Channel {
 }
 
 impl Default for Channel {
-    /// Discards the newest when full; rings of 1 MiB.
+    /// Discards the newest when full; rings [sized by need](Self::sized_by_need).
     fn default() -> Self {
-        Self::discard(1 << 20)
+        Self::discard(FULL_SIZE).sized_by_need()
     }
 }
 
@@ -79,7 +90,7 @@ impl Channel {
     pub fn overwrite(ring_size: usize) -> Self {
         let config = Self::new(Policy::Overwrite, ring_size);
         // Rings of ended threads keep their history, so the number of rings bounds the memory.
-        config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, 1024))
+        config.max_rings(((128 << 20) / ring_size.max(1)).clamp(16, MOST_RINGS))
     }
 
     /// A channel in which an event that finds its ring of `ring_size` bytes full waits for the consumer, for up to `max_wait` (at most 10 s),
@@ -106,10 +117,11 @@ impl Channel {
             name: "channel0".to_owned(),
             policy,
             ring_size,
+            by_need: false,
             packets: 8,
-            spares: 16,
+            spares: 2,
             at_first: usize::MAX,
-            max_rings: 1024,
+            max_rings: MOST_RINGS,
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
         }
@@ -130,26 +142,42 @@ impl Channel {
         self
     }
 
-    /// Sets the number of rings that are kept ready for new threads: 16 by default. If more threads than this record their first event
-    /// between two rounds of the consumer, events are lost, counted as `no_ring`. A session's consumer runs every 5 to 200 ms, depending on
-    /// the load.
+    /// Replaces the size of the rings by one that depends on how much memory the rings of the process have taken: 1 MiB for the first
+    /// rings, then in steps down to 64 KiB, so that a thousand threads fit into the memory that the [source](super::MemorySource) of the
+    /// rings allows. Records that do not fit into the packets of the smaller rings (16 KiB) are lost there, counted as `too_large`. A size
+    /// that is given to [`discard`](Self::discard), [`overwrite`](Self::overwrite) or [`wait`](Self::wait) is kept otherwise.
+    #[must_use]
+    pub fn sized_by_need(mut self) -> Self {
+        (self.ring_size, self.by_need, self.max_rings) = (FULL_SIZE, true, MOST_RINGS);
+        self
+    }
+
+    /// Whether the rings are [sized by need](Self::sized_by_need).
+    pub const fn is_sized_by_need(&self) -> bool {
+        self.by_need
+    }
+
+    /// Sets the number of rings that are kept ready for new threads while none appear: 2 by default. When threads appear, the consumer makes
+    /// more, as many as appeared between two of its rounds; what stays unused for a second gives its memory back. A thread that finds no
+    /// ring loses its events until there is one, counted as `no_ring`.
     #[must_use]
     pub fn spares(mut self, spares: usize) -> Self {
         self.spares = spares;
         self
     }
 
-    /// Sets the number of spare rings that are made when the channel is opened: all of them by default, and at least one. The consumer makes
-    /// the others, two at each [`maintain`](super::OpenChannel::maintain), so opening does not check that there is memory for them. For a
-    /// program that is already running, the number of its threads is enough, and the events are switched on sooner.
+    /// Sets the number of spare rings that are made when the channel is opened: [`spares`](Self::spares) by default, and at least one. If
+    /// there are fewer, the consumer makes the others, two at each [`maintain`](super::OpenChannel::maintain), so opening does not check that
+    /// there is memory for them. Of more, opening makes as many as there is memory for. For a program that is already running, the number of
+    /// its threads is enough.
     #[must_use]
     pub fn at_first(mut self, rings: usize) -> Self {
         self.at_first = rings;
         self
     }
 
-    /// Sets the largest number of rings: 1024 by default; under overwrite, where the rings of ended threads keep their history, as many as
-    /// fit in 128 MiB, but at least 16. A ring takes `ring_size` bytes, 16 KiB for nested events, and 128 bytes for each event of the
+    /// Sets the largest number of rings: 8192 by default; under overwrite with rings of a given size, where the rings of ended threads keep
+    /// their history, as many as fit in 128 MiB, but at least 16. A ring takes `ring_size` bytes, 16 KiB for nested events, and 128 bytes for each event of the
     /// channel.
     #[must_use]
     pub fn max_rings(mut self, max_rings: usize) -> Self {
@@ -239,6 +267,21 @@ impl Channel {
     pub fn packet_size(&self) -> usize {
         // Multiples of eight keep the counters in the headers aligned.
         self.ring_size / self.packets.max(1) / 8 * 8
+    }
+
+    /// The sizes of the rings, from the first ones on: each half of the one before, unless the size was given.
+    pub(super) fn ring_sizes(&self) -> impl Iterator<Item = usize> + use<> {
+        let smallest = if self.by_need { SMALLEST_SIZE } else { self.ring_size };
+        std::iter::successors(Some(self.ring_size), move |size| (*size > smallest).then_some(size / 2))
+    }
+
+    /// The size of a packet, and the number of packets, in a ring of `ring_size` bytes, which is one of [`ring_sizes`](Self::ring_sizes).
+    pub(super) fn packets_of(&self, ring_size: usize) -> [usize; 2] {
+        if ring_size == self.ring_size {
+            return [self.packet_size(), self.packets];
+        }
+        let packets = (ring_size / SMALLEST_PACKET).clamp(2, self.packets.max(2));
+        [ring_size / packets / 8 * 8, packets]
     }
 
     /// The size of the largest record, in bytes, including its 8-byte header word and contexts: a packet without its header. A larger record

@@ -5,8 +5,6 @@
 
 use super::buffer::Buffer;
 use super::config::Policy;
-use super::header::Layout;
-use super::memory::RingRequest;
 use super::open::{OpenChannel, RINGLESS_INSTANCE};
 use super::packet::{HEADER_SIZE, Opening, empty_packet};
 use super::ring::Ring;
@@ -16,12 +14,7 @@ use crate::thread;
 use crate::update;
 use std::fmt;
 use std::io;
-use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-
-/// The number of rings that one round makes while the pool is filled for the first time, so that draining is not delayed for long.
-const RINGS_PER_ROUND: usize = 2;
 
 /// Identifies a stream of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,7 +39,8 @@ pub struct Packet<'a> {
 }
 
 impl OpenChannel {
-    /// Fills the pool, recycling the rings of ended threads. To be called regularly by the consumer.
+    /// Keeps spare rings ready, recycling the rings of ended threads, and gives the memory of unused ones back. To be called regularly by the
+    /// consumer.
     ///
     /// # Errors
     ///
@@ -59,80 +53,13 @@ impl OpenChannel {
         if update::has_deferred() {
             self.free_deferred();
         }
-        // Relaxed: a thread that does not see it yet makes fewer rings in this round.
-        let most = if self.was_filled.load(Ordering::Relaxed) { usize::MAX } else { RINGS_PER_ROUND };
-        self.supply(most)
-    }
-
-    /// Makes the rings that exist when the channel is opened.
-    pub(super) fn supply_at_first(&self) -> io::Result<()> {
-        self.supply(self.config.at_first.max(1))
-    }
-
-    /// Puts up to `most` rings into the pool.
-    fn supply(&self, most: usize) -> io::Result<()> {
-        // Recycling closes packets, as `flush` does, and only one thread may do that at a time.
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let supplied = self.fill_pool(most);
-        self.unsupplied.store(self.pool.missing(), Ordering::Relaxed);
-        if !matches!(supplied, Ok(count) if count == most) {
-            self.was_filled.store(true, Ordering::Relaxed);
-        }
-        supplied.map(drop)
-    }
-
-    /// Puts up to `most` rings into the pool, and returns how many. The draining lock is held.
-    fn fill_pool(&self, most: usize) -> io::Result<usize> {
-        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        self.abandon_broken(&rings);
-        let most = self.pool.missing().min(most);
-        let mut wanted = most;
-        if wanted == 0 {
-            return Ok(0);
-        }
-        // Under overwrite the rings of ended threads keep their history as long as new rings may be made.
-        let whole = rings.iter().filter(|ring| ring.is_whole()).count();
-        let may_make = self.config.max_rings.saturating_sub(whole);
-        if !Ring::keeps_history(&self.config) || may_make < wanted {
-            for ring in rings.iter() {
-                if wanted > 0 && ring.is_whole() && ring.has_ended() {
-                    ring.recycle();
-                    wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
-                    failpoint!(RingPooled, ring.buffers()[0].instance());
-                }
-            }
-        }
-        for _ in 0..wanted.min(may_make) {
-            let index = rings.len() as u64;
-            let size = Layout::of_ring(&self.config, self.max_events()).size;
-            let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), size))?;
-            let owner = self.owner(2 * index);
-            let ring = Ring::new(&self.config, owner, self.max_events(), memory, self.wait_policy(), clock::now())?;
-            let ring = Arc::new(ring);
-            self.pool.put(Arc::as_ptr(&ring));
-            rings.push(ring);
-            wanted -= 1;
-        }
-        Ok(most - wanted)
+        self.supply()
     }
 
     /// Registers a consumer, which drains the channel regularly until the guard is dropped: under [`Policy::Wait`] events wait only while there is
     /// one.
     pub fn register_consumer(&self) -> ConsumerGuard {
         self.consumers.register()
-    }
-
-    /// Abandons rings whose memory was lost: removes them from the pool, and makes their threads take another one at their next event.
-    fn abandon_broken(&self, rings: &[Arc<Ring>]) {
-        for ring in rings.iter().filter(|ring| !ring.is_whole()) {
-            let broken = Arc::as_ptr(ring).cast_mut();
-            self.pool.remove(broken);
-            for entry in self.ring_table.rings() {
-                // Relaxed, as for the whole table: a thread that finds null takes a ring from the pool (L2). A thread that is using the
-                // old ring may go on, since the ring lives as long as the channel.
-                let _ = entry.compare_exchange(broken, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
-            }
-        }
     }
 
     /// How urgently the consumer is needed, in percent: the larger of the closed part of the fullest ring, and the part of the spare rings that
@@ -147,15 +74,6 @@ impl OpenChannel {
         let rings = self.all_rings();
         let whole = rings.iter().filter(|ring| ring.is_whole());
         whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
-    }
-
-    /// How urgently [`maintain`](Self::maintain) is needed, in percent: the part of the spare rings that was taken since the last call.
-    pub fn spares_taken(&self) -> u32 {
-        if !self.ring_table.is_attached() {
-            return 0;
-        }
-        let taken = self.pool.missing().saturating_sub(self.unsupplied.load(Ordering::Relaxed));
-        (taken * 100 / self.pool.capacity().max(1)) as u32
     }
 
     /// Passes every closed packet to `take`, oldest first in each stream, and releases its slot.
@@ -219,11 +137,11 @@ impl OpenChannel {
         }
     }
 
-    fn wait_policy(&self) -> Option<WaitPolicy> {
+    pub(super) fn wait_policy(&self) -> Option<WaitPolicy> {
         (self.config.policy == Policy::Wait).then(|| WaitPolicy::new(self.config.max_wait, &self.consumers))
     }
 
-    fn all_rings(&self) -> Vec<Arc<Ring>> {
+    pub(super) fn all_rings(&self) -> Vec<Arc<Ring>> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -7,6 +7,7 @@ use super::ownership::Ownership;
 use crate::counter::LocalCounter;
 use std::io;
 use std::mem::offset_of;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -102,12 +103,15 @@ pub(super) struct Layout {
 /// The number of packets of the nested buffer, and the size of each.
 const NESTED_PACKETS: usize = 4;
 const NESTED_PACKET_SIZE: usize = 4096;
+const SMALLEST_NESTED_PACKET: usize = 1024;
 
 impl Layout {
-    /// The layout of a ring of this channel with `events` event ids.
-    pub(super) fn of_ring(config: &Channel, events: usize) -> Self {
-        let nested_packet_size = config.packet_size().min(NESTED_PACKET_SIZE);
-        Self::new(events, [config.packet_size(), config.packets], [nested_packet_size, NESTED_PACKETS])
+    /// The layout of a ring of `ring_size` bytes of this channel, with `events` event ids.
+    pub(super) fn of_ring(config: &Channel, ring_size: usize, events: usize) -> Self {
+        let [packet_size, packets] = config.packets_of(ring_size);
+        // In proportion, where the ring is smaller than the first ones.
+        let nested = (NESTED_PACKET_SIZE / (config.ring_size / ring_size)).max(SMALLEST_NESTED_PACKET);
+        Self::new(events, [packet_size, packets], [packet_size.min(nested), NESTED_PACKETS])
     }
 
     /// The layout of the counters of threads without a ring.
@@ -191,6 +195,21 @@ impl Mapped {
     /// Whether all of the memory is still there.
     pub(super) fn is_whole(&self) -> bool {
         self.memory.is_whole()
+    }
+
+    /// The bytes of the packets of both streams: all that is behind the account.
+    fn packets(&self) -> Range<usize> {
+        self.layout.main..self.layout.size
+    }
+
+    /// Gives the memory of the packets back; header and account stay.
+    pub(super) fn give_back_packets(&self) -> io::Result<()> {
+        self.memory.give_back(self.packets())
+    }
+
+    /// Makes the packets resident again.
+    pub(super) fn take_back_packets(&self) -> io::Result<()> {
+        self.memory.take_back(self.packets())
     }
 
     /// The start of the memory.

@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// The memory of one ring. Dropping it frees the memory.
@@ -22,6 +23,23 @@ pub unsafe trait RingMemory: Send + Sync {
     fn is_whole(&self) -> bool {
         true
     }
+    /// Gives the memory of these bytes back to the system, at multiples of 4096; they are zero, and not resident, from then on. Nothing
+    /// accesses them until [`take_back`](Self::take_back) has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// If that is not possible: the memory stays as it is.
+    fn give_back(&self, _bytes: Range<usize>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Makes bytes that were [given back](Self::give_back) resident again.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory.
+    fn take_back(&self, _bytes: Range<usize>) -> io::Result<()> {
+        Ok(())
+    }
     /// Whether the size is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -30,7 +48,7 @@ pub unsafe trait RingMemory: Send + Sync {
 
 /// The bytes of a ring's memory that identify the process and session (`docs/format-ring.md`): written by the [`MemorySource`], never by the
 /// ring.
-pub const RING_IDENTITY: std::ops::Range<usize> = 1024..4096;
+pub const RING_IDENTITY: Range<usize> = 1024..4096;
 
 /// A request for the memory of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +73,11 @@ impl<'a> RingRequest<'a> {
 
 /// The source of the memory of a channel's rings. Called when the channel is opened and by its consumer, never by a site.
 pub trait MemorySource: Send + Sync {
+    /// How many bytes another ring may have, of these `sizes`, which are in descending order: the largest one unless memory is scarce.
+    fn choose_size(&self, sizes: &[usize]) -> usize {
+        sizes[0]
+    }
+
     /// Allocates at least `request.len` bytes.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use super::packet::Stream;
 use super::pool::Pool;
 use super::ring::Ring;
 use super::ring_table::RingTable;
+use super::supply::Supply;
 use super::wait_policy::ConsumerPresence;
 use crate::clock;
 use crate::context::{ContextValues, with_callers};
@@ -20,7 +21,7 @@ use crate::update::{self, UpdateGuard};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The id of an event in a channel. Never reused.
@@ -80,10 +81,7 @@ pub struct OpenChannel {
     /// All rings, in the order of their creation. A ring lives as long as the channel.
     pub(super) rings: Mutex<Vec<Arc<Ring>>>,
     pub(super) source: Box<dyn MemorySource>,
-    /// The number of spare rings that the last `maintain` could not make.
-    pub(super) unsupplied: AtomicUsize,
-    /// Whether the pool has once been full, or could not be filled.
-    pub(super) was_filled: AtomicBool,
+    pub(super) supply: Supply,
     /// The registered consumers.
     pub(super) consumers: Arc<ConsumerPresence>,
     /// Held while packets are taken or closed by a consumer.
@@ -178,7 +176,7 @@ impl OpenChannel {
         let channel = Arc::new(Self {
             number,
             ring_table,
-            pool: Pool::new(config.spares.clamp(1, config.max_rings)),
+            pool: Pool::new(Self::pool_size(&config)),
             uuid,
             class,
             clock: in_use,
@@ -188,8 +186,7 @@ impl OpenChannel {
             events: AtomicU32::new(0),
             rings: Mutex::default(),
             source,
-            unsupplied: AtomicUsize::new(0),
-            was_filled: AtomicBool::new(false),
+            supply: Supply::new(config.spares.clamp(1, config.max_rings)),
             consumers: Arc::default(),
             draining: Mutex::default(),
             subscriptions: AtomicU32::new(0),
@@ -198,7 +195,8 @@ impl OpenChannel {
             forked: (0..max_events).map(|_| EventCounters::default()).collect(),
             config,
         });
-        channel.supply_at_first().map_err(|error| no_memory(Layout::of_ring(&channel.config, max_events), error))?;
+        let layout = Layout::of_ring(&channel.config, channel.config.ring_size, max_events);
+        channel.supply_at_first().map_err(|error| no_memory(layout, error))?;
         let has_room = Self::publish(|open| {
             let has_room = open.len() < MAX_OPEN;
             if has_room {

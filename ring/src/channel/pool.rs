@@ -50,8 +50,8 @@ impl Pool {
         }
     }
 
-    /// The number of empty entries.
-    pub(super) fn missing(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.load(Ordering::Relaxed).is_null()).count()
+    /// The number of rings in the pool.
+    pub(super) fn count(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.load(Ordering::Relaxed).is_null()).count()
     }
 }

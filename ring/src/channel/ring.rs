@@ -13,7 +13,7 @@ use crate::field::Fields;
 use crate::record::Head;
 use std::io;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One thread's ring.
 pub(super) struct Ring {
@@ -24,6 +24,8 @@ pub(super) struct Ring {
     account: NonNull<[EventCounters]>,
     /// Owns the memory of all of these; dropped after them.
     memory: Mapped,
+    /// Whether the packets have no memory. Accessed by the consumer, under the lock of the channel's rings.
+    is_parked: AtomicBool,
 }
 
 // SAFETY: the pointers are to memory that the ring owns, and whose address does not change when the ring moves.
@@ -35,12 +37,11 @@ impl Ring {
     pub(super) fn new(
         config: &Channel,
         owner: Owner,
-        events: usize,
+        layout: Layout,
         memory: Box<dyn RingMemory>,
         wait_policy: Option<WaitPolicy>,
         now: u64,
     ) -> io::Result<Self> {
-        let layout = Layout::of_ring(config, events);
         let memory = Mapped::new(memory, layout, owner)?;
         let header = memory.header();
         let stream = |instance| Stream { uuid: owner.uuid, class: owner.class, instance };
@@ -75,7 +76,8 @@ impl Ring {
             )
         };
         let (base, account) = (memory.base(), NonNull::from(memory.account()));
-        Ok(Self { main: main.with_wait_policy(wait_policy), nested, base, account, memory })
+        let is_parked = AtomicBool::new(false);
+        Ok(Self { main: main.with_wait_policy(wait_policy), nested, base, account, memory, is_parked })
     }
 
     #[inline(always)]
@@ -213,6 +215,38 @@ impl Ring {
         failpoint!(RingSpare, self.main.instance());
     }
 
+    /// Whether the consumer is done with all packets.
+    fn is_drained(&self) -> bool {
+        self.buffers().into_iter().all(|buffer| buffer.closed_packets().is_empty())
+    }
+
+    /// Gives the memory of the packets back, if they are all drained; counters and streams go on. The ring has no owner, and no thread can
+    /// take it. `false` if it stays as it is.
+    pub(super) fn park(&self) -> bool {
+        self.flush();
+        if !self.is_drained() {
+            return false;
+        }
+        self.buffers().into_iter().for_each(Buffer::forget_empty_packet);
+        let is_parked = self.memory.give_back_packets().is_ok();
+        if is_parked {
+            self.is_parked.store(true, Ordering::Relaxed);
+            self.header().state.recycle();
+        }
+        is_parked
+    }
+
+    pub(super) fn is_parked(&self) -> bool {
+        self.is_parked.load(Ordering::Relaxed)
+    }
+
+    /// Takes the memory of the packets back.
+    pub(super) fn unpark(&self) -> io::Result<()> {
+        self.memory.take_back_packets()?;
+        self.is_parked.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Closes open packets. The owner is outside any event, or gone.
     pub(super) fn flush(&self) {
         self.main.flush();
@@ -243,10 +277,10 @@ mod tests {
 
     fn ring() -> Ring {
         let config = Channel::discard(8 * 4096);
-        let size = Layout::of_ring(&config, 1).size;
-        let memory = AnonymousMemory.ring_memory(RingRequest::new("test", 0, Some(0), size)).expect("memory");
+        let layout = Layout::of_ring(&config, config.ring_size, 1);
+        let memory = AnonymousMemory.ring_memory(RingRequest::new("test", 0, Some(0), layout.size)).expect("memory");
         let owner = Owner { uuid: [1; 16], class: 0, policy: config.policy, instance: 0, start: 100 };
-        Ring::new(&config, owner, 1, memory, None, 100).expect("large enough")
+        Ring::new(&config, owner, layout, memory, None, 100).expect("large enough")
     }
 
     /// A signal handler that interrupts a write finds the main buffer in use; one that interrupts that handler finds both in use.

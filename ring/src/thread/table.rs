@@ -130,6 +130,13 @@ pub(crate) fn restrict_current_to(channel: u64) -> bool {
     true
 }
 
+/// The indices of the slots that threads have at present.
+pub(super) fn claimed_slots() -> impl Iterator<Item = usize> {
+    // Relaxed: a thread that comes or goes meanwhile may be missed, or counted.
+    let is_claimed = |index: &usize| SLOTS[*index].state.load(Ordering::Relaxed) == CLAIMED;
+    (0..HIGH_WATER.load(Ordering::Relaxed)).filter(is_claimed)
+}
+
 fn claim() -> Option<&'static ThreadSlot> {
     if CLAIMED_SLOTS.load(Ordering::Relaxed) >= MAX_THREADS {
         super::count_unserved();
