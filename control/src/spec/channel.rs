@@ -29,7 +29,7 @@ pub struct ChannelSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rings: Option<usize>,
     /// Maximum time in ms that an event waits for space, under the policy `wait`.
-    #[serde(rename = "patience_ms", skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "patience_ms", skip_serializing_if = "Option::is_none")]
     pub max_wait_ms: Option<u32>,
     /// Contexts recorded with each event: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`, as
     /// [`Context`](tracepoint_core::context::Context) has them.

@@ -186,6 +186,16 @@ fn an_older_file_has_the_one_channel() -> Outcome {
 }
 
 #[test]
+fn the_former_key_of_the_maximum_wait_is_read() -> Outcome {
+    let mut spec = spec()?;
+    spec.channel.max_wait_ms = Some(50);
+    let text = spec.to_toml()?;
+    assert!(text.contains("max_wait_ms = 50"), "{text}");
+    assert_eq!(SessionSpec::parse_strictly(text.replace("max_wait_ms", "patience_ms").as_bytes())?, spec);
+    Ok(())
+}
+
+#[test]
 fn invalid_channels_are_refused_with_advice() -> Outcome {
     let taken = |name: &str, text: &str| format!("two channels are called `{name}`; give each entry {text}");
     let no_name = "`b/c` is not a channel name: use 1 to 64 letters".to_owned();
