@@ -1,4 +1,4 @@
-//! A server whose recording may begin long after its clients came, and knows their names all the same: a state dump tells them.
+//! A server whose recording may begin long after its clients connected. A state dump records their names.
 //!
 //! `cargo run --example connections`, or with `--serve` and, from another terminal, `tracectl record -e 'server:*' -o /tmp/late`.
 
@@ -26,7 +26,7 @@ tracepoint::define_trace! {
     pub request(id: u64, n: u64) { id: u64 = id, n: u64 = n }
 }
 
-/// Who is there: the name of each client, and how often it has asked.
+/// The connected clients: the name of each, and the number of its requests.
 #[derive(Clone, Default)]
 struct Connections(Arc<Mutex<BTreeMap<u64, (String, u64)>>>);
 
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let told = connections.clone();
     let _dump = state_dump("connections", move |_| told.tell());
 
-    // Nobody records these.
+    // These are not recorded.
     for (id, peer) in (1..).zip(["anna", "bert", "cleo"]) {
         connections.connect(id, peer);
     }

@@ -42,7 +42,7 @@ fn probe_sched_switch(prev: &Task, next: &Task) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The program can be controlled from outside while this lives (`tracectl list`); it goes on without.
+    // The program can be controlled from outside while this lives (`tracectl list`). If it fails, the program runs without it.
     let _agent = Agent::start().inspect_err(|error| eprintln!("{error}")).ok();
 
     let (idle, shell) = (Task { pid: 0, state: 0 }, Task { pid: 4711, state: 1 });

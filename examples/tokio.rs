@@ -16,11 +16,11 @@ use tracepoint_reader::{Item, Trace};
 tracepoint::define_trace! {
     provider = "shop";
 
-    /// A request goes on to its next step. Neither it nor its caller knows which request that is.
+    /// A request continues with its next step. The function does not know which request it is for.
     step(n: u32) { n: u32 = n }
 }
 
-/// Runs a future with a number of its own: whichever thread goes on with it, its events have it.
+/// Runs a future with a number of its own: its events have the number on every thread that runs it.
 struct Numbered<F> {
     number: u64,
     future: Pin<Box<F>>,

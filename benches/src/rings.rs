@@ -23,7 +23,7 @@ fn fire(events: u32) -> Duration {
     before.elapsed()
 }
 
-/// A thread that fires a burst whenever it is told to, and says how long that took.
+/// A thread that fires a burst on request, and returns how long that took.
 fn worker(turns: &Receiver<u32>, times: &Sender<Duration>) {
     for burst in turns {
         if times.send(fire(burst)).is_err() {

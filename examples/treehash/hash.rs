@@ -16,7 +16,7 @@ pub(crate) fn chunk() -> Box<[u8]> {
     vec![0; CHUNK].into()
 }
 
-/// Hashes the file at `path`, or tells why it cannot.
+/// Hashes the file at `path`.
 pub(crate) fn hash_and_tell(path: &Path, chunk: &mut [u8], progress: &Progress) {
     match hash(path, chunk) {
         Ok(size) => progress.hashed(size),

@@ -10,7 +10,7 @@ use treehash::options::Options;
 fn main() -> ExitCode {
     match treehash::run::run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the report has seen enough, as `head` does.
+        // The reader of the report has closed the pipe, as `head` does.
         Err(error) if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) => {
             ExitCode::SUCCESS
         }

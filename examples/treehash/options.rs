@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// `treehash:error` for each problem.
 ///
 /// Symbolic links are not followed, unless `--follow` is given: each is one `treehash:link_skipped`, and one that leads in a
-/// circle is a `treehash:error` of the kind `loop` besides. What cannot be read is counted and does not end the walk.
+/// circle is a `treehash:error` of the kind `loop` besides. Unreadable entries are counted and do not end the walk.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "treehash",
@@ -31,7 +31,7 @@ Exit codes:
   2  the command line is wrong"
 )]
 pub struct Options {
-    /// The directory [default: the Rust toolchain's own, as `rustc --print sysroot` tells it]
+    /// The directory [default: the Rust toolchain's own, as `rustc --print sysroot` prints it]
     #[arg(value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Where to write the trace: a directory that is empty or does not exist [default: a new one for temporary files]

@@ -13,7 +13,7 @@ use tracepoint_control::{Channel, Session};
 /// processor for so long.
 const RING: usize = 4 << 20;
 
-/// A recording that goes on.
+/// A running recording.
 #[derive(Debug)]
 pub struct Recording {
     session: Session,

@@ -23,7 +23,7 @@ use tracepoint_control::Agent;
 ///
 /// If the root cannot be read, or the trace or the report cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    // Whoever is asked by nobody goes on without.
+    // Without an agent the program runs without being controllable.
     let _agent = Agent::start().inspect_err(|error| eprintln!("treehash: {error}")).ok();
     let root = options.root.clone().map_or_else(sysroot, Ok)?;
     fs::read_dir(&root)

@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     };
     let seed = arguments.next().map_or(Ok(1), |seed| seed.parse())?;
     let outcome = run(romfile.as_ref(), &directory, seed);
-    // Whatever happened, what was traced is kept.
+    // Traced entries are kept in every case.
     datatrace::close_all()?;
     outcome?;
     println!("traces in {}; for one of them: tracectl dt dump {0}/tcp_trace.dt", directory.display());

@@ -81,7 +81,7 @@ impl Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// A state that lasts until this is dropped. What was recorded in it has reached the [`tally`] by then.
+/// A state that lasts until this is dropped. All events recorded in it have reached the [`tally`] by then.
 pub struct Armed(Option<Box<dyn FnOnce()>>);
 
 impl Armed {

@@ -14,7 +14,7 @@ use tracepoint_control::{Channel, Session};
 tracepoint::define_trace! {
     provider = "mart";
 
-    /// Somebody paid.
+    /// A customer paid.
     #[level(Info)]
     paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
 }

@@ -13,7 +13,7 @@ use tracepoint_reader::udp::wire::{FromServer, MarkKind, ToClient, ToServer};
 tracepoint::define_trace! {
     provider = "kiosk";
 
-    /// Somebody paid.
+    /// A customer paid.
     #[level(Info)]
     paid(cents: u64, customer: &str) { cents: u64 = cents, customer: str = customer }
 }

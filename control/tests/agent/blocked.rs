@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, pipe};
 use std::thread;
 use tracepoint_control::{AckState, SinkSpec, State};
 
-/// The others go on, and it can be switched off.
+/// The other sessions continue, and the blocked one can be switched off.
 #[test]
 fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     if is_traced() {
@@ -14,7 +14,7 @@ fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     }
     let place = Place::new();
     let mut command = again("blocked::a_blocked_sink_does_not_delay_other_sessions", "traced");
-    // Nobody reads what the process says.
+    // The standard error of the process is not read.
     let (reader, writer) = pipe()?;
     let process = until_ready(command.env("TRACEPOINT_RUN_DIR", place.run_dir()).stderr(writer));
     drop(command);
@@ -37,7 +37,7 @@ fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     assert!(!place.on().iter().any(|name| name == "traced:tick"), "it is off");
     place.until_recorded(&other, 20);
 
-    // All that was recorded comes when somebody reads.
+    // All recorded events arrive once the pipe is read.
     let lines = thread::spawn(|| {
         let lines = BufReader::new(reader).lines().map_while(Result::ok);
         lines.filter(|line| line.contains("traced:tick")).count()

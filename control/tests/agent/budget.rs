@@ -74,7 +74,7 @@ fn a_flood_is_off(test: &str, budget: BudgetSpec, part_of_reason: &str) -> Outco
     assert_eq!(place.on(), ["costly:rare"]);
     assert!(session.log()?.lines().any(|line| line.contains(": budget: costly:flood is off: ")), "{}", session.log()?);
 
-    // What is rare goes on, and nothing else.
+    // Only rare events stay on.
     let before = place.until_recorded(&session, 1).remove(0).counters;
     let ack = place.until_recorded(&session, 20).remove(0);
     assert!(ack.counters.fired - before.fired < 1000, "{before:?} {:?}", ack.counters);
@@ -143,7 +143,7 @@ fn a_flight_recorder_has_a_budget() -> Outcome {
             spec.state = state;
             Ok(())
         })?;
-        // What was off is told while it is stopped as well.
+        // The switched-off event is reported while the session is stopped, too.
         assert_eq!(until_over(&place, &session, times).over_budget.len(), 1);
     }
     session.destroy(PATIENCE, true)?;

@@ -151,7 +151,7 @@ fn channels_and_sinks_are_added_and_removed_while_recording() -> Outcome {
     let ack = place.until_recorded(&session, 5).remove(0);
     assert_eq!((ack.error.as_ref(), ack.events), (None, 1));
     assert_eq!(place.on(), ["traced:tick"]);
-    // It is finished, while the session goes on.
+    // It is finished, while the session continues.
     let first = traces(&place.out("live")).remove(0);
     assert_balances(&first);
     let account = Account::open(&first)?;
@@ -200,7 +200,7 @@ fn a_killed_process_whose_session_has_changed_is_recovered() -> Outcome {
     Ok(())
 }
 
-/// A sink that cannot be made is refused alone, and what is recorded goes on.
+/// Only a sink that cannot be made is refused; recording continues.
 #[test]
 fn a_sink_that_cannot_be_added_is_reported() -> Outcome {
     if is_traced() {

@@ -92,7 +92,7 @@ impl Chaos {
             spec.channels.push(second);
         }
         spec.limits.keep_dead = usize::MAX >> 1;
-        // In chunks from the beginning, or when somebody asks.
+        // In chunks from the beginning, or on request.
         spec.sinks[0].rotate_every_ms = [None, Some(10)][self.dice.throw(2)];
         self.place.controller.create(&name, &spec)?;
         Ok(())
@@ -118,7 +118,7 @@ impl Chaos {
             }
             Ok(())
         })?;
-        // Sometimes nobody waits.
+        // Some changes are not waited for.
         if self.dice.throw(2) == 0 {
             let waited = session.wait(generation, PATIENCE)?;
             assert!(waited.silent.is_empty(), "{:?}", waited.silent);

@@ -1,4 +1,4 @@
-//! Who is waited for: the processes that take part in a session, and no others.
+//! A controller waits only for the processes that take part in a session.
 
 use crate::common::Outcome;
 use crate::traced::{PATIENCE, Place, go_on, is_traced, spec, stop};
@@ -42,7 +42,7 @@ fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
     go_on(&stopped)?;
     assert_eq!(ids(&session.wait(generation, PATIENCE)?.silent), [0; 0]);
 
-    // Who records is waited for until it does not, though no rule speaks of it any more.
+    // A recording process is waited for until it stops, even if no rule applies to it any more.
     stop(&stopped)?;
     let generation = session.change("disable", |spec| {
         assert_eq!(spec.remove_rule(&all), 1);

@@ -30,7 +30,7 @@ const BUSY: &str = "TEST_BUSY";
 /// Where a process finds that it is time to end.
 const END: &str = "TEST_END";
 
-/// Fires until it is time to end, or nobody is there any more who would say so.
+/// Fires until it is time to end, or until the parent has died.
 fn fire_until(end: &Path) {
     let parent = getppid();
     while !end.exists() && getppid() == parent {
@@ -133,7 +133,7 @@ fn followed_children_have_their_own_agent() -> Outcome {
     assert_eq!(acks.len(), 3);
     assert!(acks.iter().all(|ack| ack.events == 2 && ack.error.is_none()), "{acks:?}");
     assert!(acks.iter().all(|ack| ack.state_dumps.len() == 1 && ack.state_dumps[0].ran == 1), "{acks:?}");
-    // Nobody has two recordings, and nobody's is disturbed.
+    // No process has two recordings, and no recording is disturbed.
     assert_eq!(place.on().iter().filter(|name| *name == "family:alive").count(), 3);
 
     // They end by themselves, and end their parts of the session.
@@ -169,7 +169,7 @@ fn a_child_that_calls_exec_is_not_followed() -> Outcome {
     let session = place.record("family", &["family:*"]);
     parent.say("exec")?;
     assert!(parent.says("the other program has ended"));
-    // Its entry would be there still: nobody has removed any.
+    // Its entry would still exist: no entry has been removed.
     assert_eq!(names(&place.run_dir().join("apps")).len(), 1);
     assert_eq!(place.acks(&session).len(), 1);
     std::fs::write(place.temp.path().join("end"), "")?;
@@ -242,7 +242,7 @@ fn a_child_joins_later_sessions() -> Outcome {
     assert_eq!(stopped.acks.len(), 2);
     let acks = place.until_recorded(&another, 5);
     assert!(acks.iter().any(|ack| ack.process.pid == child && ack.counters.recorded > 0), "{acks:?}");
-    // It sees that nobody is there any more, and ends, too.
+    // It detects that its parent has died, and ends, too.
     parent.kill();
     std::fs::write(place.temp.path().join("end"), "")?;
     listed(&place, 0);

@@ -85,7 +85,7 @@ fn a_port_in_use_is_refused_and_leaves_no_file() -> Outcome {
     Ok(())
 }
 
-/// What is wrong with the file is told for as long as it is there, whatever goes on.
+/// An error in the file is reported until the file is replaced.
 #[test]
 fn an_invalid_session_file_is_reported_until_it_is_replaced() -> Outcome {
     if is_traced() {

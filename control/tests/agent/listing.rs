@@ -73,7 +73,7 @@ fn a_process_in_a_pid_namespace_is_found_by_its_outer_id() -> Outcome {
     assert!(rustix::process::geteuid().is_root(), "this test makes namespaces: run it as root");
     let place = Place::new();
     let test = "listing::a_process_in_a_pid_namespace_is_found_by_its_outer_id";
-    // Its run directory is on a file system that nobody else sees.
+    // Its run directory is on a file system of its own mount namespace.
     let within = place.temp.path().join("within");
     fs::create_dir(&within)?;
     let own = again(test, "traced");

@@ -9,7 +9,7 @@ use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 use tracepoint_control::{AckState, Agent, Controller, RunDir, SinkSpec, State};
 
-/// What a process does that fires, and opens all files that it may, or closes them, when it is told to.
+/// The process under test: fires events, and opens all file descriptors that it may, or closes them, on request.
 fn run_out_of_files() -> Outcome {
     let _agent = Agent::start()?;
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) })?;
@@ -110,7 +110,7 @@ fn an_agent_without_file_descriptors_retries() -> Outcome {
     let taken = agents_time(child.id())?.saturating_sub(before);
     assert!(taken < Duration::from_millis(500), "{taken:?} of 2 s");
 
-    // When it may, it does what there is to do, without anybody who rings.
+    // Once it has file descriptors again, it applies the session without being rung.
     child.say("close")?;
     assert!(child.says("done"));
     let patience = Instant::now() + PATIENCE;

@@ -1,4 +1,4 @@
-//! The rings of a recording: some at first, so that events are on soon, and the others while it goes on.
+//! The rings of a recording: some are made at the start, so that events are on soon, and the others while it runs.
 
 use crate::common::{Outcome, process_dirs, ring_files};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
@@ -32,7 +32,7 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
         dirs.iter().map(|dir| ring_files(dir).len()).sum::<usize>()
     };
 
-    // Beside the spares there are the rings of the threads that fire, and the one for who has none.
+    // In addition to the spares: the rings of the threads that fire, and the counters of ringless threads.
     let all = place.record("all", &["traced:tick"]);
     assert_eq!(place.until_recorded(&all, 5)[0].counters.total_lost(), 0);
     assert!(until(|| count("all") == 16 + 1 + 1), "{}", count("all"));

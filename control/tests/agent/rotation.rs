@@ -95,7 +95,7 @@ fn chunks_rotate_by_time_and_the_oldest_are_removed() -> Outcome {
     Ok(())
 }
 
-/// What is bounded by bytes and by chunks goes on, whichever comes first.
+/// The oldest chunks are removed by the limit on bytes or on chunks, whichever is reached first.
 #[test]
 fn the_oldest_chunks_are_removed_beyond_the_size_limit() -> Outcome {
     if is_traced() {
@@ -117,7 +117,7 @@ fn the_oldest_chunks_are_removed_beyond_the_size_limit() -> Outcome {
     assert_balances(&trace);
     assert_no_gap(&ticks(&trace)?);
 
-    // Where nothing goes, it is told that nothing comes.
+    // If no chunk can be removed, the acknowledgement reports that no event is written.
     wanted = wanted.another();
     (wanted.sinks[0].rotate_size, wanted.sinks[0].keep) = (None, None);
     let session = place.controller.create("full", &wanted)?;

@@ -27,7 +27,7 @@ fn register(agent: &Agent, name: &str, word: &str) -> StateDump {
     })
 }
 
-/// In the process that a test starts: registers a dump, and another one when it is told to. `false` in the test itself.
+/// In the process that a test starts: registers a dump, and another one on request. `false` in the test itself.
 fn is_stateful() -> bool {
     if part() != "stateful" {
         return false;
@@ -75,7 +75,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
         Ok(())
     })?;
     assert_eq!(until_told(&place, &one, 2).counters.recorded, 3 + 4);
-    // What changes no event tells nothing again.
+    // A change that switches on no event does not run dumps again.
     one.change("the same", |spec| {
         spec.add_rule(&Rule::new("held:con*")).expect("a rule");
         Ok(())
@@ -83,7 +83,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
     assert_eq!(until_told(&place, &one, 2).counters.recorded, 7);
     assert_eq!(until_told(&place, &two, 1).counters.recorded, 3, "the other one is not told again");
 
-    // A dump that comes later runs for both, alone; nobody rings for it.
+    // A dump that is registered later runs alone, for both, without a bell.
     child.say("bert")?;
     assert_eq!(until_told(&place, &one, 3).counters.recorded, 7 + 4);
     assert_eq!(until_told(&place, &two, 2).counters.recorded, 3 + 3);
@@ -119,7 +119,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
     Ok(())
 }
 
-/// A process that comes when the session is there tells what it has by then: the dump is registered after the agent has started.
+/// A process that starts after the session runs its dump, although it is registered after the agent has started.
 #[test]
 fn a_later_process_runs_its_state_dumps() -> Outcome {
     if is_stateful() {

@@ -35,7 +35,7 @@ pub(crate) const PAUSE: &str = "TEST_PAUSE";
 /// No command waits longer for a process that is well.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// In the process that a test starts: fires events until it is told to end. `false` in the test itself.
+/// In the process that a test starts: fires events until it is asked to end. `false` in the test itself.
 pub(crate) fn is_traced() -> bool {
     if part() != "traced" {
         return false;
@@ -163,7 +163,7 @@ pub(crate) fn until(
     }
 }
 
-/// Stops a process. When this returns, none of its threads runs: the signal alone lets them go on for a moment.
+/// Stops a process. When this returns, none of its threads runs: after the signal they still run for a moment.
 pub(crate) fn stop(process: &Other) -> Outcome {
     kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGSTOP)?;
     let stopped = |stat: String| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'));
@@ -180,7 +180,7 @@ pub(crate) fn stop(process: &Other) -> Outcome {
     Ok(())
 }
 
-/// Has it go on.
+/// Continues it.
 pub(crate) fn go_on(process: &Other) -> Outcome {
     Ok(kill(Pid::from_raw(i32::try_from(process.id())?), Signal::SIGCONT)?)
 }

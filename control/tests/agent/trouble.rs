@@ -1,4 +1,4 @@
-//! What goes wrong, and is told: damaged files, directories that are removed, rules by the thousand, controllers that are killed.
+//! Failures that are reported: damaged files, directories that are removed, rules by the thousand, controllers that are killed.
 
 use crate::common::{Outcome, again, assert_balances, memory_place, part, process_dirs, until_ready};
 use crate::seed;
@@ -42,7 +42,7 @@ fn damaged_sessions_are_refused_and_the_old_version_stays() -> Outcome {
         assert_eq!(place.on(), ["traced:tick"]);
         assert!(matches!(session.change("try", |_| Ok(())), Err(ControlError::Damaged { .. })));
     }
-    // A pipe, which would make who opens it wait.
+    // A pipe, which would block the process that opens it.
     fs::remove_file(&file)?;
     mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     ring(&place)?;
@@ -74,7 +74,7 @@ fn an_unknown_rule_alone_is_unsupported() -> Outcome {
     };
     assert!(reason.contains("sampled"), "{reason}");
     assert_eq!(place.on(), ["traced:tick"]);
-    // Others may change what they do understand; the rule stays for those who know it.
+    // Other controllers may change the parts that they understand; the unknown rule stays in the file.
     session.change("enable", |spec| {
         spec.add_rule(&Rule::new("traced:tock")).expect("a rule");
         Ok(())
@@ -114,7 +114,7 @@ fn a_session_whose_directory_is_removed_ends() -> Outcome {
     place.until_recorded(&session, 5);
     session.destroy(PATIENCE, false)?;
     assert_balances(&traces(&place.out("s"))[0]);
-    // All of it: whoever is there is not found any more, and takes no harm.
+    // The whole run directory: living processes are not found any more, and continue.
     place.record("t", &["traced:tick"]);
     remove_by_hand(place.run_dir())?;
     assert!(child.end());
@@ -190,7 +190,7 @@ fn a_controller_that_is_killed_leaves_a_valid_session() -> Outcome {
         assert_eq!(place.acks(&session)[0].generation, generation);
     }
     println!("{generation} changes");
-    // The log tells of all of them, and at most of one more for each that was killed.
+    // The log has all changes, and at most one more for each killed controller.
     let lines = session.log()?.lines().count() as u64;
     assert!((generation..=generation + 20).contains(&lines), "{lines} lines");
     session.destroy(PATIENCE, false)?;
@@ -279,7 +279,7 @@ fn successive_changes_are_all_applied() -> Outcome {
     Ok(())
 }
 
-/// Somebody has rung so often that a bell takes no more: what is asked then is asked again, and answered.
+/// The queue of a bell is full: a later request is repeated, and answered.
 #[test]
 fn a_full_bell_is_rung_again() -> Outcome {
     if is_traced() {

@@ -1,4 +1,4 @@
-//! Who is not trusted: links that somebody planted, directories of others, environments of those who have fewer rights.
+//! Untrusted input: planted links, directories of other users, environments of callers with fewer rights.
 //!
 //! These tests play several users, and need to be root.
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tracepoint_control::{AckState, Agent, Controller, RunDir, SinkSpec};
 
-/// Somebody, and somebody else.
+/// Two users.
 const USERS: [u32; 2] = [65_533, 65_534];
 
 fn must_be_root() {
@@ -59,7 +59,7 @@ fn planted_links_and_foreign_directories_are_refused() -> Outcome {
     fs::set_permissions(at("open"), Permissions::from_mode(0o777))?;
     assert!(refused(&at("open")).contains("chmod go-w"), "{}", refused(&at("open")));
 
-    // In it: whatever is not ours.
+    // In it: files of other users.
     for place in ["apps", "sessions"] {
         let run_dir = RunDir::at(&at(&format!("with-{place}")))?;
         fs::create_dir_all(at("elsewhere"))?;
@@ -106,7 +106,7 @@ fn users_cannot_access_each_others_processes() -> Outcome {
     let place = Place::new();
     open_to_all(place.temp.path())?;
     let program = copied(place.temp.path())?;
-    // Another user's run directory: the program goes on without.
+    // Another user's run directory: the program continues without an agent.
     let output = as_user(USERS[0], &program, test, &place.run_dir()).stdin(Stdio::null()).output()?;
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
@@ -177,7 +177,7 @@ fn a_group_shares_a_run_directory() -> Outcome {
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && out.contains("controlled"), "{out}{}", String::from_utf8_lossy(&output.stderr));
     assert_balances(&fs::read_dir(all.join("out"))?.next().ok_or("no trace")??.path());
-    // Who does not say so is not a member, and who is none does not get in.
+    // A process without the variable does not use the group, and a user outside the group has no access.
     for (groups, named) in [("--groups=60000", false), ("--clear-groups", true)] {
         assert!(!member(USERS[1], groups, "control", named).output()?.status.success(), "{groups}");
     }
@@ -185,7 +185,7 @@ fn a_group_shares_a_run_directory() -> Outcome {
     Ok(())
 }
 
-/// A program that is given its owner's rights does not write where whoever started it says.
+/// A set-user-id program does not write to a place that its caller names.
 #[test]
 fn a_setuid_program_ignores_the_environment() -> Outcome {
     if is_traced() {

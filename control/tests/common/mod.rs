@@ -83,7 +83,7 @@ pub(crate) fn event<'a>(summary: &'a Summary, name: &str) -> &'a EventAccount {
     summary.events().iter().find(|event| event.name == name).unwrap_or_else(|| panic!("{name} is not in {summary:#?}"))
 }
 
-/// How often the event was lost, whatever the reason.
+/// How often the event was lost, for any reason.
 pub(crate) fn lost(event: &EventAccount) -> u64 {
     event.lost.values().sum()
 }
@@ -136,7 +136,7 @@ pub(crate) fn again_mounted(test: &str, part: &str, place: &Path, size: &str) ->
     None
 }
 
-/// Takes all room that the file system of `dir` has; the file that does so, for whoever wants to make room again.
+/// Fills the file system of `dir`. Returns the file that fills it, so that the caller can make room again.
 pub(crate) fn fill_up(dir: &Path) -> std::io::Result<PathBuf> {
     let path = dir.join("ballast");
     let mut file = File::create(&path)?;
@@ -169,7 +169,7 @@ impl Other {
         self.child.stdin.as_mut().map_or(Ok(()), |input| writeln!(input, "{line}"))
     }
 
-    /// Kills it, and waits until it is gone. The input is left: whoever inherited it waits on.
+    /// Kills it, and waits until it is gone. The input stays open: a child that inherited it continues to wait.
     pub(crate) fn kill(&mut self) -> Option<ChildStdin> {
         let input = self.child.stdin.take();
         let _ = self.child.kill();

@@ -13,7 +13,7 @@ const WORDS: usize = 512;
 /// The page's words.
 pub(crate) type Words = [AtomicU64; WORDS];
 
-/// A page of a file, which outlives whoever is killed.
+/// A page of a file, which outlives a killed process.
 pub(crate) struct SharedPage(MmapMut);
 
 impl SharedPage {

@@ -48,7 +48,7 @@ pub(crate) enum Life {
     Busy,
     /// It records for a while, and then waits with a packet open.
     Idle,
-    /// It ends, and another takes its ring and goes on.
+    /// The thread ends, and another one takes its ring and continues.
     Succeeded,
 }
 

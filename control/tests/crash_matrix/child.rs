@@ -24,7 +24,7 @@ tracepoint::define_trace! {
 
 /// Events of a thread that then idles, or ends.
 const FEW: u64 = 60;
-/// How long one that is not killed goes on.
+/// How long a child runs that is not killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 static WORDS: OnceLock<&'static Words> = OnceLock::new();

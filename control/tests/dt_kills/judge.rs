@@ -34,7 +34,7 @@ impl Seen {
 struct Kept {
     /// The number that comes next.
     next: u64,
-    /// How many numbers may be missing: events that were lost before the drain attended, and are told.
+    /// How many numbers may be missing: events that were lost before the drain ran, and are reported.
     discarded: u64,
     /// Events up to here, those that were overwritten included.
     recorded: u64,
@@ -90,7 +90,7 @@ pub(crate) fn judge(directory: &Path, round: Round, convert_too: bool) -> Result
     Ok(Seen { files: 1, wrapped, converted: usize::from(convert_too), events })
 }
 
-/// Names, types and values are those that were traced, one after the other, but for those that are told as lost.
+/// Names, types and values are those that were traced, in order, except those that are reported as lost.
 fn count(event: &Event, kept: &mut Kept) -> Result<(), String> {
     let wrong = || format!("{}: {:?} comes after {kept:?}", event.name(), event.fields);
     let fields = event.fields.as_ref().ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! The program that is killed: threads that count, and a sink that tells the judge of each packet once the file has it.
+//! The program that is killed: threads that count, and a sink that reports each packet to the judge once the file has it.
 
 use crate::{Ready, Round};
 use std::fs::File;
@@ -28,7 +28,7 @@ pub(crate) const TRACE: &str = "trace.dt";
 /// For each stream: how many events and packets of it were handed over, each 8 bytes.
 pub(crate) const TOLD: &str = "told";
 
-/// A [`DtSink`] that tells.
+/// A [`DtSink`] that reports its packets.
 struct Telling {
     sink: DtSink,
     told: File,

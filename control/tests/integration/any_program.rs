@@ -37,7 +37,7 @@ enum Fire {
     Bytes(usize),
 }
 
-/// What whoever drains does while threads run.
+/// The actions of the draining thread while threads run.
 #[derive(Clone, Copy, Debug)]
 enum Turn {
     Drain,
@@ -163,7 +163,7 @@ fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
     })
 }
 
-/// The number of an event, if it is what its thread fired as such.
+/// The number of an event, if its fields are those that its thread fired with that number.
 fn check_event(event: &Event, fields: &StructValue, fired: &[&Vec<Fire>]) -> Option<(u64, u64)> {
     let number = |name: &str| fields.get(name).and_then(Value::as_u64);
     let (thread, n) = (number("thread")?, number("n")?);

@@ -185,7 +185,7 @@ fn invalid_channels_are_errors() {
     assert!(tracepoint::markers().all(|marker| !marker.is_on()));
 }
 
-/// All channels that record are told the state, and each says where it begins and ends.
+/// All recording channels get the state dump, with its begin and end events.
 #[test]
 fn state_dumps_reach_all_channels() -> Outcome {
     own_process!();

@@ -54,7 +54,7 @@ fn every_clock_makes_a_trace() -> Outcome {
     let place = place();
     let dir = |name: &str| place.path().join(name);
 
-    // Whatever the machine's best is, it is on the axis that all processes share.
+    // The best clock of the machine is on the axis that all processes share.
     let session = Session::builder("clocks").events("clocks:*").sink(CtfSink::create(dir("monotonic"))?).start()?;
     assert!(["tsc", "clock_gettime"].contains(&clock::name()));
     fire();

@@ -1,4 +1,4 @@
-//! Channels with contexts: each record says who fired it, and all readers understand.
+//! Channels with contexts: each record has its thread and process, and all readers decode them.
 
 use crate::common::{
     Outcome, again, assert_balances, event, lost, memory_place, part, place, ready, until_ready, view,

@@ -44,7 +44,7 @@ fn fire(phase: u64) {
 /// How the test ends that has this part, in another process.
 fn ending(test: &str, what: &str) -> ExitStatus {
     let place = memory_place();
-    // Nobody wants to have the memory of a process that ends as it should.
+    // A process that is expected to die writes no core file.
     rustix::process::setrlimit(
         rustix::process::Resource::Core,
         rustix::process::Rlimit { current: Some(0), ..rustix::process::getrlimit(rustix::process::Resource::Core) },
@@ -53,7 +53,7 @@ fn ending(test: &str, what: &str) -> ExitStatus {
     again(test, &format!("{what} {}", place.path().display())).status().expect("it starts")
 }
 
-/// Records, is cut off, goes on, and says so at the end.
+/// Records, continues after its ring is truncated, and reports the loss at the end.
 fn go_on(place: &Path, channel: Channel, len: u64) -> Outcome {
     let session = session(place, channel)?.survive_cut_off_rings(true).start()?;
     fire(0);

@@ -1,4 +1,4 @@
-//! Rings that are too small lose the newest events, and every one of them is told.
+//! Rings that are too small discard the newest events, and count each.
 
 use crate::common::{Outcome, assert_balances, event, lost, place, view};
 use std::thread;

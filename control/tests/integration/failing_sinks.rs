@@ -1,4 +1,4 @@
-//! Sinks that fail, stall and take little at a time: the program goes on, and what they did not take is counted.
+//! Sinks that fail, stall and make short writes: the program continues, and events that they did not take are counted.
 
 use crate::common::{Outcome, assert_balances, event, lost, place, view};
 use rustix::io::Errno;
@@ -190,7 +190,7 @@ fn a_stalled_and_broken_pipe_does_not_stop_the_session() -> Outcome {
     own_process!();
     let (reader, writer) = io::pipe()?;
     let session = session().sink(TextSink::new(writer).pending(1)).start()?;
-    // Nobody reads: the sink blocks, and with it whoever asks the session how it fares. The program does not.
+    // The pipe is not read: the sink blocks, and so does `Session::status`. The program does not.
     let mut n = 0;
     for _ in 0..50 {
         (n..n + 1000).for_each(|n| tracepoint::trace!(seen(n)));

@@ -1,5 +1,5 @@
-//! File systems that run full, and get room again, while a session runs: the program goes on, what is lost is counted by its
-//! reason, and recording goes on as soon as it can.
+//! File systems that run full, and get room again, while a session runs: the program continues, losses are counted by
+//! reason, and recording continues as soon as possible.
 
 use crate::common::{
     Outcome, again_mounted, assert_balances, event, fill_up, lost, memory_place, part, place, process_dirs, ring_files,

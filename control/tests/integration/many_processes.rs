@@ -75,7 +75,7 @@ fn ended_processes_leave_only_recoverable_directories() -> Outcome {
         for (killed, mut child) in children {
             assert_eq!(child.wait()?.success(), !killed);
         }
-        // Whoever starts removes what is too much; those who died since are not counted yet.
+        // A starting process removes surplus directories; processes that died later are not counted yet.
         assert!(names(&rings).len() <= KEEP + AT_ONCE as usize, "{:?}", names(&rings));
     }
     session(&dir).start()?.stop()?;

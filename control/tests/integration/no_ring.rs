@@ -1,4 +1,4 @@
-//! Threads for which there is no ring lose their events, and these are told too.
+//! Events of threads without a ring are lost and counted.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use std::sync::Barrier;

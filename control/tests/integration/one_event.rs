@@ -5,10 +5,10 @@ use tracepoint_control::{Session, sinks::CtfSink};
 
 tracepoint::define_trace! {
     provider = "shop";
-    /// Somebody paid.
+    /// A customer paid.
     #[level(Info)]
     pub paid(cents: u64, by: &str) { cents: u64 = cents, by: str = by }
-    /// Nobody asks for this one.
+    /// No rule selects this one.
     pub looked(at: u64) { at: u64 = at }
     /// Of a test of its own: the other one's session does not see it.
     sold(cents: u64) { cents: u64 = cents }

@@ -66,7 +66,7 @@ fn events_of_threads_beyond_the_cap_are_counted_as_lost() -> Outcome {
             let barrier = &barrier;
             scope.spawn(move || {
                 tracepoint::trace!(seen(n));
-                // Whoever had no ring had one by now, if there were more to come.
+                // By now, every thread would have a ring if more could be made.
                 thread::sleep(std::time::Duration::from_millis(100));
                 tracepoint::trace!(seen(n));
                 barrier.wait();

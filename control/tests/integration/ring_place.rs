@@ -60,7 +60,7 @@ fn directories_of_doubtful_ownership_are_refused() -> Outcome {
 #[test]
 fn disk_file_systems_are_refused_by_default() -> Outcome {
     own_process!();
-    // No memory file system, whatever the machine has: a directory of ours in proc.
+    // Not a memory file system on any machine: a directory of this process in /proc.
     let elsewhere = format!("/proc/{}/fd", std::process::id());
     let mends = [".allow_disk_rings(true)", ".dir(path)", "TRACEPOINT_RUN_DIR", ".in_memory()"];
     refused(session().dir(&elsewhere), &[&["on a disk", "0x9fa0", &elsewhere], mends.as_slice()].concat());
@@ -133,7 +133,7 @@ fn a_file_size_limit_is_reported_without_a_signal() -> Outcome {
     Ok(())
 }
 
-/// Whoever cleans up too eagerly costs the session its rings to come, and nothing else.
+/// If the directory is removed by hand, the session can make no further rings, and continues otherwise.
 #[test]
 fn a_session_continues_when_its_directory_is_removed() -> Outcome {
     own_process!();

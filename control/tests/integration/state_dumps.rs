@@ -1,4 +1,4 @@
-//! What a recording that begins late is told of what there was already.
+//! State dumps: a recording that starts late gets the existing state.
 
 use crate::common::{Outcome, assert_balances, event, place, view};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -67,7 +67,7 @@ fn a_dump_is_recorded_by_the_starting_session_only() -> Outcome {
     });
     let place = place();
     let dir = place.path().join("trace");
-    // What is around the state is there whatever the rules are.
+    // `state_begin` and `state_end` are recorded regardless of the rules.
     let late = Session::builder("late").events("late:*").in_memory().sink(CtfSink::create(&dir)?).start()?;
     assert_eq!(when_run(&late), [(1, 0)]);
     tracepoint::trace!(used(1));
@@ -133,7 +133,7 @@ fn a_hanging_dump_is_reported_late_and_skipped() -> Outcome {
     let second = start("second");
     assert_eq!(second.state_dumps().iter().map(counts).collect::<Vec<_>>(), [(0, 0, 0, 1)]);
     drop(held);
-    // It goes on by itself, and its session hears it.
+    // The dump continues, and its session records its events.
     assert!(!returns.recv()?);
     while session.state_dumps()[0].ran == 0 {
         thread::yield_now();

@@ -74,7 +74,7 @@ fn waiting_events_are_not_lost() -> Outcome {
     Ok(())
 }
 
-/// A sink that blocks costs a thread one wait, and events are lost then, as they are where nobody waits.
+/// If a sink blocks, a thread waits once; after that, events are lost as under `discard`.
 #[test]
 fn waits_are_bounded_by_the_maximum() -> Outcome {
     own_process!();
@@ -148,7 +148,7 @@ fn replaced_lists_are_freed_while_events_wait() -> Outcome {
     Ok(())
 }
 
-/// An event that a probe fires is inside another one: what waits there holds up whoever ends the probe.
+/// An event that a probe fires is inside another one: a wait there would delay a thread that unregisters the probe.
 #[test]
 fn events_inside_probes_do_not_wait() -> Outcome {
     own_process!();

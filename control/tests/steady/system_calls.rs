@@ -8,7 +8,7 @@ const TRACED: &str = "STEADY_TRACED";
 /// Steady states.
 const STATES: usize = 4;
 
-/// A system call that is made by nobody else.
+/// A system call that no other code makes.
 fn mark() {
     nix::unistd::getppid();
 }

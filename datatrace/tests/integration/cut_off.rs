@@ -1,4 +1,4 @@
-//! A file that somebody cuts off while it is written: the program goes on, and what it writes from there on can be read.
+//! A file that is truncated while it is written: the program continues, and entries that it writes later can be read.
 
 use datatrace::{DtReader, Layout, TraceOptions, Version};
 use std::fs::File;

@@ -13,7 +13,7 @@ pub(crate) struct Tree {
     pub(crate) root: PathBuf,
 }
 
-/// The file and the directory that nobody may read.
+/// The file and the directory without read permission.
 pub(crate) const CLOSED: [&str; 2] = ["closed file", "closed directory"];
 /// Links that lead in a circle.
 pub(crate) const CIRCLES: [&str; 3] = ["itself", "inner/up", "inner/deeper/to the root"];

@@ -36,7 +36,7 @@ fn slots_too_small_for_a_packet_are_refused() -> Outcome {
     Ok(())
 }
 
-/// What is told as damaged in a file with so many slots, with metadata, and with what `fill` writes.
+/// The damage that is reported in a file with so many slots, with metadata, and with the bytes that `fill` writes.
 fn damage_of(
     slots: u32,
     fill: impl FnOnce(&mut DtWriter<FileStorage>) -> Outcome,

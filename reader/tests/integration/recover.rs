@@ -91,7 +91,7 @@ fn packets_in_ring_and_output_are_recovered_once() {
     let remains = Remains::of(&tracer);
     let process = recovered(&remains, &(0..75).collect::<Vec<_>>());
     assert!(process.packets_from_outputs > 4 && process.packets_from_rings == 1, "{process:#?}");
-    // An output that is gone is told, and what it alone had is lost behind the ring.
+    // A missing output is reported, and the packets that only it had are lost behind the ring.
     fs::remove_dir_all(remains.out()).unwrap();
     fs::remove_dir_all(&remains.output).unwrap();
     let mut process = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
@@ -405,7 +405,7 @@ fn damaged_headers_are_reported() {
     damaged(|tracer| tracer.bytes.truncate(5), "byte 0: the file ends within the 8 bytes from here on");
 }
 
-/// Recovers a ring that was damaged in some place; what came out is told, and holds together.
+/// Recovers a ring that was damaged at one place; the damage is reported, and the result is consistent.
 fn patched(tracer: &Tracer, message: &str) -> RecoveredProcess {
     let remains = Remains::of(tracer);
     let recovered = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);

@@ -39,7 +39,7 @@ fn the_test_has_the_right_checksum() {
 
 fn assert_server(bytes: &[u8], seq: u32, session: Option<u32>, message: ToClient<'_>) {
     assert_eq!(FromServer::decode(bytes), Ok(FromServer { seq, session, message }));
-    // Nothing that is cut off or has something appended is taken, but for what ends with the datagram and has no checksum.
+    // Truncated and extended messages are refused, except those that end with the datagram and have no checksum.
     for length in 0..bytes.len() {
         assert!(FromServer::decode(&bytes[..length]).is_err(), "{length} bytes of it");
     }
@@ -90,7 +90,7 @@ fn legacy_packets() {
     assert_eq!(out, bytes);
     assert_server(&bytes, u32::MAX, None, ToClient::Packet(packet));
 
-    // Whatever is in the holes.
+    // Unused bytes are ignored.
     let dirty = hex("ffffffff 01 27*aa 01234567 89abcdef 24*55 0005 68656c6c6f");
     assert_server(&dirty, u32::MAX, None, ToClient::Packet(packet));
     assert_server(&hex("00000000 01 61*00"), 0, None, ToClient::Packet(LegacyPacket { time_ns: 0, content: b"" }));

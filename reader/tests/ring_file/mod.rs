@@ -68,7 +68,7 @@ pub enum Moment {
 pub enum Consumer {
     /// Its sink keeps them.
     Keeps,
-    /// It releases them, and nobody has kept them.
+    /// It releases them, and no output has them.
     Forgets,
 }
 
@@ -317,7 +317,7 @@ impl Tracer {
         self.lanes[lane].open = false;
     }
 
-    /// Closes the packet that is being written, as whoever drains does when its thread is idle.
+    /// Closes the packet that is being written, as the drain does when its thread is idle.
     pub fn flush(&mut self) {
         for lane in 0..2 {
             if self.lanes[lane].open && self.lanes[lane].used > PACKET_HEADER {

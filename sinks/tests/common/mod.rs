@@ -5,7 +5,7 @@
 use std::panic::Location;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
@@ -16,6 +16,17 @@ pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 /// A temporary directory.
 pub(crate) fn place() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
+}
+
+/// For tests that record the markers of one file: events are recorded process-wide, so these tests run one at a time.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A channel of 16 packets of 4 KiB for each thread.
+pub(crate) fn channel() -> Channel {
+    Channel::discard(64 << 10).packets(16)
 }
 
 /// A recording of the markers of a file.

@@ -1,4 +1,4 @@
-//! Circular files have the newest packets, one per slot, and an account that balances whatever was overwritten or refused.
+//! Circular files have the newest packets, one per slot, and an account that balances with overwritten and refused packets.
 
 use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::os::unix::fs::MetadataExt;

@@ -1,30 +1,18 @@
 //! A trace that is rotated while it is recorded: each chunk is a trace of its own, and all together are the whole.
 
-use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
+use crate::common::{Outcome, Recording, Shared, alone, assert_balances, channel, place, view};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::{Item, Trace, chunk_name, verify};
-use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{CtfSink, TextSink};
 
 tracepoint::define_trace! {
     provider = "cut";
     pub step(n: u64) { n: u64 = n }
     pub other(n: u64) { n: u64 = n }
-}
-
-/// Events are recorded process-wide, so tests run one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn channel() -> Channel {
-    Channel::discard(64 << 10).packets(16)
 }
 
 fn fire(numbers: std::ops::Range<u64>) {

@@ -1,8 +1,7 @@
 //! The sink serves events of this program to a client, with their account.
 
-use crate::common::{Outcome, Recording};
+use crate::common::{Outcome, Recording, alone};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
 use tracepoint_ring::channel::Channel;
@@ -16,12 +15,6 @@ tracepoint::define_trace! {
 
 fn options() -> UdpOptions {
     UdpOptions::default().address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
-}
-
-/// Events are recorded process-wide, so tests run one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A client that keeps up, and acknowledges every message: the number of events, and the account.

@@ -1,7 +1,7 @@
 //! The modules of a crate that have files of their own, and the paths by which one names what is in another.
 //!
 //! A path is followed through re-exports (`pub use child::Item`), so that a file that names `crate::Item` depends on the file of
-//! `child`. Paths in macros are found in their tokens. What is under `#[cfg(test)]` is left out.
+//! `child`. Paths in macros are found in their tokens. Items under `#[cfg(test)]` are left out.
 
 use crate::rust_files;
 use proc_macro2::{TokenStream, TokenTree};

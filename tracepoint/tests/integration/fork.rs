@@ -122,7 +122,7 @@ fn a_child_does_not_write_into_its_parents_rings() {
     channel.close();
 }
 
-/// A child that goes on ends the inherited subscriptions, starts its own, and drops the inherited handles.
+/// A child that continues ends the inherited subscriptions, starts its own, and drops the inherited handles.
 #[test]
 fn a_child_starts_its_own_subscriptions() {
     own_process!();

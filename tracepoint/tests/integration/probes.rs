@@ -118,7 +118,7 @@ fn by_name_with_another_signature() {
     assert!(message.contains("fn(&str)"), "{message}");
     assert!(message.contains("fn(&str, core::option::Option<&u64>)"), "{message}");
     assert!(!trace_refused_enabled());
-    // A closure is no function pointer, whatever it takes.
+    // A closure is not a function pointer, with any arguments.
     assert!(found.register(|_: &str, _: Option<&u64>| {}).is_err());
     // Neither is a function pointer for one lifetime only.
     assert!(found.register::<fn(&'static str, Option<&u64>)>(|_, _| {}).is_err());

@@ -312,7 +312,7 @@ fn membarrier_is_refused_later() {
         assert_switches();
         assert_eq!(tracepoint::platform().grace_periods, "membarrier", "allowed at first");
         assert_eq!(tracepoint::platform().kept, 0);
-        // A thread that was started before the filter goes on without fences, because the process began with `membarrier`.
+        // A thread that was started before the filter continues without fences, because the process began with `membarrier`.
         with_a_busy_thread(|| {
             refuse(&[Refused::Membarrier]);
             assert_eq!(try_membarrier(), Err(libc::EPERM), "the restriction holds");

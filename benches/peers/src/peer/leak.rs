@@ -1,4 +1,4 @@
-//! A yardstick: a list of probes that is never freed, so that nobody needs to say that he is reading it. What a library's list
+//! A yardstick: a list of probes that is never freed, so that readers need no protection. What a library's list
 //! costs more than this is the price of being able to disconnect a probe.
 
 use crate::kernel::Compiled;

@@ -80,7 +80,7 @@ site!(DiscardText, lttng_ust_tracepoint_peers_session___discard_text, |a, b, c| 
 const NUMBERS: &[&str] = &["{ a = ", ", b = ", ", c = "];
 const TEXT: &[&str] = &[", n = "];
 
-/// A session from now on, for an event that must be on then. At its end all that babeltrace2 finds is told.
+/// A session from now on, for an event that must be on then. At its end, the events that babeltrace2 finds are tallied.
 fn recording(
     kind: Kind,
     event: &'static str,

@@ -88,7 +88,7 @@ pub const VARIANTS: &[Variant] = &[
             let probe = register_trace_small(|_, _, _| {});
             Ok(Armed::until(move || drop(probe)))
         },
-        // Losses are looked for in the check, with a probe that tells.
+        // The check looks for losses with a probe that tallies.
         ..LAZY
     },
     Variant {

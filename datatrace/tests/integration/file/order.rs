@@ -1,4 +1,4 @@
-//! A kill between any two writes, and within one: what the header tells is there, whole, and nothing else passes for it.
+//! A kill between any two writes, and within one: the slots that the header counts are whole, and no torn slot is read as one.
 
 use crate::file::independent;
 use crate::file::memory::Write;
@@ -102,7 +102,7 @@ proptest! {
     }
 }
 
-/// The writer puts back what it can; what was told before stays, whatever comes next.
+/// The writer restores the bytes if it can; entries that were acknowledged before stay.
 #[test]
 fn a_refused_write_leaves_acknowledged_entries() {
     for refused in 0..3 {

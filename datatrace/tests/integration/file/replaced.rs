@@ -1,4 +1,4 @@
-//! Postambles that are replaced: whatever is killed, torn or refused, a reader finds the newest whole one; slots of one entry.
+//! Replaceable postambles: after a kill, a torn or a refused write, a reader finds the newest whole copy. Slots of one entry.
 
 use crate::file::memory::{Memory, Write};
 use datatrace::{DtReader, DtWriter, Error, Layout, ReadError, Version};

@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(independent::decode(&file.0.borrow().bytes), model.decoded());
     }
 
-    /// Entries of one size come out as they went in, whatever they crossed.
+    /// Entries of one size are read as they were written, across slots and wraps.
     #[test]
     fn entries_round_trip(
         framed: bool,

@@ -1,5 +1,5 @@
-//! Two conversations, byte for byte: what is said, when, and what is told of it. `TRACEPOINT_BLESS=1` writes them anew, for a change that
-//! is meant.
+//! Two conversations, byte for byte: the datagrams, their times, and the client's reports. `TRACEPOINT_BLESS=1` rewrites them
+//! after an intended change.
 
 use crate::udp::link::Weather;
 use crate::udp::server::Plan;

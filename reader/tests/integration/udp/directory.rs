@@ -111,7 +111,7 @@ fn babeltrace2_reads_it_and_reports_the_losses() {
     assert!(told.contains("WARNING: Tracer discarded"), "{told}");
 }
 
-/// What was lost, by reason, as the account tells it.
+/// The losses by reason in the account.
 fn lost(path: &Path) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
     for line in Account::open(path).unwrap().channels.into_iter().flat_map(|channel| channel.streams) {
@@ -148,7 +148,7 @@ fn repeated_metadata_is_written_once() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let mut directory = Directory::create(&path).unwrap();
-    // The first session ends in the middle of it; the last one goes on behind what is there, in other pieces.
+    // The first session ends in the middle of it; the last one continues behind the received part, in other pieces.
     let text = trace::METADATA.as_bytes();
     for pieces in [&[0, 100][..], &[0, 60, 100], &[0, 90, 110, text.len()]] {
         directory.begin();

@@ -1,4 +1,4 @@
-//! Every session comes to an end: whatever is lost, and whoever is on the other side.
+//! Every session ends, under any loss and with any peer.
 
 use crate::udp::accounting::BatchBooks;
 use crate::udp::link::Weather;
@@ -109,7 +109,7 @@ fn a_silent_server_times_out_and_known_losses_are_reported() {
     while world.client.counts().events < 200 {
         world.step();
     }
-    // The rest of the events is lost, and what tells of them is not.
+    // The other events are lost, and the messages that count them are not.
     world.back = crate::udp::link::Link::new(5, NOTHING);
     while world.server.sent < 400 {
         world.step();

@@ -1,6 +1,6 @@
 //! A server that was written from the tables of `docs/format-udp.md` alone, without a socket: the one that the client is held against.
 //!
-//! Its events are numbered from 0, and each carries its number, so that whoever reads them can tell which are missing.
+//! Its events are numbered from 0, and each carries its number, so that a reader can determine which are missing.
 
 use super::link::Random;
 use super::trace;
@@ -406,7 +406,7 @@ impl Server {
         self.out.pop_front()
     }
 
-    /// Whether nobody is served, and nobody will be.
+    /// Whether no client is served, and none will be.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle | State::Over)
     }

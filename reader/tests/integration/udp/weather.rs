@@ -1,4 +1,4 @@
-//! Whatever is lost, doubled, reordered, cut or spoilt: what the client gives out is what was sent, in order, and what is missing is told.
+//! Networks that lose, repeat, reorder, truncate and corrupt datagrams: the client delivers sent events in order, and reports the others.
 
 use crate::seed;
 use crate::udp::accounting::{BatchBooks, check_legacy};

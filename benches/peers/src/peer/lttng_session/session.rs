@@ -57,7 +57,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Ends it, and tells the tally what babeltrace2 finds in it.
+    /// Ends it, and passes the events that babeltrace2 finds in it to the tally.
     pub(super) fn stop(self, marks: &[&str], named: bool) {
         let must = |arguments: &[&str]| lttng(arguments).unwrap_or_else(|error| panic!("{error}"));
         must(&["stop", &self.name]);

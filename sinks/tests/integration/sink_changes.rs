@@ -1,28 +1,16 @@
 //! Sinks that are added to and removed from a running recording.
 
-use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
+use crate::common::{Outcome, Recording, Shared, alone, assert_balances, channel, place, view};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracepoint_reader::account::Account;
 use tracepoint_reader::{Item, LossKind, Trace};
-use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{CtfSink, DtSink, TextSink};
 
 tracepoint::define_trace! {
     provider = "changing";
     pub step(n: u64) { n: u64 = n }
     pub other(n: u64) { n: u64 = n }
-}
-
-/// Events are recorded process-wide, so tests run one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn channel() -> Channel {
-    Channel::discard(64 << 10).packets(16)
 }
 
 fn fire(numbers: std::ops::Range<u64>) {
