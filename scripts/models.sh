@@ -45,10 +45,10 @@ mutate() { # letter, file, extended regex, replacement
     echo "without $1 a model fails, as it should"
 }
 
-mutate "G1 (fence in enter)" grace.rs '(?<=\n)        light_fence\(\);' ''
+mutate "G1 (fence in enter)" grace.rs '        fence\(\);(?=\n        true)' ''
 mutate "G2 (fence of the waiter)" grace.rs '    heavy_fence\(\)(?=\n\})' '    true'
-mutate "G3 (release in exit)" grace.rs 'ONE_COMPLETED - 1\), Ordering::Release\)' 'ONE_COMPLETED - 1), Ordering::Relaxed)'
-mutate "G3 (release in enter)" grace.rs 'store\(word \+ 1, Ordering::Release\)' 'store(word + 1, Ordering::Relaxed)'
+mutate "G3 (release in exit)" grace.rs 'inside.wrapping_add\(1\), Ordering::Release\)' 'inside.wrapping_add(1), Ordering::Relaxed)'
+mutate "G3 (release in enter)" grace.rs 'store\(outside \+ 1, Ordering::Release\)' 'store(outside + 1, Ordering::Relaxed)'
 mutate "P1 (release of the list)" rcu_pointer.rs 'Ordering::AcqRel' 'Ordering::Relaxed'
 mutate "P1 (acquire of the list)" rcu_pointer.rs 'load\(Ordering::Acquire\)' 'load(Ordering::Relaxed)'
 mutate "K1 (release of the words)" clock/seqcount_latch.rs 'store\(generation, Ordering::Release\)' 'store(generation, Ordering::Relaxed)'
@@ -60,7 +60,6 @@ mutate "K4 (acquire of the slot)" clock/rcu_slots.rs 'load\(Ordering::Acquire\)'
 mutate "the wait before a slot is reused" clock/rcu_slots.rs '&& has_elapsed\(\)' '&& true'
 mutate "the wait" grace.rs 'while !self.has_ended\(open\)' 'while false'
 mutate "F1 (fence in enter)" channel/flush_handshake.rs '(?<=\n)        owner_fence\(\);' ''
-mutate "F1 (fence in enter_outermost)" channel/flush_handshake.rs '(?<=as above.\n)        owner_fence\(\);' ''
 mutate "F2 (fence of the flusher)" primitive.rs '(?<=heavy_fence\(\) -> bool \{\n)    fence\(Ordering::SeqCst\);' ''
 mutate "F3 (release in leave)" channel/flush_handshake.rs 'writing.store\(0, Ordering::Release\)' 'writing.store(0, Ordering::Relaxed)'
 mutate "F3 (acquire in try_close)" channel/flush_handshake.rs 'self.writing.load\(Ordering::Acquire\)' 'self.writing.load(Ordering::Relaxed)'

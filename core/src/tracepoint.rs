@@ -254,16 +254,16 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> bool {
     if !T::IS_UNCONDITIONAL {
         return false;
     }
-    let Some(slot) = thread::enter_outermost() else {
+    let Some(slot) = thread::enter_fast() else {
         unlikely();
         return false;
     };
     let served = T::mark::<true>(slot, args);
     if served == Served::InFull {
         // Looks the slot up again: keeping it in a register across the call would save that register at every event.
-        thread::exit_outermost();
+        thread::exit_fast();
     } else {
-        slot.exit_outermost();
+        slot.exit();
     }
     served != Served::No
 }

@@ -45,14 +45,6 @@ impl Buffer {
         self.record_and(|_| {})
     }
 
-    /// The same for an event that is not nested in another one.
-    fn record_outermost(&self) -> bool {
-        self.handshake.enter_outermost();
-        let written = self.record_inside();
-        self.handshake.leave();
-        written
-    }
-
     /// The same, with `interrupt` called at each step, like a signal handler on the thread.
     fn record_and(&self, interrupt: impl Fn(Step)) -> bool {
         interrupt(Step::Before);
@@ -116,7 +108,7 @@ fn the_packet_has_one_writer_at_a_time() {
         let buffer = Buffer::new();
         let owner = {
             let buffer = Arc::clone(&buffer);
-            thread::spawn(move || usize::from(buffer.record_outermost()) + usize::from(buffer.record_outermost()))
+            thread::spawn(move || usize::from(buffer.record()) + usize::from(buffer.record()))
         };
         buffer.flush();
         let written = owner.join().unwrap();
@@ -133,7 +125,7 @@ fn a_request_is_not_lost() {
         assert!(buffer.record());
         let owner = {
             let buffer = Arc::clone(&buffer);
-            thread::spawn(move || buffer.record_outermost())
+            thread::spawn(move || buffer.record())
         };
         let closed_or_idle = buffer.flush();
         owner.join().unwrap();
@@ -152,7 +144,7 @@ fn a_busy_owner_closes_itself() {
         buffer.handshake.request();
         let owner = {
             let buffer = Arc::clone(&buffer);
-            thread::spawn(move || buffer.record_outermost())
+            thread::spawn(move || buffer.record())
         };
         assert!(heavy_fence());
         let closed_or_idle = buffer.handshake.try_close(|| buffer.close());

@@ -1,6 +1,7 @@
 //! The model of the RCU slots from which readers inside a section take the clock's line.
 
 use crate::grace::{OpenSection, Section, begin_grace_period};
+use crate::primitive::light_fence;
 use crate::rcu_slots::{RcuSlots, SLOTS};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -25,7 +26,7 @@ impl World {
 
     /// What a site does. Loom's cell reports a concurrent write of the slot.
     fn read(&self) -> u64 {
-        self.section.enter();
+        self.section.enter(light_fence);
         // SAFETY: inside a section until `exit` below.
         let slot = unsafe { self.slots.read() };
         // SAFETY: as above.

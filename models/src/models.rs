@@ -2,6 +2,7 @@
 //! `docs/ordering.md`): if one of them is weakened, the model fails.
 
 use crate::grace::{Section, begin_grace_period};
+use crate::primitive::light_fence;
 use crate::rcu_pointer::RcuPointer;
 use crate::seqcount_latch::SeqcountLatch;
 use loom::sync::Arc;
@@ -29,14 +30,16 @@ impl World {
 
     /// What a site does.
     fn fire(&self) -> bool {
-        self.section.enter();
+        let is_outermost = self.section.enter(light_fence);
         // SAFETY: inside a section until `exit` below.
         let seen = unsafe { self.list.read() };
         if let Some(probe) = seen {
             assert_eq!(probe.freed.load(Ordering::Relaxed), 0, "a probe ran after it was freed");
         }
         let ran = seen.is_some();
-        self.section.exit();
+        if is_outermost {
+            self.section.exit();
+        }
         ran
     }
 
@@ -83,7 +86,7 @@ fn the_grace_period_orders_the_probes_stores() {
         let firing = {
             let (world, done) = (Arc::clone(&world), Arc::clone(&done));
             thread::spawn(move || {
-                world.section.enter();
+                world.section.enter(light_fence);
                 // SAFETY: inside a section until `exit` below.
                 let ran = unsafe { world.list.read() }.is_some();
                 if ran {
@@ -111,14 +114,14 @@ fn a_later_section_publishes_the_stores_of_an_earlier_one() {
         let firing = {
             let (world, done) = (Arc::clone(&world), Arc::clone(&done));
             thread::spawn(move || {
-                world.section.enter();
+                world.section.enter(light_fence);
                 // SAFETY: inside a section until `exit` below.
                 let ran = unsafe { world.list.read() }.is_some();
                 if ran {
                     done.store(1, Ordering::Relaxed);
                 }
                 world.section.exit();
-                world.section.enter();
+                world.section.enter(light_fence);
                 world.section.exit();
                 ran
             })
@@ -133,17 +136,17 @@ fn a_later_section_publishes_the_stores_of_an_earlier_one() {
     });
 }
 
-/// A probe that fires a tracepoint nests: the inner exit does not end the outer section.
+/// A probe that fires a tracepoint nests: the inner event does not end the outer section.
 #[test]
-fn an_inner_exit_does_not_end_the_outer_section() {
+fn an_inner_event_does_not_end_the_outer_section() {
     loom::model(|| {
         let probe = probe();
         let world = World::new(&probe);
         let firing = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                world.section.enter();
-                // SAFETY: inside a section until the last `exit` below.
+                world.section.enter(light_fence);
+                // SAFETY: inside a section until `exit` below.
                 let seen = unsafe { world.list.read() };
                 world.fire();
                 if let Some(probe) = seen {
@@ -165,7 +168,7 @@ fn a_published_list_is_whole() {
         let reading = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                world.0.enter();
+                world.0.enter(light_fence);
                 // SAFETY: inside a section until `exit` below; nothing is replaced in this model.
                 if let Some(list) = unsafe { world.1.read() } {
                     assert_eq!(list.load(Ordering::Relaxed), 7);

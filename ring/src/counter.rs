@@ -28,26 +28,6 @@ impl LocalCounter {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds one to the counter at `OFFSET` bytes from the start of `row`: one register addresses several counters.
-    ///
-    /// # Safety
-    ///
-    /// There is a counter there, which the calling thread owns.
-    #[inline(always)]
-    pub(crate) unsafe fn increment_at<const OFFSET: usize, T>(row: &T) {
-        let row = std::ptr::from_ref(row);
-        #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
-        // SAFETY: as in `increment`.
-        unsafe {
-            std::arch::asm!("add qword ptr [{} + {}], 1", in(reg) row, const OFFSET, options(nostack));
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
-        // SAFETY: the caller's promise.
-        unsafe {
-            (*row.byte_add(OFFSET).cast::<Self>()).increment();
-        }
-    }
-
     /// Adds `n` to a counter that several threads share.
     pub(crate) fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);

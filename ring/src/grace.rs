@@ -6,19 +6,21 @@
 //!
 //! # The counter
 //!
-//! Each thread owns one word, [`Section`]: its low eight bits are the nesting depth (probes fire tracepoints, signal handlers interrupt),
-//! the bits above count completed outermost sections.
+//! Each thread owns one word, [`Section`], which counts the changes between outside and inside: it is odd inside a section.
 //!
 //! ```text
-//!              enter: +1                    enter: +1 (a probe fires, a handler interrupts)
-//!   OUTSIDE ───────────────▶ INSIDE, depth 1 ───────────────▶ INSIDE, depth n
-//!   (depth 0)                                ◀───────────────
-//!      ▲      exit: depth 0, completed +1 │        exit: -1
-//!      └────────────────────────────────┘
+//!              enter: +1
+//!   OUTSIDE ───────────────▶ INSIDE
+//!    (even)                   (odd)
+//!      ▲      exit: +1          │
+//!      └────────────────────────┘
 //! ```
 //!
-//! A waiter is done with a thread as soon as it sees depth 0, or another number of completed sections than at first: either means that the
-//! section it waits for has ended. The second rule prevents a busy thread from starving the waiter.
+//! An event inside another one (a probe fires, a signal handler interrupts) is covered by the section that is open already: `enter` returns
+//! `false`, and the event does not leave the section either.
+//!
+//! A waiter is done with a thread as soon as it sees an even number, or another one than at first: either means that the section it waits for
+//! has ended. The second rule prevents a busy thread from starving the waiter.
 //!
 //! # Orderings
 //!
@@ -34,20 +36,16 @@
 //! # Signal handlers
 //!
 //! The counter is updated by a plain load and store, not by a locked instruction: only the owner writes it, and a handler that runs in
-//! between leaves the depth as it found it. The handler's completed section may be lost, because the interrupted thread stores the number
-//! that it had loaded before. The waiter then waits for one section more, never for one less, because the number does not change while a
-//! section is open.
+//! between leaves it even if it was even. The handler's section may be lost from the count, because the interrupted thread stores the number
+//! that follows the one it had loaded before. The waiter then waits for one section more, never for one less, because the number does not
+//! change while a section is open.
 
-#[cfg(not(loom))]
-use crate::primitive::owner_fence;
-use crate::primitive::{AtomicUsize, Ordering, heavy_fence, light_fence, pause};
+use crate::primitive::{AtomicUsize, Ordering, heavy_fence, pause};
 
-/// The bits of the nesting depth. It never reaches 255: `thread::section` refuses much earlier.
-const DEPTH_MASK: usize = 0xff;
-/// One completed outermost section.
-const ONE_COMPLETED: usize = DEPTH_MASK + 1;
+/// Set inside a section.
+const OPEN: usize = 1;
 
-/// One thread's word: the nesting depth of its read-side sections, and the number of completed outermost ones.
+/// One thread's word: how often it has entered or left a section.
 #[derive(Debug)]
 pub(crate) struct Section {
     word: AtomicUsize,
@@ -62,7 +60,7 @@ impl Section {
     /// A section that is always open. No thread waits for it.
     #[cfg(not(loom))]
     pub(crate) const fn always_open() -> Self {
-        Self { word: AtomicUsize::new(1) }
+        Self { word: AtomicUsize::new(OPEN) }
     }
 
     #[cfg(loom)]
@@ -70,68 +68,37 @@ impl Section {
         Self { word: AtomicUsize::new(0) }
     }
 
-    /// Enters a section. Called only by the owning thread and its signal handlers.
+    /// Enters a section if the owning thread is outside any; returns whether it was. `fence` is G1: [`light_fence`](crate::primitive), or
+    /// that for the compiler only, where the caller knows that the heavy half is `membarrier`. Called only by the owning thread and its
+    /// signal handlers.
     #[inline(always)]
-    pub(crate) fn enter(&self) {
-        let word = self.word.load(Ordering::Relaxed);
-        debug_assert!(word & DEPTH_MASK < DEPTH_MASK, "read-side sections nested too deep");
-        // G3: pairs with the loads of the waiter: one that sees this number sees what was done in the sections completed before.
-        self.word.store(word + 1, Ordering::Release);
-        // G1: pairs with the fence in `begin_grace_period`.
-        light_fence();
-    }
-
-    /// Leaves a section. Called only by the owning thread and its signal handlers, once per `enter`.
-    #[inline(always)]
-    pub(crate) fn exit(&self) {
-        let word = self.word.load(Ordering::Relaxed);
-        debug_assert!(word & DEPTH_MASK > 0, "left a read-side section that was not entered");
-        // Two stores instead of one of a selected value: each compiles to one `add` to memory.
-        // G3: pairs with the loads of the waiter, in `open` and `has_ended`.
-        if word & DEPTH_MASK == 1 {
-            self.word.store(word.wrapping_add(ONE_COMPLETED - 1), Ordering::Release);
-        } else {
-            self.word.store(word - 1, Ordering::Release);
-        }
-    }
-
-    /// Enters a section if the owning thread is outside any; returns whether it was. The fence G1 is for the compiler only: the caller has
-    /// checked that the heavy half is `membarrier`.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    pub(crate) fn enter_outermost(&self) -> bool {
+    pub(crate) fn enter(&self, fence: impl FnOnce()) -> bool {
         let outside = self.word.load(Ordering::Relaxed);
-        if outside & DEPTH_MASK != 0 {
+        if outside & OPEN != 0 {
+            // A signal handler may have interrupted the `enter` of that section before its fence.
+            fence();
             return false;
         }
-        // G3, as in `enter`.
+        // G3: pairs with the loads of the waiter: one that sees this number sees what was done in the sections completed before.
         self.word.store(outside + 1, Ordering::Release);
-        // G1: pairs with G2, `membarrier` in `begin_grace_period`.
-        owner_fence();
+        // G1: pairs with the fence in `begin_grace_period`.
+        fence();
         true
     }
 
-    /// Leaves the section that `enter_outermost` entered. Handlers that ran in between have left the depth as they found it.
-    #[cfg(not(loom))]
+    /// Leaves the section. Called only by the owning thread and its signal handlers, once for each `enter` that returned `true`.
     #[inline(always)]
-    pub(crate) fn exit_outermost(&self) {
-        let word = self.word.load(Ordering::Relaxed);
-        // G3, as in `exit`.
-        self.word.store(word.wrapping_add(ONE_COMPLETED - 1), Ordering::Release);
+    pub(crate) fn exit(&self) {
+        let inside = self.word.load(Ordering::Relaxed);
+        debug_assert!(inside & OPEN != 0, "left a read-side section that was not entered");
+        // G3: pairs with the loads of the waiter, in `open` and `has_ended`.
+        self.word.store(inside.wrapping_add(1), Ordering::Release);
     }
 
-    /// Leaves all open sections: the owning thread ends.
-    #[cfg(not(loom))]
-    pub(crate) fn end(&self) {
-        let word = self.word.load(Ordering::Relaxed);
-        // G3, as in `exit`.
-        self.word.store((word & !DEPTH_MASK).wrapping_add(ONE_COMPLETED), Ordering::Release);
-    }
-
-    /// The nesting depth of the owning thread; stable only if called on that thread.
+    /// Whether the owning thread is inside a section; stable only if called on that thread.
     #[inline(always)]
-    pub(crate) fn depth(&self) -> usize {
-        self.word.load(Ordering::Relaxed) & DEPTH_MASK
+    pub(crate) fn is_open(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & OPEN != 0
     }
 
     /// Waits until the section that is open now, if any, has ended. The caller has called [`begin_grace_period`].
@@ -148,14 +115,13 @@ impl Section {
     pub(crate) fn open(&self) -> Option<OpenSection> {
         // G3: pairs with the Release stores in `enter` and `exit`.
         let word = self.word.load(Ordering::Acquire);
-        (word & DEPTH_MASK != 0).then_some(OpenSection { completed: word & !DEPTH_MASK })
+        (word & OPEN != 0).then_some(OpenSection { word })
     }
 
     /// Whether the section that was seen open has ended.
     pub(crate) fn has_ended(&self, open: OpenSection) -> bool {
         // G3: as in `open`.
-        let word = self.word.load(Ordering::Acquire);
-        word & DEPTH_MASK == 0 || word & !DEPTH_MASK != open.completed
+        self.word.load(Ordering::Acquire) != open.word
     }
 
     /// Clears the word: the thread does not exist in this process (after fork).
@@ -164,21 +130,21 @@ impl Section {
     }
 }
 
-/// A section that a waiter has seen open, identified by the number of sections completed before it.
+/// A section that a waiter has seen open, identified by its number, which is odd.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenSection {
-    completed: usize,
+    word: usize,
 }
 
 impl OpenSection {
     /// A word from which `from_word` restores it, never 0.
     pub(crate) const fn into_word(self) -> usize {
-        self.completed | 1
+        self.word
     }
 
     /// The inverse of `into_word`; `None` for 0.
     pub(crate) fn from_word(word: usize) -> Option<Self> {
-        (word != 0).then_some(Self { completed: word & !DEPTH_MASK })
+        (word != 0).then_some(Self { word })
     }
 }
 

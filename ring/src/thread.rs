@@ -24,15 +24,12 @@ pub(crate) use table::{
 };
 
 use crate::counter::LocalCounter;
+use crate::primitive::{light_fence, owner_fence};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The number of threads that can have a slot at the same time.
 pub const MAX_THREADS: usize = 8192;
-
-/// How deeply events can nest on one thread (probes, field expressions and signal handlers that fire in turn). A deeper event is not
-/// served, so that an endless recursion stops here and not at the end of the stack.
-const MAX_DEPTH: usize = 64;
 
 static UNSERVED: LocalCounter = LocalCounter::new();
 
@@ -48,13 +45,17 @@ pub fn unserved_events() -> u64 {
 #[inline(always)]
 pub fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
     let slot = current()?;
-    if slot.section.depth() >= MAX_DEPTH {
+    let is_outermost = slot.section.enter(light_fence);
+    if !is_outermost && !slot.nest() {
         count_unserved();
         return None;
     }
-    slot.section.enter();
     let result = body(slot);
-    slot.section.exit();
+    if is_outermost {
+        slot.exit();
+    } else {
+        slot.unnest();
+    }
     Some(result)
 }
 
@@ -69,24 +70,25 @@ pub(crate) fn fence_owners() -> bool {
     }
 }
 
-/// Enters a section of the calling thread, if the thread has a slot, is outside any section, and needs no fence of its own. Paired with
-/// `exit_outermost`.
+/// Enters a section of the calling thread, if the thread has a slot, is outside any section, and needs no fence of its own.
+/// [`ThreadSlot::exit`] leaves it.
 #[inline(always)]
-pub fn enter_outermost() -> Option<&'static ThreadSlot> {
+pub fn enter_fast() -> Option<&'static ThreadSlot> {
     let slot = table::fast_path_slot();
-    slot.section.enter_outermost().then_some(slot)
+    // G1 for the compiler only: the slot is there only if the heavy half is `membarrier`.
+    slot.section.enter(owner_fence).then_some(slot)
 }
 
-/// Leaves the section that `enter_outermost` entered.
+/// Leaves the section that `enter_fast` entered.
 #[cold]
 #[inline(never)]
-pub fn exit_outermost() {
-    table::fast_path_slot().section.exit_outermost();
+pub fn exit_fast() {
+    table::fast_path_slot().exit();
 }
 
 /// Whether the calling thread is not inside an event that is nested in another one.
 pub(crate) fn is_outermost() -> bool {
-    claimed().is_none_or(|slot| slot.section.depth() <= 1)
+    claimed().is_none_or(|slot| !slot.is_nested())
 }
 
 /// The number of threads in the table for whose slot's index `is_counted` holds.

@@ -5,7 +5,6 @@
 //! another.
 
 use crate::counter::LocalCounter;
-use std::mem::offset_of;
 
 /// Why an event that fired and passed the filter was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,20 +55,6 @@ pub(super) struct EventCounters {
 }
 
 impl EventCounters {
-    /// Counts that the event fired. The row belongs to the calling thread's ring.
-    #[inline(always)]
-    pub(super) fn count_fired(&self) {
-        // SAFETY: the offset is that of a counter in this structure, which belongs to the calling thread's ring.
-        unsafe { LocalCounter::increment_at::<{ offset_of!(Self, fired) }, _>(self) };
-    }
-
-    /// Counts that the event was recorded. The row belongs to the calling thread's ring.
-    #[inline(always)]
-    pub(super) fn count_recorded(&self) {
-        // SAFETY: the offset is that of a counter in this structure, which belongs to the calling thread's ring.
-        unsafe { LocalCounter::increment_at::<{ offset_of!(Self, recorded) }, _>(self) };
-    }
-
     pub(super) const fn lost(&self, reason: Loss) -> &LocalCounter {
         &self.lost[reason as usize]
     }

@@ -195,22 +195,15 @@ impl Buffer {
     // -- data plane: the owner ------------------------------------------------------------------------------------------
 
     /// The fast path: reserve, header word, fields, commit. `false`, with nothing committed or counted, if the record needs
-    /// [`record`](Self::record), the full path.
-    #[inline(always)]
-    pub(super) fn try_record<V: Fields>(&self, head: Head, values: &V) -> bool {
-        self.handshake.enter() && self.try_record_inside(head, values, || ())
-    }
-
-    /// The same for an event that is not nested in another one. Calls `before_commit` once the record cannot fail any more.
-    #[inline(always)]
-    pub(super) fn try_record_outermost<V: Fields>(&self, head: Head, values: &V, before_commit: impl FnOnce()) -> bool {
-        self.handshake.enter_outermost();
-        self.try_record_inside(head, values, before_commit)
-    }
-
+    /// [`record`](Self::record), the full path. Calls `before_commit` once the record cannot fail any more.
+    ///
     /// The order of the steps keeps live ranges short: a saved register costs an event more than a late branch.
     #[inline(always)]
-    fn try_record_inside<V: Fields>(&self, head: Head, values: &V, before_commit: impl FnOnce()) -> bool {
+    pub(super) fn try_record<V: Fields>(&self, head: Head, values: &V, before_commit: impl FnOnce()) -> bool {
+        if !self.handshake.enter() {
+            unlikely();
+            return false;
+        }
         failpoint!(Entered, self.stream.instance);
         let time = head.time;
         if time >= self.last_time.load(Ordering::Relaxed) && self.is_fresh(time) {

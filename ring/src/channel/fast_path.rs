@@ -48,6 +48,6 @@ impl SoleSubscriber {
         // Computed this early because it can then take over the register of the offset.
         // SAFETY: the channel has allocated the id, and each of its rings has an entry for it.
         let event = opaque_ref(unsafe { ring.event_at(self.entry) });
-        ring.try_record_outermost(event, head, values)
+        ring.try_record(event, head, values)
     }
 }

@@ -65,15 +65,6 @@ impl FlushHandshake {
         true
     }
 
-    /// The same for an event that is not nested in another one, so that there is no write to interrupt.
-    #[inline(always)]
-    pub(crate) fn enter_outermost(&self) {
-        debug_assert!(self.writing.load(Ordering::Relaxed) == 0, "writes are inside events");
-        self.writing.store(1, Ordering::Relaxed);
-        // F1, as above.
-        owner_fence();
-    }
-
     /// Called after the commit.
     #[inline(always)]
     pub(crate) fn leave(&self) {

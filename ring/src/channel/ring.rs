@@ -139,7 +139,7 @@ impl Ring {
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
         failpoint!(Fired, self.main.instance());
-        if self.main.try_record(Head::new(id, Timestamp::at(time)), values) {
+        if self.main.try_record(Head::new(id, Timestamp::at(time)), values, || ()) {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();
         } else {
@@ -149,17 +149,17 @@ impl Ring {
         }
     }
 
-    /// Counts and records an event that is not nested in another one of the thread. `false`, with nothing committed or counted, if it needs the
-    /// full path. `event` is its entry.
+    /// Counts and records an event on the fast path. `false`, with nothing committed or counted, if it needs the full path. `event` is its
+    /// entry.
     #[inline(always)]
-    pub(super) fn try_record_outermost<V: Fields>(&self, event: &EventCounters, head: Head, values: &V) -> bool {
-        let is_recorded = self.main.try_record_outermost(head, values, || {
-            event.count_fired();
+    pub(super) fn try_record<V: Fields>(&self, event: &EventCounters, head: Head, values: &V) -> bool {
+        let is_recorded = self.main.try_record(head, values, || {
+            event.fired.increment();
             failpoint!(Fired, self.main.instance());
         });
         if is_recorded {
             failpoint!(Left, self.main.instance());
-            event.count_recorded();
+            event.recorded.increment();
         }
         is_recorded
     }

@@ -8,6 +8,10 @@ pub(super) const FREE: u32 = 0;
 /// The slot belongs to a thread.
 pub(super) const CLAIMED: u32 = 1;
 
+/// How deeply events can nest on one thread (probes, field expressions and signal handlers that fire in turn). A deeper event is not
+/// served, so that an endless recursion stops here and not at the end of the stack.
+const MAX_DEPTH: u32 = 64;
+
 /// The per-thread state of a thread that fires. The section's word is at the end, so that its address does not share its lowest bits with
 /// another word that is written at every event (see `channel/buffer.rs`).
 #[derive(Debug)]
@@ -22,11 +26,13 @@ pub struct ThreadSlot {
     /// How deeply the layer above has nested its callbacks on this thread. A handler leaves it as it finds it, so plain loads and stores
     /// suffice.
     pub callback_depth: AtomicU32,
+    /// The number of events that the running event is nested in. Changed as `callback_depth` is.
+    outer_events: AtomicU32,
     /// The section that was open when `start_poll_grace_period` last looked; 0 if none was.
     polled: AtomicUsize,
     /// The number of the channels that alone record this thread's events; 0 if all do. Written by the owner.
     pub(super) restricted_to: AtomicU64,
-    _to_section: [u64; 3],
+    _to_section: [u64; 2],
     pub(crate) section: Section,
 }
 
@@ -40,9 +46,10 @@ impl ThreadSlot {
             index: AtomicU32::new(0),
             tid: AtomicU32::new(0),
             callback_depth: AtomicU32::new(0),
+            outer_events: AtomicU32::new(0),
             polled: AtomicUsize::new(0),
             restricted_to: AtomicU64::new(0),
-            _to_section: [0; 3],
+            _to_section: [0; 2],
             section: Section::new(),
         }
     }
@@ -58,10 +65,36 @@ impl ThreadSlot {
         self.index.load(Ordering::Relaxed) as usize
     }
 
-    /// Leaves the section that [`enter_outermost`](super::enter_outermost) entered.
+    /// Begins an event that is nested in another one; `false` if it is nested too deep.
+    pub(super) fn nest(&self) -> bool {
+        let depth = self.outer_events.load(Ordering::Relaxed) + 1;
+        let is_allowed = depth < MAX_DEPTH;
+        if is_allowed {
+            self.outer_events.store(depth, Ordering::Relaxed);
+        }
+        is_allowed
+    }
+
+    /// Ends an event that `nest` began.
+    pub(super) fn unnest(&self) {
+        self.outer_events.store(self.outer_events.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+    }
+
+    /// Whether the running event is nested in another one.
+    pub(super) fn is_nested(&self) -> bool {
+        self.outer_events.load(Ordering::Relaxed) > 0
+    }
+
+    /// Resets what an earlier owner of the slot may have left: a thread that ends without unwinding ends inside its events.
+    pub(super) fn reset_depths(&self) {
+        self.callback_depth.store(0, Ordering::Relaxed);
+        self.outer_events.store(0, Ordering::Relaxed);
+    }
+
+    /// Leaves the section of the outermost event.
     #[inline(always)]
-    pub fn exit_outermost(&self) {
-        self.section.exit_outermost();
+    pub fn exit(&self) {
+        self.section.exit();
     }
 
     pub(crate) fn tid(&self) -> u32 {

@@ -4,6 +4,7 @@ use super::slot::{CLAIMED, FREE, ThreadSlot};
 use super::{MAX_THREADS, exit};
 use crate::fork::ForkHooks;
 use crate::grace::begin_grace_period;
+use crate::primitive::light_fence;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -68,7 +69,7 @@ pub fn claimed() -> Option<&'static ThreadSlot> {
 
 /// Whether the calling thread is inside a read-side section, that is, inside a probe or a marker.
 pub(crate) fn in_section() -> bool {
-    claimed().is_some_and(|slot| slot.section.depth() > 0)
+    claimed().is_some_and(|slot| slot.section.is_open())
 }
 
 #[cold]
@@ -124,9 +125,9 @@ pub(crate) fn restrict_current_to(channel: u64) -> bool {
     let Some(slot) = current() else { return false };
     // Before the rings are given back, so that no signal handler takes another one in between. Relaxed: only this thread reads it.
     slot.restricted_to.store(channel, Ordering::Relaxed);
-    slot.section.enter();
+    slot.section.enter(light_fence);
     super::run_exit_hook(slot);
-    slot.section.exit();
+    slot.exit();
     true
 }
 
@@ -155,7 +156,7 @@ fn claim() -> Option<&'static ThreadSlot> {
             // Before the first `enter`, whose fence (G1) makes it visible to any waiter that must look at this slot.
             HIGH_WATER.fetch_max(index + 1, Ordering::Relaxed);
             slot.index.store(index as u32, Ordering::Relaxed);
-            slot.callback_depth.store(0, Ordering::Relaxed);
+            slot.reset_depths();
             slot.restricted_to.store(0, Ordering::Relaxed);
             return Some(slot);
         }
@@ -187,10 +188,10 @@ pub(super) fn leave(slot: &'static ThreadSlot) {
 }
 
 fn give_back(slot: &'static ThreadSlot) {
-    slot.section.enter();
+    slot.section.enter(light_fence);
     super::run_exit_hook(slot);
-    // Ends an outer section too: a thread that ends without unwinding may still be inside an event.
-    slot.section.end();
+    // Ends an earlier section too: a thread that ends without unwinding may still be inside an event.
+    slot.exit();
     release(slot);
 }
 
