@@ -6,13 +6,16 @@ pub use crate::location::{Location, crate_name};
 pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Served, Stage, ValuesType, derived, mark};
 pub use crate::nearest::nearest_names;
 pub use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Probe, ProbeSet, inert};
-pub use crate::registry::{MARKERS, PinnedTables, TRACEPOINTS, object_generation, pin_objects};
+#[cfg(not(patched_sites))]
+pub use crate::registry::{MARKERS, TRACEPOINTS};
+pub use crate::registry::{PinnedTables, object_generation, pin_objects};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
 pub use crate::tracepoint::{
     Argument, Tracepoint, TracepointParts, TracepointType, fire_fast, fire_full, probes_changed, register,
 };
 pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
+#[cfg(not(patched_sites))]
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};
 pub use tracepoint_ring::field::{

@@ -7,8 +7,8 @@
 //!   one byte of code at each of its sites. x86-64 Linux.
 //! * `flag`: a relaxed load of the key's flag and a predicted branch. Everywhere else, and with the cargo feature `flag-sites`.
 //!
-//! `build.rs` chooses the form. Each form provides the macro `__tracepoint_site!(KEY)`, which is true while the key is on; the macro
-//! `__tracepoint_anchor!()`, which registers the linked object that contains it with the core; [`switch`]; and [`report`].
+//! `build.rs` chooses the form. Each form provides the macro `__tracepoint_site!(KEY)`, which is true while the key is on; [`switch`];
+//! [`report`]; and [`pin_objects`].
 
 #[cfg(not(patched_sites))]
 mod flag;
@@ -16,22 +16,13 @@ mod flag;
 mod patch;
 
 #[cfg(not(patched_sites))]
-pub(crate) use flag::{object_generation, objects, pin_objects, report, switch};
+pub(crate) use flag::{object_generation, pin_objects, report, switch};
 #[cfg(patched_sites)]
-pub(crate) use patch::{object_generation, objects, pin_objects, report, switch};
+pub(crate) use patch::{Table, object_generation, objects, own_object, pin_objects, report, switch};
 #[cfg(patched_sites)]
 pub use patch::{register_object, unregister_object};
 
 use std::fmt;
-
-/// A table of a linked object, beside that of its sites.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Table {
-    /// References to its tracepoints.
-    Tracepoints,
-    /// References to its markers.
-    Markers,
-}
 
 /// The sites of a key could not be switched on: the operating system refuses both ways of writing to the program's code.
 #[derive(Clone, Debug, PartialEq, Eq)]

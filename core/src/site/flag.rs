@@ -1,6 +1,6 @@
 //! The flag form: a site loads the key's flag.
 
-use super::{SiteReport, SwitchError, Table};
+use super::{SiteReport, SwitchError};
 use crate::key::Key;
 use tracepoint_ring::update::UpdateGuard;
 
@@ -13,31 +13,10 @@ macro_rules! __tracepoint_site {
     };
 }
 
-/// Expands to nothing: with flag sites, linked objects do not register.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __tracepoint_anchor {
-    () => {};
-}
-
 /// Does nothing: sites load the flags of the keys.
 #[expect(clippy::unnecessary_wraps, reason = "the patched form can fail")]
 pub(crate) fn switch(_: &[(&'static Key, bool)], _: &UpdateGuard<'_>) -> Result<(), SwitchError> {
     Ok(())
-}
-
-/// A registered linked object: there is none.
-#[derive(Debug)]
-pub(crate) enum Object {}
-
-impl Object {
-    pub(crate) const fn table(&self, _: Table) -> &[*const ()] {
-        match *self {}
-    }
-}
-
-pub(crate) fn objects<'l>(_: &'l UpdateGuard<'_>) -> impl Iterator<Item = &'l Object> {
-    std::iter::empty()
 }
 
 pub(crate) const fn object_generation(_: &UpdateGuard<'_>) -> u64 {

@@ -21,8 +21,8 @@
 //!
 //! Each site has an [`Entry`] in the section `tracepoint_sites` of the linked object that contains it: an executable or a shared
 //! object. A constructor, of which the linker keeps one per object, registers the object with the core ([`register_object`]); a
-//! destructor unregisters it when the object is unloaded. `linkme`'s slices cover only the object that contains the core, so the
-//! constructor also passes the object's own tables of tracepoints and markers.
+//! destructor unregisters it when the object is unloaded. The object's tables of tracepoints and markers are the sections
+//! `tracepoint_TRACEPOINTS` and `tracepoint_MARKERS` (`__tracepoint_list!`).
 //!
 //! # Switching
 //!
@@ -44,13 +44,14 @@ mod segment;
 mod text;
 mod writable;
 
-pub(crate) use object::{Object, object_generation, objects};
+pub(crate) use object::{Table, object_generation, objects, own_object};
 pub use object::{register_object, unregister_object};
 pub(crate) use pin::pin_objects;
 
 use super::{SiteReport, SwitchError};
 use crate::key::Key;
 use entry::{Entry, Form, Site};
+use object::Object;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tracepoint_ring::update::UpdateGuard;
 
@@ -60,7 +61,7 @@ static STUCK: AtomicU64 = AtomicU64::new(0);
 /// Whether some site does not have the form of its key, so that the next switch retries it. Changed under the update lock.
 static RETRY_PENDING: AtomicBool = AtomicBool::new(false);
 
-/// The description, the constructor and the destructor of a linked object. Sites and anchors share this definition, so that section
+/// The description, the constructor and the destructor of a linked object. Sites and entries of the tables share this definition, so that section
 /// names and symbols are spelled once.
 ///
 /// It is emitted once per object file (`.ifndef`), and the linker keeps one copy per linked object (a COMDAT group). The section flag
@@ -78,22 +79,22 @@ macro_rules! __tracepoint_object {
         .hidden __start_tracepoint_sites
         .weak __stop_tracepoint_sites
         .hidden __stop_tracepoint_sites
-        .weak __start_linkme_TRACEPOINTS
-        .weak __stop_linkme_TRACEPOINTS
-        .weak __start_linkme_MARKERS
-        .weak __stop_linkme_MARKERS
-        .hidden __start_linkme_TRACEPOINTS
-        .hidden __stop_linkme_TRACEPOINTS
-        .hidden __start_linkme_MARKERS
-        .hidden __stop_linkme_MARKERS
+        .weak __start_tracepoint_TRACEPOINTS
+        .hidden __start_tracepoint_TRACEPOINTS
+        .weak __stop_tracepoint_TRACEPOINTS
+        .hidden __stop_tracepoint_TRACEPOINTS
+        .weak __start_tracepoint_MARKERS
+        .hidden __start_tracepoint_MARKERS
+        .weak __stop_tracepoint_MARKERS
+        .hidden __stop_tracepoint_MARKERS
         __tracepoint_object_v2:
         .quad 0
         .quad __start_tracepoint_sites
         .quad __stop_tracepoint_sites
-        .quad __start_linkme_TRACEPOINTS
-        .quad __stop_linkme_TRACEPOINTS
-        .quad __start_linkme_MARKERS
-        .quad __stop_linkme_MARKERS
+        .quad __start_tracepoint_TRACEPOINTS
+        .quad __stop_tracepoint_TRACEPOINTS
+        .quad __start_tracepoint_MARKERS
+        .quad __stop_tracepoint_MARKERS
         .fill 12, 8, 0
         .popsection
         .pushsection .text.__tracepoint_object_v2,\"axG\",@progbits,__tracepoint_object_v2,comdat
@@ -154,23 +155,6 @@ macro_rules! __tracepoint_site {
                 )
             }
             false
-        }
-    };
-}
-
-/// Registers the object that contains it, without a site. Must be in a function that the linker keeps.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __tracepoint_anchor {
-    () => {
-        // SAFETY: emits no instruction; only adds to sections.
-        unsafe {
-            ::core::arch::asm!(
-                $crate::__tracepoint_object!(),
-                register = sym $crate::private::register_object,
-                unregister = sym $crate::private::unregister_object,
-                options(nomem, nostack, preserves_flags),
-            )
         }
     };
 }

@@ -1,5 +1,8 @@
 //! The description of a tracepoint is readable before its first hit.
 
+use std::collections::HashSet;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tracepoint::field::{Base, ByteOrder, EnumLabel, FieldType, IntegerType};
 use tracepoint::{Argument, Level, Tracepoint};
 
@@ -144,4 +147,35 @@ fn markers_are_listed() {
         };
     };
     hit();
+}
+
+#[test]
+fn each_is_listed_once() {
+    let tracepoints: HashSet<_> = tracepoint::tracepoints().map(std::ptr::from_ref).collect();
+    assert_eq!(tracepoint::tracepoints().len(), tracepoints.len());
+    let markers: HashSet<_> = tracepoint::markers().map(std::ptr::from_ref).collect();
+    assert_eq!(tracepoint::markers().len(), markers.len());
+}
+
+/// The numbers of tracepoints and markers that a constructor saw, which runs before the constructor of the library.
+#[cfg(target_os = "linux")]
+static SEEN_EARLY: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+// SAFETY: the section holds addresses of functions without arguments, which the dynamic linker calls.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array.00101")]
+static EARLY: extern "C" fn() = {
+    extern "C" fn count() {
+        SEEN_EARLY[0].store(tracepoint::tracepoints().len(), Ordering::Relaxed);
+        SEEN_EARLY[1].store(tracepoint::markers().len(), Ordering::Relaxed);
+    }
+    count
+};
+
+#[cfg(target_os = "linux")]
+#[test]
+fn constructors_of_the_program_can_list() {
+    let seen = SEEN_EARLY.each_ref().map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(seen, [tracepoint::tracepoints().len(), tracepoint::markers().len()]);
 }

@@ -29,7 +29,7 @@ fn found(program: &Path) -> (Vec<&'static str>, Vec<String>) {
         })
     };
     let tables = loaded.iter().filter(|section| section.size() > 0).filter_map(|section| section.name().ok());
-    let tables = tables.filter(|name| name.contains("linkme") || name.starts_with("tp_"));
+    let tables = tables.filter(|name| name.contains("linkme") || name.starts_with("tracepoint_"));
     (WORDS.into_iter().filter(holds).collect(), tables.map(str::to_owned).collect())
 }
 

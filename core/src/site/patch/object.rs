@@ -3,11 +3,19 @@
 use super::entry::{Entry, Site};
 use super::segment::Segments;
 use super::writable;
-use crate::site::Table;
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use tracepoint_ring::update::{self, UpdateGuard};
+
+/// A table of a linked object, beside that of its sites.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Table {
+    /// References to its tracepoints.
+    Tracepoints,
+    /// References to its markers.
+    Markers,
+}
 
 /// The description of a linked object, emitted by the assembler (`__tracepoint_object!`) into writable data, for `next` and `code`.
 #[derive(Debug)]
@@ -76,6 +84,26 @@ impl Object {
         // SAFETY: written once, in `register_object`, before the node is linked.
         unsafe { &*self.code.get() }
     }
+}
+
+/// The object that contains the core; `None` if it has neither sites nor entries in its tables. It may not be registered: its constructor
+/// may come later, and its destructor may have run.
+#[inline(never)]
+pub(crate) fn own_object() -> Option<&'static Object> {
+    let own: *const Object;
+    // SAFETY: loads an address from the object's global offset table. The linker makes it null if no site and no entry has emitted
+    // the description.
+    unsafe {
+        std::arch::asm!(
+            ".weak __tracepoint_object_v2",
+            ".hidden __tracepoint_object_v2",
+            "mov {own}, qword ptr [rip + __tracepoint_object_v2@GOTPCREL]",
+            own = out(reg) own,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: null, or a static of this object, which is loaded as long as this function is.
+    unsafe { own.as_ref() }
 }
 
 /// All objects. They stay loaded while the update lock is held: the destructor of an object waits for the lock to unregister it.

@@ -36,9 +36,7 @@ pub(super) fn marker_items(block: &Block, tracepoint: &Tracepoint, fields: &[Fie
             ::core::option::Option::Some(&__TRACEPOINT_PROBES),
         );
 
-        #[#krate::private::linkme::distributed_slice(#krate::private::MARKERS)]
-        #[linkme(crate = #krate::private::linkme)]
-        static __TRACEPOINT_MARKER_ENTRY: &#krate::private::Marker = &__TRACEPOINT_MARKER;
+        #krate::__tracepoint_list!(MARKERS: Marker, __TRACEPOINT_MARKER);
 
         #marker_type
     }
@@ -89,9 +87,7 @@ pub(in crate::expand) fn mark(mark: &Mark) -> TokenStream {
                 ::core::option::Option::None,
             );
 
-            #[#krate::private::linkme::distributed_slice(#krate::private::MARKERS)]
-            #[linkme(crate = #krate::private::linkme)]
-            static __TRACEPOINT_MARKER_ENTRY: &#krate::private::Marker = &__TRACEPOINT_MARKER;
+            #krate::__tracepoint_list!(MARKERS: Marker, __TRACEPOINT_MARKER);
 
             enum __TracepointMark {}
 

@@ -36,7 +36,7 @@ pub(in crate::expand) fn tracepoint(block: &Block, tracepoint: &Tracepoint) -> T
     }
 }
 
-/// The key, the tracepoint, its probes, its entry in the table and its anchor.
+/// The key, the tracepoint, its probes, and its entry in the table.
 fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
     let krate = &block.krate;
     let Tracepoint { attributes, name, prototype, .. } = tracepoint;
@@ -63,17 +63,7 @@ fn statics(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
         static __TRACEPOINT_PROBES: #krate::private::ProbeSet =
             #krate::private::ProbeSet::new(&__TRACEPOINT_KEY, #krate::private::probes_changed::<#name>);
 
-        #[#krate::private::linkme::distributed_slice(#krate::private::TRACEPOINTS)]
-        #[linkme(crate = #krate::private::linkme)]
-        static __TRACEPOINT_ENTRY: &#krate::private::Tracepoint = &__TRACEPOINT;
-
-        // Registers the linked object even if it declares tracepoints without calling any.
-        #[used]
-        static __TRACEPOINT_ANCHOR: fn() = __tracepoint_anchor;
-
-        fn __tracepoint_anchor() {
-            #krate::__tracepoint_anchor!();
-        }
+        #krate::__tracepoint_list!(TRACEPOINTS: Tracepoint, __TRACEPOINT);
     }
 }
 
