@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod channels;
+mod exit_codes;
 mod other_users;
 mod outputs;
 mod outside;
@@ -284,7 +285,7 @@ fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     std::thread::sleep(Duration::from_millis(100));
     drop(dies);
     let output = record.wait_with_output()?;
-    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
     let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let recovered = told["recovered"][0]["records"].as_u64().ok_or("nothing was recovered")?;
     assert!(recovered > 0);
