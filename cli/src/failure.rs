@@ -1,6 +1,7 @@
 //! How a verb ends, and the exit code for it.
 
 use crate::message;
+use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::process::ExitCode;
 use thiserror::Error;
@@ -10,28 +11,89 @@ use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
 use tracepoint_sinks::SinkError;
 
-/// Printed at the end of `--help`.
-pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
-  0  success
-  1  incomplete: the trace is damaged or its account does not balance, not everything could be recovered or converted, or
-     a process does not answer or cannot do what the session asks for
-  2  the command line is invalid
-  3  failure: the trace cannot be read, the output cannot be written, there is no such process or session, or nothing
-     matches a rule";
-
 /// The result of a verb.
 pub(crate) type VerbResult = Result<Outcome, Failure>;
 
-/// A verb has run to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a verb ended. The number is the exit code; where several apply, the highest is the one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// Everything was done.
-    Success,
+    Success = 0,
     /// Something is damaged or missing; the messages say what.
-    Incomplete,
-    /// `read`: events were lost on the way, or may have been; the messages say so.
-    Lossy,
+    Incomplete = 1,
+    /// The command line is invalid; `clap` ends the program.
+    Usage = 2,
+    /// The verb could not do its work: most kinds of [`Failure`].
+    Failed = 3,
+    /// Events were lost, or may have been.
+    Lossy = 4,
+    /// [`Failure::NoServer`].
+    NoServer = 5,
+    /// `record`: processes that take part were not recorded.
+    NotRecorded = 6,
+    /// `record`: a recorded process was killed.
+    Killed = 7,
+}
+
+impl Outcome {
+    /// All outcomes, with their descriptions in `--help` and in the book.
+    const ALL: [(Self, &str); 8] = [
+        (Self::Success, "success"),
+        (
+            Self::Incomplete,
+            "incomplete: data is damaged or its account does not balance, not everything could be recovered or converted, \
+             or a process does not answer or cannot do what the session asks for",
+        ),
+        (Self::Usage, "the command line is invalid"),
+        (
+            Self::Failed,
+            "failure: the trace cannot be read, the output cannot be written, there is no such process or session, or \
+             nothing matches a rule",
+        ),
+        (
+            Self::Lossy,
+            "events were lost: `read`, where losses at the end may also be unknown, and `record` with `--fail-on-loss`",
+        ),
+        (Self::NoServer, "`read`: there is no server to read from"),
+        (Self::NotRecorded, "`record`: processes that take part were not recorded; they are named"),
+        (
+            Self::Killed,
+            "`record`: a process was killed, or ended without closing its recording; of a command to start: the command",
+        ),
+    ];
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        Self::from(outcome as u8)
+    }
+}
+
+/// The exit codes, printed at the end of `--help`.
+pub(crate) const EXIT_CODES: ExitCodes = ExitCodes;
+
+/// Displays [`Outcome::ALL`].
+pub(crate) struct ExitCodes;
+
+impl Display for ExitCodes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // `clap` wraps at 100 columns.
+        const WIDTH: usize = 94;
+        write!(f, "Exit codes:")?;
+        for (outcome, text) in Outcome::ALL {
+            write!(f, "\n  {} ", outcome as u8)?;
+            let mut width = 0;
+            for word in text.split(' ') {
+                if width + word.len() > WIDTH {
+                    write!(f, "\n    ")?;
+                    width = 0;
+                }
+                write!(f, " {word}")?;
+                width += word.len() + 1;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A verb could not do its work.
@@ -72,17 +134,24 @@ pub(crate) enum Failure {
     Write(#[from] io::Error),
 }
 
-/// The exit code; prints the error, if there is one.
-pub(crate) fn exit_code(result: VerbResult) -> ExitCode {
-    match result {
-        Ok(Outcome::Success) => ExitCode::SUCCESS,
-        Ok(Outcome::Incomplete) => ExitCode::from(1),
-        Ok(Outcome::Lossy) => ExitCode::from(4),
-        // The reader of the output has closed it, as `head` does.
-        Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            message::error(&failure.to_string());
-            ExitCode::from(if matches!(failure, Failure::NoServer(_)) { 5 } else { 3 })
+impl Failure {
+    const fn outcome(&self) -> Outcome {
+        match self {
+            Self::NoServer(_) => Outcome::NoServer,
+            _ => Outcome::Failed,
         }
     }
+}
+
+/// The exit code; prints the error, if there is one.
+pub(crate) fn exit_code(result: VerbResult) -> ExitCode {
+    let outcome = result.unwrap_or_else(|failure| match failure {
+        // The reader of the output has closed it, as `head` does.
+        Failure::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Success,
+        failure => {
+            message::error(&failure.to_string());
+            failure.outcome()
+        }
+    });
+    outcome.into()
 }

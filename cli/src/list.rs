@@ -2,7 +2,7 @@
 
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::session::acks::report_silent;
-use crate::session::{WaitArguments, controller};
+use crate::session::{WaitArguments, controller, leftover};
 use crate::table::{Table, number, text};
 use crate::{message, output};
 use anstyle::{AnsiColor, Style};
@@ -26,7 +26,7 @@ pub(crate) struct List {
     /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
-    /// Write one JSON object: `run_dir` and `processes`
+    /// Write one JSON object: `run_dir`, `processes`, and `leftovers`, the rings of sessions that are over
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -46,12 +46,19 @@ impl List {
         };
         let silent = controller.refresh_processes(processes()?, self.wait.timeout)?;
         let processes = processes()?;
+        controller.sessions()?;
+        let leftovers = if self.pid.is_none() { controller.leftovers()? } else { Vec::new() };
         if self.json {
             let objects: Vec<_> = processes.iter().map(|process| as_json(process, &silent)).collect();
-            output::json(&json!({ "run_dir": controller.path().to_string_lossy(), "processes": objects }))?;
+            output::json(&json!({
+                "run_dir": controller.path().to_string_lossy(),
+                "processes": objects,
+                "leftovers": leftovers.iter().map(leftover::as_json).collect::<Vec<_>>(),
+            }))?;
         } else {
             let mut out = output::styled();
             processes.iter().try_for_each(|process| write(&mut out, process))?;
+            leftover::write(&mut out, &leftovers)?;
             out.flush()?;
             if processes.is_empty() {
                 let run_dir = controller.path().display();

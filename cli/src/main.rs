@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clean;
 mod completions;
 mod convert;
 mod dt;
@@ -71,6 +72,7 @@ enum Verb {
     Save(session::save::Save),
     Load(session::load::Load),
     Destroy(session::destroy::Destroy),
+    Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),
     Recover(recover::Recover),
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         Verb::Save(save) => save.run(),
         Verb::Load(load) => load.run(),
         Verb::Destroy(destroy) => destroy.run(),
+        Verb::Clean(clean) => clean.run(),
         Verb::View(view) => view.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Recover(recover) => recover.run(),

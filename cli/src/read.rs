@@ -6,7 +6,7 @@ mod json;
 mod lines;
 mod summary;
 
-use crate::failure::{Failure, Outcome, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::interrupt::Interrupt;
 use crate::message;
 use crate::progress::LiveLine;
@@ -22,16 +22,6 @@ use tracepoint_reader::Event;
 use tracepoint_reader::udp::wire::client::{DEFAULT_MTU, LARGEST, LEAST_MTU};
 use tracepoint_reader::udp::wire::{SERVER_PORT, SERVER_PORT_VARIABLE};
 use tracepoint_reader::udp::{BatchDecoder, Connection, Counts, Ending, EventBatch, Options, Report};
-
-/// Printed at the end of `--help`.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0  the session has ended, and everything that was sent has arrived
-  1  data from the server cannot be decoded
-  2  the command line is invalid
-  3  the output cannot be written
-  4  something was lost, or the session has not ended in order, so that losses at its end are unknown
-  5  there is no server to read from: none at all, one of another protocol, or the client's port cannot be used";
 
 /// How long one step waits for datagrams before signals and the status line are handled.
 const STEP: Duration = Duration::from_millis(100);

@@ -4,8 +4,9 @@ mod recorded;
 mod report;
 mod servers;
 mod stop;
+mod unrecorded;
 
-use crate::failure::{EXIT_CODES, Failure, VerbResult};
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::progress::LiveLine;
 use crate::session::WaitArguments;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
@@ -18,6 +19,7 @@ use recorded::RecordedProcesses;
 use report::Report;
 use servers::Servers;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -26,6 +28,7 @@ use tracepoint_control::{
     Ack, AckState, Acknowledged, ControlError, Controller, Counters, DrainedBy, NamedSession, Recorder, Rights,
     SessionSpec, SinkSpec, State,
 };
+use unrecorded::Unrecorded;
 
 /// How often the processes are asked for their counters.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
@@ -52,6 +55,7 @@ Examples:
   tracectl record -e '*' -o /var/tmp/trace --rotate-every 1h --keep 24 -p 4242
   tracectl record -e 'net:*' --dt /var/tmp/newest.dt --dt-slots 1000 -p 4242
   tracectl record -e 'net:*' --udp 127.0.0.1 -p 4242
+  tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
 
 {EXIT_CODES}"))]
 pub(crate) struct Record {
@@ -73,6 +77,9 @@ pub(crate) struct Record {
     ring_size: u64,
     #[command(flatten)]
     budget: BudgetArguments,
+    /// End with exit code 4 if any event was lost
+    #[arg(long)]
+    fail_on_loss: bool,
     /// Accept rules that match no event of the running processes
     #[arg(long)]
     wait: bool,
@@ -114,8 +121,9 @@ impl Record {
         rights.as_self(|| out.as_deref().map_or(Ok(()), make_output))?;
         let session = controller.create(&name, &spec)?;
         let recorded = self.record(&controller, &session, &spec, (sinks, rights), &mut stop);
-        let report = recorded.and_then(|(recorder, child)| {
-            let report = report::finish(&session, recorder, self.wait_arguments.timeout.max(END_TIMEOUT))?;
+        let report = recorded.and_then(|(recorder, unrecorded, child)| {
+            let timeout = self.wait_arguments.timeout.max(END_TIMEOUT);
+            let report = report::finish(&session, (recorder, unrecorded), timeout)?;
             Ok((report, child))
         });
         // On every path, all events are switched off, and an empty output directory is removed.
@@ -124,17 +132,23 @@ impl Record {
             let _ = rights.as_self(|| out.as_ref().map(fs::remove_dir));
         })?;
         rights.as_self(|| self.write_report(&report, out.as_deref()))?;
+        let mut killed = report.any_died();
         if let Some(mut child) = child {
             if report.processes() == 0 {
                 message::note(
                     "no process took part; a program becomes traceable with `let _agent = tracepoint::Agent::start();` in its `main`",
                 );
             }
-            if child.try_wait()?.is_none() {
+            let status = child.try_wait()?;
+            if status.is_none() {
                 message::note(&format!("the command is still running, as process {}", child.id()));
             }
+            // A shell reports a signal that ended its command by 128 and the number.
+            killed = status.is_some_and(|status| status.signal().is_some() || status.code() > Some(128));
         }
-        Ok(report.outcome())
+        let lossy = self.fail_on_loss && report.any_lost();
+        let outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });
+        Ok(outcome.max(if killed { Outcome::Killed } else { Outcome::Success }))
     }
 
     /// The absolute path of the directory for CTF; `None` if there are other outputs only.
@@ -161,7 +175,8 @@ impl Record {
         spec
     }
 
-    /// Records until the stop condition is reached. Returns the recorder, and the command if there is one.
+    /// Records until the stop condition is reached. Returns the recorder, the processes that it cannot record, and the command if there is
+    /// one.
     fn record(
         &self,
         controller: &Controller,
@@ -169,7 +184,7 @@ impl Record {
         spec: &SessionSpec,
         (sinks, rights): (Vec<SinkSpec>, &Rights),
         stop: &mut StopCondition,
-    ) -> Result<(Recorder, Option<Child>), Failure> {
+    ) -> Result<(Recorder, Unrecorded, Option<Child>), Failure> {
         let is_bounded =
             sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.removes_old_chunks();
         let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
@@ -178,12 +193,13 @@ impl Record {
         let mut child = self.start(controller, spec)?;
         let mut line = LiveLine::new();
         let mut refreshed: Option<Instant> = None;
-        let mut servers = Servers::default();
+        let (mut servers, mut unrecorded) = (Servers::default(), Unrecorded::default());
         while !stop.is_reached(child.as_mut(), TICK)? {
             if refreshed.is_none_or(|refreshed| refreshed.elapsed() >= REFRESH_INTERVAL) {
                 refreshed = Some(Instant::now());
                 session.refresh(self.wait_arguments.timeout)?;
                 let mut acks = session.acks()?;
+                unrecorded.update(&acks, &recorder);
                 RecordedProcesses::new(&recorder.recorded()).add_to(&mut acks);
                 servers.print_new(&acks);
                 show(&mut line, &acks);
@@ -192,7 +208,7 @@ impl Record {
                 break;
             }
         }
-        Ok((recorder, child))
+        Ok((recorder, unrecorded, child))
     }
 
     /// Fails if none of the processes can record. What only some cannot do is in the report at the end.
@@ -257,7 +273,7 @@ fn show(line: &mut LiveLine, acks: &[Ack]) {
         sum.add(&ack.counters);
     }
     let off: usize = acks.iter().map(|ack| ack.over_budget.len()).sum();
-    line.show(sum.recorded, || {
+    line.show(report::written(&sum), || {
         let off = if off > 0 { format!(", {off} switched off by the budget") } else { String::new() };
         format!("{}, lost {}{off}; Ctrl-C stops", units::bytes(sum.bytes), sum.total_lost())
     });

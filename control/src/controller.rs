@@ -6,6 +6,7 @@
 mod application;
 mod error;
 mod find;
+mod leftover;
 mod matching;
 mod named;
 mod remove;
@@ -13,6 +14,7 @@ mod wait;
 
 pub use application::Application;
 pub use error::ControlError;
+pub use leftover::Leftover;
 pub use matching::Unmatched;
 pub(crate) use named::log_line;
 pub use named::{NamedSession, Rotation};
@@ -113,14 +115,15 @@ impl Controller {
         found.ok_or_else(|| ControlError::NotTraced { pid, run_dir: self.path().to_owned() })
     }
 
-    /// The names of the sessions, sorted. The files of sessions that are over are removed, except for rings of processes that died.
+    /// The names of the sessions, sorted. The files of sessions that are over are removed, except for rings within the limits of
+    /// [`Controller::leftovers`].
     ///
     /// # Errors
     ///
     /// If the run directory cannot be read.
     pub fn sessions(&self) -> Result<Vec<String>, ControlError> {
         let names = self.sessions.names().map_err(|error| self.sessions.failed("read", "", error))?;
-        let mut found = Vec::new();
+        let (mut found, mut any_over) = (Vec::new(), false);
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
             let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
             match read_spec(&dir) {
@@ -128,10 +131,17 @@ impl Controller {
                     // Checked again under the lock: another controller may have replaced the session meanwhile.
                     let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind());
                     drop(self.remove(&name, false, is_left));
+                    any_over = true;
                 }
-                Err(ControlError::Dir(error)) if error.is_missing() => self.remove_rest(&name, &dir),
+                Err(ControlError::Dir(error)) if error.is_missing() => {
+                    self.remove_rest(&name, &dir);
+                    any_over = true;
+                }
                 _ => found.push(name),
             }
+        }
+        if any_over {
+            self.leftovers()?;
         }
         found.sort();
         Ok(found)

@@ -76,7 +76,9 @@ mod tsc;
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
-pub use controller::{Acknowledged, Application, ControlError, Controller, NamedSession, Removed, Rotation, Unmatched};
+pub use controller::{
+    Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, Unmatched,
+};
 pub use limit::{Limit, LimitError};
 pub use notice::Notice;
 pub use private_dir::DirError;

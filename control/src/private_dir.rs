@@ -189,6 +189,15 @@ impl PrivateDir {
         Ok(u64::try_from(statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?.st_size).unwrap_or(0))
     }
 
+    /// What its files take in the file system, in bytes.
+    pub(crate) fn allocated(&self) -> u64 {
+        // The field counts units of 512 bytes, whatever the file system's blocks are.
+        let allocated =
+            |name: &String| statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).map_or(0, |stat| stat.st_blocks);
+        let blocks: i64 = self.names().unwrap_or_default().iter().map(allocated).sum();
+        u64::try_from(blocks).unwrap_or(0) * 512
+    }
+
     pub(crate) fn open_file(&self, name: &str) -> io::Result<File> {
         Ok(File::from(openat(&self.fd, name, OFlags::RDONLY | OPEN_FILE, Mode::empty())?))
     }

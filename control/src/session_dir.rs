@@ -12,10 +12,12 @@
 
 mod dead;
 mod error;
+mod leftover;
 pub(crate) mod lock;
 mod remote;
 
 pub use error::RingDirError;
+pub(crate) use leftover::{Unused, unused};
 pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 
 use crate::private_dir::{DirError, PrivateDir};

@@ -1,6 +1,7 @@
 //! The end of a recording, and its report.
 
 use super::recorded::RecordedProcesses;
+use super::unrecorded::Unrecorded;
 use crate::failure::{Failure, Outcome};
 use crate::session::acks::{report_silent, unsupported_rules};
 use crate::table::{Table, number, text};
@@ -23,11 +24,20 @@ pub(super) struct Report {
     silent: Vec<Application>,
     /// Processes that died, and what was taken from their rings.
     recovered: Vec<RecoveredProcess>,
+    /// Processes of which nothing was recorded.
+    unrecorded: Unrecorded,
+    /// Whether a process was killed, or ended without closing its recording.
+    died: bool,
     failures: Vec<String>,
 }
 
 /// Stops the session, waits until the processes have ended the recording, takes the rest of their packets, and removes the session.
-pub(super) fn finish(session: &NamedSession<'_>, recorder: Recorder, timeout: Duration) -> Result<Report, Failure> {
+pub(super) fn finish(
+    session: &NamedSession<'_>,
+    (recorder, mut unrecorded): (Recorder, Unrecorded),
+    timeout: Duration,
+) -> Result<Report, Failure> {
+    unrecorded.update(&session.acks()?, &recorder);
     let generation = session.change("stop", |spec| {
         spec.state = State::Stopped;
         Ok(())
@@ -41,7 +51,7 @@ pub(super) fn finish(session: &NamedSession<'_>, recorder: Recorder, timeout: Du
     session.destroy(if keys.is_empty() { timeout } else { Duration::ZERO }, is_whole)?;
     let mut failures: Vec<_> = waited.acks.iter().filter_map(super::refusal).collect();
     failures.extend(waited.acks.iter().flat_map(unsupported_rules));
-    for recorded in &all {
+    for recorded in all.iter().filter(|recorded| !is_unrecorded(recorded)) {
         let notes = recorded.notes.iter().filter(|_| !is_silent(&keys, recorded));
         let pid = recorded.process.map_or(0, |process| process.pid);
         failures.extend(notes.chain(&recorded.errors).map(|text| format!("process {pid}: {text}")));
@@ -61,12 +71,20 @@ pub(super) fn finish(session: &NamedSession<'_>, recorder: Recorder, timeout: Du
     // Processes that died before their first acknowledgement.
     let unacknowledged = by_process.all().filter(|(process, _)| !acks.iter().any(|ack| ack.process == *process));
     recovered.extend(unacknowledged.map(|(process, recorded)| self::recovered(session, process, recorded)));
-    Ok(Report { acks, silent, recovered, failures })
+    let is_recorded = |process| by_process.get(process).is_some_and(|recorded| !is_unrecorded(recorded));
+    let unrecorded = unrecorded.without(is_recorded);
+    let died = !died.is_empty() || !recovered.is_empty();
+    Ok(Report { acks, silent, recovered, unrecorded, died, failures })
 }
 
 /// Whether a process was recording at its last acknowledgement, and has died since.
 fn has_died(ack: &Ack, silent: &[ProcessKey]) -> bool {
     ack.state == AckState::Recording && !silent.contains(&ack.process)
+}
+
+/// Whether the recorder could not create the sinks of a process.
+fn is_unrecorded(recorded: &Recorded) -> bool {
+    recorded.counters.is_none() && recorded.outputs.is_empty() && !recorded.errors.is_empty()
 }
 
 fn is_silent(silent: &[ProcessKey], recorded: &Recorded) -> bool {
@@ -86,7 +104,7 @@ fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorde
 }
 
 /// How many records were read from the rings and not lost in a sink.
-fn written(counters: &Counters) -> u64 {
+pub(super) fn written(counters: &Counters) -> u64 {
     let lost_later = ["overwritten", "sink"].iter().filter_map(|reason| counters.lost.get(*reason));
     counters.recorded.saturating_sub(lost_later.sum())
 }
@@ -100,9 +118,21 @@ impl Report {
         self.acks.iter().filter(took_part).count()
     }
 
+    /// The outcome, as far as it does not depend on what the user has asked for.
     pub(super) fn outcome(&self) -> Outcome {
+        if !self.unrecorded.is_empty() {
+            return Outcome::NotRecorded;
+        }
         let success = self.failures.is_empty() && self.silent.is_empty();
         if success { Outcome::Success } else { Outcome::Incomplete }
+    }
+
+    pub(super) const fn any_died(&self) -> bool {
+        self.died
+    }
+
+    pub(super) fn any_lost(&self) -> bool {
+        self.counters().total_lost() > 0
     }
 
     /// The counts of all processes together.
@@ -123,9 +153,13 @@ impl Report {
         let counters = self.counters();
         let mut text_out = output::styled();
         let outputs = self.outputs(out);
-        let (events, processes) = (counters.recorded, self.processes());
+        let (events, lost, processes) = (written(&counters), counters.total_lost(), self.processes());
         let plural = if processes == 1 { "process" } else { "processes" };
         write!(text_out, "{events} events of {processes} {plural}")?;
+        if lost > 0 {
+            let tenths = u128::from(lost) * 1000 / (u128::from(events) + u128::from(lost));
+            write!(text_out, ", {lost} lost ({}.{} %)", tenths / 10, tenths % 10)?;
+        }
         match &outputs[..] {
             [] => writeln!(text_out)?,
             [output] => writeln!(text_out, ", {}, in {}", units::bytes(size(output)), output.display())?,
@@ -159,7 +193,7 @@ impl Report {
         }
         text_out.flush()?;
         report_silent(&self.silent);
-        self.failures.iter().for_each(|failure| message::note(failure));
+        self.unrecorded.messages().chain(&self.failures).for_each(|failure| message::note(failure));
         Ok(())
     }
 
@@ -177,15 +211,19 @@ impl Report {
     }
 
     pub(super) fn write_json(&self, out: Option<&Path>) -> io::Result<()> {
+        let counters = self.counters();
         let silent: Vec<_> = self.silent.iter().map(|process| process.info().pid).collect();
         output::json(&json!({
             "path": out.map(Path::to_string_lossy),
             "outputs": self.outputs(out).iter().map(|output| output.to_string_lossy()).collect::<Vec<_>>(),
-            "counters": self.counters(),
+            "counters": counters,
+            "recorded": written(&counters),
+            "lost": counters.total_lost(),
             "processes": self.acks,
             "recovered": self.recovered,
+            "not_recorded": self.unrecorded.pids(),
             "not_acknowledged": silent,
-            "failures": self.failures,
+            "failures": self.unrecorded.messages().chain(&self.failures).collect::<Vec<_>>(),
         }))
     }
 }

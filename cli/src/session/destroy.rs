@@ -2,10 +2,10 @@
 
 use super::acks::{of_process, report_silent};
 use super::{SessionArguments, WaitArguments};
-use crate::failure::{EXIT_CODES, Outcome, VerbResult};
-use crate::message;
+use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
+use crate::{message, units};
 use clap::Args;
-use tracepoint_control::{Ack, AckState};
+use tracepoint_control::{Ack, AckState, ControlError, Controller, Leftover};
 
 /// Ends a session in all processes, and removes it
 ///
@@ -21,7 +21,7 @@ Examples:
 pub(crate) struct Destroy {
     #[command(flatten)]
     session: SessionArguments,
-    /// Remove the rings of processes that died
+    /// Remove the rings of processes that died, also of a session that is over
     #[arg(long)]
     purge: bool,
     #[command(flatten)]
@@ -31,7 +31,16 @@ pub(crate) struct Destroy {
 impl Destroy {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.session.controller()?;
-        let removed = controller.session(&self.session.name)?.destroy(self.wait.timeout, self.purge)?;
+        let name = &self.session.name;
+        let session = match controller.session(name) {
+            Err(error @ ControlError::NoSession { .. }) => {
+                return controller
+                    .leftover(name)
+                    .map_or_else(|| Err(error.into()), |left| self.remove(&controller, &left));
+            }
+            session => session?,
+        };
+        let removed = session.destroy(self.wait.timeout, self.purge)?;
         report_silent(&removed.silent);
         let ending: Vec<&Ack> = removed.acks.iter().filter(|ack| ack.state == AckState::Ending).collect();
         for ack in &ending {
@@ -45,5 +54,22 @@ impl Destroy {
         }
         let complete = removed.silent.is_empty() && ending.is_empty();
         Ok(if complete { Outcome::Success } else { Outcome::Incomplete })
+    }
+
+    /// Removes what a session that is over has left.
+    fn remove(&self, controller: &Controller, leftover: &Leftover) -> VerbResult {
+        let (name, path) = (&leftover.name, leftover.path.display());
+        if !self.purge {
+            return Err(Failure::Refused(format!(
+                "the session {name} is over, and its rings are kept ({}); recover them (`tracectl recover {path} -o OUT`), or \
+                 remove them (`tracectl destroy --purge {name}`)",
+                units::bytes(leftover.bytes)
+            )));
+        }
+        if controller.remove_leftover(name)? {
+            return Ok(Outcome::Success);
+        }
+        message::note(&format!("{path}: not everything could be removed"));
+        Ok(Outcome::Incomplete)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::acks::report_silent;
 use super::outputs::describe;
-use super::{WaitArguments, channels, controller};
+use super::{WaitArguments, channels, controller, leftover};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::table::{Table, number, text};
 use crate::{message, output, units};
@@ -26,7 +26,7 @@ pub(crate) struct Status {
     /// The session [default: all]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Write one JSON object: `run_dir` and `sessions`
+    /// Write one JSON object: `run_dir`, `sessions`, and `leftovers`, the rings of sessions that are over
     #[arg(long)]
     json: bool,
     /// Also show who changed the session, and how
@@ -66,9 +66,16 @@ impl Status {
                 outcome = Outcome::Incomplete;
             }
         }
-        out.flush()?;
+        let leftovers = if self.name.is_none() { controller.leftovers()? } else { Vec::new() };
         if self.json {
-            output::json(&json!({ "run_dir": controller.path().to_string_lossy(), "sessions": objects }))?;
+            output::json(&json!({
+                "run_dir": controller.path().to_string_lossy(),
+                "sessions": objects,
+                "leftovers": leftovers.iter().map(leftover::as_json).collect::<Vec<_>>(),
+            }))?;
+        } else {
+            leftover::write(&mut out, &leftovers)?;
+            out.flush()?;
         }
         Ok(outcome)
     }

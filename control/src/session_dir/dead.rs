@@ -76,7 +76,7 @@ fn memory_of(dir: &PrivateDir) -> u64 {
 }
 
 /// The directories of processes, with their names. Entries whose name is not PID-START are ignored.
-fn process_dirs(rings: &PrivateDir) -> io::Result<Vec<(String, PrivateDir)>> {
+pub(super) fn process_dirs(rings: &PrivateDir) -> io::Result<Vec<(String, PrivateDir)>> {
     let open = |name: String| rings.open_subdir(&name).ok().map(|dir| (name, dir));
     Ok(rings.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()).filter_map(open).collect())
 }

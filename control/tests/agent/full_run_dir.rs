@@ -1,9 +1,11 @@
 //! A run directory without any room left: sessions are still switched off, and processes still answer.
 
-use crate::common::{Outcome, again_mounted, fill_up, memory_place, part};
+use crate::common::{Outcome, again_mounted, fill_up, memory_place, names, part};
 use crate::traced::{PATIENCE, Place, is_traced, spec};
-use std::fs;
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 use tracepoint_control::{AckState, Channel, ControlError, SessionSpec, State};
 
 /// Runs the test again with a small file system, in which it makes its run directory. `None` in the process that only starts it.
@@ -16,6 +18,35 @@ fn small_place(test: &str) -> Option<Place> {
     let test = again_mounted(test, &part, place.path(), "16m");
     assert!(test.is_none_or(|mut test| test.status().is_ok_and(|status| status.success())));
     None
+}
+
+/// Rings that sessions have left are removed as others come, but for the newest; so is what cannot be recovered.
+#[test]
+fn rings_of_sessions_that_are_over_are_bounded() -> Outcome {
+    let Some(place) = small_place("full_run_dir::rings_of_sessions_that_are_over_are_bounded") else { return Ok(()) };
+    let sessions = place.run_dir().join("sessions");
+    let make = |dir: &Path| DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    let leave = |name: &str, age: u64| -> Outcome {
+        // No process has this id.
+        let dir = sessions.join(name).join("rings/4194999-1");
+        make(&dir)?;
+        fs::write(dir.join("metadata"), "")?;
+        fs::write(dir.join("0-0.ring"), vec![0; 3 << 20])?;
+        Ok(File::open(dir)?.set_modified(SystemTime::now() - Duration::from_secs(age))?)
+    };
+    for (name, age) in [("old", 30), ("older", 40), ("newest", 20)] {
+        leave(name, age)?;
+    }
+    make(&sessions.join("cut/rings/4194999-1"))?;
+    fs::write(sessions.join("cut/rings/4194999-1/0-0.ring"), "x")?;
+    // A quarter of the file system has room for one of them.
+    assert!(place.controller.sessions()?.is_empty());
+    assert_eq!(names(&sessions), ["newest"]);
+    let left = place.controller.leftovers()?;
+    assert_eq!((left.len(), left[0].processes), (1, 1), "{left:?}");
+    assert!((3 << 20..4 << 20).contains(&left[0].bytes) && left[0].age() < Duration::from_secs(3600), "{left:?}");
+    assert!(place.controller.remove_leftover("newest")? && names(&sessions).is_empty());
+    Ok(())
 }
 
 /// A session that keeps its events in small rings.

@@ -1,0 +1,96 @@
+//! How `tracectl record` ends: the exit code tells losses, processes that were not recorded, and processes that were killed.
+
+use super::outside::busy;
+use super::{DIES, Outcome, Place, is_traced, program};
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The table in the book and the text of `--help` are those of the code.
+#[test]
+fn exit_codes_are_documented() -> Outcome {
+    let help = Place::new().well(&["record", "--help"]);
+    let codes = help.split("Exit codes:\n").nth(1).ok_or("no exit codes")?;
+    let codes = codes.replace("\n     ", " ");
+    let book = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/control.md"))?;
+    let mut number = 0;
+    for line in codes.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (code, text) = line.split_once("  ").ok_or("no code")?;
+        assert_eq!(code, number.to_string(), "{help}");
+        assert!(book.contains(&format!("| {code} | {text} |\n")), "`| {code} | {text} |` is not in docs/control.md");
+        number += 1;
+    }
+    assert_eq!(number, 8, "{help}");
+    assert!(help.contains("--fail-on-loss"), "{help}");
+    Ok(())
+}
+
+#[test]
+fn losses_are_counted_apart_and_fail_if_asked() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = busy(&place, "exit_codes::losses_are_counted_apart_and_fail_if_asked", 2);
+    let record = ["record", "-e", "shop:paid", "--ring-size", "8K", "--duration", "500ms"];
+    let (code, out, err) = place.tracectl(&[&record[..], &["-o", "text"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let (headline, _) = out.split_once('\n').ok_or("no report")?;
+    let words: Vec<_> = headline.split(' ').collect();
+    assert!(words[1..6].join(" ").starts_with("events of 1 process, ") && headline.contains(" lost ("), "{out}");
+
+    let (code, out, err) = place.tracectl(&[&record[..], &["-o", "json", "--json", "--fail-on-loss"]].concat());
+    assert_eq!(code, Some(4), "{err}");
+    let told: serde_json::Value = serde_json::from_str(&out)?;
+    let [recorded, lost] = [&told["recorded"], &told["lost"]].map(|count| count.as_u64().unwrap_or_default());
+    assert!(recorded > 0 && lost > 0, "{told}");
+    let viewed = place.tracectl(&["view", "json"]).1.lines().filter(|line| line.contains(" shop:paid: ")).count();
+    assert_eq!(viewed as u64, recorded, "what was lost is not counted as recorded: {told}");
+    Ok(())
+}
+
+#[test]
+fn a_process_that_is_not_recorded_is_named() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "exit_codes::a_process_that_is_not_recorded_is_named";
+    let recorded = place.start(test);
+    // It cannot make files as large as its rings.
+    let plain = program(test, 0);
+    let mut limited = Command::new("prlimit");
+    limited.arg("--fsize=65536").arg(plain.get_program()).args(plain.get_args());
+    limited.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let limited = place.start_as(limited);
+    let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "--duration", "300ms", "-o", "out", "--json"]);
+    assert_eq!(code, Some(6), "{out}{err}");
+    assert!(err.contains(&format!("process {} ", limited.0.id())) && err.contains("ulimit -f"), "{err}");
+    let told: serde_json::Value = serde_json::from_str(&out)?;
+    assert_eq!(told["not_recorded"], serde_json::json!([limited.0.id()]), "{told}");
+    assert!(told["recorded"].as_u64() > Some(0), "process {} is recorded: {told}", recorded.0.id());
+    Ok(())
+}
+
+#[test]
+fn a_command_that_is_killed_is_told() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    for (variables, expected) in [(&[][..], 0), (&[(DIES, "1")], 7)] {
+        let out = format!("out{expected}");
+        let output = place
+            .command(&["record", "-e", "shop:paid", "-o", &out, "--json", "--", "env", "TEST_TRACED=10"])
+            .arg(env::current_exe()?)
+            .args(["--exact", "exit_codes::a_command_that_is_killed_is_told", "--quiet"])
+            .envs(variables.iter().copied())
+            .output()?;
+        assert_eq!(output.status.code(), Some(expected), "{output:?}");
+        let text = String::from_utf8(output.stdout)?;
+        let told: serde_json::Value = serde_json::from_str(text.lines().last().ok_or("no report")?)?;
+        assert_eq!(told["recorded"], 10, "{told}");
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Rings that a killed `record` has left in memory: they are shown, can be recovered, and are removed on request, but never those in use.
+
+use super::outside::{busy, record, until, verified, written};
+use super::{Outcome, Place, is_traced, kill};
+use std::fs;
+
+#[test]
+fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "leftover::rings_of_a_killed_recorder_are_shown_and_removed";
+    let (first, second) = (busy(&place, test, 1), busy(&place, test, 1));
+    let names: Vec<String> =
+        ["a", "b"].map(|out| kill_recorder(&place, &first, out)).into_iter().collect::<Result<_, _>>()?;
+    let goes_on = record(&place, &second, "c")?;
+    until(|| written(&place.path("c")) > 1 << 16);
+
+    let shown = place.well(&["status"]);
+    assert!(shown.contains("rings of sessions that are over: ") && shown.contains("tracectl clean --purge"), "{shown}");
+    assert!(names.iter().all(|name| shown.contains(&format!("\n  {name} "))), "{shown}");
+    for verb in ["status", "list"] {
+        let told: serde_json::Value = serde_json::from_str(&place.well(&[verb, "--json"]))?;
+        let left = told["leftovers"].as_array().ok_or("no list")?;
+        assert_eq!(left.len(), 2, "{told}");
+        assert!(left.iter().all(|left| left["bytes"].as_u64() > Some(64 << 10) && left["processes"] == 1), "{told}");
+    }
+
+    // What may still be recovered stays, unless the user says otherwise.
+    let err = place.refused(&["destroy", &names[0]]);
+    assert!(
+        err.contains("tracectl recover") && err.contains(&format!("tracectl destroy --purge {}", names[0])),
+        "{err}"
+    );
+    let count = || fs::read_dir(place.path("run/sessions")).map(Iterator::count);
+    assert!(place.well(&["clean"]).starts_with("kept "));
+    assert!(place.well(&["clean", "--purge", "--dry-run"]).starts_with("would remove "));
+    assert_eq!(count()?, 3);
+    place.well(&["recover", &format!("run/sessions/{}", names[0]), "-o", "recovered"]);
+    place.well(&["destroy", "--purge", &names[0]]);
+    assert_eq!(count()?, 2);
+    let removed: serde_json::Value = serde_json::from_str(&place.well(&["clean", "--older-than", "0s", "--json"]))?;
+    assert_eq!((&removed["removed"][0]["name"], &removed["kept"]), (&names[1].as_str().into(), &serde_json::json!([])));
+    assert_eq!(count()?, 1);
+    assert!(place.well(&["clean", "--purge"]).is_empty(), "the other recorder uses its rings");
+
+    kill(&goes_on, "INT")?;
+    let output = goes_on.wait_with_output()?;
+    assert!(output.status.success(), "{output:?}");
+    verified(&place, "c");
+    assert_eq!(count()?, 0);
+    Ok(())
+}
+
+/// Has a recorder record this process, and kills it. Returns the name of its session.
+fn kill_recorder(place: &Place, traced: &super::Traced, out: &str) -> Result<String, Box<dyn std::error::Error>> {
+    let mut recorder = record(place, traced, out)?;
+    until(|| written(&place.path(out)) > 1 << 16);
+    recorder.kill()?;
+    recorder.wait()?;
+    until(|| place.on().is_empty());
+    Ok(format!("record-{}", recorder.id()))
+}

@@ -1,0 +1,114 @@
+//! Rings of sessions that are over: a recorder was killed, a session was destroyed without its rings, a program with a session of its own
+//! was killed, or the removal was interrupted.
+//!
+//! They are kept for recovery, within a bound on all of them together that every listing of the sessions enforces: the newest session's
+//! rings stay, and those of older ones as far as the sum stays below [`MAX_BYTES`] and a quarter of the file system. Rings that a process
+//! records into, or that a recorder drains, are neither counted nor removed.
+
+use super::{ControlError, Controller, read_spec};
+use crate::private_dir::PrivateDir;
+use crate::session::check_name;
+use crate::session_dir::lock::Lock;
+use crate::session_dir::{self, KeepDead, Unused};
+use rustix::fs::fstatvfs;
+use std::cmp::Reverse;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+/// The largest sum of rings that are kept beside those of the newest session.
+const MAX_BYTES: u64 = 256 << 20;
+/// The part of the file system that they may take.
+const MAX_PART: u64 = 4;
+
+/// The rings of a session that is over.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Leftover {
+    /// The name that the session had.
+    pub name: String,
+    /// The session's directory, which `tracectl recover` takes.
+    pub path: PathBuf,
+    /// The number of processes that the rings are of.
+    pub processes: usize,
+    /// What the rings take in the file system, in bytes.
+    pub bytes: u64,
+    /// When the last of them was left.
+    pub changed: SystemTime,
+}
+
+impl Leftover {
+    /// The time since the last of the rings was left.
+    pub fn age(&self) -> Duration {
+        self.changed.elapsed().unwrap_or_default()
+    }
+}
+
+impl Controller {
+    /// The rings of sessions that are over, newest first. Those beyond the limits are removed.
+    ///
+    /// # Errors
+    ///
+    /// If the run directory cannot be read.
+    pub fn leftovers(&self) -> Result<Vec<Leftover>, ControlError> {
+        let names = self.sessions.names().map_err(|error| self.sessions.failed("read", "", error))?;
+        let mut found: Vec<_> = names.iter().filter_map(|name| self.leftover(name)).collect();
+        found.sort_by_key(|leftover| Reverse(leftover.changed));
+        let most =
+            fstatvfs(&self.sessions).map_or(MAX_BYTES, |all| all.f_blocks * all.f_frsize / MAX_PART).min(MAX_BYTES);
+        let mut sum = 0_u64;
+        let sums = found.iter().map(|leftover| {
+            sum = sum.saturating_add(leftover.bytes);
+            sum
+        });
+        let kept = sums.enumerate().take_while(|(index, sum)| *index == 0 || *sum <= most).count();
+        let beyond = found.split_off(kept);
+        // A controller that holds the lock may be creating a session of one of these names. The next listing tries again.
+        let lock = beyond.first().and_then(|_| Lock::take_within(&self.sessions, Duration::ZERO).ok());
+        found.extend(beyond.into_iter().filter(|leftover| lock.is_none() || !self.remove_unused(&leftover.name)));
+        Ok(found)
+    }
+
+    /// The rings that the session of this name has left, if it is over.
+    pub fn leftover(&self, name: &str) -> Option<Leftover> {
+        check_name(name).ok()?;
+        let dir = self.sessions.open_subdir(name).ok()?;
+        if !is_over(&dir) {
+            return None;
+        }
+        let mut unused = session_dir::unused(&dir)?;
+        if unused.partly_removed {
+            session_dir::remove_dead(&dir, KeepDead::ALL);
+            self.sessions.remove_empty(name);
+            unused = session_dir::unused(&dir)?;
+        }
+        let Unused { processes, bytes, changed, .. } = unused;
+        Some(Leftover { name: name.to_owned(), path: dir.path().to_owned(), processes, bytes, changed })
+    }
+
+    /// Removes what [`Controller::leftover`] finds. Rings that are in use by now stay. Returns whether all are removed.
+    ///
+    /// # Errors
+    ///
+    /// If another controller holds the lock on the sessions for too long.
+    pub fn remove_leftover(&self, name: &str) -> Result<bool, ControlError> {
+        let _lock = self.lock()?;
+        Ok(self.remove_unused(name))
+    }
+
+    /// Does the same. The caller holds the lock on the sessions.
+    fn remove_unused(&self, name: &str) -> bool {
+        let Ok(dir) = self.sessions.open_subdir(name) else { return true };
+        // A new session of that name keeps the rings of its dead processes by its own limits.
+        if !is_over(&dir) {
+            return false;
+        }
+        session_dir::remove_dead(&dir, KeepDead::NONE);
+        self.sessions.remove_empty(name);
+        session_dir::unused(&dir).is_none()
+    }
+}
+
+/// Whether there is no session in this directory.
+fn is_over(dir: &PrivateDir) -> bool {
+    matches!(read_spec(dir), Err(ControlError::Dir(error)) if error.is_missing())
+}

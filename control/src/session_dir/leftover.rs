@@ -1,0 +1,39 @@
+//! What processes that died, or whose recorder died, have left in the directory of a session that is over.
+
+use super::lock::has_consumer;
+use super::{METADATA, RINGS, dead};
+use crate::private_dir::PrivateDir;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The rings that nothing uses.
+#[derive(Debug)]
+pub(crate) struct Unused {
+    /// The number of processes that they are of.
+    pub(crate) processes: usize,
+    /// What they take in the file system.
+    pub(crate) bytes: u64,
+    /// When the newest of their directories was changed last.
+    pub(crate) changed: SystemTime,
+    /// Whether removing some of them was interrupted. Those cannot be recovered.
+    pub(crate) partly_removed: bool,
+}
+
+/// The rings in a session's directory that no process records into and no recorder drains; `None` if there are none.
+pub(crate) fn unused(session: &PrivateDir) -> Option<Unused> {
+    let rings = session.open_subdir(RINGS).ok()?;
+    let mut sum = Unused { processes: 0, bytes: 0, changed: UNIX_EPOCH, partly_removed: false };
+    for (_, dir) in dead::process_dirs(&rings).ok()? {
+        if dead::is_alive(&dir) || has_consumer(&dir) {
+            continue;
+        }
+        sum.processes += 1;
+        sum.bytes += dir.allocated();
+        sum.changed = sum.changed.max(dir.stat().map_or(UNIX_EPOCH, |stat| time(stat.st_mtime)));
+        sum.partly_removed |= dir.file_len(METADATA).is_err();
+    }
+    (sum.processes > 0).then_some(sum)
+}
+
+fn time(seconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}
