@@ -17,14 +17,13 @@ mod exit;
 mod slot;
 mod table;
 
-pub use slot::ThreadSlot;
-pub use table::claimed;
+pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
 pub(crate) use table::{
     current, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period, wait_for_grace_period,
 };
 
 use crate::counter::LocalCounter;
-use crate::primitive::{light_fence, owner_fence};
+use crate::primitive::light_fence;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -68,22 +67,6 @@ pub(crate) fn fence_owners() -> bool {
     } else {
         !in_section() && wait_for_grace_period()
     }
-}
-
-/// Enters a section of the calling thread, if the thread has a slot, is outside any section, and needs no fence of its own.
-/// [`ThreadSlot::exit`] leaves it.
-#[inline(always)]
-pub fn enter_fast() -> Option<&'static ThreadSlot> {
-    let slot = table::fast_path_slot();
-    // G1 for the compiler only: the slot is there only if the heavy half is `membarrier`.
-    slot.section.enter(owner_fence).then_some(slot)
-}
-
-/// Leaves the section that `enter_fast` entered.
-#[cold]
-#[inline(never)]
-pub fn exit_fast() {
-    table::fast_path_slot().exit();
 }
 
 /// Whether the calling thread is not inside an event that is nested in another one.

@@ -22,6 +22,6 @@ pub(super) use counter as ordered_counter;
 
 /// As [`counter`].
 #[cfg(not(tsc))]
-pub(super) fn counter_halves() -> super::line::Ticks {
-    super::line::Ticks { low: 0, high: 0 }
+pub(super) fn counter_halves() -> super::fast_clock::Ticks {
+    super::fast_clock::Ticks { low: 0, high: 0 }
 }

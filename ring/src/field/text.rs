@@ -1,9 +1,98 @@
-//! Copies text and searches it for a NUL in one pass, inline, because texts in events are short. The code avoids callee-saved registers.
+//! Text: copied and searched for a NUL in one pass, inline, because texts in events are short. The code avoids callee-saved registers.
 //!
 //! Text is copied in pieces of equal size, the last of which overlaps the one before. Text that is shorter than that takes two overlapping
 //! smaller pieces; up to three bytes are copied one by one.
 
-use crate::hint::{opaque, unlikely};
+use super::sealed::Sealed;
+use super::value::{FieldValue, NulHandling, Value, Writer};
+use crate::hint::{opaque, opaque_ptr, unlikely};
+
+/// Text in UTF-8.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a>(pub &'a str);
+
+impl Sealed for Text<'_> {}
+
+impl FieldValue for Text<'_> {
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        self.0.len() + 1
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, the text and its NUL.
+        unsafe { writer.text(self.0.as_bytes()) }
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Text(self.0)
+    }
+}
+
+/// The bytes of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct PathBytes<'a>(pub &'a [u8]);
+
+impl Sealed for PathBytes<'_> {}
+
+impl FieldValue for PathBytes<'_> {
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        self.0.len() + 1
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, the path and its NUL.
+        unsafe { writer.text(self.0) }
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Path(self.0)
+    }
+}
+
+impl Writer {
+    /// Writes text and its NUL.
+    ///
+    /// # Safety
+    ///
+    /// There is room for `bytes.len() + 1` bytes.
+    #[inline(always)]
+    unsafe fn text(&mut self, bytes: &[u8]) {
+        self.at = opaque_ptr(self.at);
+        // SAFETY: the caller guarantees the room; the source is a slice outside the ring, so it does not overlap.
+        let has_nul = unsafe {
+            self.at.add(bytes.len()).write(0);
+            match self.nul_handling {
+                NulHandling::Detect => copy_text(bytes, self.at),
+                NulHandling::Replace => {
+                    self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                    replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
+                }
+            }
+        };
+        if has_nul {
+            unlikely();
+            self.nuls += 1;
+        }
+        // SAFETY: these bytes were written above.
+        unsafe { self.advance(bytes.len() + 1) };
+    }
+}
+
+/// Replaces NULs. Returns whether there was one.
+fn replace_nuls(bytes: &mut [u8]) -> bool {
+    /// ASCII SUB (substitute).
+    const SUBSTITUTE: u8 = 0x1A;
+    let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
+    let has_nul = nuls.peek().is_some();
+    nuls.for_each(|byte| *byte = SUBSTITUTE);
+    has_nul
+}
 
 /// Copies the bytes. Returns whether one of them is a NUL; the copy may then be incomplete.
 ///
@@ -11,7 +100,7 @@ use crate::hint::{opaque, unlikely};
 ///
 /// `to` has room for `bytes.len()` bytes, which do not overlap `bytes`.
 #[inline(always)]
-pub(super) unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
+unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
     // SAFETY: in each branch the text is at least as long as the pieces; the caller guarantees the room.
     unsafe {
         let length = bytes.len();
