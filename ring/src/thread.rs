@@ -38,13 +38,19 @@ pub fn unserved_events() -> u64 {
     UNSERVED.get()
 }
 
-/// Runs `body` inside a read-side section of the calling thread; counts the event if the thread cannot have one.
+/// Runs `body` inside a read-side section of the calling thread: one that `enter_fast` has entered, or a new one. Counts the event if the
+/// thread cannot have one.
 ///
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
-pub fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
-    let slot = current()?;
-    let is_outermost = slot.section.enter(light_fence);
+pub fn section<R>(entered: Option<&'static ThreadSlot>, body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
+    let (slot, is_outermost) = match entered {
+        Some(slot) => (slot, true),
+        None => {
+            let slot = current()?;
+            (slot, slot.section.enter(light_fence))
+        }
+    };
     if !is_outermost && !slot.nest() {
         count_unserved();
         return None;

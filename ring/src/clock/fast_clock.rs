@@ -95,15 +95,6 @@ pub(super) fn disable() {
 /// The shift of the time in a record's header word, above the 16 bits of the event id.
 pub(crate) const TIME_SHIFT: u32 = u16::BITS;
 
-/// The counter's value in two halves, as the instruction returns it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ticks {
-    /// Below 2³².
-    pub(super) low: u64,
-    /// Below 2³².
-    pub(super) high: u64,
-}
-
 /// A point in time, as a base and an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamp {
@@ -233,7 +224,7 @@ impl Segment {
 
     /// The timestamp at which the counter is `ticks`; [invalid](Timestamp::INVALID) outside the windows.
     #[cfg(test)]
-    fn at(&self, ticks: Ticks) -> Timestamp {
+    fn at(&self, ticks: super::machine::Ticks) -> Timestamp {
         self.window(ticks.high).at(ticks.low)
     }
 }
@@ -241,6 +232,7 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::super::line::{rate_of, to_window_end};
+    use super::super::machine::Ticks;
     use super::*;
 
     fn halves(tsc: u64) -> Ticks {

@@ -67,30 +67,28 @@ impl Writer {
         // SAFETY: the caller guarantees the room; the source is a slice outside the ring, so it does not overlap.
         let has_nul = unsafe {
             self.at.add(bytes.len()).write(0);
-            match self.nul_handling {
+            let has_nul = match self.nul_handling {
                 NulHandling::Detect => copy_text(bytes, self.at),
                 NulHandling::Replace => {
                     self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
                     replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
                 }
-            }
+            };
+            self.advance(bytes.len() + 1);
+            has_nul
         };
         if has_nul {
             unlikely();
             self.nuls += 1;
         }
-        // SAFETY: these bytes were written above.
-        unsafe { self.advance(bytes.len() + 1) };
     }
 }
 
 /// Replaces NULs. Returns whether there was one.
 fn replace_nuls(bytes: &mut [u8]) -> bool {
-    /// ASCII SUB (substitute).
-    const SUBSTITUTE: u8 = 0x1A;
     let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
     let has_nul = nuls.peek().is_some();
-    nuls.for_each(|byte| *byte = SUBSTITUTE);
+    nuls.for_each(|byte| *byte = 0x1A); // ASCII SUB (substitute)
     has_nul
 }
 
@@ -162,8 +160,7 @@ unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
 #[inline(always)]
 unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
-    let mut seen = P::NONE;
-    let mut end = P::SIZE;
+    let (mut seen, mut end) = (P::NONE, P::SIZE);
     // SAFETY: each piece ends at `end`, which is below the length, and the last one at the end of the text: all are inside the text, and
     // inside the room.
     unsafe {
