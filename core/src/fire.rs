@@ -43,7 +43,7 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
 
 /// The full path, for any event: with any condition, subscribers and probes, also inside another event.
 #[inline(always)]
-pub fn fire_full<T: TracepointType>(entered: Entered, args: &T::Args<'_>) {
+pub fn fire_full<T: TracepointType>(args: &T::Args<'_>, entered: Entered) {
     thread::section(entered, |slot| {
         // A condition that panics counts as false.
         match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {

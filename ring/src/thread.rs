@@ -44,12 +44,11 @@ pub fn unserved_events() -> u64 {
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
 pub fn section<R>(entered: Option<&'static ThreadSlot>, body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
-    let (slot, is_outermost) = match entered {
-        Some(slot) => (slot, true),
-        None => {
-            let slot = current()?;
-            (slot, slot.section.enter(light_fence))
-        }
+    let (slot, is_outermost) = if let Some(slot) = entered {
+        (slot, true)
+    } else {
+        let slot = current()?;
+        (slot, slot.section.enter(light_fence))
     };
     if !is_outermost && !slot.nest() {
         count_unserved();

@@ -92,7 +92,8 @@ impl Ring {
     #[inline(always)]
     pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
         failpoint!(Fired, self.main.instance());
-        if self.main.try_record(Head::new(id, Timestamp::at(time)), values, || ()) {
+        let is_handler = self.main.handshake.is_writing();
+        if !is_handler && self.main.try_record(Head::new(id, Timestamp::at(time)), values, || ()) {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();
         } else {
@@ -151,15 +152,13 @@ impl Ring {
 
 impl Buffer {
     /// The fast path: reserve, header word, fields, commit. `false`, with nothing committed or counted, if the record needs
-    /// [`record`](Self::record), the full path. Calls `before_commit` once the record cannot fail any more.
+    /// [`record`](Self::record), the full path. Calls `before_commit` once the record cannot fail any more. The caller does not interrupt a
+    /// write.
     ///
     /// The order of the steps keeps live ranges short: a saved register costs an event more than a late branch.
     #[inline(always)]
     fn try_record<V: Fields>(&self, head: Head, values: &V, before_commit: impl FnOnce()) -> bool {
-        if !self.handshake.enter() {
-            unlikely();
-            return false;
-        }
+        self.handshake.enter();
         failpoint!(Entered, self.stream.instance);
         let time = head.time;
         if time >= self.last_time.load(Ordering::Relaxed) && self.is_fresh(time) {
@@ -185,9 +184,10 @@ impl Buffer {
 
     /// The full path: writes one record, in a new packet if necessary.
     fn record<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
-        if !self.handshake.enter() {
+        if self.handshake.is_writing() {
             return Err(Refused::Writing);
         }
+        self.handshake.enter();
         failpoint!(Entered, self.stream.instance);
         let result = self.record_inside(tid, id, time, values);
         self.handshake.leave();

@@ -67,20 +67,20 @@ impl Writer {
         // SAFETY: the caller guarantees the room; the source is a slice outside the ring, so it does not overlap.
         let has_nul = unsafe {
             self.at.add(bytes.len()).write(0);
-            let has_nul = match self.nul_handling {
+            match self.nul_handling {
                 NulHandling::Detect => copy_text(bytes, self.at),
                 NulHandling::Replace => {
                     self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
                     replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
                 }
-            };
-            self.advance(bytes.len() + 1);
-            has_nul
+            }
         };
         if has_nul {
             unlikely();
             self.nuls += 1;
         }
+        // SAFETY: these bytes were written above.
+        unsafe { self.advance(bytes.len() + 1) };
     }
 }
 
@@ -101,18 +101,17 @@ fn replace_nuls(bytes: &mut [u8]) -> bool {
 unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
     // SAFETY: in each branch the text is at least as long as the pieces; the caller guarantees the room.
     unsafe {
-        let length = bytes.len();
-        if length > Sixteen::SIZE {
-            if length <= 2 * Sixteen::SIZE {
+        if bytes.len() > Sixteen::SIZE {
+            if bytes.len() <= 2 * Sixteen::SIZE {
                 return copy_two::<Sixteen>(bytes, to);
             }
             unlikely();
             return copy_pieces::<Sixteen>(bytes, to);
         }
         unlikely();
-        if length > Eight::SIZE {
+        if bytes.len() > Eight::SIZE {
             copy_two::<Eight>(bytes, to)
-        } else if length >= Four::SIZE {
+        } else if bytes.len() >= Four::SIZE {
             copy_two::<Four>(bytes, to)
         } else {
             copy_few(bytes, to)

@@ -174,13 +174,13 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
                 if let ::core::result::Result::Err(#entered) = #krate::private::fire_fast::<#name>(&#args) {
                     // By value: a reference would force the arguments into memory on the fast path, too.
                     let (#(#names,)*) = __tracepoint_copy(&#args);
-                    Self::__tracepoint_fire_full(#entered, #(#names,)*)
+                    Self::__tracepoint_fire_full(#(#names,)* #entered)
                 }
             }
 
             #[inline(never)]
-            fn __tracepoint_fire_full(#entered: #krate::private::Entered, #(#names: #types,)*) {
-                #krate::private::fire_full::<#name>(#entered, &(#(#names,)*))
+            fn __tracepoint_fire_full(#(#names: #types,)* #entered: #krate::private::Entered) {
+                #krate::private::fire_full::<#name>(&(#(#names,)*), #entered)
             }
 
             #[doc(hidden)]
