@@ -64,7 +64,7 @@ mutate "F2 (fence of the flusher)" primitive.rs '(?<=heavy_fence\(\) -> bool \{\
 mutate "F3 (release in leave)" channel/flush_handshake.rs 'writing.store\(0, Ordering::Release\)' 'writing.store(0, Ordering::Relaxed)'
 mutate "F3 (acquire in try_close)" channel/flush_handshake.rs 'self.writing.load\(Ordering::Acquire\)' 'self.writing.load(Ordering::Relaxed)'
 mutate "F4 (release of the flusher)" channel/flush_handshake.rs 'store\(IDLE, Ordering::Release\)' 'store(IDLE, Ordering::Relaxed)'
-mutate "the check that keeps handlers out" channel/flush_handshake.rs 'if self.writing.load\(Ordering::Relaxed\) != 0' 'if false'
+mutate "the check that keeps handlers out" channel/flush_handshake.rs 'self.writing.load\(Ordering::Relaxed\) != 0' 'false'
 mutate "L1 (release of the end)" channel/ownership.rs 'store\(ENDED, Ordering::Release\)' 'store(ENDED, Ordering::Relaxed)'
 mutate "L1 (acquire of the drain)" channel/ownership.rs 'load\(Ordering::Acquire\)' 'load(Ordering::Relaxed)'
 mutate "L2 (release of put)" channel/pool.rs 'Ordering::Release, Ordering::Relaxed\)' 'Ordering::Relaxed, Ordering::Relaxed)'

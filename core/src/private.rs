@@ -1,9 +1,10 @@
 //! The items that expansions of the macros use. Not part of the API: they change without notice.
 
+pub use crate::fire::{Emitted, Entered, Stage, derived, fire_fast, fire_full};
 pub use crate::key::Key;
 pub use crate::level::Level;
 pub use crate::location::{Location, crate_name};
-pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Served, Stage, ValuesType, derived, mark};
+pub use crate::marker::{Marker, MarkerParts, MarkerType, ValuesType, mark};
 pub use crate::nearest::nearest_names;
 pub use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Probe, ProbeSet, inert};
 #[cfg(not(patched_sites))]
@@ -11,9 +12,7 @@ pub use crate::registry::{MARKERS, TRACEPOINTS};
 pub use crate::registry::{PinnedTables, object_generation, pin_objects};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
-pub use crate::tracepoint::{
-    Argument, Tracepoint, TracepointParts, TracepointType, fire_fast, fire_full, probes_changed, register,
-};
+pub use crate::tracepoint::{Argument, Served, Tracepoint, TracepointParts, TracepointType, probes_changed, register};
 pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
 #[cfg(not(patched_sites))]
 pub use linkme;

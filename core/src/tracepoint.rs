@@ -1,20 +1,16 @@
 //! Tracepoints: typed hooks, each with a key, a list of probes and, if it has a field block, a marker.
 //!
-//! A site that is on calls the generated cold function, which calls [`fire_fast`], and [`fire_full`] for events that the fast path does
-//! not take. Both serve the tracepoint's marker; then the full path runs the probes. In this order the recorded time is as close to the
-//! site as possible, and events that probes record come after the event that ran the probes.
+//! What a site that is on calls is in [`fire`](crate::fire).
 
 use crate::error::RegisterError;
 use crate::level::Level;
 use crate::location::Location;
-use crate::marker::{Marker, Served};
+use crate::marker::Marker;
 use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Dynamic, Probe, ProbeSet};
 use crate::site::SwitchError;
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracepoint_ring::hint::{align_function, unlikely};
-use tracepoint_ring::thread::{self, ThreadSlot};
+use tracepoint_ring::thread::ThreadSlot;
 use tracepoint_ring::update::UpdateGuard;
 
 /// An argument of a tracepoint as declared.
@@ -67,7 +63,7 @@ pub struct TracepointParts {
 /// A typed hook. One static per declaration.
 pub struct Tracepoint {
     descriptor: TracepointDescriptor,
-    probes: &'static ProbeSet,
+    pub(crate) probes: &'static ProbeSet,
 }
 
 impl fmt::Debug for Tracepoint {
@@ -203,6 +199,17 @@ fn signature_text(type_name: fn() -> &'static str) -> String {
     type_name().replace("'_ ", "")
 }
 
+/// How the marker of a tracepoint handled an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// Not at all: the event is not for this path, and nothing was evaluated.
+    No,
+    /// The fast path recorded it.
+    Fast,
+    /// The full path served all subscribers.
+    InFull,
+}
+
 /// The type of a tracepoint. Implemented by the macros.
 pub trait TracepointType: ArgumentsType + Sized {
     /// The function pointer type of a probe.
@@ -242,50 +249,6 @@ where
 {
     let probes = T::tracepoint().probes;
     Ok(Probe::new(probes, probes.connect::<T, F>(priority, probe)?))
-}
-
-/// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole
-/// subscriber that is a channel without filter and contexts. For other events it evaluates nothing and returns `false`; the caller then
-/// calls [`fire_full`].
-#[doc(hidden)]
-#[inline(always)]
-pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> bool {
-    align_function();
-    if !T::IS_UNCONDITIONAL {
-        return false;
-    }
-    let Some(slot) = thread::enter_fast() else {
-        unlikely();
-        return false;
-    };
-    let served = T::mark::<true>(slot, args);
-    if served == Served::InFull {
-        // Looks the slot up again: keeping it in a register across the call would save that register at every event.
-        thread::exit_fast();
-    } else {
-        slot.exit();
-    }
-    served != Served::No
-}
-
-/// The full path, for any event: with any condition, subscribers and probes, also inside another event.
-#[doc(hidden)]
-#[inline(always)]
-pub fn fire_full<T: TracepointType>(args: &T::Args<'_>) {
-    thread::section(|slot| {
-        // A condition that panics counts as false.
-        match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(panic) => {
-                T::tracepoint().probes.count_panic();
-                return tracepoint_ring::panic::swallow(panic);
-            }
-        }
-        T::mark::<false>(slot, args);
-        // SAFETY: `args` are live arguments of T, and the probes are those of T's tracepoint.
-        unsafe { T::tracepoint().probes.run(slot, std::ptr::from_ref(args).cast()) };
-    });
 }
 
 /// Chooses between fast path and full path for the events of a tracepoint. Called after each change of its probes.

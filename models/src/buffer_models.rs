@@ -48,9 +48,10 @@ impl Buffer {
     /// The same, with `interrupt` called at each step, like a signal handler on the thread.
     fn record_and(&self, interrupt: impl Fn(Step)) -> bool {
         interrupt(Step::Before);
-        if !self.handshake.enter() {
+        if self.handshake.is_writing() {
             return false;
         }
+        self.handshake.enter();
         interrupt(Step::Entered);
         let written = self.record_inside();
         interrupt(Step::Written);

@@ -15,12 +15,11 @@
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: its layout, so that other processes can
 //!   read it (`docs/format-ring.md`).
-//! * `buffer`: reserve, write, commit. `packet`: the header of a packet. `flush_handshake`: whether the owner or the flusher may access the
-//!   open packet. `wait_policy`: the bounded wait.
+//! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `packet`: the header of a packet. `flush_handshake`: whether the
+//!   owner or the flusher may access the open packet. `wait_policy`: the bounded wait.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
-//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer. `fast_path`:
-//!   the path of an event with one subscriber.
+//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
 
 #[cfg(not(feature = "failpoints"))]
@@ -34,7 +33,6 @@ mod account;
 mod buffer;
 mod config;
 mod consumer;
-mod fast_path;
 mod flush_handshake;
 mod header;
 mod memory;
@@ -42,6 +40,7 @@ mod open;
 mod ownership;
 mod packet;
 mod pool;
+mod record;
 mod ring;
 mod ring_table;
 mod supply;
@@ -50,9 +49,9 @@ mod wait_policy;
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
 pub use consumer::{FinishError, Packet, StreamId};
-pub use fast_path::SoleSubscriber;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 pub use open::FilterOutcome;
 pub use open::{EventId, OpenChannel, TooManyEvents};
 pub use packet::{HEADER_SIZE, PACKET_MAGIC};
+pub use record::SoleSubscriber;
 pub use wait_policy::ConsumerGuard;

@@ -26,9 +26,8 @@ mod system;
 mod tsc;
 
 pub use calibration::{Calibration, TscRefused};
-pub(crate) use fast_clock::now as fast_now;
-pub(crate) use line::TIME_SHIFT;
-pub use line::Timestamp;
+pub use fast_clock::Timestamp;
+pub(crate) use fast_clock::{TIME_SHIFT, now as fast_now};
 pub(crate) use selection::ClockHold;
 pub use selection::describe;
 pub use selection::{Clock, ClockInUse, calibrate, distrust_tsc, name, select, selected, steer, trust_tsc};

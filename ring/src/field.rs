@@ -12,10 +12,9 @@
 //! | `[T]` | the number of elements as `u32`, then the elements |
 //! | `enum R { … }` | its integer R |
 
-mod copy;
 mod elements;
-mod list;
 mod scalar;
+mod text;
 mod types;
 mod value;
 
@@ -27,10 +26,10 @@ pub mod sealed {
 }
 
 pub use elements::{Array, Sequence};
-pub(crate) use list::size_behind;
-pub use list::{Both, Fields};
 pub use scalar::{Be, Scalar};
+pub use text::{PathBytes, Text};
 pub use types::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 #[doc(hidden)]
 pub use value::NulHandling;
-pub use value::{Elements, FieldValue, PathBytes, Text, Value, Writer};
+pub(crate) use value::size_behind;
+pub use value::{Both, Elements, FieldValue, Fields, Value, Writer};

@@ -14,6 +14,5 @@ pub mod membarrier;
 pub mod panic;
 pub mod primitive;
 pub mod rcu_pointer;
-mod record;
 pub mod thread;
 pub mod update;

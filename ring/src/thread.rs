@@ -17,14 +17,13 @@ mod exit;
 mod slot;
 mod table;
 
-pub use slot::ThreadSlot;
-pub use table::claimed;
+pub use slot::{ThreadSlot, claimed, enter_fast, exit_fast};
 pub(crate) use table::{
     current, in_section, poll_grace_period, restrict_current_to, start_poll_grace_period, wait_for_grace_period,
 };
 
 use crate::counter::LocalCounter;
-use crate::primitive::{light_fence, owner_fence};
+use crate::primitive::light_fence;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -39,13 +38,18 @@ pub fn unserved_events() -> u64 {
     UNSERVED.get()
 }
 
-/// Runs `body` inside a read-side section of the calling thread; counts the event if the thread cannot have one.
+/// Runs `body` inside a read-side section of the calling thread: one that `enter_fast` has entered, or a new one. Counts the event if the
+/// thread cannot have one.
 ///
 /// `body` must not unwind: callers catch panics of user code inside it.
 #[inline(always)]
-pub fn section<R>(body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
-    let slot = current()?;
-    let is_outermost = slot.section.enter(light_fence);
+pub fn section<R>(entered: Option<&'static ThreadSlot>, body: impl FnOnce(&'static ThreadSlot) -> R) -> Option<R> {
+    let (slot, is_outermost) = if let Some(slot) = entered {
+        (slot, true)
+    } else {
+        let slot = current()?;
+        (slot, slot.section.enter(light_fence))
+    };
     if !is_outermost && !slot.nest() {
         count_unserved();
         return None;
@@ -68,22 +72,6 @@ pub(crate) fn fence_owners() -> bool {
     } else {
         !in_section() && wait_for_grace_period()
     }
-}
-
-/// Enters a section of the calling thread, if the thread has a slot, is outside any section, and needs no fence of its own.
-/// [`ThreadSlot::exit`] leaves it.
-#[inline(always)]
-pub fn enter_fast() -> Option<&'static ThreadSlot> {
-    let slot = table::fast_path_slot();
-    // G1 for the compiler only: the slot is there only if the heavy half is `membarrier`.
-    slot.section.enter(owner_fence).then_some(slot)
-}
-
-/// Leaves the section that `enter_fast` entered.
-#[cold]
-#[inline(never)]
-pub fn exit_fast() {
-    table::fast_path_slot().exit();
 }
 
 /// Whether the calling thread is not inside an event that is nested in another one.

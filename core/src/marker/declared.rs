@@ -23,7 +23,7 @@ pub struct Marker {
     probes: Option<&'static ProbeSet>,
     pub(super) subscribers: RcuPointer<SubscriberList>,
     /// The subscriber that the fast path records for, an element of `subscribers`; null if events take the full path.
-    sole: AtomicPtr<SoleSubscriber>,
+    pub(crate) sole: AtomicPtr<SoleSubscriber>,
 }
 
 impl Marker {
@@ -134,23 +134,8 @@ impl Marker {
         let sole = unsafe { self.subscribers.read() }.and_then(|list| list.sole.as_ref());
         let no_probes = self.probes.is_none_or(|probes| !probes.has_probes());
         let sole = sole.filter(|_| no_probes).map_or(null_mut(), |sole| std::ptr::from_ref(sole).cast_mut());
-        // P1: pairs with the load in `sole_subscriber`.
+        // P1: pairs with the load in `Marker::sole_subscriber`.
         self.sole.swap(sole, Ordering::AcqRel);
-    }
-
-    /// The subscriber that the fast path records for; `None` if events take the full path.
-    ///
-    /// # Safety
-    ///
-    /// The caller is inside a read-side section for the whole of `'a`.
-    #[inline(always)]
-    pub(super) unsafe fn sole_subscriber<'a>(&self) -> Option<&'a SoleSubscriber> {
-        // P1: pairs with the swap in `choose_path`.
-        let sole = self.sole.load(Ordering::Acquire);
-        // SAFETY: null, or a pointer into the list of subscribers that was current when it was stored. `choose_path` replaces the pointer
-        // after that list was replaced, and before the grace period after which the list is freed. That grace period cannot end before
-        // the caller's read-side section.
-        unsafe { sole.as_ref() }
     }
 
     pub(crate) fn add_keys(&self, batch: &mut KeyBatch<'_>) {

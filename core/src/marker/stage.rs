@@ -1,65 +1,18 @@
-//! The marker stage: one evaluation of an event for all its subscribers.
+//! The full path of a marker: delivers the values of an event to all subscribers.
 
 use super::declared::{Marker, MarkerType};
 use super::field_view::FieldView;
 use super::subscriber::{Aggregate, Consumer, Decision, Filter, Subscriber};
 use std::any::Any;
-use std::cell::Cell;
-use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel, SoleSubscriber};
+use tracepoint_ring::channel::{EventId, FilterOutcome, OpenChannel};
 use tracepoint_ring::clock;
 use tracepoint_ring::thread::{self, ThreadSlot};
-
-/// An event whose fields are being evaluated. The expansion of a field block passes the values to [`Stage::emit`].
-#[derive(Debug)]
-pub struct Stage<'s, M> {
-    slot: &'static ThreadSlot,
-    /// The subscriber that gets the event on the fast path; `None` on the full path.
-    sole: Option<&'s SoleSubscriber>,
-    /// Set once the values are evaluated: from then on the subscribers account for the event.
-    emitted: &'s Cell<bool>,
-    marker: PhantomData<fn() -> M>,
-}
-
-/// Proof that the values were passed to `emit`: a field expression cannot leave the evaluation early.
-#[derive(Debug)]
-pub struct Emitted(Served);
-
-/// How the marker stage handled an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
-    /// Not at all: the event is not for this path, and nothing was evaluated.
-    No,
-    /// The fast path recorded it.
-    Fast,
-    /// The full path served all subscribers.
-    InFull,
-}
-
-impl<M: MarkerType> Stage<'_, M> {
-    /// Serves all subscribers.
-    #[inline(always)]
-    pub fn emit(self, values: &M::Values<'_>) -> Emitted {
-        self.emitted.set(true);
-        let Some(sole) = self.sole else {
-            deliver::<M>(self.slot, std::ptr::from_ref(values).cast());
-            return Emitted(Served::InFull);
-        };
-        if sole.try_record(self.slot, values) {
-            return Emitted(Served::Fast);
-        }
-        // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
-        let values = std::hint::black_box(*values);
-        deliver_again::<M>(std::ptr::from_ref(&values).cast());
-        Emitted(Served::InFull)
-    }
-}
 
 /// `deliver` for a thread that has a slot. Looks the slot up again, so that the fast path need not keep it in a register.
 #[cold]
 #[inline(never)]
-extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
+pub(crate) extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
     if let Some(slot) = thread::claimed() {
         deliver::<M>(slot, values);
     }
@@ -71,8 +24,8 @@ extern "C" fn deliver_again<M: MarkerType>(values: *const ()) {
 /// Filters and aggregates are called inside their own `catch_unwind`.
 #[cold]
 #[inline(never)]
-extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) {
-    // SAFETY: this function is private to the module, and all callers pass a pointer to live values of M.
+pub(crate) extern "C" fn deliver<M: MarkerType>(slot: &'static ThreadSlot, values: *const ()) {
+    // SAFETY: this function is private to the crate, and all callers pass a pointer to live values of M.
     let values = unsafe { &*values.cast::<M::Values<'_>>() };
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let Some(list) = (unsafe { M::marker().subscribers.read() }) else { return };
@@ -133,38 +86,11 @@ fn observe(aggregate: &dyn Aggregate, time: u64, event: FieldView<'_>) {
     }
 }
 
-/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a read-side section.
-#[inline(always)]
-pub fn derived<M: MarkerType, const FAST: bool>(
-    slot: &'static ThreadSlot,
-    evaluate: impl FnOnce(Stage<'_, M>) -> Emitted,
-) -> Served {
-    let marker = M::marker();
-    let sole = if FAST {
-        // SAFETY: the caller is inside a read-side section, and the stage is not used after it ends.
-        let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return Served::No };
-        Some(sole)
-    } else if marker.is_subscribed() {
-        None
-    } else {
-        return Served::No;
-    };
-    let emitted = Cell::new(false);
-    let stage = Stage { slot, sole, emitted: &emitted, marker: PhantomData };
-    match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
-        Ok(Emitted(served)) => served,
-        Err(panic) => {
-            panicked(marker, emitted.get(), panic);
-            Served::InFull
-        }
-    }
-}
-
 /// Counts an event whose evaluation panicked as lost for the present subscribers, unless it was `delivered` before the panic: then the
 /// drop of a temporary panicked. Looks up the list and the slot again, so that no event has to keep them for this case.
 #[cold]
 #[inline(never)]
-fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>) {
+pub(crate) fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>) {
     // SAFETY: the caller is inside a read-side section, and the list is not used after it ends.
     let list = if delivered { None } else { unsafe { marker.subscribers.read() } };
     if let Some(slot) = thread::claimed() {
@@ -184,5 +110,5 @@ fn panicked(marker: &'static Marker, delivered: bool, panic: Box<dyn Any + Send>
 #[cold]
 #[inline(never)]
 pub fn mark<M: MarkerType>(values: &M::Values<'_>) {
-    thread::section(|slot| deliver::<M>(slot, std::ptr::from_ref(values).cast()));
+    thread::section(None, |slot| deliver::<M>(slot, std::ptr::from_ref(values).cast()));
 }

@@ -1,4 +1,5 @@
-//! One buffer of a ring: reserve, write, commit, and the switch from a full packet to the next.
+//! One buffer of a ring: its packets, the switch from a full one to the next, and their consumption. [`record`](super::record) has the
+//! writing of records.
 //!
 //! The owner of the ring writes it (and its signal handlers, but never while `writing` is set); the consumer reads it.
 //!
@@ -18,8 +19,6 @@
 //!   the oldest slot. Under wait it waits for a free slot (see `wait_policy`) before the event is lost.
 //! * Consumer: takes closed packets, then stores `released`; it may be in another process. Under overwrite it runs only when the owner is
 //!   known to be outside. It also closes the open packets of idle owners (see `flush_handshake`).
-//!
-//! Cost of the common case: no locked instruction, and branches only for room, age, order of times, NULs, and `writing`.
 
 use super::account::Loss;
 use super::config::Policy;
@@ -27,14 +26,10 @@ use super::flush_handshake::{FlushHandshake, Switch};
 use super::header::StreamCounters;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
 use super::wait_policy::WaitPolicy;
-use crate::clock::Timestamp;
-use crate::field::{Fields, NulHandling, Writer, size_behind};
-use crate::hint::unlikely;
-use crate::record::{self, Head};
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The age at which a packet is closed, in ns: the 48 bits of a record's time must not wrap twice within a packet.
 const MAX_AGE: u64 = 1 << 47;
@@ -54,8 +49,8 @@ pub(super) struct Buffer {
     packet_size: usize,
     packets: u64,
     /// The time at which the open packet must be closed.
-    expires_at: AtomicU64,
-    counters: NonNull<StreamCounters>,
+    pub(super) expires_at: AtomicU64,
+    pub(super) counters: NonNull<StreamCounters>,
     /// The time at which the open packet was opened.
     opened_at: AtomicU64,
     released: NonNull<AtomicU64>,
@@ -63,13 +58,13 @@ pub(super) struct Buffer {
     /// How long to wait for a free slot; `None` for no wait.
     wait_policy: Option<Box<WaitPolicy>>,
     /// The open packet; null if there is none.
-    packet: AtomicPtr<u8>,
-    handshake: FlushHandshake,
+    pub(super) packet: AtomicPtr<u8>,
+    pub(super) handshake: FlushHandshake,
     /// The used bytes of the open packet, header included.
-    used: AtomicUsize,
+    pub(super) used: AtomicUsize,
     /// The time of the last record. Never 0 if the clock is the counter.
-    last_time: AtomicU64,
-    stream: Stream,
+    pub(super) last_time: AtomicU64,
+    pub(super) stream: Stream,
     /// For each slot, the number of records in the stream up to the end of the closed packet in it. Published by `closed` (R2).
     records_at_end: Box<[AtomicU64]>,
     /// The bytes of all closed packets. Written by the thread that closes a packet.
@@ -112,33 +107,6 @@ pub(super) struct PacketSlots {
     pub(super) packets: usize,
 }
 
-/// The size of a record in bytes; not negative as a signed number.
-#[inline(always)]
-fn size_of_record<V: Fields>(values: &V) -> usize {
-    size_behind(record::HEADER_SIZE, values)
-}
-
-/// Writes a record into a packet, at `used`. Returns the number of texts with a NUL inside.
-///
-/// # Safety
-///
-/// Only the caller writes to the packet, which has room at `used` for the header word and the fields.
-#[inline(always)]
-unsafe fn write<V: Fields>(packet: PacketPtr, word: u64, values: &V, used: usize, nuls: NulHandling) -> u32 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        failpoint!(Reserved, packet.instance());
-        let at = packet.0.add(used);
-        record::write_header(at, word);
-        failpoint!(HeaderWordWritten, packet.instance());
-        let mut writer = Writer::new(at.add(record::HEADER_SIZE), nuls);
-        values.encode(&mut writer);
-        debug_assert_eq!(writer.at(), at.add(size_of_record(values)), "the record has the reserved size");
-        failpoint!(FieldsWritten, packet.instance());
-        writer.nuls()
-    }
-}
-
 impl Buffer {
     /// # Safety
     ///
@@ -177,8 +145,7 @@ impl Buffer {
         Self { wait_policy: wait_policy.map(Box::new), ..self }
     }
 
-    #[inline(always)]
-    fn counters(&self) -> &StreamCounters {
+    pub(super) fn counters(&self) -> &StreamCounters {
         // SAFETY: lives as long as the buffer (the contract of `new`).
         unsafe { self.counters.as_ref() }
     }
@@ -192,108 +159,12 @@ impl Buffer {
         self.stream.instance
     }
 
-    // -- data plane: the owner ------------------------------------------------------------------------------------------
-
-    /// The fast path: reserve, header word, fields, commit. `false`, with nothing committed or counted, if the record needs
-    /// [`record`](Self::record), the full path. Calls `before_commit` once the record cannot fail any more.
-    ///
-    /// The order of the steps keeps live ranges short: a saved register costs an event more than a late branch.
-    #[inline(always)]
-    pub(super) fn try_record<V: Fields>(&self, head: Head, values: &V, before_commit: impl FnOnce()) -> bool {
-        if !self.handshake.enter() {
-            unlikely();
-            return false;
-        }
-        failpoint!(Entered, self.stream.instance);
-        let time = head.time;
-        if time >= self.last_time.load(Ordering::Relaxed) && self.is_fresh(time) {
-            let size = size_of_record(values);
-            let used = self.used.load(Ordering::Relaxed);
-            if self.has_room(used, size) {
-                // If a text contains a NUL, the event takes the full path next, with this time or a later one.
-                self.last_time.store(time, Ordering::Relaxed);
-                let packet = self.open_packet();
-                // SAFETY: the packet has room.
-                if unsafe { write(packet, head.word, values, used, NulHandling::Detect) } == 0 {
-                    before_commit();
-                    self.commit(packet, used + size);
-                    self.handshake.leave();
-                    return true;
-                }
-            }
-        }
-        unlikely();
-        self.handshake.leave();
-        false
-    }
-
-    /// The full path: writes one record, in a new packet if necessary.
-    pub(super) fn record<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
-        if !self.handshake.enter() {
-            return Err(Refused::Writing);
-        }
-        failpoint!(Entered, self.stream.instance);
-        let result = self.record_inside(tid, id, time, values);
-        self.handshake.leave();
-        result
-    }
-
-    fn record_inside<V: Fields>(&self, tid: &AtomicU32, id: u16, time: u64, values: &V) -> Result<(), Refused> {
-        let size = size_of_record(values);
-        // The time is behind that of the last record if a signal handler has recorded one since the clock was read.
-        let last = self.last_time.load(Ordering::Relaxed);
-        let is_behind = time < last;
-        let time = time.max(last);
-        let mut used = self.used.load(Ordering::Relaxed);
-        if !self.has_room(used, size) || !self.is_fresh(time) {
-            used = self.next_packet(size, tid.load(Ordering::Relaxed), time)?;
-        }
-        if is_behind {
-            self.counters().clamped.increment();
-        }
-        let packet = self.open_packet();
-        self.last_time.store(time, Ordering::Relaxed);
-        let word = Head::new(id, Timestamp::at(time)).word;
-        // SAFETY: the packet has room.
-        let altered = unsafe { write(packet, word, values, used, NulHandling::Replace) };
-        if altered > 0 {
-            self.counters().altered.increment();
-        }
-        self.commit(packet, used + size);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn open_packet(&self) -> PacketPtr {
-        PacketPtr(self.packet.load(Ordering::Relaxed))
-    }
-
-    /// Whether the open packet belongs to the owner and has room.
-    #[inline(always)]
-    fn has_room(&self, used: usize, size: usize) -> bool {
-        // One comparison for both: with a limit of 0 the room is negative, and no size is (`size_of_record`).
-        self.handshake.limit().wrapping_sub(used).cast_signed() >= size.cast_signed()
-    }
-
-    #[inline(always)]
-    fn is_fresh(&self, time: u64) -> bool {
-        time < self.expires_at.load(Ordering::Relaxed)
-    }
-
-    /// Commits the record that was written last: the content of the packet now extends to `end`.
-    #[inline(always)]
-    fn commit(&self, packet: PacketPtr, end: usize) {
-        self.used.store(end, Ordering::Relaxed);
-        self.counters().records.store(self.records() + 1, Ordering::Relaxed);
-        failpoint!(RecordCounted, self.stream.instance);
-        packet.commit(end);
-        failpoint!(Committed, self.stream.instance);
-    }
+    // -- data plane: the owner, beside `record` -------------------------------------------------------------------------
 
     /// Makes sure that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
     #[cold]
     #[inline(never)]
-    fn next_packet(&self, size: usize, tid: u32, time: u64) -> Result<usize, Refused> {
+    pub(super) fn next_packet(&self, size: usize, tid: u32, time: u64) -> Result<usize, Refused> {
         if size > self.packet_size - HEADER_SIZE {
             return Err(Loss::TooLarge.into());
         }
@@ -369,7 +240,6 @@ impl Buffer {
         !self.packet.load(Ordering::Relaxed).is_null() && self.used.load(Ordering::Relaxed) > HEADER_SIZE
     }
 
-    #[inline(always)]
     fn records(&self) -> u64 {
         self.counters().records.load(Ordering::Relaxed)
     }

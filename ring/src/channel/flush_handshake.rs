@@ -53,16 +53,19 @@ impl FlushHandshake {
 
     // -- the owner, and signal handlers on its thread -------------------------------------------------------------------
 
-    /// Called before a reserve. `false` if the caller is a signal handler that has interrupted a write.
+    /// Whether the caller is a signal handler that has interrupted a write. An event that is not nested in another one need not ask.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> bool {
-        if self.writing.load(Ordering::Relaxed) != 0 {
-            return false;
-        }
+    pub(crate) fn is_writing(&self) -> bool {
+        self.writing.load(Ordering::Relaxed) != 0
+    }
+
+    /// Called before a reserve, unless [`is_writing`](Self::is_writing).
+    #[inline(always)]
+    pub(crate) fn enter(&self) {
+        debug_assert!(!self.is_writing(), "a write is not interrupted by another one");
         self.writing.store(1, Ordering::Relaxed);
         // F1, pairs with F2 in `OpenChannel::flush`. For handlers on this thread: later accesses stay after the store.
         owner_fence();
-        true
     }
 
     /// Called after the commit.

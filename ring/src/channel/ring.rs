@@ -1,26 +1,23 @@
 //! The ring of one thread: a buffer for its events, a small one for those of signal handlers that interrupt a write, and the thread's row of
 //! the account.
 
-use super::account::{EventCounters, Loss};
-use super::buffer::{Buffer, PacketSlots, Refused};
+use super::account::EventCounters;
+use super::buffer::{Buffer, PacketSlots};
 use super::config::{Channel, Policy};
-use super::header::{HEADER_PAGE, Header, Layout, Mapped, Owner};
+use super::header::{Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
 use super::wait_policy::WaitPolicy;
-use crate::clock::Timestamp;
-use crate::field::Fields;
-use crate::record::Head;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One thread's ring.
 pub(super) struct Ring {
-    main: Buffer,
-    nested: Buffer,
+    pub(super) main: Buffer,
+    pub(super) nested: Buffer,
     /// The start of the memory, where the header is.
-    base: NonNull<u8>,
+    pub(super) base: NonNull<u8>,
     account: NonNull<[EventCounters]>,
     /// Owns the memory of all of these; dropped after them.
     memory: Mapped,
@@ -80,42 +77,15 @@ impl Ring {
         Ok(Self { main: main.with_wait_policy(wait_policy), nested, base, account, memory, is_parked })
     }
 
-    #[inline(always)]
-    fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &Header {
         // SAFETY: the memory that the ring owns begins with a header (see `Mapped::header`).
         unsafe { self.base.cast().as_ref() }
     }
 
     /// The thread's row of the account: an entry for each event id of the channel.
-    #[inline(always)]
     pub(super) fn account(&self) -> &[EventCounters] {
         // SAFETY: in the memory that the ring owns.
         unsafe { self.account.as_ref() }
-    }
-
-    /// The entry of an event id that the channel has allocated.
-    #[inline(always)]
-    pub(super) fn event(&self, id: u16) -> &EventCounters {
-        debug_assert!(usize::from(id) < self.account().len(), "the channel has allocated the id");
-        // SAFETY: the channel allocates ids, of which it has no more than entries in each account; `Subscriber::record` refuses others.
-        unsafe { self.event_at(Self::entry_of(id)) }
-    }
-
-    /// The offset of the entry of an event id in a ring's memory, in bytes.
-    pub(super) const fn entry_of(id: u16) -> usize {
-        HEADER_PAGE + id as usize * size_of::<EventCounters>()
-    }
-
-    /// The entry at an offset that [`entry_of`](Self::entry_of) returned.
-    ///
-    /// # Safety
-    ///
-    /// The offset is that of an id that the channel has allocated.
-    #[inline(always)]
-    pub(super) unsafe fn event_at(&self, entry: usize) -> &EventCounters {
-        // SAFETY: the account follows the header's page in the memory that the ring owns, with an entry for each id that the channel
-        // allocates.
-        unsafe { self.base.add(entry).cast().as_ref() }
     }
 
     // -- data plane: the owner ------------------------------------------------------------------------------------------
@@ -133,66 +103,6 @@ impl Ring {
         failpoint!(EndBegun, self.main.instance());
         self.header().state.end();
         failpoint!(RingEnded, self.main.instance());
-    }
-
-    /// Records an event, or counts the reason why it is lost. `event` is the entry of `id`.
-    #[inline(always)]
-    pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
-        failpoint!(Fired, self.main.instance());
-        if self.main.try_record(Head::new(id, Timestamp::at(time)), values, || ()) {
-            failpoint!(Left, self.main.instance());
-            event.recorded.increment();
-        } else {
-            // An opaque copy, so that the compiler does not keep the values in memory on the path above.
-            let values = std::hint::black_box(*values);
-            self.record_full_path(id, time, &values);
-        }
-    }
-
-    /// Counts and records an event on the fast path. `false`, with nothing committed or counted, if it needs the full path. `event` is its
-    /// entry.
-    #[inline(always)]
-    pub(super) fn try_record<V: Fields>(&self, event: &EventCounters, head: Head, values: &V) -> bool {
-        let is_recorded = self.main.try_record(head, values, || {
-            event.fired.increment();
-            failpoint!(Fired, self.main.instance());
-        });
-        if is_recorded {
-            failpoint!(Left, self.main.instance());
-            event.recorded.increment();
-        }
-        is_recorded
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn record_full_path<V: Fields>(&self, id: u16, time: u64, values: &V) {
-        let tid = &self.header().tid;
-        let (buffer, result) = match self.main.record(tid, id, time, values) {
-            Err(Refused::Writing) => match self.nested.record(tid, id, time, values) {
-                Ok(()) => (&self.nested, Ok(())),
-                // The flusher may have been closing the main packet, and be done by now.
-                refused => match self.main.record(tid, id, time, values) {
-                    Err(Refused::Writing) => (&self.nested, refused),
-                    result => (&self.main, result),
-                },
-            },
-            result => (&self.main, result),
-        };
-        match result {
-            Ok(()) => self.event(id).recorded.increment(),
-            Err(Refused::Lost(reason)) => self.lost_in(buffer, id, reason),
-            Err(Refused::Writing) => self.lost_in(buffer, id, Loss::Nested),
-        }
-    }
-
-    pub(super) fn lost(&self, id: u16, reason: Loss) {
-        self.lost_in(&self.main, id, reason);
-    }
-
-    fn lost_in(&self, buffer: &Buffer, id: u16, reason: Loss) {
-        self.event(id).lost(reason).increment();
-        buffer.count_discarded();
     }
 
     // -- consumer -------------------------------------------------------------------------------------------------------
@@ -272,6 +182,7 @@ impl std::fmt::Debug for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::account::Loss;
     use crate::channel::memory::{AnonymousMemory, MemorySource, RingRequest};
     use crate::channel::packet::HEADER_SIZE;
 

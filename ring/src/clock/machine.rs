@@ -5,6 +5,15 @@ mod x86_64;
 #[cfg(tsc)]
 pub(super) use x86_64::{counter, counter_halves, ordered_counter, usable};
 
+/// The counter's value in two halves, as the instruction returns it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticks {
+    /// Below 2³².
+    pub(super) low: u64,
+    /// Below 2³².
+    pub(super) high: u64,
+}
+
 /// Returns the reason why the counter cannot be used.
 #[cfg(not(tsc))]
 pub(super) fn usable() -> Result<(), &'static str> {
@@ -22,6 +31,6 @@ pub(super) use counter as ordered_counter;
 
 /// As [`counter`].
 #[cfg(not(tsc))]
-pub(super) fn counter_halves() -> super::line::Ticks {
-    super::line::Ticks { low: 0, high: 0 }
+pub(super) fn counter_halves() -> Ticks {
+    Ticks { low: 0, high: 0 }
 }

@@ -87,7 +87,7 @@ mod bounds {
     const UNKNOWN: usize = 0;
 
     thread_local! {
-        // Like `CURRENT` in `thread/table.rs`: without a destructor, and atomic because handlers on the thread access it.
+        // Like `CURRENT` in `thread/slot.rs`: without a destructor, and atomic because handlers on the thread access it.
         static START: AtomicUsize = const { AtomicUsize::new(0) };
         static END: AtomicUsize = const { AtomicUsize::new(UNKNOWN) };
     }

@@ -35,7 +35,7 @@ impl Name {
 }
 
 thread_local! {
-    // Like `CURRENT` in `thread/table.rs`: without a destructor, and atomic because handlers on the thread access it.
+    // Like `CURRENT` in `thread/slot.rs`: without a destructor, and atomic because handlers on the thread access it.
     static NAME: [AtomicU64; 2] = const { [const { AtomicU64::new(0) }; 2] };
 }
 

@@ -1,8 +1,8 @@
-//! Values of fields: their size, their encoding, and their form for filters.
+//! Values of fields, one and the list of one event: their size, their encoding, and their form for filters.
+//!
+//! A list of values is a list of pairs that ends in `()`, or a tree of such lists if there are many.
 
-use super::copy::copy_text;
 use super::sealed::Sealed;
-use crate::hint::{opaque_ptr, unlikely};
 
 /// How a NUL inside a text is handled, which would end the text for readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +16,9 @@ pub enum NulHandling {
 /// The destination of a record's bytes. Passed only to the generated `encode`.
 #[derive(Debug)]
 pub struct Writer {
-    at: *mut u8,
-    nul_handling: NulHandling,
-    nuls: u32,
+    pub(super) at: *mut u8,
+    pub(super) nul_handling: NulHandling,
+    pub(super) nuls: u32,
 }
 
 impl Writer {
@@ -49,43 +49,6 @@ impl Writer {
     pub(crate) fn nuls(&self) -> u32 {
         self.nuls
     }
-
-    /// Writes text and its NUL.
-    ///
-    /// # Safety
-    ///
-    /// There is room for `bytes.len() + 1` bytes.
-    #[inline(always)]
-    unsafe fn text(&mut self, bytes: &[u8]) {
-        self.at = opaque_ptr(self.at);
-        // SAFETY: the caller guarantees the room; the source is a slice outside the ring, so it does not overlap.
-        let has_nul = unsafe {
-            self.at.add(bytes.len()).write(0);
-            match self.nul_handling {
-                NulHandling::Detect => copy_text(bytes, self.at),
-                NulHandling::Replace => {
-                    self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-                    replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
-                }
-            }
-        };
-        if has_nul {
-            unlikely();
-            self.nuls += 1;
-        }
-        // SAFETY: these bytes were written above.
-        unsafe { self.advance(bytes.len() + 1) };
-    }
-}
-
-/// Replaces NULs. Returns whether there was one.
-fn replace_nuls(bytes: &mut [u8]) -> bool {
-    /// ASCII SUB (substitute).
-    const SUBSTITUTE: u8 = 0x1A;
-    let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
-    let has_nul = nuls.peek().is_some();
-    nuls.for_each(|byte| *byte = SUBSTITUTE);
-    has_nul
 }
 
 /// A field's value as filters and aggregates see it.
@@ -121,7 +84,7 @@ pub trait Elements: std::fmt::Debug {
 }
 
 /// Whether no object in memory is larger than [`MAX_SIZE`]: virtual addresses of these targets have at most 57 bits.
-pub(super) const IS_BOUNDED: bool =
+const IS_BOUNDED: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")) && usize::BITS == 64;
 
 /// The largest size of a field, if [`IS_BOUNDED`].
@@ -146,50 +109,121 @@ pub trait FieldValue: Sealed + Copy {
     fn value(&self) -> Value<'_>;
 }
 
-/// Text in UTF-8.
-#[derive(Clone, Copy, Debug)]
-pub struct Text<'a>(pub &'a str);
+/// The evaluated fields of an event: `()`, `(first, rest)`, or [`Both`] of two. Sealed.
+pub trait Fields: Sealed + Copy {
+    /// The number of fields.
+    #[doc(hidden)]
+    const COUNT: usize;
+    /// Whether the sum of the sizes may overflow; `encoded_size` then returns `usize::MAX`. Otherwise the sum is below a quarter of that.
+    #[doc(hidden)]
+    const MAY_SATURATE: bool = !IS_BOUNDED || Self::COUNT > MOST_FIELDS;
+    /// The size of all fields in bytes.
+    #[doc(hidden)]
+    fn encoded_size(&self) -> usize;
+    /// Writes all fields in order.
+    ///
+    /// # Safety
+    ///
+    /// `writer` has room for `encoded_size` bytes.
+    #[doc(hidden)]
+    unsafe fn encode(&self, writer: &mut Writer);
+    /// The field at `index`, or `None` past the end.
+    #[doc(hidden)]
+    fn field(&self, index: usize) -> Option<Value<'_>>;
+}
 
-impl Sealed for Text<'_> {}
+/// The number of fields of at most [`MAX_SIZE`] bytes whose sizes are added without an overflow check.
+const MOST_FIELDS: usize = 31;
 
-impl FieldValue for Text<'_> {
+/// The sum of two sizes.
+#[inline(always)]
+const fn sum(one: usize, other: usize, may_saturate: bool) -> usize {
+    if may_saturate { one.saturating_add(other) } else { one + other }
+}
+
+/// The size of the fields with `front` bytes before them, limited to `usize::MAX / 2`, which fits into no packet.
+#[inline(always)]
+pub(crate) fn size_behind<V: Fields>(front: usize, values: &V) -> usize {
+    let size = sum(front, values.encoded_size(), V::MAY_SATURATE);
+    if V::MAY_SATURATE { size.min(usize::MAX / 2) } else { size }
+}
+
+impl Sealed for () {}
+
+impl Fields for () {
+    const COUNT: usize = 0;
+
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        self.0.len() + 1
+        0
     }
 
     #[inline(always)]
-    unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller guarantees room for `encoded_size` bytes, the text and its NUL.
-        unsafe { writer.text(self.0.as_bytes()) }
-    }
+    unsafe fn encode(&self, _: &mut Writer) {}
 
     #[inline]
-    fn value(&self) -> Value<'_> {
-        Value::Text(self.0)
+    fn field(&self, _: usize) -> Option<Value<'_>> {
+        None
     }
 }
 
-/// The bytes of a path.
-#[derive(Clone, Copy, Debug)]
-pub struct PathBytes<'a>(pub &'a [u8]);
+impl<First: FieldValue, Rest: Fields> Sealed for (First, Rest) {}
 
-impl Sealed for PathBytes<'_> {}
+impl<First: FieldValue, Rest: Fields> Fields for (First, Rest) {
+    const COUNT: usize = 1 + Rest::COUNT;
 
-impl FieldValue for PathBytes<'_> {
     #[inline(always)]
     fn encoded_size(&self) -> usize {
-        self.0.len() + 1
+        sum(self.0.encoded_size(), self.1.encoded_size(), Self::MAY_SATURATE)
     }
 
     #[inline(always)]
     unsafe fn encode(&self, writer: &mut Writer) {
-        // SAFETY: the caller guarantees room for `encoded_size` bytes, the path and its NUL.
-        unsafe { writer.text(self.0) }
+        // SAFETY: the caller guarantees room for both parts.
+        unsafe {
+            self.0.encode(writer);
+            self.1.encode(writer);
+        }
     }
 
     #[inline]
-    fn value(&self) -> Value<'_> {
-        Value::Path(self.0)
+    fn field(&self, index: usize) -> Option<Value<'_>> {
+        match index.checked_sub(1) {
+            None => Some(self.0.value()),
+            Some(rest) => self.1.field(rest),
+        }
+    }
+}
+
+/// Two lists, one after the other: avoids the compiler's recursion limit for a long list.
+#[derive(Clone, Copy, Debug)]
+pub struct Both<Front, Back>(pub Front, pub Back);
+
+impl<Front: Fields, Back: Fields> Sealed for Both<Front, Back> {}
+
+impl<Front: Fields, Back: Fields> Fields for Both<Front, Back> {
+    const COUNT: usize = Front::COUNT + Back::COUNT;
+    const MAY_SATURATE: bool = Front::MAY_SATURATE || Back::MAY_SATURATE || Self::COUNT > MOST_FIELDS;
+
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        sum(self.0.encoded_size(), self.1.encoded_size(), Self::MAY_SATURATE)
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: the caller guarantees room for both parts.
+        unsafe {
+            self.0.encode(writer);
+            self.1.encode(writer);
+        }
+    }
+
+    #[inline]
+    fn field(&self, index: usize) -> Option<Value<'_>> {
+        match index.checked_sub(Front::COUNT) {
+            None => self.0.field(index),
+            Some(index) => self.1.field(index),
+        }
     }
 }

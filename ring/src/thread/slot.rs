@@ -1,12 +1,19 @@
-//! One thread's slot in the table.
+//! One thread's slot in the table, and each thread's pointer to its own.
 
 use crate::grace::{OpenSection, Section};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::primitive::owner_fence;
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The slot has no owner.
 pub(super) const FREE: u32 = 0;
 /// The slot belongs to a thread.
 pub(super) const CLAIMED: u32 = 1;
+
+/// In `CURRENT`: this thread had a slot and has given it back.
+pub(super) const GONE: *mut ThreadSlot = without_provenance_mut(1);
+/// In `CURRENT`: this thread is not traced. The largest address that is no slot, after null and `GONE`.
+pub(super) const UNTRACED: *mut ThreadSlot = without_provenance_mut(2);
 
 /// How deeply events can nest on one thread (probes, field expressions and signal handlers that fire in turn). A deeper event is not
 /// served, so that an endless recursion stops here and not at the end of the stack.
@@ -118,4 +125,54 @@ impl ThreadSlot {
         let polled = OpenSection::from_word(self.polled.load(Ordering::Relaxed));
         polled.is_none_or(|section| self.section.has_ended(section))
     }
+}
+
+/// A dummy slot whose section is always open: a thread that must not take the fast path finds this one there.
+static NO_FAST_PATH: ThreadSlot = ThreadSlot::always_open();
+
+pub(super) const fn no_fast_path() -> *mut ThreadSlot {
+    (&raw const NO_FAST_PATH).cast_mut()
+}
+
+thread_local! {
+    // Const-initialised and without a destructor: accessed without a function call, in signal handlers too, until the very end of the
+    // thread. Atomic because signal handlers on the same thread access it; no other thread does.
+    pub(super) static CURRENT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
+    // The same slot if readers need no fence of their own, otherwise `NO_FAST_PATH`: one comparison covers all that rules out the fast
+    // path.
+    pub(super) static FAST_PATH_SLOT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(no_fast_path()) };
+}
+
+/// The calling thread's slot if it has one and readers need no fence of their own; otherwise [`NO_FAST_PATH`].
+#[inline(always)]
+fn fast_path_slot() -> &'static ThreadSlot {
+    let slot = FAST_PATH_SLOT.with(|slot| slot.load(Ordering::Relaxed));
+    // SAFETY: FAST_PATH_SLOT points to NO_FAST_PATH or into the table, both statics.
+    unsafe { &*slot }
+}
+
+/// The calling thread's slot, if it has one.
+pub fn claimed() -> Option<&'static ThreadSlot> {
+    let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
+    if slot.addr() <= UNTRACED.addr() {
+        return None;
+    }
+    // SAFETY: CURRENT holds null, GONE, UNTRACED (all excluded above), or a pointer into the table, a static.
+    Some(unsafe { &*slot })
+}
+
+/// Enters a section of the calling thread, if the thread has a slot, is outside any section, and needs no fence of its own.
+/// [`ThreadSlot::exit`] leaves it.
+#[inline(always)]
+pub fn enter_fast() -> Option<&'static ThreadSlot> {
+    let slot = fast_path_slot();
+    // G1 for the compiler only: the slot is there only if the heavy half is `membarrier`.
+    slot.section.enter(owner_fence).then_some(slot)
+}
+
+/// Leaves the section that `enter_fast` entered.
+#[cold]
+#[inline(never)]
+pub fn exit_fast() {
+    fast_path_slot().exit();
 }

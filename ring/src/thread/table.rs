@@ -1,12 +1,12 @@
-//! The table of slots, and each thread's pointer to its own slot.
+//! The table of slots: claims, thread exits, and the grace periods that wait for all.
 
-use super::slot::{CLAIMED, FREE, ThreadSlot};
+use super::slot::{CLAIMED, CURRENT, FAST_PATH_SLOT, FREE, GONE, ThreadSlot, UNTRACED, claimed, no_fast_path};
 use super::{MAX_THREADS, exit};
 use crate::fork::ForkHooks;
 use crate::grace::begin_grace_period;
 use crate::primitive::light_fence;
-use std::ptr::{null_mut, without_provenance_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 static SLOTS: [ThreadSlot; MAX_THREADS] = [const { ThreadSlot::new() }; MAX_THREADS];
 /// One past the highest slot that was ever claimed: a waiter scans up to here.
@@ -14,29 +14,8 @@ static HIGH_WATER: AtomicUsize = AtomicUsize::new(0);
 /// The index at which the next claim starts its scan.
 static HINT: AtomicUsize = AtomicUsize::new(0);
 
-/// In `CURRENT`: this thread had a slot and has given it back.
-const GONE: *mut ThreadSlot = without_provenance_mut(1);
-/// In `CURRENT`: this thread is not traced. The largest address that is no slot, after null and `GONE`.
-const UNTRACED: *mut ThreadSlot = without_provenance_mut(2);
-
 /// The number of claimed slots: a claim does not scan a full table.
 static CLAIMED_SLOTS: AtomicUsize = AtomicUsize::new(0);
-
-/// A dummy slot whose section is always open: a thread that must not take the fast path finds this one there.
-static NO_FAST_PATH: ThreadSlot = ThreadSlot::always_open();
-
-const fn no_fast_path() -> *mut ThreadSlot {
-    (&raw const NO_FAST_PATH).cast_mut()
-}
-
-thread_local! {
-    // Const-initialised and without a destructor: accessed without a function call, in signal handlers too, until the very end of the
-    // thread. Atomic because signal handlers on the same thread access it; no other thread does.
-    static CURRENT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(null_mut()) };
-    // The same slot if readers need no fence of their own, otherwise `NO_FAST_PATH`: one comparison covers all that rules out the fast
-    // path.
-    static FAST_PATH_SLOT: AtomicPtr<ThreadSlot> = const { AtomicPtr::new(no_fast_path()) };
-}
 
 /// The calling thread's slot, claimed now if it has none yet. `None` if the table is full or the thread has left it.
 #[inline(always)]
@@ -46,24 +25,6 @@ pub(crate) fn current() -> Option<&'static ThreadSlot> {
         return first_event(slot);
     }
     // SAFETY: CURRENT holds null, GONE, UNTRACED (all excluded above), or a pointer into SLOTS, a static.
-    Some(unsafe { &*slot })
-}
-
-/// The calling thread's slot if it has one and readers need no fence of their own; otherwise [`NO_FAST_PATH`].
-#[inline(always)]
-pub(super) fn fast_path_slot() -> &'static ThreadSlot {
-    let slot = FAST_PATH_SLOT.with(|slot| slot.load(Ordering::Relaxed));
-    // SAFETY: FAST_PATH_SLOT points to NO_FAST_PATH or into SLOTS, both statics.
-    unsafe { &*slot }
-}
-
-/// The calling thread's slot, if it has one.
-pub fn claimed() -> Option<&'static ThreadSlot> {
-    let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
-    if slot.addr() <= UNTRACED.addr() {
-        return None;
-    }
-    // SAFETY: as in `current`.
     Some(unsafe { &*slot })
 }
 

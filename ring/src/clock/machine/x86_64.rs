@@ -1,6 +1,6 @@
 //! The time stamp counter of x86-64, under Linux.
 
-use crate::clock::line::Ticks;
+use super::Ticks;
 use std::arch::asm;
 use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
 

@@ -146,7 +146,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
 fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) -> TokenStream {
     let name = &tracepoint.name;
     let Arguments { names, types, .. } = arguments;
-    let [args, probe, priority] = ["args", "probe", "priority"].map(local);
+    let [args, entered, probe, priority] = ["args", "entered", "probe", "priority"].map(local);
     let parameter = probe_parameter(tracepoint);
     quote_spanned! {place(tracepoint)=>
         impl #name {
@@ -161,16 +161,16 @@ fn functions(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             #[inline(never)]
             pub fn __tracepoint_fire(#(#names: #types),*) {
                 let #args = (#(#names,)*);
-                if !#krate::private::fire_fast::<#name>(&#args) {
+                if let ::core::result::Result::Err(#entered) = #krate::private::fire_fast::<#name>(&#args) {
                     // By value: a reference would force the arguments into memory on the fast path, too.
                     let (#(#names,)*) = __tracepoint_copy(&#args);
-                    Self::__tracepoint_fire_full(#(#names,)*)
+                    Self::__tracepoint_fire_full(#(#names,)* #entered)
                 }
             }
 
             #[inline(never)]
-            fn __tracepoint_fire_full(#(#names: #types,)*) {
-                #krate::private::fire_full::<#name>(&(#(#names,)*))
+            fn __tracepoint_fire_full(#(#names: #types,)* #entered: #krate::private::Entered) {
+                #krate::private::fire_full::<#name>(&(#(#names,)*), #entered)
             }
 
             #[doc(hidden)]

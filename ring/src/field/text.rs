@@ -1,9 +1,96 @@
-//! Copies text and searches it for a NUL in one pass, inline, because texts in events are short. The code avoids callee-saved registers.
+//! Text: copied and searched for a NUL in one pass, inline, because texts in events are short. The code avoids callee-saved registers.
 //!
 //! Text is copied in pieces of equal size, the last of which overlaps the one before. Text that is shorter than that takes two overlapping
 //! smaller pieces; up to three bytes are copied one by one.
 
-use crate::hint::{opaque, unlikely};
+use super::sealed::Sealed;
+use super::value::{FieldValue, NulHandling, Value, Writer};
+use crate::hint::{opaque, opaque_ptr, unlikely};
+
+/// Text in UTF-8.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a>(pub &'a str);
+
+impl Sealed for Text<'_> {}
+
+impl FieldValue for Text<'_> {
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        self.0.len() + 1
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, the text and its NUL.
+        unsafe { writer.text(self.0.as_bytes()) }
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Text(self.0)
+    }
+}
+
+/// The bytes of a path.
+#[derive(Clone, Copy, Debug)]
+pub struct PathBytes<'a>(pub &'a [u8]);
+
+impl Sealed for PathBytes<'_> {}
+
+impl FieldValue for PathBytes<'_> {
+    #[inline(always)]
+    fn encoded_size(&self) -> usize {
+        self.0.len() + 1
+    }
+
+    #[inline(always)]
+    unsafe fn encode(&self, writer: &mut Writer) {
+        // SAFETY: the caller guarantees room for `encoded_size` bytes, the path and its NUL.
+        unsafe { writer.text(self.0) }
+    }
+
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::Path(self.0)
+    }
+}
+
+impl Writer {
+    /// Writes text and its NUL.
+    ///
+    /// # Safety
+    ///
+    /// There is room for `bytes.len() + 1` bytes.
+    #[inline(always)]
+    unsafe fn text(&mut self, bytes: &[u8]) {
+        self.at = opaque_ptr(self.at);
+        // SAFETY: the caller guarantees the room; the source is a slice outside the ring, so it does not overlap.
+        let has_nul = unsafe {
+            self.at.add(bytes.len()).write(0);
+            match self.nul_handling {
+                NulHandling::Detect => copy_text(bytes, self.at),
+                NulHandling::Replace => {
+                    self.at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                    replace_nuls(std::slice::from_raw_parts_mut(self.at, bytes.len()))
+                }
+            }
+        };
+        if has_nul {
+            unlikely();
+            self.nuls += 1;
+        }
+        // SAFETY: these bytes were written above.
+        unsafe { self.advance(bytes.len() + 1) };
+    }
+}
+
+/// Replaces NULs. Returns whether there was one.
+fn replace_nuls(bytes: &mut [u8]) -> bool {
+    let mut nuls = bytes.iter_mut().filter(|byte| **byte == 0).peekable();
+    let has_nul = nuls.peek().is_some();
+    nuls.for_each(|byte| *byte = 0x1A); // ASCII SUB (substitute)
+    has_nul
+}
 
 /// Copies the bytes. Returns whether one of them is a NUL; the copy may then be incomplete.
 ///
@@ -11,21 +98,20 @@ use crate::hint::{opaque, unlikely};
 ///
 /// `to` has room for `bytes.len()` bytes, which do not overlap `bytes`.
 #[inline(always)]
-pub(super) unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
+unsafe fn copy_text(bytes: &[u8], to: *mut u8) -> bool {
     // SAFETY: in each branch the text is at least as long as the pieces; the caller guarantees the room.
     unsafe {
-        let length = bytes.len();
-        if length > Sixteen::SIZE {
-            if length <= 2 * Sixteen::SIZE {
+        if bytes.len() > Sixteen::SIZE {
+            if bytes.len() <= 2 * Sixteen::SIZE {
                 return copy_two::<Sixteen>(bytes, to);
             }
             unlikely();
             return copy_pieces::<Sixteen>(bytes, to);
         }
         unlikely();
-        if length > Eight::SIZE {
+        if bytes.len() > Eight::SIZE {
             copy_two::<Eight>(bytes, to)
-        } else if length >= Four::SIZE {
+        } else if bytes.len() >= Four::SIZE {
             copy_two::<Four>(bytes, to)
         } else {
             copy_few(bytes, to)
@@ -73,8 +159,7 @@ unsafe fn copy_two<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
 #[inline(always)]
 unsafe fn copy_pieces<P: Piece>(bytes: &[u8], to: *mut u8) -> bool {
     let (from, last) = (bytes.as_ptr(), bytes.len() - P::SIZE);
-    let mut seen = P::NONE;
-    let mut end = P::SIZE;
+    let (mut seen, mut end) = (P::NONE, P::SIZE);
     // SAFETY: each piece ends at `end`, which is below the length, and the last one at the end of the text: all are inside the text, and
     // inside the room.
     unsafe {

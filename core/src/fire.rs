@@ -1,0 +1,139 @@
+//! What a site that is on runs: the fast path and the full path of an event, from the section to the values of its fields.
+//!
+//! The generated cold function calls [`fire_fast`], and [`fire_full`] for events that the fast path does not take. Both serve the
+//! tracepoint's marker; then the full path runs the probes. In this order the recorded time is as close to the site as possible, and events
+//! that probes record come after the event that ran the probes.
+//!
+//! The expansion of a field block calls [`derived`], which evaluates the fields once for all subscribers of the marker.
+
+use crate::marker::{Marker, MarkerType, deliver, deliver_again, panicked};
+use crate::tracepoint::{Served, TracepointType};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use tracepoint_ring::channel::SoleSubscriber;
+use tracepoint_ring::hint::{align_function, unlikely};
+use tracepoint_ring::thread::{self, ThreadSlot};
+
+/// The slot of the section that the fast path has entered for an event that the full path takes over; `None` if it has entered none.
+pub type Entered = Option<&'static ThreadSlot>;
+
+/// The fast path, for an event that does not fire inside another one, and whose tracepoint has no condition, no probe, and a sole
+/// subscriber that is a channel without filter and contexts. For other events it evaluates nothing and returns what the caller passes to
+/// [`fire_full`].
+#[inline(always)]
+pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
+    align_function();
+    if !T::IS_UNCONDITIONAL {
+        return Err(None);
+    }
+    let Some(slot) = thread::enter_fast() else {
+        unlikely();
+        return Err(None);
+    };
+    match T::mark::<true>(slot, args) {
+        Served::Fast => slot.exit(),
+        // Looks the slot up again: keeping it in a register across the call would save that register at every event.
+        Served::InFull => thread::exit_fast(),
+        Served::No => return Err(Some(slot)),
+    }
+    Ok(())
+}
+
+/// The full path, for any event: with any condition, subscribers and probes, also inside another event.
+#[inline(always)]
+pub fn fire_full<T: TracepointType>(args: &T::Args<'_>, entered: Entered) {
+    thread::section(entered, |slot| {
+        // A condition that panics counts as false.
+        match catch_unwind(AssertUnwindSafe(|| T::holds(args))) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(panic) => {
+                T::tracepoint().probes.count_panic();
+                return tracepoint_ring::panic::swallow(panic);
+            }
+        }
+        T::mark::<false>(slot, args);
+        // SAFETY: `args` are live arguments of T, and the probes are those of T's tracepoint.
+        unsafe { T::tracepoint().probes.run(slot, std::ptr::from_ref(args).cast()) };
+    });
+}
+
+impl Marker {
+    /// The subscriber that the fast path records for; `None` if events take the full path.
+    ///
+    /// # Safety
+    ///
+    /// The caller is inside a read-side section for the whole of `'a`.
+    #[inline(always)]
+    unsafe fn sole_subscriber<'a>(&self) -> Option<&'a SoleSubscriber> {
+        // P1: pairs with the swap in `choose_path`.
+        let sole = self.sole.load(Ordering::Acquire);
+        // SAFETY: null, or a pointer into the list of subscribers that was current when it was stored. `choose_path` replaces the pointer
+        // after that list was replaced, and before the grace period after which the list is freed. That grace period cannot end before
+        // the caller's read-side section.
+        unsafe { sole.as_ref() }
+    }
+}
+
+/// An event whose fields are being evaluated. The expansion of a field block passes the values to [`Stage::emit`].
+#[derive(Debug)]
+pub struct Stage<'s, M> {
+    slot: &'static ThreadSlot,
+    /// The subscriber that gets the event on the fast path; `None` on the full path.
+    sole: Option<&'s SoleSubscriber>,
+    /// Set once the values are evaluated: from then on the subscribers account for the event.
+    emitted: &'s Cell<bool>,
+    marker: PhantomData<fn() -> M>,
+}
+
+/// Proof that the values were passed to `emit`: a field expression cannot leave the evaluation early.
+#[derive(Debug)]
+pub struct Emitted(Served);
+
+impl<M: MarkerType> Stage<'_, M> {
+    /// Serves all subscribers.
+    #[inline(always)]
+    pub fn emit(self, values: &M::Values<'_>) -> Emitted {
+        self.emitted.set(true);
+        let Some(sole) = self.sole else {
+            deliver::<M>(self.slot, std::ptr::from_ref(values).cast());
+            return Emitted(Served::InFull);
+        };
+        if sole.try_record(self.slot, values) {
+            return Emitted(Served::Fast);
+        }
+        // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
+        let values = std::hint::black_box(*values);
+        deliver_again::<M>(std::ptr::from_ref(&values).cast());
+        Emitted(Served::InFull)
+    }
+}
+
+/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a read-side section.
+#[inline(always)]
+pub fn derived<M: MarkerType, const FAST: bool>(
+    slot: &'static ThreadSlot,
+    evaluate: impl FnOnce(Stage<'_, M>) -> Emitted,
+) -> Served {
+    let marker = M::marker();
+    let sole = if FAST {
+        // SAFETY: the caller is inside a read-side section, and the stage is not used after it ends.
+        let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return Served::No };
+        Some(sole)
+    } else if marker.is_subscribed() {
+        None
+    } else {
+        return Served::No;
+    };
+    let emitted = Cell::new(false);
+    let stage = Stage { slot, sole, emitted: &emitted, marker: PhantomData };
+    match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
+        Ok(Emitted(served)) => served,
+        Err(panic) => {
+            panicked(marker, emitted.get(), panic);
+            Served::InFull
+        }
+    }
+}
