@@ -9,7 +9,8 @@ fn rules_use_the_channels_that_they_name() -> Outcome {
     }
     let place = Place::new();
     let _traced = place.start("channels::rules_use_the_channels_that_they_name");
-    let flight = "flight:policy=overwrite,ring-size=64K,packets=4,contexts=thread+thread_name";
+    // Large enough that nothing is overwritten, however long the commands take.
+    let flight = "flight:policy=overwrite,ring-size=4M,packets=4,contexts=thread+thread_name";
     place.well(&["create", "both", "-e", "shop:paid", "-o", "out", "--add-channel", flight, "--add-channel", "more"]);
     place.well(&["start", "both"]);
     place.well(&["enable", "both", "-e", "shop:looked", "--channel", "flight"]);
@@ -18,7 +19,7 @@ fn rules_use_the_channels_that_they_name() -> Outcome {
     let shown = place.well(&["status", "both"]);
     for part in [
         "  channel channel0: rings of 1.00 MiB, discard\n",
-        "  channel flight: rings of 64.00 KiB, overwrite, with thread, thread_name\n",
+        "  channel flight: rings of 4.00 MiB, overwrite, with thread, thread_name\n",
         "  channel more: rings of 1.00 MiB, discard\n",
         "  `shop:paid`\n",
         "  `shop:looked` --channel 'flight'\n",
@@ -57,7 +58,7 @@ fn rules_use_the_channels_that_they_name() -> Outcome {
     assert_eq!(place.on(), ["shop:looked", "shop:paid"]);
     let shown = place.well(&["status", "again"]);
     assert!(
-        shown.contains("channel flight: rings of 64.00 KiB, overwrite") && shown.contains("--channel 'flight'"),
+        shown.contains("channel flight: rings of 4.00 MiB, overwrite") && shown.contains("--channel 'flight'"),
         "{shown}"
     );
     place.well(&["destroy", "again"]);

@@ -1,6 +1,9 @@
 //! `tracectl list`, `record` and the verbs of sessions. The traced processes are further instances of this test program.
 #![forbid(unsafe_code)]
 
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
+
 mod channels;
 mod exit_codes;
 mod leftover;

@@ -1,17 +1,17 @@
 //! `tracectl record` reads the rings of other processes: whichever process is killed or stopped, no committed event is missing, and none is
 //! there twice.
 
-use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program};
+use super::{BUSY, Outcome, Place, Traced, is_traced, kill, program, seed};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How often `record` is killed, unless the environment says otherwise.
 const KILLS: u32 = 5;
-const KILLS_VARIABLE: &str = "TRACEPOINT_TEST_KILLS";
+const KILLS_VARIABLE: &str = "TRACEPOINT_KILLS";
 
 /// A process whose threads fire as fast as they can.
 pub(super) fn busy(place: &Place, test: &str, threads: u32) -> Traced {
@@ -87,12 +87,13 @@ fn a_killed_recorder_loses_and_repeats_nothing() -> Outcome {
     let kills = env::var(KILLS_VARIABLE).ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
     let place = Place::new();
     let traced = busy(&place, "outside::a_killed_recorder_loses_and_repeats_nothing", 2);
+    let mut random = seed::seed();
     for round in 0..kills {
         let (out, whole) = (format!("out{round}"), format!("whole{round}"));
         let mut record = record(&place, &traced, &out)?;
         until(|| written(&place.path(&out)) > 1 << 16);
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-        sleep(Duration::from_micros(u64::from(now.subsec_micros() % 50_000)));
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        sleep(Duration::from_micros((random >> 33) % 50_000));
         record.kill()?;
         record.wait()?;
         until(|| place.on().is_empty());

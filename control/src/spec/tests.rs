@@ -3,7 +3,11 @@
 use super::*;
 use crate::process::ProcessKey;
 use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
 use tracepoint_core::channel::Channel;
+
+#[path = "../../../tests/support/seed.rs"]
+mod seed;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -155,7 +159,14 @@ fn sinks_of_each_kind_are_kept() -> Outcome {
     Ok(())
 }
 
+/// How the random tests run.
+fn random() -> Config {
+    Config { rng_seed: RngSeed::Fixed(seed::seed()), ..Config::default() }
+}
+
 proptest! {
+    #![proptest_config(random())]
+
     /// Arbitrary bytes are parsed or refused.
     #[test]
     fn any_text_is_parsed_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -5,10 +5,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where the example called `name` is, built as the tests are.
+/// Where the example called `name` is, built as the tests are: with the features of the workspace, so that nothing is built twice.
 pub(crate) fn built(name: &str) -> PathBuf {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    let build = escargot::CargoBuild::new().manifest_path(manifest).example(name);
+    let build = escargot::CargoBuild::new().manifest_path(manifest).arg("--workspace").example(name);
     let build = if cfg!(debug_assertions) { build } else { build.release() };
     build.run().expect("the example builds").path().to_owned()
 }

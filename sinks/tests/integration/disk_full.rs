@@ -15,6 +15,7 @@ const LIMIT: u64 = 10_000;
 
 #[test]
 fn no_packet_is_partial_and_the_account_balances() -> Outcome {
+    own_process!();
     let place = place();
     let dir = place.path().join("trace");
     let unlimited = getrlimit(Resource::Fsize);

@@ -15,6 +15,7 @@ const LIMIT: u64 = 10_000;
 
 #[test]
 fn room_is_kept_for_the_final_counts() -> Outcome {
+    own_process!();
     let place = place();
     let dir = place.path().join("trace");
     let mut recording =

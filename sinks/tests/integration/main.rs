@@ -2,6 +2,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[macro_use]
+#[path = "../../../tests/support/own_process.rs"]
+mod own_process;
 
 mod ctf_directory;
 mod disk_full;
