@@ -43,7 +43,6 @@
 mod after_fork;
 mod error;
 mod key;
-mod level;
 mod location;
 mod macros;
 pub mod marker;
@@ -59,7 +58,6 @@ mod values;
 
 pub use error::{NotFound, RegisterError};
 pub use key::Key;
-pub use level::{Level, ParseLevelError};
 pub use location::Location;
 pub use marker::Marker;
 pub use platform::{Platform, platform};
@@ -69,4 +67,4 @@ pub use site::SwitchError;
 pub use tracepoint::{Argument, Tracepoint, TracepointDescriptor, TracepointParts};
 pub use tracepoint_ring::thread::{MAX_THREADS, unserved_events};
 pub use tracepoint_ring::update::{in_probe, synchronize};
-pub use tracepoint_ring::{channel, clock, context, field};
+pub use tracepoint_ring::{Level, ParseLevelError, channel, clock, context, field};

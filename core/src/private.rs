@@ -1,7 +1,6 @@
 //! The items that expansions of the macros use. Not part of the API: they change without notice.
 
 pub use crate::key::Key;
-pub use crate::level::Level;
 pub use crate::location::{Location, crate_name};
 pub use crate::marker::{Emitted, Marker, MarkerParts, MarkerType, Served, Stage, ValuesType, derived, mark};
 pub use crate::nearest::nearest_names;
@@ -18,6 +17,7 @@ pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequenc
 #[cfg(not(patched_sites))]
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};
+pub use tracepoint_ring::Level;
 pub use tracepoint_ring::field::{
     Array, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
 };

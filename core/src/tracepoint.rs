@@ -5,7 +5,6 @@
 //! site as possible, and events that probes record come after the event that ran the probes.
 
 use crate::error::RegisterError;
-use crate::level::Level;
 use crate::location::Location;
 use crate::marker::{Marker, Served};
 use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Dynamic, Probe, ProbeSet};
@@ -13,6 +12,7 @@ use crate::site::SwitchError;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracepoint_ring::Level;
 use tracepoint_ring::hint::{align_function, unlikely};
 use tracepoint_ring::thread::{self, ThreadSlot};
 use tracepoint_ring::update::UpdateGuard;

@@ -10,6 +10,7 @@ pub mod field;
 mod fork;
 mod grace;
 pub mod hint;
+mod level;
 pub mod membarrier;
 pub mod panic;
 pub mod primitive;
@@ -17,3 +18,5 @@ pub mod rcu_pointer;
 mod record;
 pub mod thread;
 pub mod update;
+
+pub use level::{Level, ParseLevelError};
