@@ -132,6 +132,8 @@ cell "linker-plugin LTO" -Clinker-plugin-lto
 cell "identical code folding" -Clink-arg=-Wl,--icf=all
 [ -z "$long" ] || cell "fat LTO, identical code folding" 'lto="fat"' codegen-units=1 -Clink-arg=-Wl,--icf=all
 [ -z "$long" ] || cell "link-dead-code" -Clink-dead-code
+# The linker discards sections that only their start and stop symbols refer to.
+[ -z "$long" ] || cell "start-stop-gc" -Clink-arg=-Wl,-z,start-stop-gc
 [ -z "$long" ] || cell "stripped" 'strip="symbols"'
 [ -z "$long" ] || cell "incremental" incremental=true
 cell "panic=abort" 'panic="abort"'

@@ -2,7 +2,6 @@
 
 pub use crate::fire::{Emitted, Entered, Stage, derived, fire_fast, fire_full};
 pub use crate::key::Key;
-pub use crate::level::Level;
 pub use crate::location::{Location, crate_name};
 pub use crate::marker::{Marker, MarkerParts, MarkerType, ValuesType, mark};
 pub use crate::nearest::nearest_names;
@@ -17,6 +16,7 @@ pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequenc
 #[cfg(not(patched_sites))]
 pub use linkme;
 pub use tracepoint_macros::{define_trace, trace_mark};
+pub use tracepoint_ring::Level;
 pub use tracepoint_ring::field::{
     Array, Base, Be, Both, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType, PathBytes, Sequence, Text,
 };

@@ -3,13 +3,13 @@
 //! What a site that is on calls is in [`fire`](crate::fire).
 
 use crate::error::RegisterError;
-use crate::level::Level;
 use crate::location::Location;
 use crate::marker::Marker;
 use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Dynamic, Probe, ProbeSet};
 use crate::site::SwitchError;
 use std::any::Any;
 use std::fmt;
+use tracepoint_ring::Level;
 use tracepoint_ring::thread::ThreadSlot;
 use tracepoint_ring::update::UpdateGuard;
 

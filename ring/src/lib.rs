@@ -10,9 +10,12 @@ pub mod field;
 mod fork;
 mod grace;
 pub mod hint;
+mod level;
 pub mod membarrier;
 pub mod panic;
 pub mod primitive;
 pub mod rcu_pointer;
 pub mod thread;
 pub mod update;
+
+pub use level::{Level, ParseLevelError};

@@ -2,7 +2,7 @@
 
 use crate::account::{Account, ChannelAccount, Chunk, EventAccount, Policy, StreamAccount};
 use crate::description::{ChannelDescription, EventDescription};
-use tracepoint_core::channel::{self, Loss, OpenChannel};
+use tracepoint_ring::channel::{self, Loss, OpenChannel};
 
 /// Adds to `account` what `channel` counted of `events`.
 pub(crate) fn add_channel(account: &mut Account, channel: &OpenChannel, events: &[EventDescription]) {

@@ -2,9 +2,9 @@
 
 use crate::trace_info::TraceInfo;
 use std::time::Duration;
-use tracepoint_core::channel::{EventId, OpenChannel, Policy};
-use tracepoint_core::field::FieldDescriptor;
-use tracepoint_core::{Level, Marker};
+use tracepoint_ring::Level;
+use tracepoint_ring::channel::{OpenChannel, Policy};
+use tracepoint_ring::field::FieldDescriptor;
 
 /// The beginning of a trace.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl ChannelDescription {
     }
 }
 
-/// A kind of event in a channel.
+/// A kind of event in a channel. If another process records it, its fields, documentation and format are in the metadata alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventDescription {
     /// The id of its channel's stream class.
@@ -77,21 +77,6 @@ pub struct EventDescription {
     pub fields: &'static [FieldDescriptor],
     /// Its documentation; may be empty.
     pub doc: &'static str,
-    /// The format string of its marker.
+    /// Its format string: field names and conversions; may be empty.
     pub format: &'static str,
-}
-
-impl EventDescription {
-    /// Describes `marker` as the channel of stream class `class` records it, under `name`.
-    pub fn of(marker: &'static Marker, class: u32, id: EventId, name: impl Into<String>) -> Self {
-        Self {
-            class,
-            id: id.get(),
-            name: name.into(),
-            level: marker.level(),
-            fields: marker.fields(),
-            doc: marker.doc(),
-            format: marker.format(),
-        }
-    }
 }

@@ -18,8 +18,8 @@ use datatrace::{Error, FileStorage};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use tracepoint_core::channel::{Packet, StreamId};
 use tracepoint_reader::dt::DtTraceWriter;
+use tracepoint_ring::channel::{Packet, StreamId};
 
 /// The disk space that is reserved for the account, in bytes: for a few dozen streams…
 const ACCOUNT_SIZE: usize = 16 << 10;

@@ -1,6 +1,6 @@
 //! Moves packets of events out of rings and into sinks: trace directories, files, text, the network.
 //!
-//! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint_core::channel::OpenChannel`]s and
+//! In the order in which a packet meets them: a [`Drain`] takes packets out of [`tracepoint_ring::channel::OpenChannel`]s and
 //! gives each to every [`Sink`]. A [`CtfSink`] appends it to a file of a CTF 1.8 directory, a [`DtSink`] replaces the oldest packet in
 //! a circular file, a [`TextSink`] writes its events as lines, and a [`UdpSink`] serves them to a network client. Before the first
 //! packet a sink gets a [`TraceStart`] and the descriptions of the [events](NewEvents); at the end it gets the [`account`] of what was
@@ -37,7 +37,7 @@ pub use sink::{Output, Rotation, SinkExtension};
 pub use sink::{Sink, StreamInfo};
 pub use text::TextSink;
 pub use trace_info::{ClockInfo, ProcessInfo, TraceInfo};
-pub use tracepoint_core::channel::{Packet, StreamId};
+pub use tracepoint_ring::channel::{Packet, StreamId};
 /// Decodes packets, for sinks that look at single events.
 pub mod decode {
     pub use tracepoint_reader::{Event, Metadata, PacketDecoder, Value};

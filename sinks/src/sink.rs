@@ -6,7 +6,7 @@ use crate::account::Account;
 use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
 pub use extension::{Output, Rotation, SinkExtension};
-use tracepoint_core::channel::{Packet, StreamId};
+use tracepoint_ring::channel::{Packet, StreamId};
 
 /// One stream: the packets of one ring.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use std::fs::File;
 use std::io::{self, Stderr, Stdout, Write};
 use std::path::Path;
 use std::time::Instant;
-use tracepoint_core::channel::{Packet, Policy, StreamId};
 use tracepoint_reader::text::TextOptions;
 use tracepoint_reader::{Event, Metadata, PacketDecoder};
+use tracepoint_ring::channel::{Packet, Policy, StreamId};
 use watermark::Watermark;
 
 /// The default limit for events that wait to be written in order, in bytes.

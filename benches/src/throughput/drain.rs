@@ -143,7 +143,15 @@ impl Full {
         let mut drain = Drain::new(info, vec![Arc::clone(&self.channel)]);
         let marker = find("bench:small")?.marker().ok_or("bench:small has fields")?;
         drain.add_sink(Box::new(CtfSink::create(trace.path().join("trace"))?))?;
-        drain.describe(&[EventDescription::of(marker, self.channel.class(), self.id, "bench:small")])?;
+        drain.describe(&[EventDescription {
+            class: self.channel.class(),
+            id: self.id.get(),
+            name: marker.full_name(),
+            level: marker.level(),
+            fields: marker.fields(),
+            doc: marker.doc(),
+            format: marker.format(),
+        }])?;
         let begun = Instant::now();
         let drained = drain.drain();
         Ok((drained.bytes as usize, begun.elapsed()))

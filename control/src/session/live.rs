@@ -81,7 +81,7 @@ impl LiveEvents {
                 Entry::Vacant(place) => *place.insert(channel.add_event()?),
                 Entry::Occupied(given) => *given.get(),
             };
-            new.push((event, id, EventDescription::of(event.markers[0], channel.class(), id, event.name.clone())));
+            new.push((event, id, described(event, channel.class(), id)));
         }
         let descriptions: Vec<_> = new.iter().map(|(_, _, description)| description.clone()).collect();
         let metadata = MetadataText::events(&descriptions);
@@ -250,6 +250,20 @@ fn open<'c>(channels: &'c Channels, name: &str) -> Result<&'c Arc<OpenChannel>, 
     channels
         .named(name)
         .ok_or_else(|| SessionError::NoChannel { name: name.to_owned(), known: channels.names().join(", ") })
+}
+
+/// Describes an event, as the channel of stream class `class` records it.
+fn described(event: &PlannedEvent, class: u32, id: EventId) -> EventDescription {
+    let marker = event.markers[0];
+    EventDescription {
+        class,
+        id: id.get(),
+        name: event.name.clone(),
+        level: marker.level(),
+        fields: marker.fields(),
+        doc: marker.doc(),
+        format: marker.format(),
+    }
 }
 
 #[cfg(test)]

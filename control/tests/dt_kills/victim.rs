@@ -123,7 +123,17 @@ fn drain_without_pause(channel: Channel, sink: Telling, threads: u32) -> ! {
     drain.add_sink(Box::new(sink)).expect("room");
     let marker = tracepoint::markers().find(|marker| marker.full_name() == "dt_kills:counted").expect("declared");
     let id = channel.add_event().expect("it is the first");
-    drain.describe(&[EventDescription::of(marker, channel.class(), id, marker.full_name())]).expect("room");
+    drain
+        .describe(&[EventDescription {
+            class: channel.class(),
+            id: id.get(),
+            name: marker.full_name(),
+            level: marker.level(),
+            fields: marker.fields(),
+            doc: marker.doc(),
+            format: marker.format(),
+        }])
+        .expect("room");
     let _consumers = drain.register_consumers();
     let _subscription = marker.subscribe(Subscriber::record(channel, id)).expect("switches");
     thread::scope(|scope| {

@@ -142,7 +142,15 @@ fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
     let mut subscriptions = Vec::new();
     for marker in markers {
         let id = channel.add_event()?;
-        drain.describe(&[EventDescription::of(marker, 0, id, marker.full_name())])?;
+        drain.describe(&[EventDescription {
+            class: 0,
+            id: id.get(),
+            name: marker.full_name(),
+            level: marker.level(),
+            fields: marker.fields(),
+            doc: marker.doc(),
+            format: marker.format(),
+        }])?;
         subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id))?);
     }
     let drain = RefCell::new(Some(drain));

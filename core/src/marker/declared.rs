@@ -3,12 +3,12 @@
 use super::descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
 use super::subscriber::{Entry, SubscriberList};
 use crate::key::{Key, KeyBatch};
-use crate::level::Level;
 use crate::location::Location;
 use crate::probe::ProbeSet;
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
+use tracepoint_ring::Level;
 use tracepoint_ring::channel::SoleSubscriber;
 use tracepoint_ring::field::FieldDescriptor;
 use tracepoint_ring::primitive::AtomicPtr;

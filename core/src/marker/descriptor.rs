@@ -1,7 +1,7 @@
 //! The static description of a marker, readable before its first event.
 
-use crate::level::Level;
 use crate::location::Location;
+use tracepoint_ring::Level;
 use tracepoint_ring::field::{FieldDescriptor, Fields, Value, Writer};
 
 /// The static description of a marker. Later versions only append to it; readers recognise a version by `size`.

@@ -5,7 +5,7 @@ use crate::accounting::{channel_entry, event_entry};
 use crate::description::{ChannelDescription, EventDescription};
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
-use tracepoint_core::channel::{Packet, StreamId};
+use tracepoint_ring::channel::{Packet, StreamId};
 
 /// The offset of `events_discarded` in a packet, in bytes.
 const DISCARDED: usize = 72;

@@ -12,8 +12,8 @@ use crate::sink::{Output, Rotation, Sink, SinkExtension, StreamInfo};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracepoint_core::channel::Packet;
 use tracepoint_reader::chunk_name;
+use tracepoint_ring::channel::Packet;
 
 /// The name of the metadata file.
 const METADATA: &str = "metadata";

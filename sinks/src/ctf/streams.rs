@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
-use tracepoint_core::channel::HEADER_SIZE;
+use tracepoint_ring::channel::HEADER_SIZE;
 
 /// The space that is reserved behind the last packet, for the empty packet that ends the stream.
 const RESERVE: u64 = HEADER_SIZE as u64;

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use tracepoint_core::channel::{Packet, StreamId};
+use tracepoint_ring::channel::{Packet, StreamId};
 
 /// What arrived of one stream.
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,8 @@ use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint_core::channel::{ConsumerGuard, OpenChannel, Packet, Policy};
-use tracepoint_core::clock;
+use tracepoint_ring::channel::{ConsumerGuard, OpenChannel, Packet, Policy};
+use tracepoint_ring::clock;
 
 /// The rings of channels of this process.
 #[derive(Debug)]

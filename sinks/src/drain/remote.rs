@@ -14,9 +14,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
-use tracepoint_core::channel::{Packet, StreamId};
 use tracepoint_reader::ReadError;
 use tracepoint_reader::internal::{self, RemoteConsumer};
+use tracepoint_ring::channel::{Packet, StreamId};
 
 /// The rings of another process.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
 use std::io;
 use std::time::Duration;
-use tracepoint_core::channel::Packet;
+use tracepoint_ring::channel::Packet;
 
 /// What one round of [`Drain::drain`](super::Drain::drain) moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! Types of fields in TSDL. [`tracepoint_core::field`] writes the bytes.
+//! Types of fields in TSDL. [`tracepoint_ring::field`] writes the bytes.
 
 use super::tsdl::{comment, identifier, literal};
 use std::fmt::Write;
-use tracepoint_core::field::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
+use tracepoint_ring::field::{Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, IntegerType};
 
 /// The declarations of a record's fields, one line each.
 pub(super) fn declare(out: &mut String, fields: &[FieldDescriptor]) {

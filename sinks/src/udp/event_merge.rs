@@ -160,10 +160,10 @@ mod tests {
     use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
     use crate::udp::options::DropPolicy;
     use std::sync::Arc;
-    use tracepoint_core::Level;
-    use tracepoint_core::channel::{Policy, StreamId};
     use tracepoint_reader::internal::RecordSizes;
     use tracepoint_reader::udp::wire::PacketHeader;
+    use tracepoint_ring::Level;
+    use tracepoint_ring::channel::{Policy, StreamId};
 
     /// A store that knows one event, without fields.
     fn store() -> PacketQueue {

@@ -12,11 +12,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use tracepoint_core::Level;
-use tracepoint_core::channel::{Policy, StreamId};
-use tracepoint_core::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::udp::wire::{INGEST_CHANNEL, PacketHeader};
+use tracepoint_ring::Level;
+use tracepoint_ring::channel::{Policy, StreamId};
+use tracepoint_ring::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 
 /// The time on a trace's clock, in nanoseconds.
 pub type TraceClock = Box<dyn Fn() -> u64 + Send>;

@@ -3,8 +3,8 @@
 use super::ingest::EVENT;
 use crate::account::{Account, ChannelAccount, EventAccount, StreamAccount};
 use std::collections::BTreeMap;
-use tracepoint_core::channel::StreamId;
 use tracepoint_reader::udp::wire::INGEST_CHANNEL;
+use tracepoint_ring::channel::StreamId;
 
 /// Counters of ingested messages.
 #[derive(Clone, Debug)]

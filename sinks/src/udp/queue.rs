@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::udp::wire::Losses;
+use tracepoint_ring::channel::StreamId;
 
 /// A packet that is queued, or being sent.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use crate::account::Account;
 use crate::error::SinkError;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tracepoint_core::channel::StreamId;
 use tracepoint_reader::dt::DtTrace;
 use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::metadata::MAX_METADATA;
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Damage, Metadata, PacketDecoder, ReadError, Trace, stream_files};
+use tracepoint_ring::channel::StreamId;
 
 /// The offset of `packet_size` in a packet, in bytes.
 const PACKET_SIZE: usize = 56;

@@ -16,9 +16,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
-use tracepoint_core::channel::StreamId;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::RecordSizes;
+use tracepoint_ring::channel::StreamId;
 
 /// The name of its thread, as `top -H` shows it.
 const NAME: &str = "tracepoint-udp";

@@ -9,8 +9,8 @@ use crate::description::{NewEvents, TraceStart};
 use crate::error::SinkError;
 use crate::sink::{Sink, SinkExtension, StreamInfo};
 use std::net::SocketAddr;
-use tracepoint_core::channel::{self, StreamId};
-use tracepoint_core::clock;
+use tracepoint_ring::channel::{self, StreamId};
+use tracepoint_ring::clock;
 
 /// In the account for clients, the reason why records from before the sink was added are missing.
 const NOT_HERE: &str = "udp_not_here";

@@ -2,11 +2,11 @@
 
 use super::queue::{LossReason, PacketQueue, QueuedPacket};
 use std::collections::HashMap;
-use tracepoint_core::channel::StreamId;
 use tracepoint_reader::internal::RecordSizes;
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
 use tracepoint_reader::udp::wire::packet::HEADER;
+use tracepoint_ring::channel::StreamId;
 
 /// Space in a datagram that is too small for another packet.
 const SCRAP: usize = HEADER + 32;

@@ -38,7 +38,7 @@ impl Drop for QuitGuard<'_> {
 
 impl Worker {
     pub(super) fn run(mut self) {
-        tracepoint_core::private::never_trace_this_thread();
+        tracepoint_ring::thread::never_trace_this_thread();
         super::signals::block();
         let queue = Arc::clone(&self.queue);
         let _quit = QuitGuard(&queue);

@@ -60,7 +60,15 @@ impl Recording {
         let mut subscriptions = Vec::new();
         for marker in markers {
             let id = channel.add_event()?;
-            drain.describe(&[EventDescription::of(marker, 0, id, marker.full_name())])?;
+            drain.describe(&[EventDescription {
+                class: 0,
+                id: id.get(),
+                name: marker.full_name(),
+                level: marker.level(),
+                fields: marker.fields(),
+                doc: marker.doc(),
+                format: marker.format(),
+            }])?;
             subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches"));
         }
         Ok(Self { drain, channel, subscriptions })

@@ -3,11 +3,11 @@
 use crate::account::Policy;
 use crate::description::{ChannelDescription, EventDescription};
 use crate::trace_info::{ClockInfo, ProcessInfo, TraceInfo};
-use tracepoint_core::Level;
-use tracepoint_core::channel;
 use tracepoint_reader::Metadata;
 use tracepoint_reader::internal::ChannelInfo;
 use tracepoint_reader::metadata::EnvValue;
+use tracepoint_ring::Level;
+use tracepoint_ring::channel;
 
 /// The trace.
 pub(super) fn trace(metadata: &Metadata, uuid: [u8; 16]) -> TraceInfo {
