@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::checksum::{self, Checked, has_place};
 use crate::decode::{Decoder, Fault, State};
 use crate::event::{Event, Stream};
 use crate::loss::Damage;
@@ -45,6 +46,8 @@ pub struct Packet {
     pub context: Option<Arc<StructValue>>,
     /// Bits from its start to its first event.
     pub header_bits: u64,
+    /// Whether it has a checksum, which its bytes agree with; `None` if it was not checked, or is the packet of another tracer.
+    pub has_checksum: Option<bool>,
 }
 
 impl Packet {
@@ -129,6 +132,7 @@ impl Packet {
             events_before: number("events_before"),
             context,
             header_bits,
+            has_checksum: None,
         })
     }
 }
@@ -243,7 +247,7 @@ impl<'a> PacketDecoder<'a> {
     /// Reads the header of the packet at the start of `bytes`. Bytes behind the packet are ignored.
     ///
     /// # Errors
-    /// [`Damage`] if there is no packet of this trace.
+    /// [`Damage`] if there is no packet of this trace, or if it has a checksum and its bytes have changed since.
     pub fn new(metadata: &Metadata, bytes: &'a [u8]) -> Result<Self, Damage> {
         let file = Path::new("packet");
         let mut state = State::new(metadata.slots());
@@ -253,6 +257,11 @@ impl<'a> PacketDecoder<'a> {
             offset: fault.bit / 8,
             reason: fault.in_header(),
         })?;
+        let whole = usize::try_from(packet.size()).ok().and_then(|size| bytes.get(..size));
+        let checked = whole.map_or(Checked::None, checksum::check);
+        if let Some(reason) = checked.damage().filter(|_| has_place(metadata, &packet.class, packet.header_bits)) {
+            return Err(Damage { file: file.to_owned(), offset: 0, reason });
+        }
         let stream = Stream {
             metadata: metadata.clone(),
             class: Arc::clone(&packet.class),

@@ -54,5 +54,5 @@ pub use fast_path::SoleSubscriber;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 pub use open::FilterOutcome;
 pub use open::{EventId, OpenChannel, TooManyEvents};
-pub use packet::{HEADER_SIZE, PACKET_MAGIC};
+pub use packet::{CHECKSUM, HEADER_SIZE, PACKET_MAGIC};
 pub use wait_policy::ConsumerGuard;
