@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
-use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::json::write_item;
+use tracepoint_reader::text::{TextOptions, TextWriter};
 use tracepoint_reader::{DtSummary, DtTrace, Item, Trace};
 
 /// Shows the events of a trace, merged by time, one per line, and losses where they happened

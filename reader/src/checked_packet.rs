@@ -3,7 +3,7 @@
 //! A packet that is damaged says nothing that can be relied on, not even its size. The next one is where its size leads, if a sound packet
 //! is there, and otherwise where the trace's magic and UUID come next.
 
-use crate::checksum::{Checked, check_at, has_place};
+use crate::checksum::{Checked, check_at};
 use crate::decode::{Fault, State};
 use crate::metadata::Metadata;
 use crate::packet::Packet;
@@ -36,6 +36,22 @@ pub(crate) fn open(
 ) -> Result<Packet, Damaged> {
     let before = state.clock;
     let found = checked(window, metadata, state, offset, number);
+    let found = match (found, &mut *window) {
+        // It is cut off, unless other packets are in what it claims.
+        (Ok(packet), Window::File(file)) if packet.size() > file.length() - offset && packet.is_checkable(metadata) => {
+            match next_in_file(file, metadata, offset, 0) {
+                Some(_) => {
+                    let reason = format!(
+                        "packet {number}: it claims {} bytes, and another packet begins within them",
+                        packet.size()
+                    );
+                    Err((Fault { bit: 0, reason, short: false }, 0))
+                }
+                None => Ok(packet),
+            }
+        }
+        (found, _) => found,
+    };
     found.map_err(|(fault, size)| {
         state.clock = before;
         let next = match window {
@@ -57,7 +73,7 @@ fn checked(
     number: u64,
 ) -> Result<Packet, (Fault, u64)> {
     let mut packet = Packet::open(source, metadata, state, offset).map_err(|fault| (fault, 0))?;
-    if !has_place(metadata, &packet.class, packet.header_bits) {
+    if !packet.is_checkable(metadata) {
         return Ok(packet);
     }
     // A packet that is cut off is checked as far as its records go, by whoever decodes them.

@@ -56,6 +56,11 @@ impl Packet {
         self.packet_bits / 8
     }
 
+    /// Whether it has a place for a checksum.
+    pub(crate) fn is_checkable(&self, metadata: &Metadata) -> bool {
+        has_place(metadata, &self.class, self.header_bits)
+    }
+
     /// Reads header and context of the packet at `offset`. The clock in `state` becomes the packet's begin.
     pub(crate) fn open<S: Source>(
         source: &mut S,
@@ -259,7 +264,7 @@ impl<'a> PacketDecoder<'a> {
         })?;
         let whole = usize::try_from(packet.size()).ok().and_then(|size| bytes.get(..size));
         let checked = whole.map_or(Checked::None, checksum::check);
-        if let Some(reason) = checked.damage().filter(|_| has_place(metadata, &packet.class, packet.header_bits)) {
+        if let Some(reason) = checked.damage().filter(|_| packet.is_checkable(metadata)) {
             return Err(Damage { file: file.to_owned(), offset: 0, reason });
         }
         let stream = Stream {

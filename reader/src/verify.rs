@@ -161,12 +161,7 @@ fn verify_dt(trace: &DtTrace, report: &mut Report) -> Result<(), ReadError> {
 }
 
 /// Checks packets that no account describes.
-fn packets_alone(
-    subject: &Path,
-    metadata: &Metadata,
-    files: impl Iterator<Item = StreamFile>,
-    report: &mut Report,
-) {
+fn packets_alone(subject: &Path, metadata: &Metadata, files: impl Iterator<Item = StreamFile>, report: &mut Report) {
     let nothing = Account::new([0; 16], "", 0);
     let mut balance = Balance::new(subject, metadata, &nothing, report);
     files.for_each(|file| drop(balance.intact(file, 0)));

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Check, Report};
 use super::scan::{Contradictions, Scan};
+use super::{Check, Report};
 use crate::account::{Account, ChannelAccount, StreamAccount, uuid_text};
 use crate::metadata::{EnvValue, Metadata};
 use crate::stream::StreamReader;
