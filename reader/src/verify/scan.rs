@@ -91,7 +91,8 @@ impl Scan {
                     *scan.decoded.entry(event.class.id).or_default() += 1;
                     if event.cycles < last {
                         let offset = packet.as_ref().map_or(0, |p| p.offset);
-                        scan.contradictions.add_packet(offset, "an event is earlier than the one before it, or than the packet");
+                        scan.contradictions
+                            .add_packet(offset, "an event is earlier than the one before it, or than the packet");
                     }
                     last = event.cycles;
                 }
@@ -121,7 +122,9 @@ impl Scan {
             let counted = self.total.unwrap_or(self.before);
             match before.checked_sub(counted) {
                 Some(jump) => self.jumps = self.jumps.saturating_add(jump),
-                None => self.contradictions.add_packet(packet.offset, "its events_before is less than what came before it"),
+                None => {
+                    self.contradictions.add_packet(packet.offset, "its events_before is less than what came before it");
+                }
             }
         }
         let Some(Previous { packet: before, end }) = previous else {

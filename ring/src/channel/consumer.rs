@@ -157,22 +157,19 @@ impl OpenChannel {
     /// because the memory has just been lost.
     fn take_packet(&self, buffer: &Buffer, number: u64, take: &mut dyn FnMut(Packet<'_>)) -> bool {
         let stream = StreamId { class: self.class, instance: buffer.instance() };
-        // SAFETY (of all three blocks): the packet is closed and not released, and the draining lock excludes other consumers of this
-        // process. Under overwrite this runs only from `finish`, when the owners are outside any event.
-        let (bytes, ..) = unsafe { buffer.packet(number) };
-        if bytes.len() < HEADER_SIZE {
+        // SAFETY: the packet is closed and not released, and the draining lock excludes other consumers of this process. Under overwrite
+        // this runs only from `finish`, when the owners are outside any event.
+        let packet = || unsafe { buffer.packet(number) };
+        let (bytes, events_before, events_after) = packet();
+        if bytes.len() < HEADER_SIZE || events_before > events_after {
             return false;
         }
         if let Some(checksum) = self.checksum.get() {
             let sum = checksum(bytes);
-            // SAFETY: as above. The bytes are borrowed again below.
+            // SAFETY: as above, and the bytes are not used any more.
             unsafe { buffer.put_checksum(number, sum) };
         }
-        // SAFETY: as above.
-        let (bytes, events_before, events_after) = unsafe { buffer.packet(number) };
-        if bytes.len() < HEADER_SIZE || events_before > events_after {
-            return false;
-        }
+        let (bytes, ..) = packet();
         failpoint!(DrainBegun, stream.instance);
         take(Packet { stream, bytes, events_before, events_after });
         failpoint!(DrainTaken, stream.instance);

@@ -128,7 +128,9 @@ impl Drain<LocalRings> {
     /// A drain of `channels`, all of the trace `trace`, without sinks as yet.
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>) -> Self {
         let (removed, consumers) = (Vec::new(), Vec::new());
-        channels.iter().for_each(|channel| channel.checksum_with(checksum));
+        for channel in &channels {
+            channel.checksum_with(checksum);
+        }
         let source = LocalRings { trace, channels, removed, consumers, flushes: false, leaves_packets: false };
         let metadata = MetadataText::begin(&source.trace, &source.channels());
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
