@@ -26,3 +26,11 @@ pub(crate) fn summary(message: &str) {
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
+
+/// Says that packets have no checksum.
+pub(crate) fn note_unchecked(packets: u64) {
+    let (packets, have) = (counted(packets, "packet"), if packets == 1 { "has" } else { "have" });
+    note(&format!(
+        "{packets} {have} no checksum, because the trace was recorded by an older version; damage in them may go unnoticed"
+    ));
+}

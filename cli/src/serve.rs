@@ -85,15 +85,13 @@ impl Serve {
         if !replay.has_batches() && !self.no_batches {
             message::note("this trace has the packet layout of another tracer, and is served event by event");
         }
-        // Damage ends a stream file, but costs a dt file one slot only.
-        let unserved = if self.path.is_file() { "not served" } else { "what follows in this stream is not served" };
         let damaged = AtomicBool::new(false);
         let incomplete = AtomicBool::new(false);
         thread::scope(|scope| {
             let feed = scope.spawn(|| {
                 replay.run(&server, |damage| {
                     damaged.store(true, Ordering::Relaxed);
-                    message::error(&format!("{damage}; {unserved}"));
+                    message::error(&format!("{damage}; not served"));
                 })
             });
             while !feed.is_finished() && !interrupt.is_requested() {

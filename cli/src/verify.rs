@@ -14,7 +14,7 @@ use tracepoint_reader::{Report, verify};
 /// Checks that a trace accounts for every event
 ///
 /// Compares, for each step on the way of an event, what the tracer counted (fired, recorded, lost by reason) with what its rings counted and
-/// with what can be decoded. Each line is one comparison: its rule (docs/format-account.md), its subject, and both sides.
+/// with what can be decoded, and each packet with its checksum. Each line is one comparison: its rule (docs/format-account.md), its subject, and both sides.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -27,7 +27,7 @@ pub(crate) struct Verify {
     /// A directory with a CTF trace, or with several below it; or a dt file
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Write one JSON object: `path`, `passed` and `checks`
+    /// Write one JSON object: `path`, `passed`, `unchecked` (packets without a checksum) and `checks`
     #[arg(long)]
     json: bool,
     /// Show only the comparisons that fail
@@ -46,9 +46,17 @@ impl Verify {
             report.checks.retain(|check| !check.pass);
         }
         if self.json {
-            output::json(&json!({ "path": report.path.to_string_lossy(), "passed": passed, "checks": report.checks }))?;
+            output::json(&json!({
+                "path": report.path.to_string_lossy(),
+                "passed": passed,
+                "unchecked": report.unchecked,
+                "checks": report.checks,
+            }))?;
         } else {
             write_text(&report)?;
+        }
+        if report.unchecked > 0 {
+            message::note_unchecked(report.unchecked);
         }
         if !passed {
             let path = self.path.display();

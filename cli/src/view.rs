@@ -4,10 +4,12 @@ use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::message::{self, counted};
 use crate::output;
 use clap::Args;
+use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
+use tracepoint_reader::json::write_item;
 use tracepoint_reader::text::{TextOptions, TextWriter};
-use tracepoint_reader::{DtSummary, DtTrace, Item, Trace, json};
+use tracepoint_reader::{DtSummary, DtTrace, Item, Trace};
 
 /// Shows the events of a trace, merged by time, one per line, and losses where they happened
 ///
@@ -28,7 +30,7 @@ pub(crate) struct View {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Write one JSON object per line: events, losses and damage, told apart by `type`
+    /// Write one JSON object per line: events, losses, damage and the number of packets without a checksum, told apart by `type`
     #[arg(long)]
     json: bool,
     /// Show times in UTC instead of the local time zone
@@ -45,20 +47,28 @@ impl View {
         let mut out = output::raw();
         let mut text = TextWriter::new(self.options());
         let mut outcome = Outcome::Success;
-        for item in trace.items() {
+        let mut items = trace.items();
+        for item in items.by_ref() {
             if let Item::Damage(damage) = &item {
                 // Events before the damage appear before its message.
                 out.flush()?;
-                message::error(&format!("{damage}; what follows in this stream is not shown"));
+                message::error(&format!("{damage}; not shown"));
                 outcome = Outcome::Incomplete;
             }
             match (self.json, &item) {
-                (true, _) => json::write_item(&mut out, &item)?,
+                (true, _) => write_item(&mut out, &item)?,
                 (false, Item::Damage(_)) => {}
                 (false, _) => text.write_item(&mut out, &item)?,
             }
         }
+        let unchecked = items.unchecked();
+        if self.json && unchecked > 0 {
+            writeln!(out, "{}", json!({ "type": "unchecked", "packets": unchecked }))?;
+        }
         out.flush()?;
+        if unchecked > 0 {
+            message::note_unchecked(unchecked);
+        }
         trace.dt_files().try_for_each(note_contents)?;
         Ok(outcome)
     }

@@ -26,6 +26,8 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod checked_packet;
+mod checksum;
 mod chunk;
 pub mod convert;
 mod decode;
@@ -69,6 +71,7 @@ pub use verify::{Report, verify};
 /// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::checksum::{CHECKSUM, Checked, check, checksum, seal, sealed};
     pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};
     pub use crate::ring::{

@@ -34,7 +34,7 @@ pub enum LossKind {
     },
 }
 
-/// A place where reading of a stream ended. Other streams are not affected.
+/// A part of a stream that is damaged and left out: a packet, or all that follows. Other streams are not affected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// The stream file.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::account::Account;
+use crate::checked_packet::{self, Damaged};
 use crate::chunk::{chunk_number, root};
 use crate::decode::State;
 use crate::dt::DtTrace;
@@ -18,6 +19,7 @@ use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::source::{FileWindow, Source};
 use crate::stream::StreamReader;
+use crate::window::Window;
 use cursor::StreamCursor;
 
 pub use directory::stream_files;
@@ -193,6 +195,11 @@ pub struct Items {
 }
 
 impl Items {
+    /// How many packets so far have no checksum, although the tracer's packets have a place for it: they are of an older trace, or of rings.
+    pub fn unchecked(&self) -> u64 {
+        self.cursors.iter().map(StreamCursor::unchecked).sum()
+    }
+
     fn add_dt(&mut self, trace: &DtTrace) {
         self.damage.extend(trace.damage().iter().cloned());
         for stream in trace.streams() {
@@ -280,17 +287,18 @@ impl Iterator for Items {
     }
 }
 
-/// Reads the first packet's header; `None` for an empty file. The file is closed again, because a trace may have more streams than a
+/// Reads the header of the first packet that is not damaged; `None` for an empty file. The file is closed again, because a trace may have more streams than a
 /// process may have open files.
 fn first_packet(metadata: &Metadata, file: &Path) -> Result<Option<Packet>, Damage> {
     let damage = |offset, reason| Damage { file: file.to_owned(), offset, reason };
-    let mut window = FileWindow::open(file).map_err(|error| damage(0, format!("cannot be opened: {error}")))?;
+    let window = FileWindow::open(file).map_err(|error| damage(0, format!("cannot be opened: {error}")))?;
     if window.length() == 0 {
         return Ok(None);
     }
-    let mut state = State::new(metadata.slots());
-    match Packet::open(&mut window, metadata, &mut state, 0) {
-        Ok(packet) => Ok(Some(packet)),
-        Err(fault) => Err(damage(fault.bit / 8, fault.in_header())),
+    let (mut window, mut state) = (Window::File(window), State::new(metadata.slots()));
+    let mut first = checked_packet::open(&mut window, metadata, &mut state, 0, 1);
+    while let Err(Damaged { next: Some(next), .. }) = first {
+        first = checked_packet::open(&mut window, metadata, &mut state, next, 1);
     }
+    first.map(Some).map_err(|damaged| damage(damaged.offset, damaged.reason))
 }

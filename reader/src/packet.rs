@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::checksum::{self, Checked, has_place};
 use crate::decode::{Decoder, Fault, State};
 use crate::event::{Event, Stream};
 use crate::loss::Damage;
@@ -45,12 +46,19 @@ pub struct Packet {
     pub context: Option<Arc<StructValue>>,
     /// Bits from its start to its first event.
     pub header_bits: u64,
+    /// Whether it has a checksum, which its bytes agree with; `None` if it was not checked, or is the packet of another tracer.
+    pub has_checksum: Option<bool>,
 }
 
 impl Packet {
     /// Size in bytes, padding included.
     pub fn size(&self) -> u64 {
         self.packet_bits / 8
+    }
+
+    /// Whether it has a place for a checksum.
+    pub(crate) fn is_checkable(&self, metadata: &Metadata) -> bool {
+        has_place(metadata, &self.class, self.header_bits)
     }
 
     /// Reads header and context of the packet at `offset`. The clock in `state` becomes the packet's begin.
@@ -129,6 +137,7 @@ impl Packet {
             events_before: number("events_before"),
             context,
             header_bits,
+            has_checksum: None,
         })
     }
 }
@@ -243,7 +252,7 @@ impl<'a> PacketDecoder<'a> {
     /// Reads the header of the packet at the start of `bytes`. Bytes behind the packet are ignored.
     ///
     /// # Errors
-    /// [`Damage`] if there is no packet of this trace.
+    /// [`Damage`] if there is no packet of this trace, or if it has a checksum and its bytes have changed since.
     pub fn new(metadata: &Metadata, bytes: &'a [u8]) -> Result<Self, Damage> {
         let file = Path::new("packet");
         let mut state = State::new(metadata.slots());
@@ -253,6 +262,11 @@ impl<'a> PacketDecoder<'a> {
             offset: fault.bit / 8,
             reason: fault.in_header(),
         })?;
+        let whole = usize::try_from(packet.size()).ok().and_then(|size| bytes.get(..size));
+        let checked = whole.map_or(Checked::None, checksum::check);
+        if let Some(reason) = checked.damage().filter(|_| packet.is_checkable(metadata)) {
+            return Err(Damage { file: file.to_owned(), offset: 0, reason });
+        }
         let stream = Stream {
             metadata: metadata.clone(),
             class: Arc::clone(&packet.class),

@@ -39,9 +39,7 @@ enum Step {
 impl RecordSizes {
     /// The sizes of the records that `metadata` describes; `None` if packets or records have another layout.
     pub fn of(metadata: &Metadata) -> Option<Self> {
-        let header = metadata.packet_header().map(|ty| shape(ty))?;
-        let is_known = metadata.byte_order() == ByteOrder::Little
-            && header == ["magic 32", "uuid 128", "stream_id 32", "stream_instance_id 64"];
+        let is_known = metadata.byte_order() == ByteOrder::Little && has_tracer_header(metadata);
         let mut classes = HashMap::new();
         for class in metadata.streams() {
             if !is_known || !has_tracer_layout(class) {
@@ -140,8 +138,21 @@ fn size_of(size: &RecordSize, record: &[u8]) -> Option<usize> {
 }
 
 fn has_tracer_layout(class: &StreamClass) -> bool {
-    let context = class.packet_context.as_ref().map(|ty| shape(ty));
     let header = class.event_header.as_ref().map(|ty| shape(ty));
+    class.event_context.is_none()
+        && has_tracer_context(class)
+        && header.is_some_and(|shape| shape == ["id 16", "timestamp 48"])
+}
+
+/// Whether the header of a packet has the members that the tracer writes.
+pub(crate) fn has_tracer_header(metadata: &Metadata) -> bool {
+    let header = metadata.packet_header().map(|ty| shape(ty));
+    header.is_some_and(|shape| shape == ["magic 32", "uuid 128", "stream_id 32", "stream_instance_id 64"])
+}
+
+/// The same for the context of a packet.
+pub(crate) fn has_tracer_context(class: &StreamClass) -> bool {
+    let context = class.packet_context.as_ref().map(|ty| shape(ty));
     let context_is = [
         "timestamp_begin 64",
         "timestamp_end 64",
@@ -152,9 +163,7 @@ fn has_tracer_layout(class: &StreamClass) -> bool {
         "tid 32",
         "events_before 64",
     ];
-    class.event_context.is_none()
-        && context.is_some_and(|shape| shape == context_is)
-        && header.is_some_and(|shape| shape == ["id 16", "timestamp 48"])
+    context.is_some_and(|shape| shape == context_is)
 }
 
 /// Name and size in bits of each member of a structure.

@@ -17,6 +17,7 @@ mod end;
 mod ring;
 
 use crate::account::Policy;
+use crate::checksum::{seal, sealed};
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::record_sizes::RecordSizes;
@@ -76,7 +77,7 @@ pub struct TakenPacket<'a> {
 impl TakenPacket<'_> {
     /// The empty packet with which its stream begins.
     pub fn first_packet(&self) -> Vec<u8> {
-        self.ring.empty_packet(self.side, self.ring.opened()).bytes().to_vec()
+        sealed(self.ring.empty_packet(self.side, self.ring.opened()).bytes()).to_vec()
     }
 }
 
@@ -288,6 +289,7 @@ impl RingTaker {
         match checked {
             Ok((length, next)) => {
                 position.advance(&next, walker);
+                seal(&mut buffer[..length]);
                 take(self.packet(side, &buffer[..length], next.before, next.after));
             }
             Err(reason) => journal.wrong(format!("{}: {reason}", self.ring().path().display())),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::checked_packet::{self, Damaged};
 use crate::decode::State;
 use crate::dt::SlotsWindow;
 use crate::error::ReadError;
@@ -24,7 +25,7 @@ pub enum Step {
     Event(Event),
     /// The packet has no more events.
     End(PacketEnd),
-    /// The stream cannot be read on. This is the last step.
+    /// A packet is damaged and left out. This is the last step if no further packet can be found.
     Damage(Damage),
 }
 
@@ -40,14 +41,16 @@ pub struct PacketEnd {
 
 /// Iterates over the packet headers of one stream file.
 ///
-/// Damage, if any, is the last item.
+/// A packet that is damaged is left out: [`Damage`] comes in its place. The iteration ends where no further packet can be found.
 #[derive(Debug)]
 pub struct Packets {
     metadata: Metadata,
     file: PathBuf,
-    window: FileWindow,
+    window: Window,
     state: State,
     offset: u64,
+    /// How many packets came before.
+    number: u64,
     done: bool,
 }
 
@@ -57,9 +60,9 @@ impl Packets {
     /// # Errors
     /// [`ReadError::Io`] if it cannot be opened.
     pub fn open(metadata: &Metadata, file: &Path) -> Result<Self, ReadError> {
-        let window = FileWindow::open(file).map_err(|error| ReadError::io(file, error))?;
-        let state = State::new(metadata.slots());
-        Ok(Self { metadata: metadata.clone(), file: file.to_owned(), window, state, offset: 0, done: false })
+        let window = Window::File(FileWindow::open(file).map_err(|error| ReadError::io(file, error))?);
+        let (metadata, state) = (metadata.clone(), State::new(metadata.slots()));
+        Ok(Self { metadata, file: file.to_owned(), window, state, offset: 0, number: 0, done: false })
     }
 }
 
@@ -75,15 +78,17 @@ impl Iterator for Packets {
             self.done = true;
             return damage(self.window.length(), cut(self.offset - self.window.length()));
         }
-        match Packet::open(&mut self.window, &self.metadata, &mut self.state, self.offset) {
+        self.number += 1;
+        match checked_packet::open(&mut self.window, &self.metadata, &mut self.state, self.offset, self.number) {
             Ok(packet) => {
                 self.state.clock = packet.end.unwrap_or(self.state.clock).max(self.state.clock);
                 self.offset = self.offset.saturating_add(packet.size());
                 Some(Ok(packet))
             }
-            Err(fault) => {
-                self.done = true;
-                damage(self.offset + fault.bit / 8, fault.in_header())
+            Err(damaged) => {
+                self.done = damaged.next.is_none();
+                self.offset = damaged.next.unwrap_or(self.offset);
+                damage(damaged.offset, damaged.reason)
             }
         }
     }
@@ -104,6 +109,9 @@ pub struct StreamReader {
     state: State,
     stream: Option<Arc<Stream>>,
     phase: Phase,
+    /// How many packets of the file came before.
+    number: u64,
+    unchecked: u64,
 }
 
 /// A part of a stream.
@@ -150,12 +158,19 @@ impl StreamReader {
             state: State::new(metadata.slots()),
             stream: None,
             phase: Phase::File,
+            number: 0,
+            unchecked: 0,
         }
     }
 
     /// The stream; `None` before its first packet.
     pub fn stream(&self) -> Option<&Arc<Stream>> {
         self.stream.as_ref()
+    }
+
+    /// How many packets so far have no checksum, although the tracer's packets have a place for it.
+    pub fn unchecked(&self) -> u64 {
+        self.unchecked
     }
 
     fn damage(&mut self, file: PathBuf, offset: u64, reason: String) -> Step {
@@ -168,13 +183,16 @@ impl StreamReader {
             self.phase = Phase::File;
             return None;
         }
-        let packet = match Packet::open(&mut window, &self.metadata, &mut self.state, offset) {
+        self.number += 1;
+        let packet = match checked_packet::open(&mut window, &self.metadata, &mut self.state, offset, self.number) {
             Ok(packet) => Arc::new(packet),
-            Err(fault) => {
-                let at = offset + fault.bit / 8;
-                return Some(self.damage(file, at, fault.in_header()));
+            Err(Damaged { offset, reason, next, .. }) => {
+                let damage = Damage { file: file.clone(), offset, reason };
+                self.phase = next.map_or(Phase::File, |next| Phase::Packet(file, window, next));
+                return Some(Step::Damage(damage));
             }
         };
+        self.unchecked += u64::from(packet.has_checksum == Some(false));
         let stream = self.stream.get_or_insert_with(|| {
             Arc::new(Stream {
                 metadata: self.metadata.clone(),
@@ -240,6 +258,7 @@ impl Iterator for StreamReader {
                     };
                     match opened {
                         Ok((file, mut window)) => {
+                            self.number = 0;
                             let first = window.first();
                             self.phase = Phase::Packet(file, window, first);
                             None

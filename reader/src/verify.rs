@@ -73,6 +73,8 @@ pub struct Report {
     pub path: PathBuf,
     /// Everything that was compared.
     pub checks: Vec<Check>,
+    /// Packets without a checksum, whose bytes cannot be compared with those that left the ring: the trace is older than checksums.
+    pub unchecked: u64,
 }
 
 impl Report {
@@ -95,46 +97,47 @@ impl Report {
 /// As [`Trace::open`]; [`ReadError::Account`] or [`ReadError::Io`] if there is an account and it cannot be read.
 pub fn verify(path: &Path) -> Result<Report, ReadError> {
     let trace = Trace::open(path)?;
-    let mut report = Report { path: path.to_owned(), checks: Vec::new() };
+    let mut report = Report { path: path.to_owned(), checks: Vec::new(), unchecked: 0 };
     if let Some(trace) = trace.dt() {
-        verify_dt(trace, &mut report.checks)?;
+        verify_dt(trace, &mut report)?;
         return Ok(report);
     }
     let mut parts = Vec::new();
     for (directory, metadata) in trace.metadata() {
-        parts.extend(verify_directory(directory, metadata, &mut report.checks)?);
+        parts.extend(verify_directory(directory, metadata, &mut report)?);
     }
     check_chunks(path, parts, &mut report.checks);
     Ok(report)
 }
 
-fn verify_directory(directory: &Path, metadata: &Metadata, checks: &mut Vec<Check>) -> Result<Option<Part>, ReadError> {
+fn verify_directory(directory: &Path, metadata: &Metadata, report: &mut Report) -> Result<Option<Part>, ReadError> {
     let account = match Account::open(directory) {
         Ok(account) => Some(account),
         Err(ReadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
-    let Some(account) = account else {
-        return Ok(None);
-    };
+    report.checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
     let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
     let files = files.into_iter().map(|path| StreamFile {
         name: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         reader: StreamReader::new(metadata, &path),
         path,
     });
-    let found = Balance::new(directory, metadata, &account, checks).run(files.collect());
+    let Some(account) = account else {
+        packets_alone(directory, metadata, files, report);
+        return Ok(None);
+    };
+    let found = Balance::new(directory, metadata, &account, report).run(files.collect());
     Ok(Some(Part { directory: directory.to_owned(), account, found }))
 }
 
 /// A dt file has an account from the beginning. An incomplete one has another state than the slots, so that only the packets themselves
 /// can be checked.
-fn verify_dt(trace: &DtTrace, checks: &mut Vec<Check>) -> Result<(), ReadError> {
+fn verify_dt(trace: &DtTrace, report: &mut Report) -> Result<(), ReadError> {
     let account = trace.account()?;
-    checks.push(completeness(trace.path(), account.as_ref()));
+    report.checks.push(completeness(trace.path(), account.as_ref()));
     for damage in trace.damage() {
-        checks.push(Check {
+        report.checks.push(Check {
             rule: 'Q',
             subject: damage.file.display().to_string(),
             compares: "damage = none",
@@ -150,15 +153,18 @@ fn verify_dt(trace: &DtTrace, checks: &mut Vec<Check>) -> Result<(), ReadError> 
     });
     match account {
         Some(account) if account.complete => {
-            Balance::new(trace.path(), trace.metadata(), &account, checks).run(files.collect());
+            Balance::new(trace.path(), trace.metadata(), &account, report).run(files.collect());
         }
-        _ => {
-            let nothing = Account::new([0; 16], "", 0);
-            let mut balance = Balance::new(trace.path(), trace.metadata(), &nothing, checks);
-            files.for_each(|file| drop(balance.intact(file, 0)));
-        }
+        _ => packets_alone(trace.path(), trace.metadata(), files, report),
     }
     Ok(())
+}
+
+/// Checks packets that no account describes.
+fn packets_alone(subject: &Path, metadata: &Metadata, files: impl Iterator<Item = StreamFile>, report: &mut Report) {
+    let nothing = Account::new([0; 16], "", 0);
+    let mut balance = Balance::new(subject, metadata, &nothing, report);
+    files.for_each(|file| drop(balance.intact(file, 0)));
 }
 
 /// Rule A.

@@ -52,6 +52,6 @@ pub use consumer::{FinishError, Packet, StreamId};
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 pub use open::FilterOutcome;
 pub use open::{EventId, OpenChannel, TooManyEvents};
-pub use packet::{HEADER_SIZE, PACKET_MAGIC};
+pub use packet::{CHECKSUM, HEADER_SIZE, PACKET_MAGIC};
 pub use record::SoleSubscriber;
 pub use wait_policy::ConsumerGuard;

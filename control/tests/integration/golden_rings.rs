@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::{env, fs, thread};
 use tracepoint_control::{Channel, Clock, Session, sinks::TextSink};
+use tracepoint_reader::internal::{CHECKSUM, seal};
 
 tracepoint::define_trace! {
     provider = "golden";
@@ -75,6 +76,11 @@ fn normalize(ring: &mut [u8]) {
         if ring[at..at + 4] == 0xC1FC_1FC1_u32.to_le_bytes() && ring[at + 4..at + 20] == own_uuid {
             put(ring, at + 4, &UUID);
             put(ring, at + 80, &77u32.to_le_bytes());
+            let bits: [u8; 8] = ring[at + 56..at + 64].try_into().expect("eight bytes");
+            // The checksum is of the other uuid and tid.
+            if ring[at + CHECKSUM..][..4] != [0; 4] {
+                seal(&mut ring[at..][..u64::from_le_bytes(bits) as usize / 8]);
+            }
         }
     }
 }

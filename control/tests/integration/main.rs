@@ -26,6 +26,7 @@ mod field_extremes;
 mod filter_language;
 mod filter_oracle;
 mod filters;
+mod flips;
 mod fork;
 mod full_places;
 mod golden_rings;

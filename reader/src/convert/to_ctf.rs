@@ -5,6 +5,8 @@ use std::path::Path;
 
 use super::{ConvertError, Converted, Progress};
 use crate::dt::DtTrace;
+use crate::loss::Damage;
+use crate::packet::PacketDecoder;
 use crate::recover::{RecoverError, Target};
 
 pub(super) fn convert(
@@ -33,6 +35,11 @@ pub(super) fn convert(
                     continue;
                 }
             };
+            if let Err(Damage { reason, .. }) = PacketDecoder::new(trace.metadata(), packet) {
+                readable = false;
+                converted.damage.push(format!("{}: {}, packet {next}: {reason}", trace.path().display(), stream.name));
+                continue;
+            }
             file.write_all(packet).map_err(RecoverError::write(&path))?;
             converted.packets += 1;
             converted.bytes += packet.len() as u64;

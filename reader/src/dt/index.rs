@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use datatrace::{DtReader, Slot, SlotPlace};
 
+use crate::checksum::sealed;
 use crate::decode::State;
 use crate::loss::Damage;
 use crate::metadata::{Metadata, StreamClass};
@@ -272,7 +273,7 @@ impl Indexing<'_> {
             before: 0,
             ..head
         };
-        same.then(|| beginning.bytes().to_vec())
+        same.then(|| sealed(beginning.bytes()).to_vec())
     }
 }
 

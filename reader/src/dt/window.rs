@@ -29,6 +29,11 @@ impl SlotsWindow {
         Self { reader, parts, at: 0, held: Vec::new(), failed: None, length }
     }
 
+    /// Whether the packet in memory could be read.
+    pub(crate) const fn is_readable(&self) -> bool {
+        self.failed.is_none()
+    }
+
     /// Reads the next packet that was not overwritten, from number `from` on, and returns its offset. Also returns the offset of a packet that
     /// cannot be read.
     fn hold(&mut self, from: usize) -> u64 {

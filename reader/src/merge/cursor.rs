@@ -34,6 +34,11 @@ impl StreamCursor {
         Self { reader, ready: VecDeque::new(), packet: None, previous: None, discarded_before, last: begin }
     }
 
+    /// How many packets so far have no checksum.
+    pub(super) fn unchecked(&self) -> u64 {
+        self.reader.unchecked()
+    }
+
     /// The next item, if one is ready.
     pub(super) fn take(&mut self) -> Option<Item> {
         self.ready.pop_front().map(|(_, item)| item)

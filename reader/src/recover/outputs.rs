@@ -1,6 +1,7 @@
 //! The outputs of a process: the CTF directories and dt files of its sinks, which the file `outputs` names.
 
 use super::chunks;
+use crate::checked_packet::{self, Damaged};
 use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::metadata::Metadata;
@@ -81,12 +82,8 @@ impl Outputs {
                 match FileWindow::open(&path) {
                     Ok(window) => {
                         let mut kept = Kept::new(path, Window::File(window), metadata, stream);
-                        match kept.head(metadata) {
-                            Ok(Some(_)) => return Some(Kept { files, ..kept }),
-                            Ok(None) => {}
-                            Err(reason) => {
-                                journal.wrong(format!("{}: byte 0: {reason}; not used", kept.path.display()));
-                            }
+                        if kept.find(metadata, journal).is_some() {
+                            return Some(Kept { files, ..kept });
                         }
                     }
                     Err(error) => journal.wrong(format!("{}: {error}", path.display())),
@@ -128,6 +125,8 @@ pub(super) struct Kept {
     window: Window,
     state: State,
     offset: u64,
+    /// How many packets of the file came before.
+    number: u64,
     stream: StreamId,
     /// The files that continue it.
     files: VecDeque<PathBuf>,
@@ -136,10 +135,11 @@ pub(super) struct Kept {
 impl Kept {
     fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamId) -> Self {
         let offset = window.first();
-        Self { path, window, state: State::new(metadata.slots()), offset, stream, files: VecDeque::new() }
+        let state = State::new(metadata.slots());
+        Self { path, window, state, offset, number: 0, stream, files: VecDeque::new() }
     }
 
-    /// The next whole packet. A partial packet is reported and left out; so is the rest of a file behind bytes that are not a packet.
+    /// The next whole packet. A packet that is damaged is reported and left out; so is one that is only partly there.
     pub(super) fn next(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
         loop {
             if let Some(packet) = self.next_in_file(metadata, journal) {
@@ -157,49 +157,51 @@ impl Kept {
     }
 
     fn next_in_file(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<Vec<u8>> {
-        let at = self.offset;
-        let file = self.path.display().to_string();
-        let rest = self.window.length().saturating_sub(at);
-        match self.head(metadata) {
-            Ok(Some(packet)) => {
-                let size = packet.size();
-                let bytes =
-                    self.window.bytes(at, size as usize).map(|bytes| bytes.get(..size as usize).map(<[u8]>::to_vec));
-                self.offset = self.window.following(at, size);
-                match bytes {
-                    Ok(Some(bytes)) => return Some(bytes),
-                    Ok(None) => journal.note(format!("{file}: byte {at}: cut short while it was read")),
-                    Err(error) => journal.wrong(format!("{file}: byte {at}: {error}")),
-                }
+        while let Some(size) = self.find(metadata, journal) {
+            let at = self.offset;
+            let bytes = self.window.bytes(at, size).map(|bytes| bytes.get(..size).map(<[u8]>::to_vec));
+            self.offset = self.window.following(at, size as u64);
+            self.number += 1;
+            match bytes {
+                Ok(Some(bytes)) => return Some(bytes),
+                Ok(None) => journal.note(format!("{}: byte {at}: cut short while it was read", self.path.display())),
+                Err(error) => journal.wrong(format!("{}: byte {at}: {error}", self.path.display())),
             }
-            Ok(None) if rest > 0 => {
-                journal.note(format!("{file}: its last {rest} bytes are a part of a packet, and left out"));
-            }
-            Ok(None) => {}
-            Err(reason) => journal.wrong(format!("{file}: byte {at}: {reason}; the rest of it is left out")),
         }
-        self.offset = self.window.length();
         None
     }
 
-    /// The header of the packet at the offset; `None` if the file ends before the packet does.
-    fn head(&mut self, metadata: &Metadata) -> Result<Option<Packet>, String> {
-        let length = self.window.length();
-        if self.offset >= length {
-            return Ok(None);
+    /// Finds the next whole packet: its size. It begins at the offset.
+    fn find(&mut self, metadata: &Metadata, journal: &mut Journal) -> Option<usize> {
+        let (length, file) = (self.window.length(), self.path.display().to_string());
+        while self.offset < length {
+            let (at, rest, number) = (self.offset, length - self.offset, self.number + 1);
+            match checked_packet::open(&mut self.window, metadata, &mut self.state, at, number) {
+                Ok(packet) if !self.stream.has(&packet) || packet.size() > MAX_PACKET => {
+                    let reason = "a packet of another trace or stream, or larger than any channel's";
+                    journal.wrong(format!("{file}: byte {at}: {reason}; the rest of it is left out"));
+                    self.offset = length;
+                }
+                Ok(packet) if packet.size() <= rest => return Some(packet.size() as usize),
+                Ok(_) | Err(Damaged { short: true, .. }) => {
+                    journal.note(format!("{file}: its last {rest} bytes are a part of a packet, and left out"));
+                    self.offset = length;
+                }
+                Err(Damaged { offset, reason, next, .. }) => {
+                    let left_out = if next.is_some() { "left out" } else { "the rest of it is left out" };
+                    journal.wrong(format!("{file}: byte {offset}: {reason}; {left_out}"));
+                    (self.offset, self.number) = (next.unwrap_or(length), number);
+                }
+            }
         }
-        let packet = match Packet::open(&mut self.window, metadata, &mut self.state, self.offset) {
-            Ok(packet) => packet,
-            Err(fault) if fault.short => return Ok(None),
-            Err(fault) => return Err(fault.reason),
-        };
-        let StreamId { uuid, class, instance } = self.stream;
-        if (packet.uuid, packet.instance) != (Some(uuid), Some(instance)) || packet.class.id != u64::from(class) {
-            return Err("a packet of another trace or stream".to_owned());
-        }
-        if packet.size() > MAX_PACKET {
-            return Err(format!("a packet of {} bytes, more than any channel has", packet.size()));
-        }
-        Ok((packet.size() <= length - self.offset).then_some(packet))
+        None
+    }
+}
+
+impl StreamId {
+    /// Whether the packet is of this stream.
+    fn has(&self, packet: &Packet) -> bool {
+        (packet.uuid, packet.instance) == (Some(self.uuid), Some(self.instance))
+            && packet.class.id == u64::from(self.class)
     }
 }

@@ -5,6 +5,7 @@ use super::meter::Meter;
 use super::outputs::Kept;
 use super::stream_file::StreamFile;
 use super::summary::RecoveredProcess;
+use crate::checksum::seal;
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::packet_head::PacketHead;
@@ -23,6 +24,16 @@ pub(super) struct RingPart<'r> {
     pub(super) counters: StreamCounters,
     /// The sub-buffers, in the order of their packets.
     pub(super) sub_buffers: Box<dyn Iterator<Item = Result<SubBuffer, ReadError>> + 'r>,
+}
+
+/// Where a packet was found.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Output,
+    /// In the ring, not closed if there is the stream's counter of discarded events.
+    Ring {
+        open: Option<u64>,
+    },
 }
 
 /// A stream whose packets are being taken.
@@ -74,7 +85,7 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     }
 
     fn take_from_output(&mut self, mut bytes: Vec<u8>, sequence: u64) -> Result<(), RecoverError> {
-        match self.take(&mut bytes, sequence, None)? {
+        match self.take(&mut bytes, sequence, Origin::Output)? {
             Some(Ok(next)) if !next.is_empty() => self.progress.summary.packets_from_outputs += 1,
             Some(Err(reason)) => {
                 let path = self.ring.path().display();
@@ -87,7 +98,8 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
 
     fn take_from_ring(&mut self, packet: RingPacket) -> Result<(), RecoverError> {
         let RingPacket { number, open, mut bytes } = packet;
-        match self.take(&mut bytes, number + 1, open.then_some(self.in_ring.counters.discarded))? {
+        let open_with = open.then_some(self.in_ring.counters.discarded);
+        match self.take(&mut bytes, number + 1, Origin::Ring { open: open_with })? {
             Some(Ok(next)) => {
                 if !next.is_empty() {
                     self.progress.summary.packets_from_rings += 1;
@@ -108,16 +120,21 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
         &mut self,
         bytes: &mut [u8],
         sequence: u64,
-        open: Option<u64>,
+        origin: Origin,
     ) -> Result<Option<Result<Next, String>>, RecoverError> {
         self.progress.meter.pass(bytes.len());
         if sequence <= self.position.sequence {
             return Ok(None);
         }
+        let open = if let Origin::Ring { open } = origin { open } else { None };
         let checked = self.position.check(self.walker, self.metadata, bytes, open);
         if let Ok(next) = &checked
             && !next.is_empty()
         {
+            // A packet of an output without a checksum is of an older tracer, and stays as it is.
+            if matches!(origin, Origin::Ring { .. }) {
+                seal(bytes);
+            }
             self.file.write(bytes, next.after - next.before)?;
             self.position.advance(next, self.walker);
         }

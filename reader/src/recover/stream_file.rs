@@ -3,6 +3,7 @@
 use super::RecoverError;
 use super::target::Target;
 use crate::account::StreamAccount;
+use crate::checksum::sealed;
 use crate::packet_head::PacketHead;
 use std::fs::File;
 use std::io::Write;
@@ -32,7 +33,7 @@ impl<'a> StreamFile<'a> {
             Some(file) => file,
             none => {
                 let mut file = self.target.create_file(&self.name)?;
-                file.write_all(&self.first.bytes()).map_err(RecoverError::write(&path))?;
+                file.write_all(&sealed(self.first.bytes())).map_err(RecoverError::write(&path))?;
                 self.packets += 1;
                 none.insert(file)
             }
@@ -45,7 +46,7 @@ impl<'a> StreamFile<'a> {
 
     /// Appends the last packet, and completes the stream's line in the account.
     pub(super) fn finish(mut self, last: &PacketHead, account: StreamAccount) -> Result<StreamAccount, RecoverError> {
-        self.write(&last.bytes(), 0)?;
+        self.write(&sealed(last.bytes()), 0)?;
         Ok(StreamAccount { file: self.name, packets: self.packets, written: self.records, ..account })
     }
 }

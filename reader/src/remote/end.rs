@@ -2,6 +2,7 @@
 
 use super::{RemoteConsumer, RingTaker, TakenPacket};
 use crate::account::Account;
+use crate::checksum::{seal, sealed};
 use crate::error::ReadError;
 use crate::metadata::EnvValue;
 use crate::ring::{Side, StreamCounters};
@@ -105,7 +106,7 @@ impl RemoteConsumer {
         for (side, stream) in Side::ALL.into_iter().zip(&streams) {
             let earliest = if ring.is_ringless() { *end } else { 0 };
             let Some(last) = stream.last_packet(ring, earliest) else { continue };
-            take(taker.packet(side, &last.bytes(), last.before, last.before));
+            take(taker.packet(side, &sealed(last.bytes()), last.before, last.before));
             account.stream(ring, stream.account(ring), &stream.counters);
         }
         Ok(())
@@ -130,6 +131,7 @@ impl RemoteConsumer {
                     open = Some(next.after);
                     if !next.is_empty() {
                         position.advance(&next, &self.walker);
+                        seal(&mut packet.bytes);
                         take(taker.packet(side, &packet.bytes, next.before, next.after));
                     }
                 }

@@ -55,6 +55,8 @@ pub(crate) enum Access {
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
     Nothing,
+    /// Bytes that are neither a packet nor a place that its owner was preparing.
+    Garbage,
     OtherStream,
     /// The packet with this `packet_seq_num`.
     OtherPacket(u64),
@@ -79,7 +81,7 @@ impl Ring {
         Ok(match self.copy_packet(side, number, Access::Leased, bytes)? {
             Found::Packet(length) => Ok(length),
             Found::Malformed(reason) => Err(format!("the sub-buffer at byte {at}: {reason}")),
-            Found::Nothing | Found::OtherStream | Found::OtherPacket(_) => {
+            Found::Nothing | Found::Garbage | Found::OtherStream | Found::OtherPacket(_) => {
                 Err(format!("the sub-buffer at byte {at} does not hold packet {}", number.wrapping_add(1)))
             }
         })
@@ -93,10 +95,13 @@ impl Ring {
         grow(bytes, first);
         self.fill(&mut bytes[..first], at)?;
         let head = PacketHead::parse(bytes);
-        if head.magic != packet_head::MAGIC {
-            return Ok(Found::Nothing);
-        }
         let header = &self.header;
+        if head.magic != packet_head::MAGIC {
+            // The owner clears the magic first when it prepares a place, and leaves the uuid.
+            let is_used = number >= area.count;
+            let is_prepared = head.magic == 0 && (head.uuid == header.uuid || (!is_used && head.uuid == [0; 16]));
+            return Ok(if is_prepared { Found::Nothing } else { Found::Garbage });
+        }
         if (head.uuid, head.class, head.instance) != (header.uuid, header.class, self.instance(side)) {
             return Ok(Found::OtherStream);
         }
@@ -178,7 +183,8 @@ impl<'a> SubBuffers<'a> {
                 Ok(Some(SubBuffer::Packet(RingPacket { number, open: number >= self.closed, bytes })))
             }
             _ if is_shared => Ok(None),
-            Found::Nothing => Ok(Some(SubBuffer::Unused)),
+            Found::Nothing if number >= self.closed => Ok(Some(SubBuffer::Unused)),
+            Found::Nothing | Found::Garbage => torn(format!("it does not hold packet number {}", number + 1)),
             Found::OtherStream => torn("it holds a packet of another trace or stream".to_owned()),
             Found::OtherPacket(sequence) => {
                 if number == self.closed && sequence.checked_add(area.count) == Some(self.closed + 1) {

@@ -1,6 +1,7 @@
 //! How far a stream was taken, and which packet may come next.
 
 use super::walker::{EventCount, Walker};
+use crate::checksum;
 use crate::metadata::Metadata;
 use crate::packet_head::{self, PacketHead};
 use std::collections::BTreeMap;
@@ -57,6 +58,9 @@ impl Position {
         bytes: &mut [u8],
         open: Option<u64>,
     ) -> Result<Next, String> {
+        if let (Some(reason), None) = (checksum::check(bytes).damage(), open) {
+            return Err(reason);
+        }
         let mut head = PacketHead::parse(bytes);
         if let Some(discarded) = open {
             (head.size, head.end) = (head.content, head.begin);

@@ -65,8 +65,10 @@ impl BatchDecoder {
         let mut offset = 0;
         Ok(batch.packets().map(move |packet| {
             let (header, bytes) = packet.map_err(|malformed| damage(offset, malformed))?;
+            let at = offset;
             offset += bytes.len() as u64;
-            let events = PacketDecoder::new(&metadata, bytes)?;
+            let here = |damage: Damage| Damage { offset: at + damage.offset, ..damage };
+            let events = PacketDecoder::new(&metadata, bytes).map_err(here)?;
             Ok(BatchPacket { header, bytes, events })
         }))
     }

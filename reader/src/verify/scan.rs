@@ -15,11 +15,15 @@ pub(super) struct Contradictions {
 }
 
 impl Contradictions {
-    fn add(&mut self, offset: u64, what: &str) {
+    fn add(&mut self, flaw: String) {
         if self.count == 0 {
-            self.first = format!("packet at byte {offset}: {what}");
+            self.first = flaw;
         }
         self.count += 1;
+    }
+
+    fn add_packet(&mut self, offset: u64, what: &str) {
+        self.add(format!("packet at byte {offset}: {what}"));
     }
 
     pub(super) fn describe(&self) -> String {
@@ -57,7 +61,9 @@ pub(super) struct Scan {
     /// Rule P.
     pub(super) contradictions: Contradictions,
     /// Rule Q.
-    pub(super) damage: Option<String>,
+    pub(super) damage: Contradictions,
+    /// Packets without a checksum.
+    pub(super) unchecked: u64,
 }
 
 /// The counters of the previous packet.
@@ -68,12 +74,12 @@ struct Previous {
 
 impl Scan {
     /// Reads a stream to its end. It had so many records before its first packet here.
-    pub(super) fn of(metadata: &Metadata, reader: StreamReader, before: u64) -> Self {
+    pub(super) fn of(metadata: &Metadata, mut reader: StreamReader, before: u64) -> Self {
         let mut scan = Self { before, ..Self::default() };
         let mut packet: Option<Arc<Packet>> = None;
         let mut previous: Option<Previous> = None;
         let mut last = 0;
-        for step in reader {
+        for step in reader.by_ref() {
             match step {
                 Step::Begin(begun) => {
                     scan.begin(metadata, &begun, previous.as_ref());
@@ -86,7 +92,7 @@ impl Scan {
                     if event.cycles < last {
                         let offset = packet.as_ref().map_or(0, |p| p.offset);
                         scan.contradictions
-                            .add(offset, "an event is earlier than the one before it, or than the packet");
+                            .add_packet(offset, "an event is earlier than the one before it, or than the packet");
                     }
                     last = event.cycles;
                 }
@@ -96,11 +102,10 @@ impl Scan {
                         previous = Some(Previous { packet, end: end.end });
                     }
                 }
-                Step::Damage(damage) => {
-                    scan.damage = Some(format!("byte {}: {}", damage.offset, damage.reason));
-                }
+                Step::Damage(damage) => scan.damage.add(format!("byte {}: {}", damage.offset, damage.reason)),
             }
         }
+        scan.unchecked = reader.unchecked();
         scan
     }
 
@@ -108,7 +113,7 @@ impl Scan {
         self.stream = Some((packet.class.id, packet.instance));
         self.packets += 1;
         if packet.uuid != metadata.uuid() {
-            self.foreign.add(packet.offset, "its UUID is not the trace's");
+            self.foreign.add_packet(packet.offset, "its UUID is not the trace's");
         }
         if let Some(number) = packet.sequence {
             self.sequence = Some((self.sequence.map_or(number, |(first, _)| first), number));
@@ -117,27 +122,29 @@ impl Scan {
             let counted = self.total.unwrap_or(self.before);
             match before.checked_sub(counted) {
                 Some(jump) => self.jumps = self.jumps.saturating_add(jump),
-                None => self.contradictions.add(packet.offset, "its events_before is less than what came before it"),
+                None => {
+                    self.contradictions.add_packet(packet.offset, "its events_before is less than what came before it");
+                }
             }
         }
         let Some(Previous { packet: before, end }) = previous else {
             return;
         };
         if packet.begin.is_some_and(|begin| begin < *end) {
-            self.contradictions.add(packet.offset, "it begins before the packet before it ends");
+            self.contradictions.add_packet(packet.offset, "it begins before the packet before it ends");
         }
         if packet.discarded < before.discarded {
-            self.contradictions.add(packet.offset, "its events_discarded went back");
+            self.contradictions.add_packet(packet.offset, "its events_discarded went back");
         }
         if packet.sequence.is_some() && packet.sequence <= before.sequence {
-            self.numbers.add(packet.offset, "its packet_seq_num does not rise");
+            self.numbers.add_packet(packet.offset, "its packet_seq_num does not rise");
         }
     }
 
     fn end(&mut self, packet: &Packet, end: PacketEnd, last: u64) {
         let written = packet.end.unwrap_or(last);
         if written < last || packet.begin.is_some_and(|begin| written < begin) {
-            self.contradictions.add(packet.offset, "it ends before its last event: it was never closed");
+            self.contradictions.add_packet(packet.offset, "it ends before its last event: it was never closed");
         }
         self.discarded = packet.discarded;
         self.total = packet.events_before.map(|before| before.saturating_add(end.events));

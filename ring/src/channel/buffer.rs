@@ -358,6 +358,16 @@ impl Buffer {
         }
     }
 
+    /// Stores the checksum of a closed packet in its header.
+    ///
+    /// # Safety
+    ///
+    /// As [`packet`](Self::packet), whose bytes are not in use.
+    pub(super) unsafe fn put_checksum(&self, number: u64, sum: u32) {
+        // SAFETY: inside the memory that `new` was given; the packet is closed, and its owner does not write to it.
+        unsafe { PacketPtr(self.base.add(self.slot(number) * self.packet_size)).put_checksum(sum) }
+    }
+
     /// Releases the slots of all packets before `end` to the owner.
     pub(super) fn release(&self, end: u64) {
         // R1: pairs with the Acquire load in `has_free_slot`.

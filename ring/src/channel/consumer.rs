@@ -6,7 +6,7 @@
 use super::buffer::Buffer;
 use super::config::Policy;
 use super::open::{OpenChannel, RINGLESS_INSTANCE};
-use super::packet::{HEADER_SIZE, Opening, empty_packet};
+use super::packet::{CHECKSUM, HEADER_SIZE, Opening, empty_packet};
 use super::ring::Ring;
 use super::wait_policy::{ConsumerGuard, WaitPolicy};
 use crate::clock;
@@ -146,26 +146,60 @@ impl OpenChannel {
     }
 
     fn drain_buffer(&self, buffer: &Buffer, take: &mut dyn FnMut(Packet<'_>)) {
-        let stream = StreamId { class: self.class, instance: buffer.instance() };
         for number in buffer.closed_packets() {
-            // SAFETY: the packet is closed and not released, and the draining lock excludes other consumers of this process. Under
-            // overwrite this runs only from `finish`, when the owners are outside any event.
-            let (bytes, events_before, events_after) = unsafe { buffer.packet(number) };
-            // Not a packet: the memory has just been lost.
-            if bytes.len() < HEADER_SIZE || events_before > events_after {
+            if !self.take_packet(buffer, number, take) {
                 return;
             }
-            failpoint!(DrainBegun, stream.instance);
-            take(Packet { stream, bytes, events_before, events_after });
-            failpoint!(DrainTaken, stream.instance);
-            buffer.release(number + 1);
-            failpoint!(DrainReleased, stream.instance);
         }
+    }
+
+    /// A closed packet leaves its ring: it gets its checksum and goes to `take`, and its slot is released. `false` if it is not a packet,
+    /// because the memory has just been lost.
+    fn take_packet(&self, buffer: &Buffer, number: u64, take: &mut dyn FnMut(Packet<'_>)) -> bool {
+        let stream = StreamId { class: self.class, instance: buffer.instance() };
+        // SAFETY: the packet is closed and not released, and the draining lock excludes other consumers of this process. Under overwrite
+        // this runs only from `finish`, when the owners are outside any event.
+        let packet = || unsafe { buffer.packet(number) };
+        let (bytes, events_before, events_after) = packet();
+        if bytes.len() < HEADER_SIZE || events_before > events_after {
+            return false;
+        }
+        if let Some(checksum) = self.checksum.get() {
+            let sum = checksum(bytes);
+            // SAFETY: as above, and the bytes are not used any more.
+            unsafe { buffer.put_checksum(number, sum) };
+        }
+        let (bytes, ..) = packet();
+        failpoint!(DrainBegun, stream.instance);
+        take(Packet { stream, bytes, events_before, events_after });
+        failpoint!(DrainTaken, stream.instance);
+        buffer.release(number + 1);
+        failpoint!(DrainReleased, stream.instance);
+        true
+    }
+
+    /// Gives each packet that leaves its ring from now on a checksum, which `of` makes of its bytes, those at [`CHECKSUM`] taken as zero. The
+    /// first call decides. Packets that a consumer in another process takes do not pass here.
+    pub fn checksum_with(&self, of: fn(&[u8]) -> u32) {
+        self.checksum.get_or_init(|| of);
+    }
+
+    /// A packet without records, with its checksum.
+    fn empty_packet(&self, stream: StreamId, opening: Opening, events_discarded: u64) -> Vec<u8> {
+        self.checked(empty_packet(&self.stream(stream.instance), opening, events_discarded))
+    }
+
+    fn checked(&self, mut packet: Vec<u8>) -> Vec<u8> {
+        if let Some(checksum) = self.checksum.get() {
+            let sum = checksum(&packet);
+            packet[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+        }
+        packet
     }
 
     /// The empty packet that begins the stream.
     pub fn first_packet(&self, stream: StreamId) -> Vec<u8> {
-        empty_packet(&self.stream(stream.instance), Opening::empty(self.start), 0)
+        self.empty_packet(stream, Opening::empty(self.start), 0)
     }
 
     /// Ends the recording: waits for a grace period, drains everything, including the open packets, then passes the last packet of every used
@@ -182,14 +216,14 @@ impl OpenChannel {
         let whole = rings.iter().filter(|ring| ring.is_whole());
         for buffer in whole.flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
             let account = buffer.account();
-            let bytes = buffer.last_packet(end);
+            let bytes = self.checked(buffer.last_packet(end));
             let stream = StreamId { class: self.class, instance: buffer.instance() };
             take(Packet { stream, bytes: &bytes, events_before: account.recorded, events_after: account.recorded });
         }
         if self.ringless_discarded() > 0 {
             let stream = StreamId { class: self.class, instance: RINGLESS_INSTANCE };
             let opening = Opening { seq_num: 1, ..Opening::empty(end) };
-            let bytes = empty_packet(&self.stream(stream.instance), opening, self.ringless_discarded());
+            let bytes = self.empty_packet(stream, opening, self.ringless_discarded());
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
         self.check_whole(&rings)

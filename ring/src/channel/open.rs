@@ -22,7 +22,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The id of an event in a channel. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +86,8 @@ pub struct OpenChannel {
     pub(super) consumers: Arc<ConsumerPresence>,
     /// Held while packets are taken or closed by a consumer.
     pub(super) draining: Mutex<()>,
+    /// Makes the checksums of packets that leave their rings.
+    pub(super) checksum: OnceLock<fn(&[u8]) -> u32>,
     /// The number of subscriptions that record here. Changed under the update lock.
     subscriptions: AtomicU32,
     /// No new subscriptions are allowed. Changed under the update lock.
@@ -189,6 +191,7 @@ impl OpenChannel {
             supply: Supply::new(config.spares.clamp(1, config.max_rings)),
             consumers: Arc::default(),
             draining: Mutex::default(),
+            checksum: OnceLock::new(),
             subscriptions: AtomicU32::new(0),
             finished: AtomicBool::new(false),
             ringless: ManuallyDrop::new(ringless),

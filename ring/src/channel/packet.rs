@@ -4,7 +4,8 @@
 //! |---|---|
 //! | 0 | magic u32, uuid 16 bytes, stream class id u32, stream instance id u64 |
 //! | 32 | `timestamp_begin`, `timestamp_end`, `content_size`, `packet_size`, `packet_seq_num`, `events_discarded` (u64 each) |
-//! | 80 | tid u32, 4 bytes of alignment |
+//! | 80 | tid u32 |
+//! | 84 | checksum u32, in the alignment before the next field: 0 until the packet [leaves its ring](super::OpenChannel::checksum_with) |
 //! | 88 | `events_before` u64: records written to this stream before this packet |
 //! | 96 | records |
 //!
@@ -26,6 +27,8 @@ const PACKET_SIZE: usize = 56;
 const SEQ_NUM: usize = 64;
 const EVENTS_DISCARDED: usize = 72;
 const TID: usize = 80;
+/// The offset of the checksum, four bytes.
+pub const CHECKSUM: usize = 84;
 const EVENTS_BEFORE: usize = 88;
 
 /// What all packets of a stream have in common.
@@ -135,6 +138,19 @@ impl PacketPtr {
         }
     }
 
+    /// Stores the checksum, beside the tid.
+    ///
+    /// # Safety
+    ///
+    /// The slot is valid, and the packet closed; only the caller writes to it.
+    pub(super) unsafe fn put_checksum(self, sum: u32) {
+        // SAFETY: only the caller writes to the slot; the word is in the header. Relaxed: the owner reuses the slot after its release (R1).
+        unsafe {
+            let tid = u64::from_le(self.word(TID).load(Ordering::Relaxed)) as u32;
+            self.store(TID, u64::from(tid) | u64::from(sum) << 32);
+        }
+    }
+
     /// # Safety
     ///
     /// As `word`.
@@ -202,7 +218,7 @@ const fn bits(bytes: usize) -> u64 {
     bytes as u64 * 8
 }
 
-/// A packet without records, for the beginning and the end of a stream.
+/// A packet without records, for the beginning and the end of a stream. It has no checksum.
 pub(super) fn empty_packet(stream: &Stream, opening: Opening, events_discarded: u64) -> Vec<u8> {
     let mut words = [0u64; HEADER_SIZE / 8];
     let packet = PacketPtr(words.as_mut_ptr().cast());

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracepoint_ring::channel::{ConsumerGuard, OpenChannel, Packet, Policy};
 use tracepoint_ring::clock;
+use tracepoint_reader::internal::checksum;
 
 /// The rings of channels of this process.
 #[derive(Debug)]
@@ -127,6 +128,9 @@ impl Drain<LocalRings> {
     /// A drain of `channels`, all of the trace `trace`, without sinks as yet.
     pub fn new(trace: TraceInfo, channels: Vec<Arc<OpenChannel>>) -> Self {
         let (removed, consumers) = (Vec::new(), Vec::new());
+        for channel in &channels {
+            channel.checksum_with(checksum);
+        }
         let source = LocalRings { trace, channels, removed, consumers, flushes: false, leaves_packets: false };
         let metadata = MetadataText::begin(&source.trace, &source.channels());
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
@@ -155,6 +159,7 @@ impl Drain<LocalRings> {
         self.sinks.iter_mut().try_for_each(|sink| sink.add_channel(&description, metadata.as_str()))?;
         self.metadata.push_str(metadata.as_str());
         self.source.consumers.push((channel.class(), channel.register_consumer()));
+        channel.checksum_with(checksum);
         self.source.channels.push(Arc::clone(channel));
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::account::{Account, Before, Chunk, Removed, StreamAccount};
 use crate::accounting::event_entry;
 use std::collections::HashMap;
 use tracepoint_ring::channel::{HEADER_SIZE, Packet, StreamId};
+use tracepoint_reader::internal::sealed;
 
 /// Offsets in the header of a packet, in bytes: see `docs/format-ring.md`.
 const TIMESTAMP_BEGIN: usize = 32;
@@ -133,6 +134,6 @@ impl StreamProgress {
         ] {
             packet[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
         }
-        packet
+        sealed(packet)
     }
 }

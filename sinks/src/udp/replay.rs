@@ -9,7 +9,7 @@ use crate::error::SinkError;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_reader::dt::DtTrace;
-use tracepoint_reader::internal::RecordSizes;
+use tracepoint_reader::internal::{RecordSizes, seal};
 use tracepoint_reader::metadata::MAX_METADATA;
 use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Damage, Metadata, PacketDecoder, ReadError, Trace, stream_files};
@@ -147,9 +147,10 @@ impl Description {
         let events = match &self.sizes {
             Some(sizes) => {
                 // The packet ends with its content.
-                let size = bytes.len() as u64;
-                if let Some(word) = bytes.get_mut(PACKET_SIZE..PACKET_SIZE + 8) {
-                    word.copy_from_slice(&(size * 8).to_le_bytes());
+                let size = (bytes.len() as u64 * 8).to_le_bytes();
+                if let Some(word) = bytes.get_mut(PACKET_SIZE..PACKET_SIZE + 8).filter(|word| *word != size) {
+                    word.copy_from_slice(&size);
+                    seal(&mut bytes);
                 }
                 sizes.records(class, &bytes, HEADER, 0).count()
             }

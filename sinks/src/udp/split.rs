@@ -2,7 +2,7 @@
 
 use super::queue::{LossReason, PacketQueue, QueuedPacket};
 use std::collections::HashMap;
-use tracepoint_reader::internal::RecordSizes;
+use tracepoint_reader::internal::{RecordSizes, check, seal};
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
 use tracepoint_reader::udp::wire::packet::HEADER;
@@ -120,8 +120,10 @@ impl Splitter {
         };
         sent.packets += 1;
         sent.discarded = header.discarded;
+        let begin = out.len();
         out.extend_from_slice(&header.encode());
         out.extend_from_slice(records);
+        seal(&mut out[begin..]);
         packet.pass(end, time, u64::from(events));
     }
 }
@@ -142,7 +144,7 @@ enum Part {
 impl SplitPacket {
     fn new(held: QueuedPacket, sizes: &RecordSizes) -> Result<Self, QueuedPacket> {
         let header = match PacketHeader::decode(&held.bytes) {
-            Ok(header) if header.size == held.bytes.len() => header,
+            Ok(header) if header.size == held.bytes.len() && !check(&held.bytes).is_wrong() => header,
             _ => return Err(held),
         };
         let (mut at, mut time) = (HEADER, header.begin);

@@ -2,6 +2,7 @@
 
 use super::DirectoryError;
 use crate::account::StreamAccount;
+use crate::checksum::sealed;
 use crate::udp::wire::PacketHeader;
 use crate::udp::wire::packet::HEADER;
 use std::fs::File;
@@ -54,7 +55,7 @@ impl StreamFile {
         if self.last.is_none() && header.number > 0 && header.events_before > 0 {
             let nothing =
                 PacketHeader { end: header.begin, size: HEADER, number: 0, discarded: 0, events_before: 0, ..*header };
-            self.write(directory, &nothing, &nothing.encode(), 0)?;
+            self.write(directory, &nothing, &sealed(nothing.encode()), 0)?;
         }
         self.write(directory, header, bytes, events)
     }
@@ -99,7 +100,7 @@ impl StreamFile {
             events_before: recorded.max(events),
             ..last
         };
-        self.write(directory, &header, &header.encode(), 0)
+        self.write(directory, &header, &sealed(header.encode()), 0)
     }
 
     pub(super) fn account(&self, line: &mut StreamAccount) {

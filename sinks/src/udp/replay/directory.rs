@@ -30,7 +30,7 @@ pub(super) fn run(
     let mut streams = Vec::new();
     let mut order = BinaryHeap::new();
     for path in files {
-        match OpenStream::open(description, path) {
+        match OpenStream::open(description, path, damaged) {
             Ok(Some(stream)) => {
                 order.push(Reverse((stream.next.begin, streams.len())));
                 streams.push(stream);
@@ -51,25 +51,26 @@ pub(super) fn run(
         if !push(packet) {
             return false;
         }
-        match stream.packets.next() {
-            Some(Ok(next)) => {
-                stream.next = next;
-                order.push(Reverse((stream.next.begin, index)));
-            }
-            Some(Err(damage)) => damaged(damage),
-            None => {}
+        if let Some(next) = next(&mut stream.packets, damaged) {
+            stream.next = next;
+            order.push(Reverse((stream.next.begin, index)));
         }
     }
     true
 }
 
+/// The next packet that is not damaged.
+fn next(packets: &mut Packets, damaged: &mut dyn FnMut(Damage)) -> Option<tracepoint_reader::Packet> {
+    packets.find_map(|packet| packet.map_err(&mut *damaged).ok())
+}
+
 impl OpenStream {
     /// Opens a stream file; `None` if it is empty.
-    fn open(description: &Description, path: &Path) -> Result<Option<Self>, Damage> {
+    fn open(description: &Description, path: &Path, damaged: &mut dyn FnMut(Damage)) -> Result<Option<Self>, Damage> {
         let damage = |reason| Damage { file: path.to_owned(), offset: 0, reason };
         let file = File::open(path).map_err(|error| damage(format!("cannot be opened: {error}")))?;
         let mut packets = Packets::open(&description.metadata, path).map_err(|error| damage(error.to_string()))?;
-        let next = packets.next().transpose()?;
+        let next = next(&mut packets, damaged);
         Ok(next.map(|next| Self { path: path.to_owned(), file, packets, next }))
     }
 

@@ -1,0 +1,228 @@
+//! A flipped bit in a packet that was kept is found, wherever the packet is, and reported with its place.
+
+use crate::common::{Outcome, memory_place, place, process_dirs};
+use crate::seed;
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
+use tracepoint_control::{Channel, Session, SessionBuilder};
+use tracepoint_reader::internal::CHECKSUM;
+use tracepoint_reader::{Damage, Item, Metadata, Packets, Trace, recover, stream_files, verify};
+
+tracepoint::define_trace! {
+    provider = "flips";
+    pub number(n: u64) { n: u64 = n }
+    pub text(words: &str) { words: str = words }
+}
+
+const EVENTS: u64 = 600;
+
+/// A generator of random numbers: xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        for shift in [13, -7, 17] {
+            self.0 ^= if shift > 0 { self.0 << shift } else { self.0 >> -shift };
+        }
+        (self.0 % end as u64) as usize
+    }
+}
+
+fn session() -> SessionBuilder {
+    Session::builder("flips").events("flips:*").channel(Channel::discard(16 << 10).packets(16).spares(1))
+}
+
+fn fire() {
+    for n in 0..EVENTS / 2 {
+        tracepoint::trace!(number(n));
+        tracepoint::trace!(text("some words"));
+        if n % 100 == 0 {
+            // The drain keeps up.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn flip(bytes: &mut [u8], bit: usize) {
+    bytes[bit / 8] ^= 1 << (bit % 8);
+}
+
+/// What can be read of a trace: the number of its events, and the damage.
+fn view(path: &Path) -> Result<(u64, Vec<Damage>), Box<dyn std::error::Error>> {
+    let (mut events, mut damage) = (0, Vec::new());
+    for item in Trace::open(path)?.items() {
+        match item {
+            Item::Event(_) => events += 1,
+            Item::Damage(found) => damage.push(found),
+            _ => {}
+        }
+    }
+    Ok((events, damage))
+}
+
+#[test]
+fn a_flip_in_a_stream_file_costs_its_packet_and_is_reported() -> Outcome {
+    own_process!();
+    let place = place();
+    let dir = place.path().join("trace");
+    let recording = session().sink(CtfSink::create(&dir)?).start()?;
+    fire();
+    recording.stop()?;
+    let metadata = Metadata::open(&dir.join("metadata"))?;
+    let report = verify(&dir)?;
+    assert!(report.passed() && report.unchecked == 0, "{report:?}");
+    let (all, damage) = view(&dir)?;
+    assert_eq!((all, damage.len()), (EVENTS, 0));
+    // The packets of each file, and how many events each has.
+    let mut packets: Vec<(PathBuf, Range<u64>, u64)> = Vec::new();
+    for path in stream_files(&dir)? {
+        let found = Packets::open(&metadata, &path)?.collect::<Result<Vec<_>, _>>()?;
+        for (index, packet) in found.iter().enumerate() {
+            assert_eq!(packet.has_checksum, Some(true));
+            let before = |packet: &tracepoint_reader::Packet| packet.events_before.unwrap_or(0);
+            let events = found.get(index + 1).map_or(0, |next| before(next) - before(packet));
+            packets.push((path.clone(), packet.offset..packet.offset + packet.size(), events));
+        }
+    }
+    assert!(packets.len() > 8, "{packets:?}");
+    let mut contents: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+    for path in stream_files(&dir)? {
+        contents.insert(path.clone(), fs::read(&path)?);
+    }
+    let mut random = Random(seed::seed() | 1);
+    for round in 0..1000 {
+        // By the sizes of the packets, as flips come, and now and then in a header.
+        let (path, range, events) = &packets[random.below(packets.len())];
+        let length = if round % 4 == 0 { 96 } else { (range.end - range.start) as usize };
+        let bit = range.start as usize * 8 + random.below(length * 8);
+        let good = &contents[path];
+        let mut bad = good.clone();
+        flip(&mut bad, bit);
+        fs::write(path, &bad)?;
+        let what = format!("bit {bit} of {}", path.display());
+        let (shown, damage) = view(&dir)?;
+        let [damage] = damage.as_slice() else { return Err(format!("{what}: {damage:?}").into()) };
+        // A contradiction in a header is found behind it.
+        assert!(
+            damage.file == *path && (range.start..=range.end).contains(&damage.offset),
+            "{what} in {range:?}: {damage}"
+        );
+        assert_eq!(shown, EVENTS - events, "{what}: the other packets are shown: {damage}");
+        let report = verify(&dir)?;
+        let told = report.failures().any(|check| {
+            check.rule == 'Q' && check.subject == path.display().to_string() && check.left.contains(&damage.reason)
+        });
+        assert!(told, "{what}: {report:?}");
+        fs::write(path, good)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_flip_in_a_dt_file_is_reported() -> Outcome {
+    own_process!();
+    let place = place();
+    let path = place.path().join("trace.dt");
+    let recording = session().sink(DtSink::create(&path, 64)?).start()?;
+    fire();
+    recording.stop()?;
+    assert_eq!(view(&path)?, (EVENTS, Vec::new()));
+    let good = fs::read(&path)?;
+    let packets: Vec<Range<usize>> = Trace::open(&path)?
+        .dt()
+        .ok_or("a dt file")?
+        .packets()
+        .filter_map(|packet| {
+            let bytes = packet.bytes()?;
+            // A slot begins with its frame.
+            let from = packet.offset() as usize;
+            let begin = good.get(from..)?.windows(bytes.len()).position(|found| found == bytes)? + from;
+            Some(begin..begin + bytes.len())
+        })
+        .collect();
+    assert!(packets.len() > 8, "{packets:?}");
+    let mut random = Random(seed::seed() | 1);
+    for _ in 0..200 {
+        let range = &packets[random.below(packets.len())];
+        let bit = range.start * 8 + random.below(range.len() * 8);
+        let mut bad = good.clone();
+        flip(&mut bad, bit);
+        fs::write(&path, &bad)?;
+        let (shown, damage) = view(&path)?;
+        let [damage] = damage.as_slice() else { return Err(format!("bit {bit}: {damage:?}").into()) };
+        assert!(
+            (range.start.saturating_sub(64)..range.end).contains(&(damage.offset as usize)),
+            "bit {bit} in {range:?}: {damage}"
+        );
+        assert!(shown < EVENTS && !verify(&path)?.passed(), "bit {bit}: {damage}");
+    }
+    Ok(())
+}
+
+/// Where the packets are that have left the ring, by the numbers that recovery gives them.
+fn taken_packets(ring: &[u8]) -> Vec<(u64, Range<usize>)> {
+    let word = |at: usize| u64::from_le_bytes(ring[at..at + 8].try_into().expect("eight bytes"));
+    let [offset, size, count] = [96, 104, 112].map(|at| word(at) as usize);
+    let places = (0..count).map(|place| offset + place * size);
+    places
+        .filter(|at| ring[at + CHECKSUM..][..4] != [0; 4])
+        .map(|at| (word(at + 64), at..at + word(at + 56) as usize / 8))
+        .collect()
+}
+
+/// Packets that the process itself has taken keep their checksums in the ring until their places are used again.
+#[test]
+fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
+    own_process!();
+    let memory = memory_place();
+    let recording = session().dir(memory.path().join("session")).sink(TextSink::new(std::io::sink())).start()?;
+    fire();
+    let own = process_dirs(&memory.path().join("session")).pop().ok_or("no directory")?;
+    let ring = own.join("0-0.ring");
+    let since = Instant::now();
+    while taken_packets(&fs::read(&ring)?).len() < 15 {
+        assert!(since.elapsed() < Duration::from_secs(60), "the packets are not taken");
+        tracepoint::trace!(number(0));
+    }
+    // What the process leaves if it is killed now.
+    let left = memory.path().join("left");
+    fs::create_dir(&left)?;
+    for entry in fs::read_dir(&own)? {
+        let entry = entry?;
+        let mut bytes = fs::read(entry.path())?;
+        if entry.path().extension().is_some_and(|extension| extension == "ring") {
+            // Another process, which does not run any more.
+            bytes[1032] ^= 1;
+        }
+        fs::write(left.join(entry.file_name()), bytes)?;
+    }
+    recording.stop()?;
+    let ring = left.join("0-0.ring");
+    let good = fs::read(&ring)?;
+    let packets = taken_packets(&good);
+    let mut random = Random(seed::seed() | 1);
+    let out = memory.path().join("out");
+    let recovered = recover(&left, &out)?;
+    assert!(recovered.is_complete(), "{recovered:?}");
+    fs::remove_dir_all(&out)?;
+    for _ in 0..400 {
+        let (number, range) = &packets[random.below(packets.len())];
+        let bit = range.start * 8 + random.below(range.len() * 8);
+        let mut bad = good.clone();
+        flip(&mut bad, bit);
+        fs::write(&ring, &bad)?;
+        let recovered = recover(&left, &out)?;
+        let what = format!("bit {bit} of packet {number} at {range:?}");
+        assert!(!recovered.is_complete(), "{what}: {recovered:?}");
+        let notes = &recovered.processes[0].notes;
+        let place = [format!("packet {number}"), format!("packet number {number}"), format!("byte {}:", range.start)];
+        let told = notes.iter().any(|note| note.contains("0-0.ring") && place.iter().any(|place| note.contains(place)));
+        assert!(told, "{what}: {notes:?}");
+        fs::remove_dir_all(&out)?;
+    }
+    Ok(())
+}

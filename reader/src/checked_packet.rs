@@ -1,0 +1,120 @@
+//! Opens the packets of a stream and compares them with their checksums.
+//!
+//! A packet that is damaged says nothing that can be relied on, not even its size. The next one is where its size leads, if a sound packet
+//! is there, and otherwise where the trace's magic and UUID come next.
+
+use crate::checksum::{Checked, check_at};
+use crate::decode::{Fault, State};
+use crate::metadata::Metadata;
+use crate::packet::Packet;
+use crate::packet_head::MAGIC;
+use crate::source::{FileWindow, Source};
+use crate::window::Window;
+
+/// The most places that are taken for the next packet. Each of them may cost reading the rest of the file.
+const MOST_PLACES: u32 = 16;
+
+/// A packet that is damaged.
+#[derive(Debug)]
+pub(crate) struct Damaged {
+    /// Where, in bytes of the source.
+    pub(crate) offset: u64,
+    pub(crate) reason: String,
+    /// Whether the source ends within its header.
+    pub(crate) short: bool,
+    /// Offset of the next packet, if it can be found.
+    pub(crate) next: Option<u64>,
+}
+
+/// Opens the packet at `offset`, which is number `number` in its file, counted from 1.
+pub(crate) fn open(
+    window: &mut Window,
+    metadata: &Metadata,
+    state: &mut State,
+    offset: u64,
+    number: u64,
+) -> Result<Packet, Damaged> {
+    let before = state.clock;
+    let found = checked(window, metadata, state, offset, number);
+    let found = match (found, &mut *window) {
+        // It is cut off, unless other packets are in what it claims.
+        (Ok(packet), Window::File(file)) if packet.size() > file.length() - offset && packet.is_checkable(metadata) => {
+            match next_in_file(file, metadata, offset, 0) {
+                Some(_) => {
+                    let reason = format!(
+                        "packet {number}: it claims {} bytes, and another packet begins within them",
+                        packet.size()
+                    );
+                    Err((Fault { bit: 0, reason, short: false }, 0))
+                }
+                None => Ok(packet),
+            }
+        }
+        (found, _) => found,
+    };
+    found.map_err(|(fault, size)| {
+        state.clock = before;
+        let next = match window {
+            Window::Slots(slots) if slots.is_readable() => Some(slots.following(offset, 0)),
+            Window::Slots(_) => None,
+            Window::File(file) => next_in_file(file, metadata, offset, size),
+        };
+        let next = next.filter(|next| *next < window.length());
+        Damaged { offset: offset + fault.bit / 8, short: fault.short, reason: fault.in_header(), next }
+    })
+}
+
+/// The packet, or the fault and the size that the packet claims.
+fn checked(
+    source: &mut impl Source,
+    metadata: &Metadata,
+    state: &mut State,
+    offset: u64,
+    number: u64,
+) -> Result<Packet, (Fault, u64)> {
+    let mut packet = Packet::open(source, metadata, state, offset).map_err(|fault| (fault, 0))?;
+    if !packet.is_checkable(metadata) {
+        return Ok(packet);
+    }
+    // A packet that is cut off is checked as far as its records go, by whoever decodes them.
+    let found = check_at(source, offset, packet.size()).ok().flatten();
+    if let Some(reason) = found.and_then(Checked::damage) {
+        let fault = Fault { bit: 0, reason: format!("packet {number}: {reason}"), short: false };
+        return Err((fault, packet.size()));
+    }
+    packet.has_checksum = found.map(|found| found == Checked::Good);
+    Ok(packet)
+}
+
+/// The next sound packet of a file behind a damaged one.
+fn next_in_file(file: &mut FileWindow, metadata: &Metadata, offset: u64, size: u64) -> Option<u64> {
+    let is_sound = |file: &mut FileWindow, at: u64| {
+        at == file.length() || checked(file, metadata, &mut State::new(metadata.slots()), at, 0).is_ok()
+    };
+    let claimed = offset.checked_add(size).filter(|next| *next > offset && *next <= file.length());
+    if claimed.is_some_and(|next| is_sound(file, next)) {
+        return claimed;
+    }
+    let mut begin = [0; 20];
+    begin[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    begin[4..].copy_from_slice(&metadata.uuid()?);
+    let (mut at, mut places) = (offset + 1, 0);
+    while places < MOST_PLACES {
+        let bytes = file.bytes(at, begin.len()).ok()?;
+        if bytes.len() < begin.len() {
+            return None;
+        }
+        match bytes.windows(begin.len()).position(|bytes| bytes == begin) {
+            Some(found) => {
+                at += found as u64;
+                places += 1;
+                if is_sound(file, at) {
+                    return Some(at);
+                }
+                at += 1;
+            }
+            None => at += (bytes.len() - begin.len() + 1) as u64,
+        }
+    }
+    None
+}
