@@ -72,4 +72,7 @@ mutate "L2 (acquire of take)" channel/pool.rs 'swap\(null_mut\(\), Ordering::Acq
 mutate "C1 (release of the commit)" channel/packet.rs 'store\(bits\(content\).to_le\(\), Ordering::Release\)' 'store(bits(content).to_le(), Ordering::Relaxed)'
 mutate "C2 (fence behind the old magic and content)" channel/packet.rs 'fence\(Ordering::Release\);' ''
 mutate "C2 (release of the magic)" channel/packet.rs 'PACKET_MAGIC\)\).to_le\(\), Ordering::Release\)' 'PACKET_MAGIC)).to_le(), Ordering::Relaxed)'
+mutate "W1 (fence of the consumer)" channel/sleep_state.rs '(?<=`must_wake`.\n)        fence\(Ordering::SeqCst\);' ''
+mutate "W2 (fence of the owner)" channel/sleep_state.rs '(?<=`announce`.\n)        fence\(Ordering::SeqCst\);' ''
+mutate "the swap by which one owner wakes" channel/sleep_state.rs '&& self.0.swap\(AWAKE, Ordering::Relaxed\) == ASLEEP' ''
 mutate "F5 (the owner's second check)" channel/flush_handshake.rs 'if self.state.load\(Ordering::Relaxed\) != IDLE' 'if false'

@@ -32,8 +32,6 @@ use unrecorded::Unrecorded;
 
 /// How often the processes are asked for their counters.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
-/// How often the stop condition is checked.
-const TICK: Duration = Duration::from_millis(20);
 /// The rings of how many dead processes are kept until the recorder has read them.
 const KEEP_DEAD: usize = 64;
 /// The shortest time to wait at the end until the processes have ended their recordings.
@@ -58,6 +56,7 @@ Examples:
   tracectl record -e '*' --fail-on-loss --duration 1m -o /tmp/trace || echo \"exit code $?\"
 
 {EXIT_CODES}"))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Record {
     #[command(flatten)]
     rules: RuleArguments,
@@ -75,6 +74,9 @@ pub(crate) struct Record {
     /// Size of the ring of each thread
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
     ring_size: u64,
+    /// No event wakes this program when a ring gets full while it sleeps: no event makes a system call, and bursts may lose more
+    #[arg(long)]
+    no_wake: bool,
     #[command(flatten)]
     budget: BudgetArguments,
     /// End with exit code 4 if any event was lost
@@ -166,6 +168,7 @@ impl Record {
         spec.end_with_this_process();
         spec.limits.keep_dead = KEEP_DEAD;
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        spec.channel.no_wake = self.no_wake;
         spec.budget = self.budget.spec();
         spec.drain = DrainedBy::Recorder;
         if !self.command.is_empty() {
@@ -194,7 +197,9 @@ impl Record {
         let mut line = LiveLine::new();
         let mut refreshed: Option<Instant> = None;
         let (mut servers, mut unrecorded) = (Servers::default(), Unrecorded::default());
-        while !stop.is_reached(child.as_mut(), TICK)? {
+        // Signals and the end of the command end the wait; the end of a process and a full output are looked for.
+        let mut wait = Duration::ZERO;
+        while !stop.is_reached(child.as_mut(), wait)? {
             if refreshed.is_none_or(|refreshed| refreshed.elapsed() >= REFRESH_INTERVAL) {
                 refreshed = Some(Instant::now());
                 session.refresh(self.wait_arguments.timeout)?;
@@ -204,6 +209,7 @@ impl Record {
                 servers.print_new(&acks);
                 show(&mut line, &acks);
             }
+            wait = REFRESH_INTERVAL.saturating_sub(refreshed.map_or(Duration::ZERO, |refreshed| refreshed.elapsed()));
             if is_bounded && recorder.is_full() {
                 break;
             }

@@ -1,16 +1,14 @@
 //! The background thread of a session: moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
-pub(crate) mod poll_interval;
 pub(crate) mod shared;
 
+use crate::consumer_loop::{PollInterval, Round};
 use crate::own_thread::{self, leave_signals_to_the_program};
 use crate::tsc;
-use poll_interval::PollInterval;
 use shared::SharedDrain;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,17 +19,18 @@ use tracepoint_sinks::Drain;
 const NAME: &str = "tracepoint-drain";
 /// Maximum age of an open packet: events of a slow trickle reach the sinks after this time plus [`FLUSH`].
 const AGE: Duration = Duration::from_millis(500);
+/// The longest interval between two rounds.
+const LONGEST: Duration = Duration::from_millis(200);
 /// Interval between checks for such packets.
 const FLUSH: Duration = Duration::from_millis(100);
 /// Interval between checks of the clock's source.
 const CLOCK: Duration = Duration::from_secs(10);
 
-/// The thread, and the channel that stops it.
+/// The thread, and the drain that it shares.
 #[derive(Debug)]
 pub(crate) struct DrainThread {
-    /// Dropping it wakes and ends the thread.
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
+    drain: Arc<SharedDrain>,
+    thread: Option<JoinHandle<()>>,
     /// Processor time of the thread in ns, as of the end of its last round.
     taken: Arc<AtomicU64>,
     /// Why the last round could not make spare rings for new threads, if it could not.
@@ -41,20 +40,27 @@ pub(crate) struct DrainThread {
 impl DrainThread {
     /// Starts the thread.
     pub(crate) fn start(drain: Arc<SharedDrain>) -> io::Result<Self> {
-        let (stop, stopped) = channel();
         let taken = Arc::<AtomicU64>::default();
-        let own = Arc::clone(&taken);
         let unsupplied = Arc::<Mutex<_>>::default();
-        let wanting = Arc::clone(&unsupplied);
         // Registered before the thread runs: events may start to wait for the drain before that.
-        let begin = |drain: &mut Drain| (drain.register_consumers(), PollInterval::new(drain.wait_limit()));
+        let begin = |drain: &mut Drain| (drain.register_consumers(), PollInterval::new(LONGEST, drain.wait_limit()));
         let (consumers, interval) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
+        let mut rounds = Rounds {
+            drain: Arc::clone(&drain),
+            taken: Arc::clone(&taken),
+            unsupplied: Arc::clone(&unsupplied),
+            looked: Instant::now(),
+            flushed: Instant::now(),
+        };
         let body = move || {
-            run(&drain, &stopped, &own, &wanting, interval);
+            tracepoint_core::private::never_trace_this_thread();
+            leave_signals_to_the_program();
+            let drain = Arc::clone(&rounds.drain);
+            drain.rounds().run(interval, || rounds.round());
             drop(consumers);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
-        Ok(Self { stop, thread, taken, unsupplied })
+        Ok(Self { drain, thread: Some(thread), taken, unsupplied })
     }
 
     /// Processor time of the thread, without its current round.
@@ -68,29 +74,36 @@ impl DrainThread {
     }
 
     /// Ends the thread, and waits until it has ended.
-    pub(crate) fn stop(self) {
-        drop(self.stop);
+    pub(crate) fn stop(mut self) {
+        self.drain.rounds().stop();
         // Panics are caught inside the thread, so `join` has none to report.
-        let _ = self.thread.join();
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-fn run(
-    drain: &SharedDrain,
-    stopped: &Receiver<()>,
-    taken: &AtomicU64,
-    unsupplied: &Mutex<Option<io::ErrorKind>>,
-    mut interval: PollInterval,
-) {
-    tracepoint_core::private::never_trace_this_thread();
-    leave_signals_to_the_program();
-    let mut pause = interval.pause();
-    let mut looked = Instant::now();
-    let mut flushed = Instant::now();
-    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let flush = flushed.elapsed() >= FLUSH;
+impl Drop for DrainThread {
+    /// Ends the thread, after its current round.
+    fn drop(&mut self) {
+        self.drain.rounds().stop();
+    }
+}
+
+/// What the thread does in a round.
+struct Rounds {
+    drain: Arc<SharedDrain>,
+    taken: Arc<AtomicU64>,
+    unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
+    /// When the source of the clock was checked.
+    looked: Instant,
+    /// When old packets were looked for.
+    flushed: Instant,
+}
+
+impl Rounds {
+    fn round(&mut self) -> Option<Round> {
+        let flush = self.flushed.elapsed() >= FLUSH;
         if flush {
-            flushed = Instant::now();
+            self.flushed = Instant::now();
         }
         let round = |drain: &mut Drain| {
             if flush {
@@ -100,19 +113,16 @@ fn run(
         };
         // Without memory for spare rings, new threads get none, and the channel counts their lost events. A round that panicked is
         // repeated: packets that it had not released are still in the rings.
-        let drained = catch_unwind(AssertUnwindSafe(|| drain.round(round)));
-        pause = match drained {
-            Ok(Some(drained)) => {
-                *unsupplied.lock().unwrap_or_else(PoisonError::into_inner) = drained.unsupplied;
-                interval.after(&drained)
-            }
-            Ok(None) | Err(_) => interval.pause(),
-        };
-        clock::steer();
-        taken.store(own_thread::cpu_time().as_nanos() as u64, Ordering::Relaxed);
-        if looked.elapsed() >= CLOCK {
-            tsc::check_source();
-            looked = Instant::now();
+        let drained = catch_unwind(AssertUnwindSafe(|| self.drain.round(round))).ok().flatten();
+        if let Some(drained) = &drained {
+            *self.unsupplied.lock().unwrap_or_else(PoisonError::into_inner) = drained.unsupplied;
         }
+        clock::steer();
+        self.taken.store(own_thread::cpu_time().as_nanos() as u64, Ordering::Relaxed);
+        if self.looked.elapsed() >= CLOCK {
+            tsc::check_source();
+            self.looked = Instant::now();
+        }
+        drained.map(|drained| Round { packets: drained.packets, fullness: drained.fullness })
     }
 }

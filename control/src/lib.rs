@@ -45,6 +45,7 @@ mod boot_file;
 mod budget;
 mod catalog;
 mod clock;
+mod consumer_loop;
 mod controller;
 mod drain_thread;
 mod event;
@@ -76,6 +77,7 @@ mod tsc;
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck};
 pub use agent::{Agent, AgentBuilder, AgentError};
 pub use app::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
+pub use consumer_loop::DrainCounters;
 pub use controller::{
     Acknowledged, Application, ControlError, Controller, Leftover, NamedSession, Removed, Rotation, Unmatched,
 };

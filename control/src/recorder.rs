@@ -9,28 +9,31 @@
 //! A recorded process does not cooperate and need not run: one that was killed, one that is stopped and one whose recording ended are
 //! handled alike. One thread serves all processes; a sink that blocks delays the packets of all of them.
 
-mod poll_interval;
 mod process;
 mod recorded;
 
+use crate::consumer_loop::{ConsumerLoop, DrainCounters, PollInterval, Round};
 use crate::controller::{ControlError, NamedSession};
 use crate::outputs::Allowance;
 use crate::own_thread::leave_signals_to_the_program;
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use crate::rights::Rights;
-use crate::session_dir::RemoteRingDirs;
+use crate::ring_files::map_wake_file;
+use crate::session_dir::{RemoteRingDirs, open_wake_file};
 use crate::spec::SinkSpec;
-use poll_interval::PollInterval;
 use process::RemoteProcess;
 pub use recorded::Recorded;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
+use tracepoint_core::channel::WakeWord;
 
+/// The longest interval between two rounds, and the same if processes cannot wake the recorder.
+const LONGEST: Duration = Duration::from_millis(400);
+const LONGEST_WITHOUT_WORD: Duration = Duration::from_millis(20);
 /// The thread's name, as `top -H` shows it.
 const NAME: &str = "tracepoint-record";
 /// The shortest and longest interval before the creation of sinks is retried after an error.
@@ -46,8 +49,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Recorder {
     state: Arc<Mutex<State>>,
-    /// Dropping the sender wakes and stops the thread.
-    stop: Option<Sender<()>>,
+    rounds: Arc<ConsumerLoop>,
     thread: Option<JoinHandle<()>>,
     allowance: Arc<Allowance>,
 }
@@ -95,6 +97,9 @@ impl Recorder {
     ) -> Result<Self, ControlError> {
         let allowance = Allowance::of(max_size);
         let dir = session.dir()?;
+        let word = wake_word(&dir);
+        let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
+        let interval = PollInterval::new(longest, None);
         let mut state = State {
             session: dir,
             rings: None,
@@ -109,21 +114,23 @@ impl Recorder {
         state.round();
         let failed = |source| thread_error(&session.path(), source);
         let state = Arc::new(Mutex::new(state));
-        let (stop, stopped) = channel();
-        let own = Arc::clone(&state);
+        let rounds = Arc::new(ConsumerLoop::new(Arc::new(word.unwrap_or_default())));
+        let (own, own_rounds) = (Arc::clone(&state), Arc::clone(&rounds));
         let body = move || {
             leave_signals_to_the_program();
-            let mut interval = PollInterval::new();
-            let mut pause = interval.first();
-            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                let began = Instant::now();
-                // What a panic interrupted stays in the rings and is reported at the end.
-                let round = catch_unwind(AssertUnwindSafe(|| lock(&own).round()));
-                pause = interval.after(&round.unwrap_or_default(), began.elapsed());
-            }
+            // What a panic interrupted stays in the rings and is reported at the end.
+            own_rounds.run(interval, || catch_unwind(AssertUnwindSafe(|| lock(&own).round())).ok());
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body).map_err(failed)?;
-        Ok(Self { state, stop: Some(stop), thread: Some(thread), allowance })
+        Ok(Self { state, rounds, thread: Some(thread), allowance })
+    }
+
+    fn stop(&mut self) {
+        self.rounds.stop();
+        if let Some(thread) = self.thread.take() {
+            // The thread catches panics itself.
+            let _ = thread.join();
+        }
     }
 
     /// The results of the processes that have ended, and the progress of those that are still recorded.
@@ -131,6 +138,11 @@ impl Recorder {
         let state = lock(&self.state);
         let running = state.processes.values().map(RemoteProcess::progress);
         state.done.iter().cloned().chain(running).collect()
+    }
+
+    /// How often its thread has drained the rings, and how often a process has woken it.
+    pub fn counters(&self) -> DrainCounters {
+        self.rounds.counters()
     }
 
     /// The processes whose sinks could not be created, with the error.
@@ -149,11 +161,7 @@ impl Recorder {
     /// Ends the recording, after the session was stopped: drains all remaining packets of its processes. From processes that did not
     /// acknowledge (`silent`) it takes what they have committed by now; their accounts are incomplete.
     pub fn finish(mut self, silent: &[ProcessKey]) -> Vec<Recorded> {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            // The thread catches panics itself.
-            let _ = thread.join();
-        }
+        self.stop();
         let mut state = lock(&self.state);
         let began = Instant::now();
         loop {
@@ -172,25 +180,15 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.stop();
     }
-}
-
-/// The result of one round.
-#[derive(Clone, Copy, Debug, Default)]
-struct RoundResult {
-    packets: u64,
-    fullness: u32,
 }
 
 impl State {
     /// Drains the closed packets of all processes, including new ones, and all remaining packets of those that ended.
-    fn round(&mut self) -> RoundResult {
+    fn round(&mut self) -> Round {
         self.attach_new();
-        let mut result = RoundResult::default();
+        let mut result = Round::default();
         let mut ended_names = Vec::new();
         for (name, process) in &mut self.processes {
             // Checked before its packets are drained, so that everything that an ended process wrote is visible.
@@ -284,6 +282,13 @@ impl State {
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The word on which the recorder sleeps, in a file that the processes map, too; `None` if it cannot be made. A process that cuts the file
+/// off does not end the recorder: it just wakes it no more.
+fn wake_word(session: &PrivateDir) -> Option<WakeWord> {
+    let file = open_wake_file(session).ok()?;
+    WakeWord::shared(map_wake_file(&file, Some(&Arc::default())).ok()?)
 }
 
 fn thread_error(path: &std::path::Path, source: std::io::Error) -> ControlError {

@@ -7,7 +7,7 @@ mod mapping;
 
 pub(crate) use identity::pid_namespace_of;
 
-use crate::session_dir::ProcessDir;
+use crate::session_dir::{ProcessDir, WAKE_SIZE};
 use identity::Identity;
 use mapping::Mapping;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -63,7 +63,20 @@ impl RingFiles {
     }
 }
 
+/// Maps the file with the word on which the remote consumer of a session sleeps. `cut_off` as in [`RingFiles::new`].
+pub(crate) fn map_wake_file(file: &File, cut_off: Option<&Arc<AtomicU64>>) -> io::Result<Box<dyn RingMemory>> {
+    let mut mapping = Mapping::of(file, WAKE_SIZE)?;
+    cut_off.map_or(Ok(()), |cut_off| mapping.guard(cut_off))?;
+    Ok(Box::new(mapping))
+}
+
 impl MemorySource for RingFiles {
+    /// Without the file, as in a full run directory, the consumer comes at its own intervals.
+    fn wake_memory(&self) -> Option<Box<dyn RingMemory>> {
+        let file = self.dir.wake_file().ok()??;
+        map_wake_file(&file, self.cut_off.as_ref()).ok()
+    }
+
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
         if request.len < RING_IDENTITY.end {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a ring has no room for its header"));

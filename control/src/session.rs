@@ -116,7 +116,9 @@ impl Session {
     /// Waits for a sink that is being written to.
     pub fn status(&self) -> Status {
         let drain = self.drain.as_ref().filter(|_| self.is_ours());
-        drain.and_then(|drain| drain.with(|drain| Status::new(drain.report()))).unwrap_or_default()
+        let status =
+            |shared: &Arc<SharedDrain>| shared.with(|drain| Status::new(drain.report(), shared.rounds().counters()));
+        drain.and_then(status).unwrap_or_default()
     }
 
     /// Status of the [state dumps](crate::state_dump) that ran for the session; none in a forked child.

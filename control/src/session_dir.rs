@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
+//!       wake                  the word on which a remote consumer sleeps
 //!       rings/                locked while a process scans or changes it as a whole
 //!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
 //! ```
@@ -15,10 +16,12 @@ mod error;
 mod leftover;
 pub(crate) mod lock;
 mod remote;
+mod wake;
 
 pub use error::RingDirError;
 pub(crate) use leftover::{Unused, unused};
 pub(crate) use remote::{RemoteDir, RemoteRingDirs};
+pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process;
@@ -156,6 +159,14 @@ impl ProcessDir {
         let made = self.dir.create_file(CONSUMER, 0);
         made.map_err(|error| self.dir.failed("make", CONSUMER, error))?;
         Ok(())
+    }
+
+    /// The file with the word on which the remote consumer sleeps, if the rings are for one.
+    pub(crate) fn wake_file(&self) -> io::Result<Option<std::fs::File>> {
+        if self.dir.file_len(CONSUMER).is_err() {
+            return Ok(None);
+        }
+        wake::open(&self.session).map(Some)
     }
 
     /// Leaves the directory to the remote consumer, as if this process had died. If the consumer has detached, which it shows by removing

@@ -33,12 +33,15 @@ mod rcu_pointer;
 mod rcu_slots;
 #[path = "../../ring/src/clock/seqcount_latch.rs"]
 mod seqcount_latch;
+#[path = "../../ring/src/channel/sleep_state.rs"]
+mod sleep_state;
 
 mod buffer_models;
 mod clock_models;
 mod models;
 mod packet_models;
 mod ring_models;
+mod sleep_models;
 
 /// The path under which `pool.rs` finds its rings.
 mod ring {

@@ -19,6 +19,7 @@
 //!   owner or the flusher may access the open packet. `wait_policy`: the bounded wait.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
+//! * `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
 
@@ -43,8 +44,10 @@ mod pool;
 mod record;
 mod ring;
 mod ring_table;
+mod sleep_state;
 mod supply;
 mod wait_policy;
+mod wake_word;
 
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
@@ -55,3 +58,4 @@ pub use open::{EventId, OpenChannel, TooManyEvents};
 pub use packet::{CHECKSUM, HEADER_SIZE, PACKET_MAGIC};
 pub use record::SoleSubscriber;
 pub use wait_policy::ConsumerGuard;
+pub use wake_word::WakeWord;

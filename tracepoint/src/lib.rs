@@ -96,8 +96,8 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 //!
 //! * Off: one instruction that reads and writes no memory and does not branch; nothing is computed. Where sites cannot be
 //!   patched: a relaxed load and a predicted branch.
-//! * On: no lock, no allocation, and no system call of this library. Memory is bounded; an event that does not fit is lost, and
-//!   counted by reason.
+//! * On: no lock, no allocation, and no system call of this library but one: a thread whose ring gets half full wakes the drain if
+//!   that sleeps (`Channel::no_wake` switches it off). Memory is bounded; an event that does not fit is lost, and counted by reason.
 //! * A panic in a probe or in a field expression does not reach the traced code: it is caught, its message suppressed, and
 //!   counted; a probe that panicked is disconnected. Under `panic = "abort"` the program ends.
 //! * Sites may be hit in signal handlers, in destructors of thread-locals, and inside probes.

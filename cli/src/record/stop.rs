@@ -1,9 +1,8 @@
 //! The conditions that end a recording.
 
 use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::interrupt::WaitingInterrupt;
 use std::process::Child;
-use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint_control::Application;
 
@@ -12,19 +11,19 @@ pub(super) struct StopCondition {
     began: Instant,
     duration: Option<Duration>,
     process: Option<Application>,
-    interrupt: Interrupt,
+    interrupt: WaitingInterrupt,
 }
 
 impl StopCondition {
     /// From here on Ctrl-C ends the recording instead of this program.
     pub(super) fn new(duration: Option<Duration>, process: Option<Application>) -> Result<Self, Failure> {
-        Ok(Self { began: Instant::now(), duration, process, interrupt: Interrupt::always()? })
+        Ok(Self { began: Instant::now(), duration, process, interrupt: WaitingInterrupt::new()? })
     }
 
-    /// Waits for `tick` at most; whether the recording is to end.
-    pub(super) fn is_reached(&mut self, child: Option<&mut Child>, tick: Duration) -> Result<bool, Failure> {
-        let left = self.duration.map_or(tick, |duration| duration.saturating_sub(self.began.elapsed()));
-        thread::sleep(left.min(tick));
+    /// Waits for `most` at most, and less on a signal or when a child has ended; whether the recording is to end.
+    pub(super) fn is_reached(&mut self, child: Option<&mut Child>, most: Duration) -> Result<bool, Failure> {
+        let left = self.duration.map_or(most, |duration| duration.saturating_sub(self.began.elapsed()));
+        self.interrupt.wait(left.min(most));
         let over = self.duration.is_some_and(|duration| self.began.elapsed() >= duration);
         let gone = self.process.as_ref().is_some_and(|process| !process.is_alive());
         let ended = child.map_or(Ok(None), Child::try_wait)?.is_some();

@@ -27,6 +27,9 @@ pub(crate) struct ChannelArguments {
     /// Contexts that each record has besides its fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
     #[arg(long = "context", value_name = "CONTEXT", value_delimiter = ',')]
     contexts: Vec<String>,
+    /// No event wakes the consumer when a ring gets full while it sleeps: no event makes a system call, and bursts may lose more
+    #[arg(long)]
+    no_wake: bool,
     #[command(flatten)]
     added: AddedChannels,
 }
@@ -35,8 +38,8 @@ pub(crate) struct ChannelArguments {
 #[derive(Debug, Args)]
 pub(crate) struct AddedChannels {
     /// Add a channel, for rules with `--channel`, here or in `enable`: `flight`, or with settings
-    /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=16,max-rings=100,max-wait=50ms,contexts=thread+cpu`. May be given several
-    /// times
+    /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=16,max-rings=100,max-wait=50ms,contexts=thread+cpu,no-wake`. May be given
+    /// several times
     #[arg(long = "add-channel", value_name = "NAME[:KEY=VALUE,…]", value_parser = added_channel)]
     added: Vec<AddedChannel>,
 }
@@ -72,6 +75,7 @@ impl ChannelArguments {
         policy.clone_into(&mut spec.channel.policy);
         spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
         spec.channel.contexts.clone_from(&self.contexts);
+        spec.channel.no_wake = self.no_wake;
         self.added.apply(spec);
     }
 }
@@ -97,6 +101,10 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
     let mut added = AddedChannel { spec: ChannelSpec::default().named(name), policy: None };
     let spec = &mut added.spec;
     for part in keys.split(',').filter(|part| !part.is_empty()) {
+        if part == "no-wake" {
+            spec.no_wake = true;
+            continue;
+        }
         let (key, value) = part.split_once('=').ok_or_else(|| format!("expected `KEY=VALUE`, not `{part}`"))?;
         let number = || value.parse::<usize>().map_err(|_| format!("`{key}` takes a number, not `{value}`"));
         let invalid = |error: String| format!("`{key}`: {error}");
@@ -115,7 +123,7 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
             "contexts" => spec.contexts = value.split('+').map(str::to_owned).collect(),
             _ => {
                 return Err(format!(
-                    "a channel has no setting `{key}`; there are policy, ring-size, packets, spares, max-rings, max-wait and contexts"
+                    "a channel has no setting `{key}`; there are policy, ring-size, packets, spares, max-rings, max-wait, contexts and no-wake"
                 ));
             }
         }
@@ -141,12 +149,13 @@ mod tests {
     #[test]
     fn channels_are_parsed() -> Result<(), String> {
         assert_eq!(added_channel("flight")?.spec("discard"), ChannelSpec::default().named("flight"));
-        let all =
-            "a:policy=wait,ring-size=64K,packets=4,spares=2,max-rings=9,max-wait=2s,contexts=thread+cpu".to_owned();
+        let all = "a:policy=wait,ring-size=64K,packets=4,spares=2,max-rings=9,max-wait=2s,contexts=thread+cpu,no-wake"
+            .to_owned();
         let mut expected = ChannelSpec::default().named("a");
         (expected.ring_size, expected.packets, expected.spares) = (64 << 10, 4, 2);
         (expected.max_rings, expected.max_wait_ms) = (Some(9), Some(2000));
         expected.policy = "wait".to_owned();
+        expected.no_wake = true;
         expected.contexts = vec!["thread".to_owned(), "cpu".to_owned()];
         assert_eq!(added_channel(&all)?.spec("overwrite"), expected);
         for (wrong, part) in [

@@ -4,7 +4,7 @@ use super::{Application, ControlError, Controller, NamedSession, read_spec};
 use crate::ack::{Ack, files};
 use crate::app::{LOG, SESSION};
 use crate::private_dir::PrivateDir;
-use crate::session_dir::{KeepDead, RINGS};
+use crate::session_dir::{KeepDead, RINGS, WAKE};
 use crate::spec::State;
 use std::io;
 use std::path::PathBuf;
@@ -104,7 +104,7 @@ impl Controller {
 
 /// Removes the files beside the session's file, which is removed already.
 fn remove_other_files(dir: &PrivateDir) {
-    for file in [LOG, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
+    for file in [LOG, WAKE, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
         dir.remove_file(file);
     }
     files::remove_all(dir);

@@ -4,6 +4,7 @@
 //! controls several sessions waits for the lock with a timeout; after a timeout it does not wait again until the drain thread has
 //! completed a round. Operations that involve sinks run on a thread of their own.
 
+use crate::consumer_loop::ConsumerLoop;
 use crate::own_thread::leave_signals_to_the_program;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,8 @@ pub(crate) fn will_complete_later(error: &SinkError) -> bool {
 pub(crate) struct SharedDrain {
     /// `None` once it was taken.
     drain: Mutex<Option<Drain>>,
+    /// The loop of the drain thread.
+    rounds: ConsumerLoop,
     /// How long controlling threads wait for the lock; without limit until it is set.
     timeout: OnceLock<Duration>,
     // Relaxed accesses: a stale value of these two at worst costs one more wait, or a slightly longer one.
@@ -42,14 +45,20 @@ pub(crate) struct SharedDrain {
 }
 
 impl SharedDrain {
-    pub(crate) const fn new(drain: Drain) -> Self {
+    pub(crate) fn new(drain: Drain) -> Self {
+        let rounds = ConsumerLoop::new(drain.wake_word());
         let (is_overdue, is_wanted) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { drain: Mutex::new(Some(drain)), timeout: OnceLock::new(), is_overdue, is_wanted }
+        Self { drain: Mutex::new(Some(drain)), rounds, timeout: OnceLock::new(), is_overdue, is_wanted }
     }
 
     /// Limits how long controlling threads wait. Only the first call has an effect.
     pub(crate) fn set_timeout(&self, timeout: Duration) {
         let _ = self.timeout.set(timeout);
+    }
+
+    /// The loop of the drain thread.
+    pub(crate) const fn rounds(&self) -> &ConsumerLoop {
+        &self.rounds
     }
 
     /// Ignores poisoning: the next round repeats what a panic interrupted.

@@ -27,7 +27,7 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, which is new: it has that length, its space is allocated, and it is all zero.
+    /// Maps the first `len` bytes of `file`, which has that length, and whose space is allocated. That of a ring is new, and all zero.
     pub(super) fn of(file: &File, len: usize) -> io::Result<Self> {
         let map = MmapOptions::new().len(len).map_raw(file)?;
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;

@@ -167,14 +167,18 @@ impl Recording {
     /// Current status; an error if a sink blocks for longer than the caller waits.
     pub(crate) fn status_in_time(&self) -> Result<Status, SinkError> {
         match self.running() {
-            Some(running) => Ok(running.drain.inspect(|drain| Status::new(drain.report()))?.unwrap_or_default()),
+            Some(running) => {
+                let status = |drain: &mut Drain| Status::new(drain.report(), running.drain.rounds().counters());
+                Ok(running.drain.inspect(status)?.unwrap_or_default())
+            }
             None => Ok(Status::default()),
         }
     }
 
     /// Current status, if it is available without waiting.
     pub(crate) fn status_at_once(&self) -> Option<Status> {
-        self.running()?.drain.try_inspect(|drain| Status::new(drain.report()))
+        let running = self.running()?;
+        running.drain.try_inspect(|drain| Status::new(drain.report(), running.drain.rounds().counters()))
     }
 
     /// Status of the [state dumps](crate::state_dump) that ran for the recording; none in a forked child.

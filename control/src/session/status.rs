@@ -1,5 +1,6 @@
 //! Status and final summary of a session.
 
+use crate::consumer_loop::DrainCounters;
 use tracepoint_sinks::account::{Account, EventAccount};
 use tracepoint_sinks::{SinkError, SinkReport};
 
@@ -9,14 +10,16 @@ use tracepoint_sinks::{SinkError, SinkReport};
 pub struct Status {
     /// Each sink, with its own view of the account.
     pub sinks: Vec<SinkReport>,
+    /// How often the session's thread has drained the rings, and how often an event has woken it.
+    pub drain: DrainCounters,
     /// The events of all channels, if there are several.
     together: Vec<EventAccount>,
 }
 
 impl Status {
-    pub(super) fn new(sinks: Vec<SinkReport>) -> Self {
+    pub(super) fn new(sinks: Vec<SinkReport>, drain: DrainCounters) -> Self {
         let together = together(sinks.first().map(|sink| &sink.account));
-        Self { sinks, together }
+        Self { sinks, drain, together }
     }
 
     /// Counters of each event up to the rings: fired, recorded, and lost by reason. An event that goes into several channels is listed for

@@ -38,6 +38,9 @@ pub struct ChannelSpec {
     /// Maximum number of callers in a `call_stack`; the default is 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_stack_depth: Option<usize>,
+    /// Whether no event wakes a consumer that sleeps while a ring gets full, which takes one system call; by default events do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_wake: bool,
 }
 
 impl Default for ChannelSpec {
@@ -54,6 +57,7 @@ impl Default for ChannelSpec {
             max_wait_ms: None,
             contexts: Vec::new(),
             call_stack_depth: None,
+            no_wake: false,
         }
     }
 }
@@ -121,6 +125,7 @@ impl ChannelSpec {
         let channel = self.max_rings.map_or(channel.clone(), |most| channel.max_rings(most));
         let channel = self.at_first.map_or(channel.clone(), |rings| channel.at_first(rings));
         let channel = self.call_stack_depth.map_or(channel.clone(), |callers| channel.call_stack_depth(callers));
+        let channel = if self.no_wake { channel.no_wake() } else { channel };
         self.contexts.iter().flat_map(|name| context::find(name)).fold(channel, Channel::context)
     }
 }
@@ -146,6 +151,7 @@ impl From<&Channel> for ChannelSpec {
                 .map(|most| most.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u32::MAX)),
             contexts: channel.contexts().map(|context| context::name(context).to_owned()).collect(),
             call_stack_depth: unless_usual(channel.callers(), usual.callers()),
+            no_wake: channel.policy() != Policy::Overwrite && !channel.wakes_consumer(),
         }
     }
 }

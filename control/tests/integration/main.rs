@@ -53,3 +53,4 @@ mod test_sessions;
 mod two_processes;
 mod two_sessions;
 mod wait;
+mod wake;

@@ -52,17 +52,27 @@ fn fire(event: fn(u64), count: u64, fired: &mut u64, taken: Option<&AtomicU64>) 
     }
 }
 
+/// The policy whose events may wake the drain.
+pub(crate) const WAKING: &str = "discard, waking the drain";
+
+/// The largest number of packets that `measure` below closes.
+pub(crate) const MOST_PACKETS: u64 = LAPS * LAP * LARGEST / (RING as u64 / PACKETS / 2);
+
 /// Has `measure` run the steady state of each kind of event under each policy, called by its name.
 pub(crate) fn in_each(mut measure: impl FnMut(&str, &mut dyn FnMut())) {
     let numbers: fn(u64) = |n| tracepoint::trace!(numbers(n as i32 & 0xFF, 2, n.cast_signed()));
     let text: fn(u64) = |n| tracepoint::trace!(text(WORDS, n));
-    for (policy, channel) in [("discard", Channel::discard(RING)), ("overwrite", Channel::overwrite(RING))] {
+    for (policy, channel) in [
+        ("discard", Channel::discard(RING).no_wake()),
+        (WAKING, Channel::discard(RING)),
+        ("overwrite", Channel::overwrite(RING)),
+    ] {
         for (name, event) in [("numbers", numbers), ("text", text)] {
             let records = Arc::new(AtomicU64::new(0));
             let place = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
             let session = Session::builder("steady").events("*").dir(place.path()).sink(Counting(Arc::clone(&records)));
             let session = session.channel(channel.clone().packets(PACKETS as usize)).start().expect("it starts");
-            let taken = (policy == "discard").then_some(&*records);
+            let taken = (policy != "overwrite").then_some(&*records);
             let mut fired = 0;
             fire(event, 2 * LAP, &mut fired, taken);
             measure(&format!("{name}, {policy}"), &mut || fire(event, LAPS * LAP, &mut fired, taken));

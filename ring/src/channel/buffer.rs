@@ -26,13 +26,18 @@ use super::flush_handshake::{FlushHandshake, Switch};
 use super::header::StreamCounters;
 use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
 use super::wait_policy::WaitPolicy;
+use super::wake_word::WakeWord;
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The age at which a packet is closed, in ns: the 48 bits of a record's time must not wrap twice within a packet.
 const MAX_AGE: u64 = 1 << 47;
+
+/// The part of a ring, in percent, that waits to be drained when its owner wakes the consumer.
+pub(super) const WAKE_AT: u32 = 50;
 
 /// One of the two buffers of a ring.
 ///
@@ -69,6 +74,8 @@ pub(super) struct Buffer {
     records_at_end: Box<[AtomicU64]>,
     /// The bytes of all closed packets. Written by the thread that closes a packet.
     closed_bytes: AtomicU64,
+    /// Wakes the consumer; `None` if events do not.
+    wake_word: Option<Arc<WakeWord>>,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -137,12 +144,18 @@ impl Buffer {
             released: NonNull::from(released),
             records_at_end: (0..slots.packets).map(|_| AtomicU64::new(0)).collect(),
             closed_bytes: AtomicU64::new(0),
+            wake_word: None,
         }
     }
 
     /// The same buffer with an owner that waits for a free slot.
     pub(super) fn with_wait_policy(self, wait_policy: Option<WaitPolicy>) -> Self {
         Self { wait_policy: wait_policy.map(Box::new), ..self }
+    }
+
+    /// The same buffer with an owner that wakes the consumer.
+    pub(super) fn with_wake_word(self, wake_word: Option<&Arc<WakeWord>>) -> Self {
+        Self { wake_word: wake_word.cloned(), ..self }
     }
 
     pub(super) fn counters(&self) -> &StreamCounters {
@@ -213,6 +226,11 @@ impl Buffer {
         failpoint!(OpenWithoutLimit, self.stream.instance);
         self.handshake.set_limit(self.packet_size);
         failpoint!(Opened, self.stream.instance);
+        if let (true, Some(wake_word)) = (open, &self.wake_word) {
+            if self.waiting_percent() >= WAKE_AT {
+                wake_word.wake();
+            }
+        }
         Ok(HEADER_SIZE)
     }
 

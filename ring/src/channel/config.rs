@@ -71,6 +71,8 @@ pub struct Channel {
     pub(super) max_wait: Duration,
     /// The contexts that precede the fields in each record.
     pub(super) contexts: Contexts,
+    /// Whether a thread wakes a consumer that sleeps while the thread's ring gets full.
+    pub(super) wakes: bool,
 }
 
 impl Default for Channel {
@@ -124,6 +126,7 @@ impl Channel {
             max_rings: MOST_RINGS,
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
+            wakes: policy != Policy::Overwrite,
         }
     }
 
@@ -201,6 +204,15 @@ impl Channel {
         self
     }
 
+    /// No event wakes the consumer. By default a thread that closes a packet while half of its ring waits to be drained, and the consumer
+    /// sleeps, wakes it by one system call (`futex`); it is the only system call that an event makes, at most one for each packet. Without it a
+    /// burst after a quiet time loses what does not fit into the ring until the consumer's next round, after 200 ms at most.
+    #[must_use]
+    pub fn no_wake(mut self) -> Self {
+        self.wakes = false;
+        self
+    }
+
     /// Sets the largest number of callers in a [call stack](Context::CallStack): 16 by default, from 1 to 64.
     #[must_use]
     pub fn call_stack_depth(mut self, callers: usize) -> Self {
@@ -246,6 +258,11 @@ impl Channel {
     /// The largest number of callers in a call stack. See [`call_stack_depth`](Self::call_stack_depth).
     pub const fn callers(&self) -> usize {
         self.contexts.depth()
+    }
+
+    /// Whether events wake a consumer that sleeps: see [`no_wake`](Self::no_wake). Never under [`Policy::Overwrite`].
+    pub const fn wakes_consumer(&self) -> bool {
+        self.wakes
     }
 
     /// The longest wait for a free packet; `None` unless the policy is [`Policy::Wait`].

@@ -9,6 +9,7 @@ use super::open::{OpenChannel, RINGLESS_INSTANCE};
 use super::packet::{CHECKSUM, HEADER_SIZE, Opening, empty_packet};
 use super::ring::Ring;
 use super::wait_policy::{ConsumerGuard, WaitPolicy};
+use super::wake_word::WakeWord;
 use crate::clock;
 use crate::thread;
 use crate::update;
@@ -60,6 +61,12 @@ impl OpenChannel {
     /// one.
     pub fn register_consumer(&self) -> ConsumerGuard {
         self.consumers.register()
+    }
+
+    /// The word on which the consumer sleeps: events wake it, unless the channel is configured with [`no_wake`](super::Channel::no_wake).
+    /// Channels that were [opened beside](Self::open_beside) each other share it.
+    pub fn wake_word(&self) -> Arc<WakeWord> {
+        Arc::clone(&self.wake_word)
     }
 
     /// How urgently the consumer is needed, in percent: the larger of the closed part of the fullest ring, and the part of the spare rings that

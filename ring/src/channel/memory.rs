@@ -84,6 +84,12 @@ pub trait MemorySource: Send + Sync {
     ///
     /// If there is no memory; the channel then continues with the rings that it has.
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>>;
+
+    /// The memory of the word on which a consumer in another process sleeps (see [`WakeWord`](super::WakeWord)), 4 bytes at least; `None` if
+    /// this process drains the rings itself.
+    fn wake_memory(&self) -> Option<Box<dyn RingMemory>> {
+        None
+    }
 }
 
 /// Memory of the process itself, made resident when it is allocated. Its contents are lost when the process ends.

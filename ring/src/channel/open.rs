@@ -11,6 +11,7 @@ use super::ring::Ring;
 use super::ring_table::RingTable;
 use super::supply::Supply;
 use super::wait_policy::ConsumerPresence;
+use super::wake_word::WakeWord;
 use crate::clock;
 use crate::context::{ContextValues, with_callers};
 use crate::field::{Both, Fields};
@@ -84,6 +85,8 @@ pub struct OpenChannel {
     pub(super) supply: Supply,
     /// The registered consumers.
     pub(super) consumers: Arc<ConsumerPresence>,
+    /// The word on which the consumer sleeps.
+    pub(super) wake_word: Arc<WakeWord>,
     /// Held while packets are taken or closed by a consumer.
     pub(super) draining: Mutex<()>,
     /// Makes the checksums of packets that leave their rings.
@@ -135,11 +138,13 @@ impl OpenChannel {
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<Self>, ConfigError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        Self::open_as(NUMBER.fetch_add(1, Ordering::Relaxed), config, uuid, class, max_events, source)
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let wake_word = Arc::new(source.wake_memory().and_then(WakeWord::shared).unwrap_or_default());
+        Self::open_as((number, wake_word), config, uuid, class, max_events, source)
     }
 
     /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is
-    /// [restricted](Self::restrict_this_thread) to one of them is restricted to both.
+    /// [restricted](Self::restrict_this_thread) to one of them is restricted to both, and both wake the same consumer.
     ///
     /// # Errors
     ///
@@ -150,11 +155,11 @@ impl OpenChannel {
         class: u32,
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<Self>, ConfigError> {
-        Self::open_as(self.number, config, self.uuid, class, self.max_events, source)
+        Self::open_as((self.number, self.wake_word()), config, self.uuid, class, self.max_events, source)
     }
 
     fn open_as(
-        number: u64,
+        (number, wake_word): (u64, Arc<WakeWord>),
         config: Channel,
         uuid: [u8; 16],
         class: u32,
@@ -190,6 +195,7 @@ impl OpenChannel {
             source,
             supply: Supply::new(config.spares.clamp(1, config.max_rings)),
             consumers: Arc::default(),
+            wake_word,
             draining: Mutex::default(),
             checksum: OnceLock::new(),
             subscriptions: AtomicU32::new(0),

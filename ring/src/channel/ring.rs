@@ -8,8 +8,10 @@ use super::header::{Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet::Stream;
 use super::wait_policy::WaitPolicy;
+use super::wake_word::WakeWord;
 use std::io;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One thread's ring.
@@ -75,6 +77,11 @@ impl Ring {
         let (base, account) = (memory.base(), NonNull::from(memory.account()));
         let is_parked = AtomicBool::new(false);
         Ok(Self { main: main.with_wait_policy(wait_policy), nested, base, account, memory, is_parked })
+    }
+
+    /// The same ring with an owner that wakes the consumer.
+    pub(super) fn with_wake_word(self, wake_word: Option<&Arc<WakeWord>>) -> Self {
+        Self { main: self.main.with_wake_word(wake_word), nested: self.nested.with_wake_word(wake_word), ..self }
     }
 
     pub(super) fn header(&self) -> &Header {

@@ -209,7 +209,7 @@ impl OpenChannel {
         if round.largest == 0 {
             round.largest = size;
         }
-        Ok(ring)
+        Ok(ring.with_wake_word(Some(&self.wake_word).filter(|_| self.config.wakes_consumer())))
     }
 
     /// Parks what was unused for a period, beyond the usual spares, and begins the next period.

@@ -12,9 +12,9 @@ use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint_ring::channel::{ConsumerGuard, OpenChannel, Packet, Policy};
-use tracepoint_ring::clock;
 use tracepoint_reader::internal::checksum;
+use tracepoint_ring::channel::{ConsumerGuard, OpenChannel, Packet, Policy, WakeWord};
+use tracepoint_ring::clock;
 
 /// The rings of channels of this process.
 #[derive(Debug)]
@@ -182,6 +182,12 @@ impl Drain<LocalRings> {
     /// The shortest time for which an event of these channels waits for the drain; `None` if events do not wait.
     pub fn wait_limit(&self) -> Option<Duration> {
         self.source.channels.iter().filter_map(|channel| channel.config().max_wait()).min()
+    }
+
+    /// The word on which the thread sleeps that drains these channels. If packets are left to another process, no event wakes it.
+    pub fn wake_word(&self) -> Arc<WakeWord> {
+        let of_channel = self.source.channels.first().filter(|_| !self.source.leaves_packets);
+        of_channel.map(|channel| channel.wake_word()).unwrap_or_default()
     }
 
     /// Tells the channels that they are drained regularly, until the answer is dropped.
