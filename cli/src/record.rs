@@ -11,6 +11,7 @@ use crate::progress::LiveLine;
 use crate::session::WaitArguments;
 use crate::session::acks::{of_process, report_notices, report_silent, unsupported_rules};
 use crate::session::budget::BudgetArguments;
+use crate::session::memory::MemoryArguments;
 use crate::session::outputs::OutputArguments;
 use crate::session::rules::{RuleArguments, add, require_matches};
 use crate::{message, units};
@@ -71,12 +72,11 @@ pub(crate) struct Record {
     /// Stop when the traces of all processes together have this size; with `--keep`, the size that they keep
     #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
     max_size: u64,
-    /// Size of the ring of each thread
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
-    ring_size: u64,
     /// No event wakes this program when a ring gets full while it sleeps: no event makes a system call, and bursts may lose more
     #[arg(long)]
     no_wake: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
     #[command(flatten)]
     budget: BudgetArguments,
     /// End with exit code 4 if any event was lost
@@ -167,7 +167,7 @@ impl Record {
         spec.state = State::Active;
         spec.end_with_this_process();
         spec.limits.keep_dead = KEEP_DEAD;
-        spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        self.memory.apply(&mut spec);
         spec.channel.no_wake = self.no_wake;
         spec.budget = self.budget.spec();
         spec.drain = DrainedBy::Recorder;

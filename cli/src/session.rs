@@ -9,6 +9,7 @@ pub(crate) mod disable;
 pub(crate) mod enable;
 pub(crate) mod leftover;
 pub(crate) mod load;
+pub(crate) mod memory;
 pub(crate) mod outputs;
 pub(crate) mod rotate;
 pub(crate) mod rules;

@@ -154,6 +154,10 @@ impl Controller {
     /// [`ControlError::NoSession`] if there is none, [`ControlError::Name`] if the name is invalid.
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
+        // A session that goes on needs no look at the others.
+        if self.sessions.open_subdir(name).is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !spec.is_left_behind())) {
+            return Ok(NamedSession::new(self, name));
+        }
         let names = self.sessions()?;
         if !names.iter().any(|known| known == name) {
             let names = if names.is_empty() {

@@ -175,11 +175,9 @@ impl fmt::Display for Notice {
                 f.write_str("a slow or blocked sink of an earlier recording has not written everything yet")
             }
             Self::CountersOutOfDate { reason } => write!(f, "the counters are out of date: {reason}"),
-            Self::NoRing { reason } => write!(
-                f,
-                "new threads get no ring, and their events are lost (no_ring): {reason}; make room there, raise `memory_cap`, or choose \
-                 smaller rings"
-            ),
+            Self::NoRing { reason } => {
+                write!(f, "new threads get no ring, and their events are lost (no_ring): {reason}")
+            }
             Self::Reported { text, .. } => f.write_str(text),
         }
     }

@@ -125,11 +125,21 @@ fn has_ended(stat: &[u8]) -> bool {
     matches!(state, Some(b'Z' | b'X'))
 }
 
-/// Field 22 of a `stat` file. The second field, a name in parentheses, may contain blanks and parentheses.
+/// The number of threads of this process.
+pub(crate) fn thread_count() -> Option<usize> {
+    let stat = std::fs::read("/proc/self/stat").ok()?;
+    field(&stat, 20)?.parse().ok()
+}
+
 fn start_time(stat: &[u8]) -> Option<u64> {
+    field(stat, 22)?.parse().ok()
+}
+
+/// A field of a `stat` file, from the third on. The second one, a name in parentheses, may contain blanks and parentheses.
+fn field(stat: &[u8], number: usize) -> Option<&str> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
-    rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+    rest.split_ascii_whitespace().nth(number - 3)
 }
 
 #[cfg(test)]

@@ -183,15 +183,16 @@ impl ProcessDir {
         }
     }
 
-    /// Makes `file`, unless the ring files of all living processes of the session, this one included, would exceed `cap` bytes in sum.
-    /// The file gets its full length under the lock, so that other processes count it at once.
-    pub(crate) fn make_counted(&self, file: &str, len: u64, cap: u64) -> io::Result<std::fs::File> {
-        let _lock = Lock::take(&self.rings)?;
-        let used = dead::memory_of_living(&self.rings)?;
+    /// Makes a ring file, unless the ring files of all living processes of the session, this one included, would exceed `cap` bytes in
+    /// sum. With a cap the file gets its full length under the lock, so that other processes count it at once.
+    pub(crate) fn make_ring_file(&self, file: &str, len: u64, cap: Option<u64>) -> io::Result<std::fs::File> {
+        let lock = cap.map(|_| Lock::take(&self.rings)).transpose()?;
+        let used = if lock.is_some() { dead::memory_of_living(&self.rings)? } else { 0 };
+        let cap = cap.unwrap_or(u64::MAX);
         if used.saturating_add(len) > cap {
             let text = format!(
                 "the session's rings take {used} bytes, and {len} more would exceed its cap of {cap}; raise the cap \
-                 (`.memory_cap(bytes)`), or choose smaller or fewer rings"
+                 (`--memory-cap`, `.memory_cap(bytes)`), or choose smaller or fewer rings"
             );
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
         }

@@ -1,5 +1,6 @@
 //! The channels of a session on the command line.
 
+use super::memory::MemoryArguments;
 use crate::units;
 use clap::{Args, ValueEnum};
 use tracepoint_control::{ChannelSpec, SessionSpec};
@@ -21,9 +22,8 @@ pub(crate) struct ChannelArguments {
     /// Policy for full rings [default: discard with an output, overwrite without]
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
-    /// Size of the ring of each thread
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1M")]
-    ring_size: u64,
+    #[command(flatten)]
+    memory: MemoryArguments,
     /// Contexts that each record has besides its fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
     #[arg(long = "context", value_name = "CONTEXT", value_delimiter = ',')]
     contexts: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct ChannelArguments {
 #[derive(Debug, Args)]
 pub(crate) struct AddedChannels {
     /// Add a channel, for rules with `--channel`, here or in `enable`: `flight`, or with settings
-    /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=16,max-rings=100,max-wait=50ms,contexts=thread+cpu,no-wake`. May be given
+    /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=2,max-rings=100,max-wait=50ms,contexts=thread+cpu,no-wake`. May be given
     /// several times
     #[arg(long = "add-channel", value_name = "NAME[:KEY=VALUE,…]", value_parser = added_channel)]
     added: Vec<AddedChannel>,
@@ -73,7 +73,7 @@ impl ChannelArguments {
             None => default,
         };
         policy.clone_into(&mut spec.channel.policy);
-        spec.channel.ring_size = usize::try_from(self.ring_size).unwrap_or(usize::MAX);
+        self.memory.apply(spec);
         spec.channel.contexts.clone_from(&self.contexts);
         spec.channel.no_wake = self.no_wake;
         self.added.apply(spec);
@@ -111,10 +111,10 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
         match key {
             "policy" => added.policy = Some(value.to_owned()),
             "ring-size" => {
-                spec.ring_size = usize::try_from(units::size(value).map_err(invalid)?).unwrap_or(usize::MAX);
+                spec.ring_size = Some(usize::try_from(units::size(value).map_err(invalid)?).unwrap_or(usize::MAX));
             }
             "packets" => spec.packets = number()?,
-            "spares" => spec.spares = number()?,
+            "spares" => spec.spares = Some(number()?),
             "max-rings" => spec.max_rings = Some(number()?),
             "max-wait" => {
                 let max_wait = units::duration(value).map_err(invalid)?;
@@ -137,8 +137,9 @@ pub(crate) fn describe(spec: &SessionSpec) -> impl Iterator<Item = String> {
     spec.all_channels().map(move |channel| {
         let name = if several { format!("channel {}: ", channel.name) } else { String::new() };
         let with = if channel.contexts.is_empty() { "" } else { ", with " };
-        let size = units::bytes(channel.ring_size as u64);
-        format!("{name}rings of {size}, {}{with}{}", channel.policy, channel.contexts.join(", "))
+        let at_most = if channel.ring_size.is_some() { "" } else { "at most " };
+        let size = units::bytes(channel.first_ring_size() as u64);
+        format!("{name}rings of {at_most}{size}, {}{with}{}", channel.policy, channel.contexts.join(", "))
     })
 }
 
@@ -152,7 +153,7 @@ mod tests {
         let all = "a:policy=wait,ring-size=64K,packets=4,spares=2,max-rings=9,max-wait=2s,contexts=thread+cpu,no-wake"
             .to_owned();
         let mut expected = ChannelSpec::default().named("a");
-        (expected.ring_size, expected.packets, expected.spares) = (64 << 10, 4, 2);
+        (expected.ring_size, expected.packets, expected.spares) = (Some(64 << 10), 4, Some(2));
         (expected.max_rings, expected.max_wait_ms) = (Some(9), Some(2000));
         expected.policy = "wait".to_owned();
         expected.no_wake = true;

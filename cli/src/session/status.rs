@@ -11,7 +11,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::time::Duration;
-use tracepoint_control::{Ack, AckState, Application, ControlError, Controller, Counters, NamedSession, RuleAck};
+use tracepoint_control::{
+    Ack, AckState, Application, ChannelSpec, ControlError, Controller, Counters, NamedSession, RuleAck,
+};
 
 /// Shows sessions: their rules, and for each process its state and how many events it recorded and lost
 #[derive(Debug, Args)]
@@ -192,17 +194,19 @@ fn as_json(session: &NamedSession<'_>) -> Result<Value, Failure> {
         .rules()
         .map(|rule| rule.map_or_else(|error| json!({"error": error.to_string()}), |rule| json!(rule)))
         .collect();
-    let channels = spec.all_channels().map(|channel| {
+    let of_channel = |channel: &ChannelSpec| {
         let mut object = json!(channel);
         object["name"] = json!(channel.name);
+        object["ring_size"] = json!(channel.first_ring_size());
         object
-    });
+    };
+    let channels = spec.all_channels().map(of_channel);
     Ok(json!({
         "name": session.name(),
         "path": session.path().to_string_lossy(),
         "state": spec.state,
         "generation": spec.generation,
-        "channel": spec.channel,
+        "channel": of_channel(&spec.channel),
         "channels": channels.collect::<Vec<_>>(),
         "sinks": spec.sinks,
         "budget": spec.budget,

@@ -7,9 +7,12 @@ mod seed;
 mod channels;
 mod exit_codes;
 mod leftover;
+mod memory;
 mod other_users;
 mod outputs;
 mod outside;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 use std::env;
 use std::fs;
@@ -38,6 +41,9 @@ const TRACED: &str = "TEST_TRACED";
 /// How many threads of that process fire without a pause.
 const BUSY: &str = "TEST_BUSY";
 
+/// How many MiB of memory that process takes before it is traced.
+const BALLAST: &str = "TEST_BALLAST";
+
 /// Set if that process aborts after its events.
 const DIES: &str = "TEST_DIES";
 
@@ -47,6 +53,8 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn is_traced() -> bool {
     let Ok(times) = env::var(TRACED) else { return false };
     let times: u64 = times.parse().expect("a number");
+    let ballast: usize = env::var(BALLAST).map_or(0, |mib| mib.parse().expect("a number"));
+    let _ballast = std::hint::black_box(vec![1_u8; ballast << 20]);
     let _agent = Agent::start().expect("an agent");
     println!("ready");
     if let Some(threads) = env::var(BUSY).ok().and_then(|threads| threads.parse().ok()) {

@@ -21,7 +21,7 @@ use crate::state::{self, Round};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How many recordings may be ending before no new one starts: each still holds its rings, and the number of channels is limited.
 const MAX_ENDINGS: usize = 3;
@@ -196,7 +196,8 @@ impl ActiveSession {
             self.record(&spec, &events, context);
         }
         self.rotate(spec.rotations);
-        self.owner = owner.filter(|_| !is_over);
+        // A session that does not record here has nothing to end, and costs the program no descriptor.
+        self.owner = owner.filter(|_| !is_over && self.recording.is_some());
         self.spec = Some(spec);
     }
 
@@ -280,6 +281,11 @@ impl ActiveSession {
     /// Whether its file could not be read at the last scan because the process may not open another file.
     pub(super) const fn lacks_descriptors(&self) -> bool {
         self.errors.lacks_descriptors
+    }
+
+    /// When to try again to apply the session, if that failed.
+    pub(super) fn retry_in(&self) -> Option<Duration> {
+        self.errors.retry_in()
     }
 
     /// Whether the session has a budget to enforce.

@@ -3,9 +3,12 @@
 use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
 use crate::catalog::Catalog;
 use crate::event::{PlannedEvent, all_events};
-use crate::process::{ProcessKey, trace_name};
+use crate::process::{ProcessKey, thread_count, trace_name};
 use crate::state::registered;
 use std::path::PathBuf;
+
+/// For how many threads a program that starts gets rings.
+const FIRST_THREADS: usize = 4;
 
 /// The process, and the events that can be recorded in it.
 #[derive(Debug)]
@@ -42,11 +45,11 @@ impl Context {
     }
 
     /// The number of rings that a recording allocates at its start: one for each existing thread (the agent's own counts for the next
-    /// thread to come) and one for each state dump. During the agent's start it is unlimited, because the program has yet to start its
-    /// threads.
+    /// thread to come) and one for each state dump. Those that stay unused give their memory back.
     pub(super) fn initial_rings(&self) -> usize {
-        let threads = || Some(std::fs::read_dir("/proc/self/task").ok()?.count());
-        self.initial_scan_done.then(threads).flatten().map_or(usize::MAX, |threads| threads + registered(0).len())
+        // During the agent's start the program has yet to start its threads.
+        let least = if self.initial_scan_done { 1 } else { FIRST_THREADS };
+        thread_count().unwrap_or(1).max(least) + registered(0).len()
     }
 
     pub(super) fn key(&self) -> ProcessKey {

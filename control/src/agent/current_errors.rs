@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The shortest and longest time before a failed session is retried, at the first wake-up after it.
+/// The shortest and longest time before a failed session is retried.
 const SHORTEST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(8);
 
@@ -18,16 +18,20 @@ pub(super) struct CurrentErrors {
     /// Why the parsed file could not be applied.
     apply_error: Option<String>,
     last_attempt: Option<Instant>,
+    /// How long a wake-up for another reason does not retry.
     pause: Duration,
+    /// After how long the agent wakes up to retry.
+    timer: Duration,
 }
 
 impl CurrentErrors {
-    /// Notes that the session could not be applied. With `backoff`, for errors such as a full disk, retries are spaced exponentially;
-    /// without, the next wake-up retries.
+    /// Notes that the session could not be applied. The agent retries by itself, at intervals that grow. Until then, with `backoff`, for
+    /// errors such as a full disk, wake-ups for other reasons do not retry; without, the next one does.
     pub(super) fn fail(&mut self, error: String, backoff: bool) {
         self.apply_error = Some(error);
         self.last_attempt = Some(Instant::now());
-        self.pause = if backoff { (self.pause * 2).clamp(SHORTEST, LONGEST) } else { Duration::ZERO };
+        self.timer = (self.timer * 2).clamp(SHORTEST, LONGEST);
+        self.pause = if backoff { self.timer } else { Duration::ZERO };
     }
 
     /// Clears the error of the last attempt: it succeeded, or a new version replaces it.
@@ -38,12 +42,18 @@ impl CurrentErrors {
     /// Notes that a new version of the file was parsed.
     pub(super) fn parsed(&mut self) {
         self.parse_error = None;
-        self.pause = Duration::ZERO;
+        (self.pause, self.timer) = (Duration::ZERO, Duration::ZERO);
     }
 
     /// Whether a failed session should be applied again now.
     pub(super) fn is_retry_due(&self) -> bool {
         self.apply_error.is_some() && self.last_attempt.is_none_or(|time| time.elapsed() >= self.pause)
+    }
+
+    /// When the agent is to retry by itself, if the session failed.
+    pub(super) fn retry_in(&self) -> Option<Duration> {
+        let elapsed = self.last_attempt.map_or(Duration::MAX, |time| time.elapsed());
+        self.apply_error.as_ref().map(|_| self.timer.saturating_sub(elapsed))
     }
 
     /// The error to acknowledge.

@@ -19,7 +19,7 @@ use crate::session::{Ending, Recording, check_name};
 use crate::state::{Round, Wake, wake_for_dumps};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -121,7 +121,7 @@ impl Worker {
         loop {
             match self.wait(stopped) {
                 Wakeup::Rung => self.scan_catching_panics(stopped),
-                Wakeup::Tick if !self.scan_complete => self.scan_catching_panics(stopped),
+                Wakeup::Tick if !self.scan_complete || self.is_retry_due() => self.scan_catching_panics(stopped),
                 Wakeup::Tick => {}
                 Wakeup::Stopped => break,
             }
@@ -141,8 +141,9 @@ impl Worker {
     fn wait(&self, stopped: &OwnedFd) -> Wakeup {
         let budget = self.active.values().any(ActiveSession::has_budget).then_some(budget::TICK);
         let is_ending = !self.removed_endings.is_empty() || self.active.values().any(ActiveSession::is_ending);
-        let mut tick =
-            if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
+        let retry = self.active.values().filter_map(ActiveSession::retry_in).min();
+        let tick = if self.scan_complete { budget.or(is_ending.then_some(ENDING_POLL)) } else { Some(RETRY_INTERVAL) };
+        let mut tick = tick.into_iter().chain(retry).min();
         let owners = self.active.values().filter_map(ActiveSession::owner).filter(|_| self.scan_complete);
         let own = [stopped.as_fd(), self.bell.as_fd(), self.dumps.as_fd()];
         let mut fds: Vec<_> = own.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into();
@@ -162,6 +163,11 @@ impl Worker {
                 Err(_) => return wait_for_stop(stopped),
             }
         }
+    }
+
+    /// Whether a session that could not be applied is to be tried again.
+    fn is_retry_due(&self) -> bool {
+        self.active.values().filter_map(ActiveSession::retry_in).any(|time| time.is_zero())
     }
 
     fn scan_catching_panics(&mut self, stopped: &OwnedFd) {
@@ -224,20 +230,11 @@ impl Worker {
         }
         // If the directory cannot be read, for example because the process has no free descriptor, every session stays as it is.
         let Ok(names) = self.sessions.names() else { return false };
-        let (mut found, mut all) = (BTreeMap::new(), true);
-        for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
-            match self.sessions.open_subdir(&name) {
-                Ok(dir) => drop(found.insert(name, Some(dir))),
-                Err(error) if error.is_missing() => {}
-                Err(_) => {
-                    all &= !self.active.contains_key(&name);
-                    found.insert(name, None);
-                }
-            }
-        }
+        let found: BTreeSet<_> = names.into_iter().filter(|name| check_name(name).is_ok()).collect();
+        let mut all = true;
         // Sessions that were removed end first, all at once: the others may need their memory.
         let deadline = Instant::now() + END_TIMEOUT;
-        let is_gone = |name: &&String| !found.contains_key(*name);
+        let is_gone = |name: &&String| !found.contains(*name);
         let gone: Vec<String> = self.active.keys().filter(is_gone).cloned().collect();
         for name in &gone {
             self.active.get_mut(name).map(ActiveSession::begin_end);
@@ -245,11 +242,23 @@ impl Worker {
         for name in gone {
             self.remove_session(&name, deadline);
         }
-        for (name, dir) in found.into_iter().filter_map(|(name, dir)| Some((name, dir?))) {
+        for name in found {
             // A stop request does not wait for recordings to start.
             if stop_requested(stopped) {
                 return all;
             }
+            // One at a time: there may be more sessions than the program may open files.
+            let dir = match self.sessions.open_subdir(&name) {
+                Ok(dir) => dir,
+                Err(error) if error.is_missing() => {
+                    self.remove_session(&name, deadline);
+                    continue;
+                }
+                Err(_) => {
+                    all &= !self.active.contains_key(&name);
+                    continue;
+                }
+            };
             let context = &self.context;
             let active = self.active.entry(name.clone());
             let active = active.or_insert_with(|| ActiveSession::new(name.clone(), context));

@@ -1,11 +1,15 @@
-//! Ring memory mapped from a file.
+//! Ring memory: mapped from a file, or anonymous.
 #![expect(unsafe_code, reason = "maps files, and implements the unsafe trait RingMemory")]
 
+use super::allocate;
+use super::process_memory::{ProcessMemory, Reservation};
+use crate::session_dir::ProcessDir;
 use mapguard::Guarded;
-use memmap2::{Advice, MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::process;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,25 +19,50 @@ use tracepoint_core::channel::RingMemory;
 /// The smallest page size of all supported architectures.
 const PAGE: usize = 4096;
 
-/// A shared, resident file mapping. It is not inherited by forked children (`MADV_DONTFORK`).
+/// The directory and the name of a mapped file.
+pub(super) type FileName = (Arc<ProcessDir>, String);
+
+/// A resident mapping. It is not inherited by forked children (`MADV_DONTFORK`).
 #[derive(Debug)]
 pub(super) struct Mapping {
     map: ManuallyDrop<MmapRaw>,
     base: NonNull<u8>,
     /// The process that mapped it.
     process: u32,
+    /// The mapped file; `None` for anonymous memory.
+    file: Option<FileName>,
+    reservation: Reservation,
     /// `None` if truncation of the file is not handled.
     guarded: Option<Guarded>,
 }
 
 impl Mapping {
-    /// Maps the first `len` bytes of `file`, which has that length, and whose space is allocated. That of a ring is new, and all zero.
-    pub(super) fn of(file: &File, len: usize) -> io::Result<Self> {
-        let map = MmapOptions::new().len(len).map_raw(file)?;
+    /// Maps the first `len` bytes of `file`, which is new: it has that length, its space is allocated, and it is all zero. It is called
+    /// `name`.
+    pub(super) fn of(file: &File, name: FileName, len: usize, reservation: Reservation) -> io::Result<Self> {
+        let mapping = Self::new(MmapOptions::new().len(len).map_raw(file)?, Some(name), reservation)?;
+        mapping.make_resident(0..len)?;
+        Ok(mapping)
+    }
+
+    /// Private memory of `len` bytes.
+    pub(super) fn anonymous(len: usize, reservation: Reservation) -> io::Result<Self> {
+        let mapping = Self::new(MmapOptions::new().len(len).map_anon()?.into(), None, reservation)?;
+        mapping.make_resident(0..len)?;
+        Ok(mapping)
+    }
+
+    /// Maps the first `len` bytes of `file`, which has that length, whose space is allocated, and which other processes may have mapped.
+    pub(super) fn shared(file: &File, len: usize) -> io::Result<Self> {
+        let reservation = ProcessMemory::new(len as u64, None).reserve(len)?;
+        Self::new(MmapOptions::new().len(len).map_raw(file)?, None, reservation)
+    }
+
+    fn new(map: MmapRaw, file: Option<FileName>, reservation: Reservation) -> io::Result<Self> {
         let base = NonNull::new(map.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mapping = Self { map: ManuallyDrop::new(map), base, process: process::id(), guarded: None };
+        let map = ManuallyDrop::new(map);
+        let mapping = Self { map, base, process: process::id(), file, reservation, guarded: None };
         mapping.map.advise(Advice::DontFork)?;
-        mapping.make_resident()?;
         Ok(mapping)
     }
 
@@ -46,13 +75,15 @@ impl Mapping {
         Ok(())
     }
 
-    fn make_resident(&self) -> io::Result<()> {
-        match self.map.advise(Advice::PopulateWrite) {
+    /// Makes these bytes resident, which are zero, and whose space is allocated if they are in a file. Nothing else accesses them.
+    fn make_resident(&self, bytes: Range<usize>) -> io::Result<()> {
+        assert!(bytes.end <= self.map.len(), "inside the mapping");
+        match self.map.advise_range(Advice::PopulateWrite, bytes.start, bytes.len()) {
             // Kernels before 5.14 lack `MADV_POPULATE_WRITE`.
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-                for offset in (0..self.map.len()).step_by(PAGE) {
-                    // SAFETY: inside the mapping, which is not handed out yet. The space is allocated, and the page is zero.
-                    // Volatile, so that the store is not optimised away.
+                for offset in bytes.step_by(PAGE) {
+                    // SAFETY: inside the mapping, as just asserted, and nothing else accesses the page, which is zero. Volatile, so that
+                    // the store is not optimised away.
                     unsafe { self.base.as_ptr().add(offset).write_volatile(0) };
                 }
                 Ok(())
@@ -93,7 +124,7 @@ unsafe impl Sync for Mapping {}
 
 // SAFETY: `of` mapped `len` bytes, readable and writable, at a multiple of the page size, which is a multiple of 4096; they stay
 // mapped until the value is dropped. This process made the file for this mapping alone, under a new name, in a directory that
-// belongs to this user; no other code of this process opens or maps it. Another process of the same user could write to it
+// belongs to this user, or it is private memory; no other code of this process maps it. Another process of the same user could write to it
 // maliciously, as it could write to this process's memory. It could also truncate it: that ends this process by SIGBUS or, if
 // the mapping is guarded, makes `is_whole` false. The space is allocated beforehand, so no store meets a full file system. The
 // memory is resident, and zero except for the identity page, which the parent module writes.
@@ -109,6 +140,31 @@ unsafe impl RingMemory for Mapping {
     fn is_whole(&self) -> bool {
         self.guarded.as_ref().is_none_or(Guarded::is_whole)
     }
+
+    fn give_back(&self, bytes: Range<usize>) -> io::Result<()> {
+        assert!(bytes.end <= self.map.len(), "inside the mapping");
+        let advice = if self.file.is_some() { UncheckedAdvice::Remove } else { UncheckedAdvice::DontNeed };
+        // SAFETY: inside the mapping, as just asserted. The bytes are zero afterwards, which the caller expects, and has no references to.
+        unsafe { self.map.unchecked_advise_range(advice, bytes.start, bytes.len())? };
+        self.reservation.shrink(bytes.len());
+        Ok(())
+    }
+
+    fn take_back(&self, bytes: Range<usize>) -> io::Result<()> {
+        self.reservation.grow(bytes.len())?;
+        let allocated = self.file.as_ref().map_or(Ok(()), |(dir, name)| {
+            let file = dir.dir().open_to_change(name)?;
+            if file.metadata()?.len() < self.map.len() as u64 {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("the ring file {name} was cut short"),
+                ));
+            }
+            allocate(&file, bytes.start as u64..bytes.end as u64)
+        });
+        let made = allocated.and_then(|()| self.make_resident(bytes.clone()));
+        made.inspect_err(|_| self.reservation.shrink(bytes.len()))
+    }
 }
 
 #[cfg(test)]
@@ -116,11 +172,19 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
 
+    fn mapping(file: &File, pages: usize) -> io::Result<Mapping> {
+        file.set_len((pages * PAGE) as u64)?;
+        let reservation = ProcessMemory::new(1 << 20, None).reserve(pages * PAGE)?;
+        let map = MmapOptions::new().len(pages * PAGE).map_raw(file)?;
+        let mapping = Mapping::new(map, None, reservation)?;
+        mapping.make_resident(0..pages * PAGE)?;
+        Ok(mapping)
+    }
+
     #[test]
     fn bytes_written_to_the_mapping_are_in_the_file() -> io::Result<()> {
         let file = tempfile::tempfile()?;
-        file.set_len(3 * 4096)?;
-        let mut mapping = Mapping::of(&file, 3 * 4096)?;
+        let mut mapping = mapping(&file, 3)?;
         assert_eq!((mapping.len(), mapping.base().as_ptr().addr() % PAGE), (3 * 4096, 0));
         mapping.write(3 * 4096 - 4, b"last");
         let mut bytes = [0; 4];
@@ -133,7 +197,22 @@ mod tests {
     #[should_panic(expected = "inside the mapping")]
     fn writes_beyond_the_mapping_are_refused() {
         let file = tempfile::tempfile().expect("a file");
-        file.set_len(4096).expect("a length");
-        Mapping::of(&file, 4096).expect("a mapping").write(4095, b"ab");
+        mapping(&file, 1).expect("a mapping").write(4095, b"ab");
+    }
+
+    #[test]
+    fn memory_that_is_given_back_is_not_resident_and_zero_when_it_is_taken_back() -> io::Result<()> {
+        let memory = ProcessMemory::new(16 << 20, None);
+        let mut mapping = Mapping::anonymous(4 * PAGE, memory.reserve(4 * PAGE)?)?;
+        mapping.write(0, b"stays");
+        mapping.write(PAGE, b"goes");
+        mapping.give_back(PAGE..4 * PAGE)?;
+        assert_eq!(memory.used(), PAGE as u64);
+        mapping.take_back(PAGE..4 * PAGE)?;
+        assert_eq!(memory.used(), 4 * PAGE as u64);
+        // SAFETY: inside the mapping, to which nothing writes any more.
+        let bytes = unsafe { std::slice::from_raw_parts(mapping.base().as_ptr(), 4 * PAGE) };
+        assert_eq!((&bytes[..5], &bytes[PAGE..PAGE + 4]), (&b"stays"[..], &[0; 4][..]));
+        Ok(())
     }
 }

@@ -140,10 +140,18 @@ impl SessionBuilder {
         self
     }
 
-    /// Maximum size of the session's ring files in bytes, summed over all living processes: 1 GiB by default.
-    /// A ring beyond the cap is not made; threads without a ring lose their events, which are counted as `no_ring`.
+    /// Maximum size of the session's rings in this process, in bytes: 128 MiB by default. A quarter of the memory that is free in the
+    /// process's cgroup and in the file system of the rings stays free in any case. A ring beyond that is not made; threads without a ring
+    /// lose their events, which are counted as `no_ring`.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.spec.limits.memory = bytes;
+        self
+    }
+
+    /// Maximum size of the session's ring files in bytes, summed over all living processes: by default none but the bound of
+    /// [each process](Self::memory). Each ring costs a look at the rings of all processes then.
     pub fn memory_cap(mut self, bytes: u64) -> Self {
-        self.spec.limits.memory_cap = bytes;
+        self.spec.limits.memory_cap = Some(bytes);
         self
     }
 

@@ -241,8 +241,9 @@ impl Recording {
 
     /// Explains why new threads get no ring, if that is so, and how to change it. Waits for no sink.
     pub(crate) fn ring_shortage(&self) -> Option<Notice> {
-        let reason = self.running.as_ref()?.thread.unsupplied()?.to_string();
-        Some(Notice::NoRing { reason })
+        let running = self.running.as_ref()?;
+        let kind = running.thread.unsupplied()?;
+        Some(Notice::NoRing { reason: running.rings.memory.refusal().unwrap_or_else(|| kind.to_string()) })
     }
 
     /// Directory of the rings; `None` if they are in memory.

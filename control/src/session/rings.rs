@@ -1,12 +1,12 @@
 //! The location and the memory cap of a session's rings.
 
-use crate::ring_files::RingFiles;
+use crate::ring_files::{ProcessMemory, RingFiles, RingsInMemory};
 use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use crate::spec::Limits;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tracepoint_core::channel::{AnonymousMemory, MemorySource};
+use tracepoint_core::channel::MemorySource;
 
 /// Location of a session's rings in this process. Not part of the session's description: each process decides it for itself.
 #[derive(Debug)]
@@ -35,7 +35,9 @@ pub(super) struct Rings {
     session: String,
     /// `None` if they are in anonymous memory.
     pub(super) dir: Option<Arc<ProcessDir>>,
-    memory_cap: u64,
+    pub(super) memory: Arc<ProcessMemory>,
+    /// The most that the rings of all processes may take, in bytes.
+    memory_cap: Option<u64>,
     /// Counts the pages lost when ring files are truncated; `None` if truncation may end the program.
     pub(super) cut_off: Option<Arc<AtomicU64>>,
 }
@@ -47,16 +49,18 @@ impl Rings {
         let options = Options { place: place.place, allow_disk: place.allow_disk, keep_dead };
         let dir = if place.in_memory { None } else { Some(Arc::new(ProcessDir::make(&options, session)?)) };
         let cut_off = place.survive_cut_off.then(Arc::default);
-        Ok(Self { session: session.to_owned(), dir, memory_cap: limits.memory_cap, cut_off })
+        let memory = ProcessMemory::new(limits.memory, dir.clone());
+        Ok(Self { session: session.to_owned(), dir, memory, memory_cap: limits.memory_cap, cut_off })
     }
 
     /// The source of ring memory: files if there is a directory, else anonymous memory.
     pub(super) fn source(&self) -> Box<dyn MemorySource> {
         match &self.dir {
             Some(dir) => {
-                Box::new(RingFiles::new(Arc::clone(dir), &self.session, self.memory_cap, self.cut_off.clone()))
+                let (dir, memory) = (Arc::clone(dir), Arc::clone(&self.memory));
+                Box::new(RingFiles::new(dir, &self.session, memory, self.memory_cap, self.cut_off.clone()))
             }
-            None => Box::new(AnonymousMemory),
+            None => Box::new(RingsInMemory(Arc::clone(&self.memory))),
         }
     }
 }

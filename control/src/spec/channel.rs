@@ -16,13 +16,16 @@ pub struct ChannelSpec {
     pub name: String,
     /// Behaviour when a ring is full: `discard`, `overwrite` or `wait`.
     pub policy: String,
-    /// Size of a thread's ring in bytes.
-    pub ring_size: usize,
+    /// Size of a thread's ring in bytes; by default it depends on need, as in [`Channel::sized_by_need`]: 1 MiB for the first rings of a
+    /// process, down to 64 KiB where it has many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring_size: Option<usize>,
     /// Number of packets in a ring.
     pub packets: usize,
-    /// Number of spare rings kept ready for new threads.
-    pub spares: usize,
-    /// Number of spare rings made at the start; by default all, and in a session of a file at least one per thread.
+    /// Number of spare rings kept ready for new threads while none appear; by default as many as fit into 2 MiB, from 2 to 16.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spares: Option<usize>,
+    /// Number of spare rings made at the start; by default `spares` or 16, and in a session of a file one per thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_first: Option<usize>,
     /// Maximum number of rings in a process; the default depends on the policy.
@@ -49,9 +52,9 @@ impl Default for ChannelSpec {
         Self {
             name: default_name(),
             policy,
-            ring_size: 1 << 20,
+            ring_size: None,
             packets: 8,
-            spares: 16,
+            spares: None,
             at_first: None,
             max_rings: None,
             max_wait_ms: None,
@@ -65,7 +68,7 @@ impl Default for ChannelSpec {
 impl ChannelSpec {
     /// A flight recorder with rings of this size in bytes.
     pub fn overwrite(ring_size: usize) -> Self {
-        Self { policy: Policy::Overwrite.name().to_owned(), ring_size, ..Self::default() }
+        Self { policy: Policy::Overwrite.name().to_owned(), ring_size: Some(ring_size), ..Self::default() }
     }
 
     /// The same channel under another name.
@@ -97,15 +100,20 @@ impl ChannelSpec {
 
     /// Size of a packet in bytes; the description may be invalid.
     pub(super) fn packet_size(&self) -> usize {
-        self.ring_size / self.packets.max(1)
+        self.first_ring_size() / self.packets.max(1)
+    }
+
+    /// Size of the first rings in bytes.
+    pub fn first_ring_size(&self) -> usize {
+        self.ring_size.unwrap_or(Channel::default().ring_size())
     }
 
     /// Its numbers with their keys.
     pub(super) fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
-            ("ring_size", self.ring_size as u64),
+            ("ring_size", self.ring_size.unwrap_or(0) as u64),
             ("packets", self.packets as u64),
-            ("spares", self.spares as u64),
+            ("spares", self.spares.unwrap_or(0) as u64),
             ("at_first", self.at_first.unwrap_or(0) as u64),
             ("max_rings", self.max_rings.unwrap_or(0) as u64),
             ("call_stack_depth", self.call_stack_depth.unwrap_or(0) as u64),
@@ -116,12 +124,15 @@ impl ChannelSpec {
     /// The channel described.
     pub(crate) fn channel(&self) -> Channel {
         let max_wait = Duration::from_millis(self.max_wait_ms.unwrap_or(50).into());
+        let ring_size = self.first_ring_size();
         let channel = match self.policy.as_str() {
-            "overwrite" => Channel::overwrite(self.ring_size),
-            "wait" => Channel::wait(self.ring_size, max_wait),
-            _ => Channel::discard(self.ring_size),
+            "overwrite" => Channel::overwrite(ring_size),
+            "wait" => Channel::wait(ring_size, max_wait),
+            _ => Channel::discard(ring_size),
         };
-        let channel = channel.name(&self.name).packets(self.packets).spares(self.spares);
+        let channel = if self.ring_size.is_some() { channel } else { channel.sized_by_need() };
+        let channel = channel.name(&self.name).packets(self.packets);
+        let channel = self.spares.map_or(channel.clone(), |spares| channel.spares(spares));
         let channel = self.max_rings.map_or(channel.clone(), |most| channel.max_rings(most));
         let channel = self.at_first.map_or(channel.clone(), |rings| channel.at_first(rings));
         let channel = self.call_stack_depth.map_or(channel.clone(), |callers| channel.call_stack_depth(callers));
@@ -132,17 +143,19 @@ impl ChannelSpec {
 
 impl From<&Channel> for ChannelSpec {
     fn from(channel: &Channel) -> Self {
+        let ring_size = (!channel.is_sized_by_need()).then_some(channel.ring_size());
         let usual = match channel.policy() {
             Policy::Overwrite => Channel::overwrite(channel.ring_size()),
             _ => Channel::discard(channel.ring_size()),
         };
+        let usual = if ring_size.is_some() { usual } else { usual.sized_by_need() };
         let unless_usual = |value: usize, usual: usize| (value != usual).then_some(value);
         Self {
             name: channel.channel_name().to_owned(),
             policy: channel.policy().name().to_owned(),
-            ring_size: channel.ring_size(),
+            ring_size,
             packets: channel.packets_per_ring(),
-            spares: channel.spare_rings(),
+            spares: channel.spares_if_set(),
             at_first: channel.rings_at_first(),
             max_rings: unless_usual(channel.ring_limit(), usual.ring_limit()),
             // Rounded up: an event waits at least as long as its channel says.
@@ -170,8 +183,11 @@ fn is_default_name(name: &String) -> bool {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Maximum size of the rings of all processes, in bytes.
-    pub memory_cap: u64,
+    /// Maximum size of the rings of each process, in bytes.
+    pub memory: u64,
+    /// Maximum size of the rings of all processes together, in bytes; none by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_cap: Option<u64>,
     /// Number of dead processes whose rings are kept.
     pub keep_dead: usize,
     /// Maximum size of the kept rings of dead processes, in bytes.
@@ -183,6 +199,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_cap: 1 << 30, keep_dead: 8, keep_dead_bytes: 1 << 30, max_events: None }
+        Self { memory: 128 << 20, memory_cap: None, keep_dead: 8, keep_dead_bytes: 1 << 30, max_events: None }
     }
 }

@@ -70,7 +70,8 @@ impl SessionSpec {
         let ours = [
             ("generation", self.generation),
             ("rotations", self.rotations),
-            ("memory_cap", limits.memory_cap),
+            ("memory", limits.memory),
+            ("memory_cap", limits.memory_cap.unwrap_or(0)),
             ("keep_dead", limits.keep_dead as u64),
             ("keep_dead_bytes", limits.keep_dead_bytes),
             ("max_events", limits.max_events.unwrap_or(0) as u64),

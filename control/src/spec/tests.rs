@@ -115,13 +115,14 @@ fn numbers_that_no_file_can_hold_are_refused() -> Outcome {
         assert_eq!(spec.to_toml(), Err(error.clone()));
         Ok::<_, SpecError>(error.to_string())
     };
-    let changes: [(&str, Change); 11] = [
-        ("ring_size", &|spec| spec.channel.ring_size = usize::MAX),
-        ("ring_size", &|spec| spec.channels[0].ring_size = usize::MAX),
+    let changes: [(&str, Change); 12] = [
+        ("ring_size", &|spec| spec.channel.ring_size = Some(usize::MAX)),
+        ("ring_size", &|spec| spec.channels[0].ring_size = Some(usize::MAX)),
         ("packets", &|spec| spec.channel.packets = usize::MAX),
-        ("spares", &|spec| spec.channel.spares = usize::MAX),
+        ("spares", &|spec| spec.channel.spares = Some(usize::MAX)),
         ("max_rings", &|spec| spec.channel.max_rings = Some(1 << 63)),
-        ("memory_cap", &|spec| spec.limits.memory_cap = u64::MAX),
+        ("memory", &|spec| spec.limits.memory = u64::MAX),
+        ("memory_cap", &|spec| spec.limits.memory_cap = Some(u64::MAX)),
         ("keep_dead", &|spec| spec.limits.keep_dead = usize::MAX),
         ("keep_dead_bytes", &|spec| spec.limits.keep_dead_bytes = 1 << 63),
         ("max_size", &|spec| spec.sinks[0].max_size = u64::MAX),
@@ -255,7 +256,7 @@ fn a_dt_file_has_room_for_the_packets_of_each_channel() -> Outcome {
     dt.max_size = 64 << 20;
     spec.sinks.push(dt);
     spec.check()?;
-    spec.channels[0].ring_size = 8 << 20;
+    spec.channels[0].ring_size = Some(8 << 20);
     let error = spec.check().expect_err("256 packets of 1 MiB").to_string();
     assert!(error.contains("256 packets of 1048576 bytes"), "{error}");
     Ok(())
@@ -306,7 +307,7 @@ fn a_remotely_drained_session_has_no_sinks() -> Outcome {
 #[test]
 fn a_channel_converts_to_a_file_and_back() -> Outcome {
     use tracepoint_core::context::Context;
-    let plain = Channel::discard(1 << 20);
+    let plain = Channel::default();
     let all = Channel::wait(64 << 10, std::time::Duration::from_millis(20))
         .name("x")
         .packets(4)
@@ -317,7 +318,10 @@ fn a_channel_converts_to_a_file_and_back() -> Outcome {
         .context(Context::Thread)
         .call_stack_depth(3);
     assert_eq!(ChannelSpec::from(&plain), ChannelSpec::default());
-    for channel in [plain, all, Channel::overwrite(1 << 20), Channel::overwrite(1 << 20).max_rings(7)] {
+    let kept = Channel::discard(1 << 20);
+    assert_eq!(ChannelSpec::from(&kept).ring_size, Some(1 << 20));
+    let by_need = Channel::overwrite(1 << 20).sized_by_need();
+    for channel in [plain, kept, by_need, all, Channel::overwrite(1 << 20), Channel::overwrite(1 << 20).max_rings(7)] {
         assert_eq!(ChannelSpec::from(&channel).channel(), channel);
         let mut spec = SessionSpec::new();
         spec.sinks.push(SinkSpec::standard_error());

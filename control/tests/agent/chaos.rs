@@ -85,7 +85,7 @@ impl Chaos {
         let name = format!("s{}", self.made);
         self.made += 1;
         let mut spec = spec(&[RULES[self.dice.throw(3)]], &[SinkSpec::ctf(self.place.out(&name))]);
-        (spec.channel.ring_size, spec.channel.spares) = (32 << 10, 2);
+        (spec.channel.ring_size, spec.channel.spares) = (Some(32 << 10), Some(2));
         if self.dice.throw(2) == 0 {
             let mut second = spec.channel.clone().named("second");
             ["discard", "overwrite", "wait"][self.dice.throw(3)].clone_into(&mut second.policy);

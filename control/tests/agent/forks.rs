@@ -206,7 +206,7 @@ fn many_children_are_forked_under_load() -> Outcome {
     }
     let place = Place::new();
     let mut wanted = spec(&["family:*"], &[SinkSpec::ctf(place.out("family"))]);
-    (wanted.channel.ring_size, wanted.channel.spares) = (64 << 10, 2);
+    (wanted.channel.ring_size, wanted.channel.spares) = (Some(64 << 10), Some(2));
     let session = place.controller.create("family", &wanted)?;
     let mut parent = until_ready(command(&place, "many_children_are_forked_under_load", true).env(BUSY, "1"));
     for _ in 0..CHILDREN {

@@ -21,6 +21,7 @@ mod forks;
 mod full_run_dir;
 mod kinds;
 mod listing;
+mod many_sessions;
 mod no_files;
 mod rings;
 mod rotation;

@@ -104,7 +104,7 @@ fn the_oldest_chunks_are_removed_beyond_the_size_limit() -> Outcome {
     let place = Place::new();
     let _child = place.start("rotation::the_oldest_chunks_are_removed_beyond_the_size_limit");
     let mut wanted = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("small"))]);
-    wanted.channel.ring_size = 16 << 10;
+    wanted.channel.ring_size = Some(16 << 10);
     let sink = &mut wanted.sinks[0];
     (sink.rotate_size, sink.keep, sink.max_size) = (Some(4 << 10), Some(1000), 20 << 10);
     let session = place.controller.create("small", &wanted)?;

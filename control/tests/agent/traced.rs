@@ -40,6 +40,12 @@ pub(crate) fn is_traced() -> bool {
     if part() != "traced" {
         return false;
     }
+    fire();
+    true
+}
+
+/// Fires events until the process is asked to end.
+pub(crate) fn fire() {
     let agent = Agent::start();
     if let Err(error) = &agent {
         println!("{error}");
@@ -62,7 +68,6 @@ pub(crate) fn is_traced() -> bool {
         ready();
         stop.store(true, Ordering::Relaxed);
     });
-    true
 }
 
 /// A run directory of a test's own, and a controller.

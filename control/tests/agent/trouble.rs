@@ -30,7 +30,7 @@ fn damaged_sessions_are_refused_and_the_old_version_stays() -> Outcome {
     let file = session.path().join("session.toml");
     let text = fs::read_to_string(&file)?;
     for (damaged, part) in [
-        (text[..text.len() / 2].to_owned(), "without a sink"),
+        (text[..text.find("[[sink]]").ok_or("it has a sink")?].to_owned(), "without a sink"),
         (format!("mood = 1\n{text}"), "unknown field `mood`"),
         (text.replace("version = 1", "version = 9"), "versions up to 1"),
         (String::new(), "`format`"),

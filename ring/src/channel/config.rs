@@ -15,6 +15,11 @@ const SMALLEST_SIZE: usize = 64 << 10;
 /// The smallest packets of rings that are smaller than the first ones.
 const SMALLEST_PACKET: usize = 16 << 10;
 
+/// The memory of the spare rings at rest, by default.
+const SPARE_BYTES: usize = 2 << 20;
+/// The number of spare rings when a channel is opened, by default, and their largest number at rest.
+const SPARES_AT_FIRST: usize = 16;
+
 /// The upper limit of [`Channel::wait`].
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
@@ -63,9 +68,10 @@ pub struct Channel {
     /// Whether the rings get smaller as the process has more of them.
     pub(super) by_need: bool,
     pub(super) packets: usize,
-    pub(super) spares: usize,
-    /// The number of spare rings that are made when the channel is opened.
-    pub(super) at_first: usize,
+    /// The number of spare rings at rest; `None` for the default.
+    spares: Option<usize>,
+    /// The number of spare rings that are made when the channel is opened; `None` for the default.
+    at_first: Option<usize>,
     pub(super) max_rings: usize,
     /// The longest wait for a free packet, under [`Policy::Wait`].
     pub(super) max_wait: Duration,
@@ -121,8 +127,8 @@ impl Channel {
             ring_size,
             by_need: false,
             packets: 8,
-            spares: 2,
-            at_first: usize::MAX,
+            spares: None,
+            at_first: None,
             max_rings: MOST_RINGS,
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
@@ -160,22 +166,22 @@ impl Channel {
         self.by_need
     }
 
-    /// Sets the number of rings that are kept ready for new threads while none appear: 2 by default. When threads appear, the consumer makes
-    /// more, as many as appeared between two of its rounds; what stays unused for a second gives its memory back. A thread that finds no
-    /// ring loses its events until there is one, counted as `no_ring`.
+    /// Sets the number of rings that are kept ready for new threads while none appear: by default as many as fit into 2 MiB, from 2 to 16.
+    /// When threads appear, the consumer makes more, for those that it has seen and for as many again; what stays unused for a second gives
+    /// its memory back. A thread that finds no ring loses its events until there is one, counted as `no_ring`.
     #[must_use]
     pub fn spares(mut self, spares: usize) -> Self {
-        self.spares = spares;
+        self.spares = Some(spares);
         self
     }
 
-    /// Sets the number of spare rings that are made when the channel is opened: [`spares`](Self::spares) by default, and at least one. If
-    /// there are fewer, the consumer makes the others, two at each [`maintain`](super::OpenChannel::maintain), so opening does not check that
-    /// there is memory for them. Of more, opening makes as many as there is memory for. For a program that is already running, the number of
-    /// its threads is enough.
+    /// Sets the number of spare rings that are made when the channel is opened: by default the number of [`spares`](Self::spares) if that was
+    /// set, else 16, for the threads that a program starts next; at least one. Of those beyond the spares, opening makes as many as there is
+    /// memory for. If there are fewer, the consumer makes the others, two at each [`maintain`](super::OpenChannel::maintain), so opening does
+    /// not check that there is memory for them. For a program that is already running, the number of its threads is enough.
     #[must_use]
     pub fn at_first(mut self, rings: usize) -> Self {
-        self.at_first = rings;
+        self.at_first = Some(rings);
         self
     }
 
@@ -236,13 +242,24 @@ impl Channel {
     }
 
     /// The number of [spare](Self::spares) rings that are kept ready.
-    pub const fn spare_rings(&self) -> usize {
+    pub fn spare_rings(&self) -> usize {
+        self.spares.unwrap_or((SPARE_BYTES / self.ring_size.max(1)).clamp(2, SPARES_AT_FIRST))
+    }
+
+    /// The number of [spare](Self::spares) rings, if it was set.
+    pub const fn spares_if_set(&self) -> Option<usize> {
         self.spares
     }
 
-    /// The number of spare rings that are made when the channel is opened; `None` for all of them. See [`at_first`](Self::at_first).
-    pub fn rings_at_first(&self) -> Option<usize> {
-        (self.at_first != usize::MAX).then_some(self.at_first)
+    /// The number of spare rings that are made when the channel is opened, if it was set. See [`at_first`](Self::at_first).
+    pub const fn rings_at_first(&self) -> Option<usize> {
+        self.at_first
+    }
+
+    /// The number of spare rings that are made when the channel is opened, and how many of them must be had.
+    pub(super) fn first_rings(&self) -> [usize; 2] {
+        let rings = self.at_first.or(self.spares).unwrap_or(SPARES_AT_FIRST).clamp(1, self.max_rings);
+        [rings, rings.min(self.spare_rings().max(1))]
     }
 
     /// The largest number of rings. See [`max_rings`](Self::max_rings).

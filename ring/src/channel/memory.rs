@@ -78,6 +78,11 @@ pub trait MemorySource: Send + Sync {
         sizes[0]
     }
 
+    /// How many threads the process has, if that is known: for those that start, rings are made before they fire.
+    fn thread_count(&self) -> Option<usize> {
+        None
+    }
+
     /// Allocates at least `request.len` bytes.
     ///
     /// # Errors

@@ -193,7 +193,7 @@ impl OpenChannel {
             events: AtomicU32::new(0),
             rings: Mutex::default(),
             source,
-            supply: Supply::new(config.spares.clamp(1, config.max_rings)),
+            supply: Supply::new(config.spare_rings().clamp(1, config.max_rings)),
             consumers: Arc::default(),
             wake_word,
             draining: Mutex::default(),

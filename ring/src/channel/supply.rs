@@ -8,9 +8,9 @@
 //!    └──── recycled, unparked or made, in this order ◀───────────────────────────────────┘
 //! ```
 //!
-//! Each round brings the pool to `wanted` rings: those that the channel is configured with, and twice as many as appeared in a round of
-//! this period or the last. A thread that finds no ring makes the next round supply all threads that have none. What was unused for a whole
-//! period is parked. A ring is parked and not removed because its streams and its counters are part of the trace.
+//! Each round brings the pool to `wanted` rings: those that the channel is configured with, and in a round in which threads appeared for as
+//! many as have started, and for twice as many as took a ring. A thread that finds no ring makes the next round supply all threads that have
+//! none. What was unused for a whole period is parked. A ring is parked and not removed because its streams and its counters are part of the trace.
 
 use super::config::Policy;
 use super::header::Layout;
@@ -31,6 +31,8 @@ const POOL_SIZE: usize = 256;
 const RINGS_PER_ROUND: usize = 2;
 /// How long one round may make rings, for the same reason.
 const LONGEST_ROUND: Duration = Duration::from_millis(10);
+/// How often the threads of the process are counted while none takes a ring.
+const COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// How long rings stay unused before their memory is given back.
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -50,6 +52,10 @@ struct Round {
     was_filled: bool,
     /// Events that were lost without a ring, as of the last round.
     ringless: u64,
+    /// When the threads of the process were counted last, and how many there were. At first that is not known: the session's own threads
+    /// start after its channels.
+    counted: Instant,
+    threads: Option<usize>,
     /// When the period began.
     since: Instant,
     /// The fewest rings that a round of the period found in the pool.
@@ -66,6 +72,8 @@ impl Supply {
             wanted,
             was_filled: false,
             ringless: 0,
+            counted: Instant::now(),
+            threads: None,
             since: Instant::now(),
             fewest_spare: usize::MAX,
             unused_ended: 0,
@@ -78,20 +86,19 @@ impl Supply {
 impl OpenChannel {
     /// The number of entries that the pool of a channel needs.
     pub(super) fn pool_size(config: &super::Channel) -> usize {
-        let at_first = config.rings_at_first().unwrap_or(0);
-        config.spares.max(at_first).max(POOL_SIZE).clamp(1, config.max_rings)
+        let [at_first, _] = config.first_rings();
+        config.spare_rings().max(at_first).max(POOL_SIZE).clamp(1, config.max_rings)
     }
 
     /// Makes the rings that exist when the channel is opened. If there is no memory for those beyond the usual spares, that is no error.
     pub(super) fn supply_at_first(&self) -> io::Result<()> {
-        let at_first = self.config.rings_at_first().unwrap_or(self.config.spares).max(1);
-        let needed = at_first.min(self.config.spares.max(1));
+        let [at_first, needed] = self.config.first_rings();
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
         let supplied = self.fill_pool(&mut rings, &mut round, at_first, None);
-        round.was_filled = at_first >= self.config.spares;
+        round.was_filled = at_first >= self.config.spare_rings();
         self.supply.left.store(self.pool.count(), Ordering::Relaxed);
-        if rings.len() < needed.min(self.config.max_rings) { supplied } else { Ok(()) }
+        if rings.len() < needed { supplied } else { Ok(()) }
     }
 
     /// One round.
@@ -127,7 +134,13 @@ impl OpenChannel {
         let appeared = self.supply.left.load(Ordering::Relaxed).saturating_sub(count);
         // Threads that fired for other channels only have no ring either, so the lost events are another bound.
         let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
-        self.config.spares.max(1) + (2 * appeared).max(without.min(lost as usize))
+        let mut started = 0;
+        if lost + appeared as u64 > 0 || round.threads.is_none() || round.counted.elapsed() >= COUNT_INTERVAL {
+            let threads = self.source.thread_count().unwrap_or(0);
+            started = threads.saturating_sub(round.threads.replace(threads).unwrap_or(threads));
+            round.counted = Instant::now();
+        }
+        self.config.spare_rings().max(1) + (2 * appeared).max(without.min(lost as usize)).max(started)
     }
 
     fn has_no_ring(&self, slot: usize) -> bool {
@@ -214,8 +227,9 @@ impl OpenChannel {
 
     /// Parks what was unused for a period, beyond the usual spares, and begins the next period.
     fn park_unused(&self, rings: &[Arc<Ring>], round: &mut Round) {
-        let unused = round.fewest_spare.saturating_sub(self.config.spares.max(1)).min(self.pool.count());
-        round.wanted -= unused.min(round.wanted.saturating_sub(self.config.spares.max(1)));
+        let spares = self.config.spare_rings().max(1);
+        let unused = round.fewest_spare.saturating_sub(spares).min(self.pool.count());
+        round.wanted -= unused.min(round.wanted.saturating_sub(spares));
         for _ in 0..unused {
             let Some(ring) = self.pool.take() else { break };
             // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.

@@ -3,8 +3,8 @@
 use crate::account::{Account, Before, Chunk, Removed, StreamAccount};
 use crate::accounting::event_entry;
 use std::collections::HashMap;
-use tracepoint_ring::channel::{HEADER_SIZE, Packet, StreamId};
 use tracepoint_reader::internal::sealed;
+use tracepoint_ring::channel::{HEADER_SIZE, Packet, StreamId};
 
 /// Offsets in the header of a packet, in bytes: see `docs/format-ring.md`.
 const TIMESTAMP_BEGIN: usize = 32;

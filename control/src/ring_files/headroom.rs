@@ -1,0 +1,188 @@
+//! The memory that is left to a process: in its cgroup and those above it, and in the file system of its rings.
+//!
+//! A process that exceeds the limit of its cgroup is killed, and so may be the programs beside it. So rings leave room in each of these
+//! places: a quarter of what there would be without the rings of this session, and at least a sixteenth of the whole.
+
+use rustix::fs::fstatvfs;
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// A limit from which on there is none: cgroup v1 has the largest number of pages instead of `max`.
+const UNLIMITED: u64 = 1 << 60;
+
+/// A place that bounds the memory of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// What it is, as messages call it.
+    name: String,
+    kind: io::ErrorKind,
+    limit: u64,
+    available: u64,
+}
+
+impl Place {
+    /// How many more bytes rings may take here, where they take `used` bytes already.
+    pub(super) fn room(&self, used: u64) -> u64 {
+        let reserve = (self.available.saturating_add(used) / 4).max(self.limit / 16);
+        self.available.saturating_sub(reserve)
+    }
+
+    /// The same place after so many more bytes were taken.
+    pub(super) fn after(&self, taken: u64) -> Self {
+        Self { available: self.available.saturating_sub(taken), ..self.clone() }
+    }
+
+    /// The error of a request for which there is no room.
+    pub(super) fn error(&self) -> io::Error {
+        let Self { name, kind, limit, available } = self;
+        let text = format!(
+            "No space left for rings: {name} has {available} of {limit} bytes left, of which a quarter stays free for the program; raise that limit, or choose smaller or fewer rings"
+        );
+        io::Error::new(*kind, text)
+    }
+}
+
+/// The places that bound this process now; `dir` is on the file system of its rings.
+pub(super) fn places(dir: Option<impl AsFd>) -> Vec<Place> {
+    let mut places = cgroups();
+    places.extend(dir.and_then(file_system));
+    places
+}
+
+fn file_system(dir: impl AsFd) -> Option<Place> {
+    let found = fstatvfs(dir).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    // Some file systems have no limit, or do not tell it.
+    let limit = Some(bytes(found.f_blocks)).filter(|limit| *limit > 0)?;
+    let (name, kind) = ("the file system of the rings".to_owned(), io::ErrorKind::StorageFull);
+    Some(Place { name, kind, limit, available: bytes(found.f_bavail) })
+}
+
+/// The cgroups with a limit on memory that this process is in.
+fn cgroups() -> Vec<Place> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let (own, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
+    Version::ALL.iter().flat_map(|version| limits(*version, &own, &mounts)).collect()
+}
+
+fn limits(version: Version, own: &str, mounts: &str) -> Vec<Place> {
+    let Some((mount, path)) = version.find(own, mounts) else { return Vec::new() };
+    path.ancestors().take_while(|path| path.starts_with(&mount)).filter_map(|path| version.place(path)).collect()
+}
+
+/// The two interfaces of cgroups. A machine may have both, and the memory controller is in one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+impl Version {
+    const ALL: [Self; 2] = [Self::V1, Self::V2];
+
+    /// Where the hierarchy is mounted, and the directory of this process in it. `own` is `/proc/self/cgroup`, `mounts` is
+    /// `/proc/self/mountinfo`.
+    fn find(self, own: &str, mounts: &str) -> Option<(PathBuf, PathBuf)> {
+        let path = own.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            let is_this = match self {
+                Self::V1 => controllers.split(',').any(|name| name == "memory"),
+                Self::V2 => controllers.is_empty(),
+            };
+            is_this.then_some(path)
+        })?;
+        let (root, mount) = mounts.lines().find_map(|line| {
+            let (mount, rest) = line.split_once(" - ")?;
+            let mut fields = mount.split(' ').skip(3);
+            let (root, point) = (fields.next()?, fields.next()?);
+            let mut rest = rest.split(' ');
+            let (kind, options) = (rest.next()?, rest.nth(1)?);
+            let is_this = match self {
+                Self::V1 => kind == "cgroup" && options.split(',').any(|option| option == "memory"),
+                Self::V2 => kind == "cgroup2",
+            };
+            is_this.then_some((root, point))
+        })?;
+        let mount = PathBuf::from(mount);
+        // Of a container that sees its own cgroup only, the root of the mount is that one.
+        let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+        let path = mount.join(below.strip_prefix("/").unwrap_or(below));
+        Some((mount, path))
+    }
+
+    /// The limit of the cgroup at `path`, if it has one.
+    fn place(self, path: &Path) -> Option<Place> {
+        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
+        let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+        let (limits, usage, reclaimable) = match self {
+            Self::V1 => (&["memory.limit_in_bytes"][..], "memory.usage_in_bytes", "total_inactive_file "),
+            Self::V2 => (&["memory.max", "memory.high"][..], "memory.current", "inactive_file "),
+        };
+        let limit = limits.iter().filter_map(|name| number(name)).min().filter(|limit| *limit < UNLIMITED)?;
+        let usage = number(usage)?;
+        // The kernel drops such pages before it lets the cgroup run out of memory.
+        let stat = read("memory.stat").unwrap_or_default();
+        let reclaimable = stat.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok());
+        let used = usage.saturating_sub(reclaimable.unwrap_or(0));
+        let name = format!("the cgroup {}", path.display());
+        Some(Place { name, kind: io::ErrorKind::OutOfMemory, limit, available: limit.saturating_sub(used) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn place(limit: u64, available: u64) -> Place {
+        Place { name: String::new(), kind: io::ErrorKind::OutOfMemory, limit, available }
+    }
+
+    #[test]
+    fn a_quarter_stays_free_and_at_least_a_sixteenth_of_the_whole() {
+        assert_eq!(place(16 * MIB, 12 * MIB).room(0), 9 * MIB);
+        // The same place after 9 MiB were taken: nothing more, however often it is asked.
+        assert_eq!(place(16 * MIB, 12 * MIB).after(9 * MIB).room(9 * MIB), 0);
+        assert_eq!(place(64 * MIB, 5 * MIB).room(0), MIB, "little is left of much");
+        assert_eq!(place(64 * MIB, 4 * MIB).room(0), 0);
+    }
+
+    #[test]
+    fn the_hierarchies_are_found() {
+        let v1 = "4:memory:/a/b\n3:cpuset:/\n0::/x\n";
+        let mounts = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+                      41 31 0:38 /x /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
+        let found = |mount: &str, path: &str| Some((PathBuf::from(mount), PathBuf::from(path)));
+        assert_eq!(Version::V1.find(v1, mounts), found("/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/a/b"));
+        // The mount shows a part of the hierarchy: the process's own.
+        assert_eq!(Version::V2.find(v1, mounts), found("/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/"));
+        assert_eq!(Version::V1.find("0::/x\n", mounts), None);
+        assert_eq!(
+            Version::V2.find("0::/../other\n", mounts),
+            found("/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/")
+        );
+    }
+
+    #[test]
+    fn limits_are_read_with_what_can_be_reclaimed() -> io::Result<()> {
+        let temp = tempfile::tempdir()?;
+        let put = |name: &str, text: &str| fs::write(temp.path().join(name), text);
+        for (name, text) in [("memory.max", "1000\n"), ("memory.high", "max\n"), ("memory.current", "900\n")] {
+            put(name, text)?;
+        }
+        put("memory.stat", "anon 1\ninactive_file 300\n")?;
+        let found = |version: Version| version.place(temp.path()).map(|place| (place.limit, place.available));
+        assert_eq!(found(Version::V2), Some((1000, 400)));
+        put("memory.high", "800\n")?;
+        assert_eq!(found(Version::V2), Some((800, 200)));
+        assert_eq!(found(Version::V1), None);
+        put("memory.limit_in_bytes", "9223372036854771712\n")?;
+        put("memory.usage_in_bytes", "5\n")?;
+        assert_eq!(found(Version::V1), None, "no limit");
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Many sessions in one run directory: they cost a program that they are not for nothing but a look at each.
+//!
+//! `TRACEPOINT_SESSIONS` says how many there are.
+
+use crate::common::{Outcome, again, part, until_ready};
+use crate::traced::{PATIENCE, Place, fire, is_traced, spec};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::env;
+use std::fs;
+use std::time::{Duration, Instant};
+use tracepoint_control::{AckState, SessionSpec, SinkSpec};
+
+/// How many files the process may have open: fewer than there are sessions.
+const FILES: u64 = 64;
+
+#[test]
+fn a_program_may_have_fewer_files_than_there_are_sessions() -> Outcome {
+    if part() == "limited" {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(FILES), ..getrlimit(Resource::Nofile) })?;
+        fire();
+        return Ok(());
+    }
+    let sessions: u64 = env::var("TRACEPOINT_SESSIONS").map_or(Ok(100), |sessions| sessions.parse())?;
+    let place = Place::new();
+    // It ends with this process, which owns it: an agent watches the owners of the sessions that record there.
+    let mut wanted = spec(&["other:*"], &[SinkSpec::ctf(place.out("none"))]);
+    wanted.end_with_this_process();
+    let look = || {
+        let began = Instant::now();
+        place.controller.session("s0").and_then(|session| session.spec()).map(|_| began.elapsed())
+    };
+    let fastest = || (0..20).map(|_| look()).min_by_key(|time| time.as_ref().map_or(Duration::MAX, |time| *time));
+    let mut with_few = None;
+    for number in 0..sessions {
+        place.controller.create(&format!("s{number}"), &wanted.another())?;
+        if number == 4 {
+            with_few = fastest();
+        }
+    }
+    // A look at one session is no look at all of them.
+    let (with_few, with_all) = (with_few.ok_or("too few")??, fastest().ok_or("none")??);
+    assert!(with_all < with_few * 5, "{with_few:?} among 5 sessions, {with_all:?} among {sessions}");
+    let test = "many_sessions::a_program_may_have_fewer_files_than_there_are_sessions";
+    let child = until_ready(again(test, "limited").env("TRACEPOINT_RUN_DIR", place.run_dir()));
+    let last = place.controller.session(&format!("s{}", sessions - 1))?;
+    let waited = last.wait(1, PATIENCE)?;
+    assert!(waited.silent.is_empty(), "{waited:?}");
+    let open = fs::read_dir(format!("/proc/{}/fd", child.id()))?.count();
+    assert!(open < 32, "{open} descriptors are open");
+    assert!(child.end());
+    Ok(())
+}
+
+/// Memory that another process has given back is taken without a command.
+#[test]
+fn a_process_that_was_refused_tries_again_by_itself() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "many_sessions::a_process_that_was_refused_tries_again_by_itself";
+    let (first, second) = (place.start(test), place.start(test));
+    let mut wanted: SessionSpec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("one"))]);
+    (wanted.channel.ring_size, wanted.channel.spares) = (Some(1 << 20), Some(2));
+    wanted.limits.memory_cap = Some(4 << 20);
+    let session = place.controller.create("one", &wanted)?;
+    let states = || -> Result<Vec<_>, Box<dyn std::error::Error>> {
+        Ok(session.acks()?.into_iter().map(|ack| (ack.process.pid, ack.state)).collect())
+    };
+    session.wait(1, PATIENCE)?;
+    let refused = states()?.into_iter().find(|(_, state)| *state == AckState::Refused);
+    let (pid, _) = refused.ok_or_else(|| format!("both record: {:?}", states()))?;
+    let (waits, records) = if first.id() == pid { (first, second) } else { (second, first) };
+    assert!(records.end());
+    let patience = Instant::now() + PATIENCE;
+    while !states()?.contains(&(pid, AckState::Recording)) {
+        assert!(Instant::now() < patience, "{:?}", session.acks()?);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(waits.end());
+    Ok(())
+}
