@@ -127,9 +127,9 @@ impl Controller {
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
             let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
             match read_spec(&dir) {
-                Ok(spec) if spec.is_left_behind() => {
+                Ok(spec) if spec.is_left_behind(&dir) => {
                     // Checked again under the lock: another controller may have replaced the session meanwhile.
-                    let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind());
+                    let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind(dir));
                     drop(self.remove(&name, false, is_left));
                     any_over = true;
                 }

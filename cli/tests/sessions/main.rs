@@ -3,10 +3,13 @@
 
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 mod channels;
 mod exit_codes;
 mod leftover;
+mod namespaces;
 mod other_users;
 mod outputs;
 mod outside;
