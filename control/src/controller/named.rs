@@ -117,7 +117,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
-        Ok(files::all(&self.dir()?)?)
+        Ok(files::all(&self.dir()?, |entry| self.controller.is_alive(entry))?)
     }
 
     /// The ring directories of processes that died.
