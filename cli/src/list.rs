@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use tracepoint_control::{AppStatus, Application, TracepointInfo, TracepointKind};
+use tracepoint_control::{Ack, AppStatus, Application, TracepointInfo, TracepointKind};
 
 /// Shows the processes that can be traced, and their tracepoints: on or off, level, fields and types
 ///
@@ -26,7 +26,7 @@ pub(crate) struct List {
     /// Only this process, in the run directory that this process uses
     #[arg(short, long, value_name = "PID")]
     pid: Option<u32>,
-    /// Write one JSON object: `run_dir`, `processes`, and `leftovers`, the rings of sessions that are over
+    /// Write one JSON object: `run_dir`, `processes`, `dead` (processes that died while a session recorded them), and `leftovers` (rings of sessions that are over)
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -46,18 +46,24 @@ impl List {
         };
         let silent = controller.refresh_processes(processes()?, self.wait.timeout)?;
         let processes = processes()?;
-        controller.sessions()?;
-        let leftovers = if self.pid.is_none() { controller.leftovers()? } else { Vec::new() };
+        let (mut dead, mut leftovers) = (Vec::new(), Vec::new());
+        if self.pid.is_none() {
+            (dead, leftovers) = (controller.dead()?, controller.leftovers()?);
+        }
         if self.json {
             let objects: Vec<_> = processes.iter().map(|process| as_json(process, &silent)).collect();
             output::json(&json!({
                 "run_dir": controller.path().to_string_lossy(),
                 "processes": objects,
+                "dead": dead.iter().map(dead_as_json).collect::<Vec<_>>(),
                 "leftovers": leftovers.iter().map(leftover::as_json).collect::<Vec<_>>(),
             }))?;
         } else {
             let mut out = output::styled();
             processes.iter().try_for_each(|process| write(&mut out, process))?;
+            for (session, Ack { process, name, .. }) in &dead {
+                writeln!(out, "{HEADING}{} {name}{HEADING:#}  dead; the session {session} recorded it", process.pid)?;
+            }
             leftover::write(&mut out, &leftovers)?;
             out.flush()?;
             if processes.is_empty() {
@@ -79,6 +85,9 @@ fn write(out: &mut impl Write, process: &Application) -> io::Result<()> {
     let (status, tracepoints) = (process.status().unwrap_or_default(), process.tracepoints().unwrap_or_default());
     writeln!(out, "{HEADING}{} {}{HEADING:#}  {}", info.pid, info.name, info.executable)?;
     writeln!(out, "{FAINT}  {}{FAINT:#}", status.platform)?;
+    if process.is_damaged() {
+        writeln!(out, "  another program has damaged its description, and it has not written it again")?;
+    }
     let mut table = Table::new("  ");
     if !tracepoints.is_empty() {
         table.heading(["", "TRACEPOINT", "LEVEL", "FIRED", "FIELDS"].map(text));
@@ -106,6 +115,10 @@ fn is_on(status: &AppStatus, name: &str) -> bool {
     status.on.binary_search_by(|on| on.as_str().cmp(name)).is_ok()
 }
 
+fn dead_as_json((session, ack): &(String, Ack)) -> Value {
+    json!({ "process": ack.process, "pid": ack.process.pid, "name": ack.name, "session": session })
+}
+
 fn as_json(process: &Application, silent: &[Application]) -> Value {
     let status = process.status().unwrap_or_default();
     let tracepoint = |tracepoint: TracepointInfo| {
@@ -117,6 +130,7 @@ fn as_json(process: &Application, silent: &[Application]) -> Value {
     let tracepoints = process.tracepoints().unwrap_or_default().into_iter().map(tracepoint);
     let mut object = json!(process.info());
     object["process"] = json!(process.info().key());
+    object["damaged"] = json!(process.is_damaged());
     object["answered"] = json!(!silent.iter().any(|other| other.name() == process.name()));
     object["platform"] = json!(status.platform);
     object["tracepoints"] = tracepoints.collect();

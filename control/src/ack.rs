@@ -27,6 +27,8 @@ pub enum AckState {
     Ending,
     /// Recording has stopped, and the outputs are complete.
     Ended,
+    /// The process died while it recorded. Controllers conclude this; no process acknowledges it.
+    Dead,
 }
 
 /// Result of a rule in a process.

@@ -7,7 +7,7 @@ mod dirs;
 
 pub(crate) use description::describe_tracepoints;
 pub use description::{AppStatus, ApplicationInfo, ArgumentInfo, FieldInfo, TracepointInfo, TracepointKind};
-pub(crate) use dirs::{is_alive, is_held, remove, remove_stale};
+pub(crate) use dirs::{description, is_alive, is_held, key, remove, remove_stale};
 
 use crate::private_dir::PrivateDir;
 use serde::Serialize;

@@ -21,7 +21,8 @@ pub use named::{NamedSession, Rotation};
 pub use remove::Removed;
 pub use wait::Acknowledged;
 
-use crate::app::{self, APPS, SESSION, SESSIONS};
+use crate::ack::{Ack, AckState};
+use crate::app::{self, APPS, PROCESS, SESSION, SESSIONS};
 use crate::bell::{RingResult, ring};
 use crate::private_dir::PrivateDir;
 use crate::rundir::RunDir;
@@ -95,13 +96,37 @@ impl Controller {
     pub fn processes(&self) -> Result<Vec<Application>, ControlError> {
         // If another process holds the lock, it removes the stale entries itself.
         if let Ok(_lock) = Lock::take(&self.apps) {
-            let _ = app::remove_stale(&self.apps, app::is_alive);
+            let _ = app::remove_stale(&self.apps);
         }
         let names = self.apps.names().map_err(|error| self.apps.failed("read", "", error))?;
-        let open = |name: String| self.apps.open_subdir(&name).ok().and_then(|dir| Application::open(name, dir));
+        let open = |name: String| {
+            let dir = self.apps.open_subdir(&name).ok()?;
+            // An agent that is starting publishes its process now; one whose file was removed does so when it is rung.
+            let is_published = dir.file_len(PROCESS).is_ok() || self.ring_one(&name, "") == RingResult::NoReader;
+            is_published.then(|| Application::open(name, dir)).flatten()
+        };
         let mut all: Vec<_> = names.into_iter().filter_map(open).collect();
         all.sort_by(|a, b| (a.info().pid, a.name()).cmp(&(b.info().pid, b.name())));
         Ok(all)
+    }
+
+    /// The processes that died while they recorded for a session, each with the session's name. They are known until the session is removed.
+    ///
+    /// # Errors
+    ///
+    /// If the run directory cannot be read.
+    pub fn dead(&self) -> Result<Vec<(String, Ack)>, ControlError> {
+        let mut dead = Vec::new();
+        for name in self.sessions()? {
+            let acks = NamedSession::new(self, &name).acks().unwrap_or_default();
+            let of_dead = acks.into_iter().filter(|ack| ack.state == AckState::Dead);
+            dead.extend(of_dead.map(|ack| (name.clone(), ack)));
+        }
+        Ok(dead)
+    }
+
+    fn is_alive(&self, entry: &str) -> bool {
+        self.apps.open_subdir(entry).is_ok_and(|dir| app::is_alive(&dir))
     }
 
     /// The traced process with this id, in the caller's pid namespace.
@@ -127,9 +152,9 @@ impl Controller {
         for name in names.into_iter().filter(|name| check_name(name).is_ok()) {
             let Ok(dir) = self.sessions.open_subdir(&name) else { continue };
             match read_spec(&dir) {
-                Ok(spec) if spec.is_left_behind() => {
+                Ok(spec) if spec.is_left_behind(&dir) => {
                     // Checked again under the lock: another controller may have replaced the session meanwhile.
-                    let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind());
+                    let is_left = |dir: &PrivateDir| read_spec(dir).is_ok_and(|spec| spec.is_left_behind(dir));
                     drop(self.remove(&name, false, is_left));
                     any_over = true;
                 }
@@ -155,7 +180,8 @@ impl Controller {
     pub fn session(&self, name: &str) -> Result<NamedSession<'_>, ControlError> {
         check_name(name).map_err(|error| ControlError::name(&error))?;
         // A session that goes on needs no look at the others.
-        if self.sessions.open_subdir(name).is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !spec.is_left_behind())) {
+        if self.sessions.open_subdir(name).is_ok_and(|dir| read_spec(&dir).is_ok_and(|spec| !spec.is_left_behind(&dir)))
+        {
             return Ok(NamedSession::new(self, name));
         }
         let names = self.sessions()?;

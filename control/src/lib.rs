@@ -58,6 +58,7 @@ mod nearest;
 mod notice;
 mod outputs;
 mod own_thread;
+mod owner_pipe;
 mod private_dir;
 mod process;
 mod recorder;

@@ -9,7 +9,8 @@ pub(crate) use spare::is_no_room;
 
 use crate::group::{group, shared};
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, Stat, fchmod, fchown, fstat, mkdirat, openat, renameat, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, chownat, fchmod, fchown, fstat, mkdirat, mknodat, openat,
+    renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -228,6 +229,14 @@ impl PrivateDir {
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OPEN_FILE;
         shared(File::from(openat(&self.fd, name, flags, OWNER)?))
+    }
+
+    /// Makes the named pipe `name`, which must not exist yet.
+    pub(crate) fn make_pipe(&self, name: &str) -> io::Result<()> {
+        mknodat(&self.fd, name, FileType::Fifo, OWNER, 0)?;
+        let Some(group) = group() else { return Ok(()) };
+        chownat(&self.fd, name, None, Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(chmodat(&self.fd, name, OWNER | Mode::RGRP | Mode::WGRP, AtFlags::empty())?)
     }
 
     /// Reads the file `name`; fails if it is longer than `most` bytes.

@@ -54,6 +54,7 @@ pub(crate) use rule::{Compiled, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem};
 pub use sink::SinkSpec;
 
+use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
 use serde::{Deserialize, Serialize};
 use std::iter::once;
@@ -281,7 +282,7 @@ impl SessionSpec {
 
     /// Ends the session when this process exits or is killed.
     pub fn end_with_this_process(&mut self) {
-        self.owner = Some(Owner::this_process());
+        self.owner = Some(Owner::this_process(true));
     }
 
     /// Whether the session applies to a process with this tag.
@@ -296,12 +297,10 @@ impl SessionSpec {
         self.is_for(tag) && self.rules().any(may_be)
     }
 
-    /// Whether its files can be removed: its controller no longer waits for acknowledgements of its end.
-    pub(crate) fn is_left_behind(&self) -> bool {
-        match self.owner.filter(Owner::is_comparable) {
-            Some(owner) => owner.is_gone(),
-            None => self.state == State::Destroyed,
-        }
+    /// Whether its files in `dir` can be removed: its controller no longer waits for acknowledgements of its end.
+    pub(crate) fn is_left_behind(&self, dir: &PrivateDir) -> bool {
+        let owner_ended = self.owner.and_then(|owner| owner.has_ended(dir));
+        owner_ended.unwrap_or(self.state == State::Destroyed)
     }
 
     /// Whether it is destroyed, or its owner has exited.

@@ -77,9 +77,9 @@ pub(super) fn finish(
     Ok(Report { acks, silent, recovered, unrecorded, died, failures })
 }
 
-/// Whether a process was recording at its last acknowledgement, and has died since.
+/// Whether a process died while it recorded.
 fn has_died(ack: &Ack, silent: &[ProcessKey]) -> bool {
-    ack.state == AckState::Recording && !silent.contains(&ack.process)
+    matches!(ack.state, AckState::Recording | AckState::Dead) && !silent.contains(&ack.process)
 }
 
 /// Whether the recorder could not create the sinks of a process.

@@ -153,6 +153,7 @@ fn write_counters(out: &mut impl Write, acks: &[Ack], generation: u64) -> io::Re
 fn state(ack: &Ack, generation: u64) -> &'static str {
     match ack.state {
         AckState::Ended => "ended",
+        AckState::Dead => "dead",
         _ if ack.generation < generation => "outdated",
         AckState::Recording => "recording",
         AckState::Refused => "refused",
@@ -164,7 +165,12 @@ fn state(ack: &Ack, generation: u64) -> &'static str {
 /// Everything that a process acknowledges besides its counters.
 fn details(ack: &Ack, generation: u64) -> Vec<String> {
     let mut lines = Vec::new();
-    if ack.generation < generation && ack.state != AckState::Ended {
+    if ack.state == AckState::Dead {
+        lines.push(
+            "it died while it recorded; `tracectl snapshot` and `tracectl recover` read what is in its rings"
+                .to_owned(),
+        );
+    } else if ack.generation < generation && ack.state != AckState::Ended {
         lines.push(format!("it has acknowledged generation {}, and not the newer ones yet", ack.generation));
     }
     let lost: Vec<_> = ack.counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();

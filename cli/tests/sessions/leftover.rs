@@ -53,6 +53,36 @@ fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
     Ok(())
 }
 
+/// `status` and `list` say at once that a process has died.
+#[test]
+fn a_killed_process_is_shown_as_dead() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "leftover::a_killed_process_is_shown_as_dead";
+    let (_stays, dies) = (place.start(test), place.start(test));
+    place.well(&["create", "flight", "-e", "shop:paid", "--start"]);
+    let pid = dies.0.id();
+    drop(dies);
+    let shown = place.well(&["status"]);
+    let row = shown.lines().find(|line| line.starts_with(&format!("  {pid} "))).ok_or("no row")?;
+    let words: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(words[2..4], ["dead", "0"], "{shown}");
+    assert!(shown.contains(&format!("process {pid}: it died while it recorded")), "{shown}");
+    let told: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
+    let states = told["sessions"][0]["processes"].as_array().ok_or("no processes")?.iter();
+    let mut states: Vec<_> = states.map(|process| process["state"].as_str().unwrap_or_default()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["dead", "recording"]);
+    assert!(place.well(&["list"]).lines().any(|line| line.starts_with(&format!("{pid} ")) && line.contains("dead")));
+    let told: serde_json::Value = serde_json::from_str(&place.well(&["list", "--json"]))?;
+    assert_eq!((&told["dead"][0]["pid"], &told["dead"][0]["session"]), (&pid.into(), &"flight".into()), "{told}");
+    let (code, _, _) = place.tracectl(&["destroy", "--purge", "flight"]);
+    assert_eq!(code, Some(0));
+    Ok(())
+}
+
 /// Has a recorder record this process, and kills it. Returns the name of its session.
 fn kill_recorder(place: &Place, traced: &super::Traced, out: &str) -> Result<String, Box<dyn std::error::Error>> {
     let mut recorder = record(place, traced, out)?;

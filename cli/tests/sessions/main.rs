@@ -3,17 +3,18 @@
 
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 mod channels;
 mod exit_codes;
 mod leftover;
 mod memory;
+mod namespaces;
 mod other_users;
 mod outputs;
 mod outside;
 #[path = "../../../tests/support/skip.rs"]
-mod skip;
-
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};

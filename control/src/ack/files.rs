@@ -7,13 +7,14 @@
 //! session of that name may use the same directory by then: only empty directories are removed, and a process that misses one makes it
 //! again.
 
-use super::Ack;
+use super::{Ack, AckState};
 use crate::app::{SESSION, read_json, replace_json_with_spare};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::session_dir::TRIES;
 use std::io;
 
 const ACKS: &str = "acks";
+const SUFFIX: &str = ".json";
 
 /// Writes the acknowledgement of `process`, the name of its entry, into `dir`, the directory of the session called `session`. Leaves
 /// nothing if the session was removed meanwhile.
@@ -54,7 +55,7 @@ pub(crate) fn reserve(dir: &PrivateDir, process: &str) {
 }
 
 fn file_name(process: &str) -> String {
-    format!("{process}.json")
+    format!("{process}{SUFFIX}")
 }
 
 fn write(dir: &PrivateDir, name: &str, ack: &Ack) -> Result<(), DirError> {
@@ -62,8 +63,8 @@ fn write(dir: &PrivateDir, name: &str, ack: &Ack) -> Result<(), DirError> {
     replace_json_with_spare(&acks, name, ack).map_err(|error| acks.failed("write", name, error))
 }
 
-/// All acknowledgements in `dir`, the directory of a session, by process.
-pub(crate) fn all(dir: &PrivateDir) -> Result<Vec<Ack>, DirError> {
+/// All acknowledgements in `dir`, the directory of a session, by process. `is_alive` tells by the name of an entry whether the process is.
+pub(crate) fn all(dir: &PrivateDir, is_alive: impl Fn(&str) -> bool) -> Result<Vec<Ack>, DirError> {
     let acks = match dir.open_subdir(ACKS) {
         Ok(acks) => acks,
         // No agent has acknowledged yet.
@@ -72,9 +73,24 @@ pub(crate) fn all(dir: &PrivateDir) -> Result<Vec<Ack>, DirError> {
     };
     let names = acks.names().map_err(|error| acks.failed("read", "", error))?;
     let whole = names.into_iter().filter(|name| !name.starts_with('.'));
-    let mut found: Vec<Ack> = whole.filter_map(|name| read_json(&acks, &name).ok()).collect();
+    let mut found: Vec<Ack> = whole.filter_map(|name| read(&acks, &name, &is_alive).ok()).collect();
     found.sort_by_key(|ack| ack.process);
     Ok(found)
+}
+
+fn read(acks: &PrivateDir, name: &str, is_alive: impl Fn(&str) -> bool) -> io::Result<Ack> {
+    let ack: Ack = read_json(acks, name)?;
+    let records = |ack: &Ack| matches!(ack.state, AckState::Recording | AckState::Ending);
+    let entry = name.strip_suffix(SUFFIX).unwrap_or(name);
+    if !records(&ack) || is_alive(entry) {
+        return Ok(ack);
+    }
+    // It may have ended properly since; then it has acknowledged that.
+    let mut last: Ack = read_json(acks, name)?;
+    if records(&last) {
+        (last.state, last.events) = (AckState::Dead, 0);
+    }
+    Ok(last)
 }
 
 /// Removes all acknowledgements. The session's file is already removed.

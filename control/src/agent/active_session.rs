@@ -8,7 +8,7 @@ use super::context::Context;
 use super::current_errors::CurrentErrors;
 use super::file_version::{FileVersion, read_if_changed};
 use super::spare_descriptors::lacks_descriptors;
-use super::watch::{has_ended, watch};
+use super::watch::{Watched, has_ended, watch};
 use crate::ack::{Ack, ChannelCounters, Counters, Rotated, RuleAck, files};
 use crate::budget::BudgetWatch;
 use crate::event::PlannedEvent;
@@ -47,7 +47,7 @@ pub(super) struct ActiveSession {
     /// The counters of the recordings that ended.
     ended_counters: Counters,
     ended_channels: ChannelCounters,
-    /// The pidfd of the process that owns the session, if one does and the session has not ended.
+    /// Watches the process that owns the session, if one does and the session has not ended.
     owner: Option<OwnedFd>,
     owner_ended: bool,
     errors: CurrentErrors,
@@ -98,7 +98,7 @@ impl ActiveSession {
     ) -> bool {
         self.deadline = deadline;
         self.owner_ended |= self.owner.as_ref().is_some_and(has_ended);
-        // `SessionSpec::is_over` also covers an owner that cannot be watched by a pidfd.
+        // `SessionSpec::is_over` also covers an owner that cannot be watched.
         let is_over = |spec: &SessionSpec| self.recording.is_some() && spec.is_over();
         let over = (self.owner_ended && self.owner.is_some()) || self.spec.as_ref().is_some_and(is_over);
         (self.errors.read_error, self.errors.lacks_descriptors) = (None, false);
@@ -164,7 +164,9 @@ impl ActiveSession {
             self.owner_ended = false;
         }
         // Watched before the check below, so that an owner that ends from now on wakes the agent.
-        let owner = spec.owner.filter(|_| !self.owner_ended).and_then(watch);
+        let owner = spec.owner.filter(|_| !self.owner_ended);
+        let owner = owner.map(|owner| watch(owner, &context.sessions.join(&self.name)));
+        self.owner_ended |= matches!(owner, Some(Watched::Ended));
         let is_over = self.owner_ended || spec.is_over();
         self.ack.id.clone_from(&spec.id);
         // While the current file cannot be parsed, its generation is acknowledged, not that of the version in force.
@@ -197,7 +199,10 @@ impl ActiveSession {
         }
         self.rotate(spec.rotations);
         // A session that does not record here has nothing to end, and costs the program no descriptor.
-        self.owner = owner.filter(|_| !is_over && self.recording.is_some());
+        self.owner = match owner {
+            Some(Watched::Alive(fd)) if !is_over && self.recording.is_some() => Some(fd),
+            _ => None,
+        };
         self.spec = Some(spec);
     }
 
@@ -310,7 +315,7 @@ impl ActiveSession {
         over
     }
 
-    /// The pidfd that becomes readable when the owner ends.
+    /// The descriptor that becomes readable when the owner ends.
     pub(super) fn owner(&self) -> Option<BorrowedFd<'_>> {
         self.owner.as_ref().map(OwnedFd::as_fd)
     }

@@ -1,6 +1,7 @@
 //! This process's entry in `apps`.
 
 use super::AgentError;
+use super::file_version::{FileVersion, version_of};
 use crate::app::{self, APPS, AppStatus, PROCESS, STATUS, TRACEPOINTS};
 use crate::app::{ApplicationInfo, TracepointInfo};
 use crate::bell::Bell;
@@ -20,6 +21,8 @@ pub(super) struct Entry {
     dir: PrivateDir,
     /// Whether the directory exists. Once it is removed, a later agent of this process may create one of the same name.
     exists: bool,
+    /// The versions of the published files that other processes only read.
+    published: [Option<FileVersion>; 2],
 }
 
 impl Entry {
@@ -29,12 +32,12 @@ impl Entry {
         let lock = Lock::take(&apps).map_err(|error| apps.failed("lock", "", error))?;
         // A stale entry that cannot be removed does no harm. Hundreds of processes may start at once and queue for this lock, so only the
         // entry's lock is tested, not the process.
-        let _ = app::remove_stale(&apps, app::is_held);
+        let _ = app::remove_stale(&apps);
         let (name, dir) = make_own(&apps)?;
         flock(&dir, FlockOperation::NonBlockingLockExclusive)
             .map_err(|errno| apps.failed("lock", &name, errno.into()))?;
         drop(lock);
-        let entry = Self { apps, name, dir, exists: true };
+        let entry = Self { apps, name, dir, exists: true, published: [None; 2] };
         let bell = Bell::make(&entry.dir).map_err(|error| entry.dir.failed("make", app::BELL, error))?;
         Ok((entry, bell))
     }
@@ -48,14 +51,20 @@ impl Entry {
     }
 
     /// Publishes the process's description and its tracepoints.
-    pub(super) fn publish(&self, info: &ApplicationInfo, tracepoints: &[TracepointInfo]) -> Result<(), DirError> {
+    pub(super) fn publish(&mut self, info: &ApplicationInfo, tracepoints: &[TracepointInfo]) -> Result<(), DirError> {
         self.put(TRACEPOINTS, &tracepoints)?;
-        self.put(PROCESS, info)
+        self.put(PROCESS, info)?;
+        self.published = self.versions();
+        Ok(())
     }
 
-    /// Publishes the tracepoints again, after objects were loaded or unloaded.
-    pub(super) fn publish_tracepoints(&self, tracepoints: &[TracepointInfo]) -> Result<(), DirError> {
-        self.put(TRACEPOINTS, &tracepoints)
+    /// Whether nobody has changed or removed what was published last.
+    pub(super) fn is_as_published(&self) -> bool {
+        self.versions() == self.published
+    }
+
+    fn versions(&self) -> [Option<FileVersion>; 2] {
+        [PROCESS, TRACEPOINTS].map(|name| version_of(&self.dir, name).ok())
     }
 
     /// Publishes which events are enabled.

@@ -1,13 +1,21 @@
-//! Reads a session's file if it has changed.
+//! Tells whether a file has changed, and reads a session's file if it has.
 
 use crate::app::SESSION;
 use crate::private_dir::PrivateDir;
 use crate::spec::SessionSpec;
+use rustix::fs::{AtFlags, statat};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
-/// Identifies one version of `session.toml`: inode, modification time, size.
+/// Identifies one version of a file: inode, modification time, size.
 pub(super) type FileVersion = (u64, i64, i64, u64);
+
+/// The version of the file `name`; takes no descriptor.
+pub(super) fn version_of(dir: &PrivateDir, name: &str) -> io::Result<FileVersion> {
+    let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
+    Ok((stat.st_ino, stat.st_mtime, nanos, u64::try_from(stat.st_size).unwrap_or(0)))
+}
 
 /// The file's content and version, or `None` if it is still this version.
 pub(super) fn read_if_changed(

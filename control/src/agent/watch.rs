@@ -1,19 +1,37 @@
-//! Watches the process that owns a session by a pidfd, so that the kernel wakes the agent when the owner ends.
+//! Watches the process that owns a session, so that the kernel wakes the agent when the owner ends: by the session's pipe, or by a pidfd if
+//! there is no pipe and the owner's id is valid here.
 
+use crate::owner_pipe;
+use crate::private_dir::PrivateDir;
 use crate::spec::Owner;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
-/// A pidfd that becomes readable when the owner ends; `None` if it has ended already, or if its id belongs to another pid namespace.
-pub(super) fn watch(owner: Owner) -> Option<OwnedFd> {
-    if !owner.is_comparable() {
-        return None;
+/// The owner of a session.
+#[derive(Debug)]
+pub(super) enum Watched {
+    /// It is alive; the descriptor becomes readable when it ends.
+    Alive(OwnedFd),
+    Ended,
+    /// It cannot be watched.
+    Unknown,
+}
+
+/// Watches the owner of the session in the directory `dir`.
+pub(super) fn watch(owner: Owner, dir: &Path) -> Watched {
+    let pipe = || owner_pipe::watch(&PrivateDir::open(dir).ok()?).ok();
+    if let Some(pipe) = owner.pipe.then(pipe).flatten() {
+        return pipe.map_or(Watched::Ended, Watched::Alive);
     }
-    let pid = Pid::from_raw(i32::try_from(owner.process.pid).ok()?)?;
-    let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    if !owner.is_comparable() {
+        return Watched::Unknown;
+    }
+    let pid = i32::try_from(owner.process.pid).ok().and_then(Pid::from_raw);
+    let fd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // Checked after opening, because the id may have been reused before.
-    (!owner.is_gone()).then_some(fd)
+    if owner.is_gone() { Watched::Ended } else { fd.map_or(Watched::Unknown, Watched::Alive) }
 }
 
 /// Whether the owner has ended.

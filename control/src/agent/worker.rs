@@ -225,8 +225,9 @@ impl Worker {
             session.dump_state(Round::New);
         }
         let tracepoints = self.context.refresh();
-        if let Some(tracepoints) = &tracepoints {
-            let _ = self.entry.publish_tracepoints(tracepoints);
+        if tracepoints.is_some() || !self.entry.is_as_published() {
+            let tracepoints = tracepoints.clone().unwrap_or_else(|| describe_tracepoints(&self.context.catalog));
+            let _ = self.entry.publish(&self.context.info, &tracepoints);
         }
         // If the directory cannot be read, for example because the process has no free descriptor, every session stays as it is.
         let Ok(names) = self.sessions.names() else { return false };

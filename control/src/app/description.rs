@@ -57,6 +57,11 @@ impl ApplicationInfo {
         }
     }
 
+    /// Describes a process of which only the id is known.
+    pub(crate) fn unknown(key: ProcessKey) -> Self {
+        Self { pid: key.pid, started: key.started, name: "?".to_owned(), ..Self::default() }
+    }
+
     /// Identifies the process within its boot.
     pub fn key(&self) -> ProcessKey {
         ProcessKey { pid: self.pid, started: self.started }

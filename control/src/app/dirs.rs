@@ -11,23 +11,34 @@ pub(crate) fn is_held(entry: &PrivateDir) -> bool {
     is_locked(entry).unwrap_or(true)
 }
 
-/// Whether the process of this entry is alive, as far as is known; assumes so in doubt.
+/// Whether the process of this entry is alive, as far as is known; assumes so in doubt. A file that was damaged says nothing.
 pub(crate) fn is_alive(entry: &PrivateDir) -> bool {
     if !is_held(entry) {
         return false;
     }
-    match read_json::<ApplicationInfo>(entry, PROCESS) {
-        Ok(info) => info.pid_namespace == 0 || info.pid_namespace != process::pid_namespace() || info.key().exists(),
-        // The agent has not written it yet.
-        Err(_) => true,
+    match description(entry) {
+        Some(info) => info.pid_namespace == 0 || info.pid_namespace != process::pid_namespace() || info.key().exists(),
+        // The agent has not written it yet, or it was damaged.
+        None => true,
     }
 }
 
-/// Removes the entries of processes that are not alive according to `is_alive`. The caller holds the lock on `apps`, so no process is
-/// just making an entry. Other files stay: a service may keep its own files in the run directory.
-pub(crate) fn remove_stale(apps: &PrivateDir, is_alive: fn(&PrivateDir) -> bool) -> io::Result<()> {
+/// What the process of this entry says about itself; `None` if that cannot be read, or is about another process.
+pub(crate) fn description(entry: &PrivateDir) -> Option<ApplicationInfo> {
+    read_json::<ApplicationInfo>(entry, PROCESS).ok().filter(|info| Some(info.key()) == key(entry))
+}
+
+/// The process of this entry.
+pub(crate) fn key(entry: &PrivateDir) -> Option<ProcessKey> {
+    ProcessKey::of_directory(entry.path().file_name()?.to_str()?)
+}
+
+/// Removes the entries on which no process holds the lock. Those of a dead process whose child holds it stay until the child ends. The
+/// caller holds the lock on `apps`, so no process is just making an entry. Other files stay: a service may keep its own files in the run
+/// directory.
+pub(crate) fn remove_stale(apps: &PrivateDir) -> io::Result<()> {
     for name in apps.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()) {
-        if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_alive(entry)) {
+        if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_held(entry)) {
             remove(apps, &name, &entry);
         }
     }
@@ -58,7 +69,7 @@ mod tests {
             apps.make_subdir(name)?;
             fs::write(temp.path().join(name).join(file), "x")?;
         }
-        remove_stale(&apps, is_alive)?;
+        remove_stale(&apps)?;
         let mut left = apps.names()?;
         left.sort();
         assert_eq!(left, ["12-34", "web"]);

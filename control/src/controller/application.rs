@@ -1,6 +1,6 @@
 //! A traced process, as a controller sees it.
 
-use crate::app::{self, AppStatus, ApplicationInfo, PROCESS, STATUS, TRACEPOINTS, TracepointInfo};
+use crate::app::{self, AppStatus, ApplicationInfo, STATUS, TRACEPOINTS, TracepointInfo};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::rule_match::Candidate;
 
@@ -10,13 +10,25 @@ pub struct Application {
     name: String,
     dir: PrivateDir,
     info: ApplicationInfo,
+    is_damaged: bool,
 }
 
 impl Application {
     /// Opens the process of this entry; `None` if it has ended, or has not published its description yet.
     pub(super) fn open(name: String, dir: PrivateDir) -> Option<Self> {
-        let info = app::read_json(&dir, PROCESS).ok()?;
-        app::is_alive(&dir).then_some(Self { name, dir, info })
+        if !app::is_alive(&dir) {
+            return None;
+        }
+        let described = app::description(&dir);
+        let is_damaged = described.is_none();
+        let info = described.or_else(|| app::key(&dir).map(ApplicationInfo::unknown))?;
+        Some(Self { name, dir, info, is_damaged })
+    }
+
+    /// Whether the process's description was damaged by another program. Only its id is known until its agent writes the description again,
+    /// which it does when it is asked.
+    pub const fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     /// The name of the process's entry: `PID-START`.

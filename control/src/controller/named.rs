@@ -3,6 +3,7 @@
 use super::{ControlError, Controller, read_spec};
 use crate::ack::{Ack, files};
 use crate::app::{LOG, SESSION};
+use crate::owner_pipe::{OWNER, hold};
 use crate::private_dir::{DirError, PrivateDir, is_no_room};
 use crate::process::ProcessKey;
 use crate::session_dir::KeepDead;
@@ -116,7 +117,7 @@ impl<'a> NamedSession<'a> {
     ///
     /// [`ControlError::NoSession`] if the session was removed meanwhile.
     pub fn acks(&self) -> Result<Vec<Ack>, ControlError> {
-        Ok(files::all(&self.dir()?)?)
+        Ok(files::all(&self.dir()?, |entry| self.controller.is_alive(entry))?)
     }
 
     /// The ring directories of processes that died.
@@ -162,6 +163,9 @@ impl<'a> NamedSession<'a> {
 
 /// Writes the session's log and file. The caller holds the lock on the sessions. On a full file system the log lacks the change.
 pub(super) fn put(dir: &PrivateDir, name: &str, spec: &SessionSpec, what: &str) -> Result<(), ControlError> {
+    if spec.owner.is_some_and(|owner| owner.pipe && owner.is_this_process()) {
+        hold(dir, &spec.id).map_err(|error| dir.failed("make", OWNER, error))?;
+    }
     let text = spec.to_toml().map_err(|error| ControlError::Spec { session: name.to_owned(), error })?;
     let line = log_line(spec.generation, what);
     match dir.append_file(LOG).and_then(|mut log| log.write_all(line.as_bytes())) {

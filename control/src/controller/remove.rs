@@ -3,9 +3,10 @@
 use super::{Application, ControlError, Controller, NamedSession, read_spec};
 use crate::ack::{Ack, files};
 use crate::app::{LOG, SESSION};
+use crate::owner_pipe::{OWNER, release};
 use crate::private_dir::PrivateDir;
 use crate::session_dir::{KeepDead, RINGS, WAKE};
-use crate::spec::State;
+use crate::spec::{Owner, State};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,7 +37,7 @@ impl NamedSession<'_> {
             id.clone_from(&spec.id);
             spec.state = State::Destroyed;
             // While this process waits, no other controller cleans the session up.
-            spec.end_with_this_process();
+            spec.owner = Some(Owner::this_process(false));
             Ok(())
         });
         let mut without_room = None;
@@ -46,7 +47,7 @@ impl NamedSession<'_> {
                 (removed.acks, removed.silent) = (waited.acks, waited.silent);
             }
             // Agents also end a session whose file is removed, and removing a file needs no room.
-            Err(ControlError::NoRoom { .. }) => without_room = Some(id),
+            Err(ControlError::NoRoom { .. }) => without_room = Some(id.clone()),
             // No process records for a damaged session; agents see that it is removed.
             Err(ControlError::Damaged { .. }) => {}
             Err(error) => return Err(error),
@@ -57,6 +58,7 @@ impl NamedSession<'_> {
             Err(_) => true,
         };
         removed.dead = self.controller.remove(self.name(), rings_of_dead, is_ended)?;
+        release(&id);
         if without_room.is_some() {
             removed.silent = self.controller.refresh(timeout)?;
         } else {
@@ -104,7 +106,7 @@ impl Controller {
 
 /// Removes the files beside the session's file, which is removed already.
 fn remove_other_files(dir: &PrivateDir) {
-    for file in [LOG, WAKE, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
+    for file in [LOG, OWNER, WAKE, &PrivateDir::temporary(SESSION), &PrivateDir::spare(SESSION)] {
         dir.remove_file(file);
     }
     files::remove_all(dir);

@@ -13,7 +13,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn spec() -> Result<SessionSpec, SpecError> {
     let mut spec = SessionSpec::new();
-    spec.owner = Some(Owner::this_process());
+    spec.owner = Some(Owner::this_process(true));
     spec.tag = Some("t".to_owned());
     spec.channel.max_rings = Some(3);
     spec.budget = Some(BudgetSpec::new("1.5%".parse().ok(), Some(10 << 20)));

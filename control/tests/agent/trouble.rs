@@ -214,7 +214,7 @@ fn a_killed_process_is_recovered_and_its_session_continues() -> Outcome {
     let removed = session.destroy(PATIENCE, false)?;
     assert_eq!(removed.dead, dead);
     let states: Vec<_> = removed.acks.iter().map(|ack| (ack.process.pid == stays.id(), ack.state)).collect();
-    assert!(states.contains(&(true, AckState::Ended)) && states.contains(&(false, AckState::Recording)), "{states:?}");
+    assert!(states.contains(&(true, AckState::Ended)) && states.contains(&(false, AckState::Dead)), "{states:?}");
     // What is kept is no session.
     assert!(place.controller.sessions()?.is_empty());
     assert_eq!(process_dirs(&place.run_dir().join("sessions/s")), dead);
@@ -225,6 +225,41 @@ fn a_killed_process_is_recovered_and_its_session_continues() -> Outcome {
     let session = place.record("s", &["nothing:*"]);
     assert!(session.destroy(PATIENCE, true)?.dead.is_empty());
     assert!(!place.run_dir().join("sessions/s").exists());
+    Ok(())
+}
+
+/// A process stays listed, and says again who it is, whatever becomes of its files.
+#[test]
+fn a_damaged_description_is_written_again() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let child = place.start("trouble::a_damaged_description_is_written_again");
+    let session = place.record("s", &["traced:tick"]);
+    let process = place.controller.processes()?.remove(0);
+    let file = place.run_dir().join("apps").join(process.name()).join("process.json");
+    let text = fs::read_to_string(&file)?;
+    let other = text.replace(&format!("\"pid\":{}", child.id()), "\"pid\":4194999");
+    assert_ne!(other, text);
+    for damaged in ["", "{", &other] {
+        fs::write(&file, damaged)?;
+        let processes = place.controller.processes()?;
+        let [process] = &processes[..] else { return Err(format!("{damaged}: {processes:?}").into()) };
+        assert!(process.is_damaged() && process.info().pid == child.id(), "{process:?}");
+        // It is asked, and mends the file.
+        assert!(place.controller.refresh(PATIENCE)?.is_empty());
+        assert_eq!(fs::read_to_string(&file)?, text);
+        assert!(!place.controller.processes()?[0].is_damaged());
+    }
+    fs::remove_file(&file)?;
+    let patience = Instant::now() + PATIENCE;
+    while place.controller.processes()?.is_empty() {
+        assert!(Instant::now() < patience, "it is listed again");
+    }
+    assert_eq!(fs::read_to_string(&file)?, text);
+    place.until_recorded(&session, 5);
+    session.destroy(PATIENCE, false)?;
     Ok(())
 }
 
