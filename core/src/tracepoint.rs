@@ -6,8 +6,10 @@
 
 use crate::error::RegisterError;
 use crate::location::Location;
-use crate::marker::{Marker, Served};
-use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Dynamic, Probe, ProbeSet};
+use crate::marker::Marker;
+use crate::marker::stage::Served;
+use crate::probe::set::{ArgumentsType, ProbeSet};
+use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe};
 use crate::site::SwitchError;
 use std::any::Any;
 use std::fmt;
@@ -40,7 +42,7 @@ pub struct TracepointDescriptor {
     /// The type name of the signature.
     signature: fn() -> &'static str,
     /// The declared properties.
-    pub parts: TracepointParts,
+    parts: TracepointParts,
 }
 
 /// The declared properties of a tracepoint.
@@ -129,6 +131,11 @@ impl Tracepoint {
     /// The arguments, in order.
     pub const fn arguments(&self) -> &'static [Argument] {
         self.descriptor.parts.arguments
+    }
+
+    /// The condition as written; empty if there is none.
+    pub const fn condition(&self) -> &'static str {
+        self.descriptor.parts.condition
     }
 
     /// The doc comment above the declaration; empty if there is none.
