@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::time::{Duration, Instant};
-use tracepoint::clock::{self, Clock};
+use tracepoint_ring::clock::{self, Clock};
 
 fn clocks(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("clock");

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tracepoint::marker::{Subscriber, Subscription};
-use tracepoint::{Marker, clock, find};
+use tracepoint::{Marker, find};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
+use tracepoint_ring::clock;
 
 tracepoint::define_trace! {
     provider = "bench";

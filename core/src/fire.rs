@@ -6,7 +6,8 @@
 //!
 //! The expansion of a field block calls [`derived`], which evaluates the fields once for all subscribers of the marker.
 
-use crate::marker::{Marker, MarkerType, deliver, deliver_again, panicked};
+use crate::marker::declared::MarkerType;
+use crate::marker::{Marker, deliver, deliver_again, panicked};
 use crate::tracepoint::{Served, TracepointType};
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -17,17 +17,16 @@
 //! The expressions of a `trace_mark!` are evaluated in the calling function, before the read-side section, so that `?` and `return`
 //! work in them and their panics reach the caller.
 
-mod declared;
-mod descriptor;
+pub(crate) mod declared;
+pub(crate) mod descriptor;
 mod field_view;
-mod stage;
+pub(crate) mod stage;
 mod subscriber;
 mod subscription;
 
-pub use declared::{Marker, MarkerType};
-pub use descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
+pub use declared::Marker;
+pub use descriptor::MarkerDescriptor;
 pub use field_view::FieldView;
-pub use stage::mark;
 pub(crate) use stage::{deliver, deliver_again, panicked};
 pub(crate) use subscriber::Entry;
 pub use subscriber::{Aggregate, Decision, Filter, Subscriber};

@@ -25,7 +25,7 @@ pub struct Platform {
     /// How grace periods order readers and writers: by `membarrier` (readers execute no fence) or by `fences`.
     pub grace_periods: &'static str,
     /// How many replaced lists and probes were never freed, because the kernel refused the `membarrier` that their grace period needs.
-    pub kept: usize,
+    pub never_freed: usize,
     /// The clock in use, and the bound on its error, or why it is not the time stamp counter. For programs there is [`clock::name`].
     pub clock: String,
 }
@@ -44,7 +44,7 @@ pub fn platform() -> Platform {
         stayed_writable: sites.stayed_writable,
         unknown_objects: sites.unknown_objects,
         grace_periods: membarrier::name(),
-        kept: update::kept(),
+        never_freed: update::kept(),
         clock: clock::describe(),
     }
 }
@@ -70,8 +70,8 @@ impl fmt::Display for Platform {
             1 => write!(f, ", 1 object whose code was not found")?,
             more => write!(f, ", {more} objects whose code was not found")?,
         }
-        if self.kept > 0 {
-            write!(f, ", {} replaced lists and probes never freed (the kernel refuses membarrier)", self.kept)?;
+        if self.never_freed > 0 {
+            write!(f, ", {} replaced lists and probes never freed (the kernel refuses membarrier)", self.never_freed)?;
         }
         Ok(())
     }

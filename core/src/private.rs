@@ -3,9 +3,14 @@
 pub use crate::fire::{Emitted, Entered, Stage, derived, fire_fast, fire_full};
 pub use crate::key::Key;
 pub use crate::location::{Location, crate_name};
-pub use crate::marker::{Marker, MarkerParts, MarkerType, ValuesType, mark};
+pub use crate::marker::Marker;
+pub use crate::marker::declared::MarkerType;
+pub use crate::marker::descriptor::{MarkerParts, ValuesType};
+pub use crate::marker::stage::mark;
 pub use crate::nearest::nearest_names;
-pub use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Probe, ProbeSet, inert};
+pub use crate::probe::handle::inert;
+pub use crate::probe::set::{ArgumentsType, ProbeSet};
+pub use crate::probe::{DEFAULT_PRIORITY, Probe};
 #[cfg(not(patched_sites))]
 pub use crate::registry::{MARKERS, TRACEPOINTS};
 pub use crate::registry::{PinnedTables, object_generation, pin_objects};

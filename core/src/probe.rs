@@ -28,11 +28,10 @@
 //! A probe that panics is marked as dead and not called again. A site does no more than that, because it may run in a signal handler.
 //! The probe stays in the list, and the sites stay on, until it is unregistered.
 
-mod handle;
-mod set;
+pub(crate) mod handle;
+pub(crate) mod set;
 
-pub use handle::{Dynamic, Probe, inert};
-pub use set::{ArgumentsType, ProbeSet};
+pub use handle::{Dynamic, Probe};
 
 /// The maximum nesting of probes: a probe that fires a tracepoint runs the probes of that tracepoint, which may fire in turn. Calls
 /// beyond this depth are skipped and counted (see [`crate::Tracepoint::probes_skipped`]).

@@ -5,7 +5,8 @@
 use crate::error::RegisterError;
 use crate::location::Location;
 use crate::marker::Marker;
-use crate::probe::{ArgumentsType, DEFAULT_PRIORITY, Dynamic, Probe, ProbeSet};
+use crate::probe::set::{ArgumentsType, ProbeSet};
+use crate::probe::{DEFAULT_PRIORITY, Dynamic, Probe};
 use crate::site::SwitchError;
 use std::any::Any;
 use std::fmt;
@@ -36,7 +37,7 @@ pub struct TracepointDescriptor {
     /// The type name of the signature.
     signature: fn() -> &'static str,
     /// The declared properties.
-    pub parts: TracepointParts,
+    parts: TracepointParts,
 }
 
 /// The declared properties of a tracepoint.
@@ -125,6 +126,11 @@ impl Tracepoint {
     /// The arguments, in order.
     pub const fn arguments(&self) -> &'static [Argument] {
         self.descriptor.parts.arguments
+    }
+
+    /// The condition as written; empty if there is none.
+    pub const fn condition(&self) -> &'static str {
+        self.descriptor.parts.condition
     }
 
     /// The doc comment above the declaration; empty if there is none.

@@ -146,10 +146,31 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 #[doc(hidden)]
 pub use tracepoint_core::private;
 pub use tracepoint_core::{
-    Argument, Key, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
-    RegisterError, SwitchError, Tracepoint, TracepointDescriptor, TracepointParts, clock, context, define_trace, field,
-    find, in_probe, marker, markers, platform, probe, synchronize, trace, trace_mark, tracepoints, unserved_events,
+    Argument, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
+    RegisterError, SwitchError, Tracepoint, TracepointDescriptor, context, define_trace, find, in_probe, marker,
+    markers, platform, probe, synchronize, trace, trace_mark, tracepoints, unserved_events,
 };
+
+/// The clock that gives events their times.
+pub mod clock {
+    pub use tracepoint_core::clock::{Clock, ClockInUse, error_bound, name, now, select, selected};
+}
+
+/// Fields: the named basic types that a marker exports.
+///
+/// | field | bytes in a record, which are little-endian and packed |
+/// |---|---|
+/// | integers, `bool`, `f32`, `f64` | as they are; `usize` and `isize` as 64 bits; `bool` as one byte, 0 or 1 |
+/// | `be u16` and other network-order integers | most significant byte first |
+/// | `str`, `path` | the bytes, then one NUL; a NUL inside becomes 0x1A and the record counts as altered |
+/// | `[T; N]` | N elements |
+/// | `[T]` | the number of elements as `u32`, then the elements |
+/// | `enum R { … }` | its integer R |
+pub mod field {
+    pub use tracepoint_core::field::{
+        Base, ByteOrder, Elements, EnumLabel, FieldDescriptor, FieldType, IntegerType, Value,
+    };
+}
 
 #[cfg(feature = "session")]
 pub use tracepoint_control::{

@@ -172,7 +172,7 @@ fn of_tracepoint(tracepoint: &'static Tracepoint) -> TracepointInfo {
         kind: if marker.is_some() { TracepointKind::Event } else { TracepointKind::Hook },
         level: tracepoint.level().to_string(),
         arguments: tracepoint.arguments().iter().map(argument).collect(),
-        condition: tracepoint.descriptor().parts.condition.to_owned(),
+        condition: tracepoint.condition().to_owned(),
         fields: marker.map(|marker| fields(marker.fields())).unwrap_or_default(),
         doc: tracepoint.doc().to_owned(),
         declared: declared(tracepoint.location()),

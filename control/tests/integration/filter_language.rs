@@ -1,10 +1,10 @@
 //! The filter language: what filters accept, and the messages for invalid ones.
 
-use tracepoint::field::{
+use tracepoint_control::filter::Expression;
+use tracepoint_ring::field::{
     Array, Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, FieldValue, IntegerType, PathBytes, Sequence, Text,
     Value,
 };
-use tracepoint_control::filter::Expression;
 
 const fn integer(bits: u8, signed: bool) -> IntegerType {
     IntegerType { bits, signed, base: Base::Decimal, order: ByteOrder::Little }

@@ -4,7 +4,7 @@ use super::descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
 use super::subscriber::{Entry, SubscriberList};
 use crate::key::{Key, KeyBatch};
 use crate::location::Location;
-use crate::probe::ProbeSet;
+use crate::probe::set::ProbeSet;
 use std::fmt;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;

@@ -20,7 +20,7 @@ pub struct MarkerDescriptor {
     /// Returns one field of an event from its values.
     pub(super) field: unsafe fn(values: *const (), index: usize) -> Option<Value<'static>>,
     /// The declared properties.
-    pub parts: MarkerParts,
+    pub(super) parts: MarkerParts,
 }
 
 /// The declared properties of a marker.

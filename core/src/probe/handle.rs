@@ -28,7 +28,7 @@ impl<T> Probe<T> {
 
     /// Unregisters the probe. Once this returns, if it is called outside any probe, the probe is not running and never runs again, and
     /// everything it owned has been dropped. The exception: if the kernel begins to refuse `membarrier` after it allowed it before (see
-    /// [`Platform::kept`](crate::Platform::kept)), the probe may still be running, and what it owns is never freed.
+    /// [`Platform::never_freed`](crate::Platform::never_freed)), the probe may still be running, and what it owns is never freed.
     pub fn unregister(self) {
         drop(self);
     }

@@ -4,7 +4,7 @@
 use crate::skip::skip;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tracepoint::clock::{self, Calibration, Clock};
+use tracepoint_ring::clock::{self, Calibration, Clock};
 
 /// The tolerance of the comparison. It is far larger than the error that steering leaves, because this thread may not run for seconds
 /// between two comparisons.

@@ -3,9 +3,9 @@
 use crate::skip::skip;
 use std::sync::Arc;
 use std::time::Duration;
-use tracepoint::clock::{self, Clock};
 use tracepoint::marker::Subscriber;
 use tracepoint_ring::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
+use tracepoint_ring::clock::{self, Clock};
 
 tracepoint::define_trace! {
     provider = "shortest";

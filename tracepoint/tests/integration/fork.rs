@@ -263,7 +263,7 @@ fn a_child_does_not_touch_memory_that_it_does_not_have() {
 #[cfg(all(target_os = "linux", not(tp_portable)))]
 fn a_child_that_a_field_expression_made_has_no_ring() {
     own_process!();
-    tracepoint::clock::calibrate(std::time::Duration::from_millis(1)).ok();
+    tracepoint_ring::clock::calibrate(std::time::Duration::from_millis(1)).ok();
     let channel = OpenChannel::open(Channel::discard(1 << 16), [3; 16], 0, 4, Box::new(not_inherited::Source));
     let channel = channel.expect("opens");
     let marker = tracepoint::find("fork:splitting").expect("listed").marker().expect("has fields");

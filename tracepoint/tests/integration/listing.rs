@@ -87,9 +87,9 @@ fn arguments_and_conditions() {
     let everything = find("listing:everything");
     let arguments = [("text", "&str"), ("n", "Option<&'static [u8]>"), ("p", "*const u8")];
     assert_eq!(everything.arguments(), arguments.map(|(name, ty)| Argument { name, ty }));
-    assert_eq!(everything.descriptor().parts.condition, "n.is_some() && 1 < 2");
+    assert_eq!(everything.condition(), "n.is_some() && 1 < 2");
     assert_eq!(find("listing:plain").arguments(), []);
-    assert_eq!(find("listing:plain").descriptor().parts.condition, "");
+    assert_eq!(find("listing:plain").condition(), "");
 }
 
 #[test]

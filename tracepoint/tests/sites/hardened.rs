@@ -291,7 +291,7 @@ fn a_seccomp_filter_from_the_start() {
         with_a_busy_thread(assert_switches);
         assert_crowd_switches();
         let platform = tracepoint::platform();
-        assert_eq!((platform.grace_periods, platform.kept, platform.stuck_sites), ("fences", 0, 0));
+        assert_eq!((platform.grace_periods, platform.never_freed, platform.stuck_sites), ("fences", 0, 0));
     });
 }
 
@@ -311,7 +311,7 @@ fn membarrier_is_refused_later() {
     in_a_process("hardened::membarrier_is_refused_later", || {
         assert_switches();
         assert_eq!(tracepoint::platform().grace_periods, "membarrier", "allowed at first");
-        assert_eq!(tracepoint::platform().kept, 0);
+        assert_eq!(tracepoint::platform().never_freed, 0);
         // A thread that was started before the filter continues without fences, because the process began with `membarrier`.
         with_a_busy_thread(|| {
             refuse(&[Refused::Membarrier]);
@@ -331,7 +331,7 @@ fn membarrier_is_refused_later() {
                 assert_all_off();
                 // The busy thread may be inside a probe and hold one more reference.
                 assert!(Arc::strong_count(&owned) > round, "a probe is not freed without a grace period");
-                let now = tracepoint::platform().kept;
+                let now = tracepoint::platform().never_freed;
                 assert!(now > kept, "and it is counted");
                 kept = now;
             }

@@ -163,7 +163,7 @@ fn sites_run_while_they_are_switched() {
     }
     assert_eq!(LATE.load(Ordering::Relaxed), 0, "no thread is in a probe after unregister returned");
     let platform = tracepoint::platform();
-    assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.kept), (0, 0, 0));
+    assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.never_freed), (0, 0, 0));
     assert_all_off();
 }
 

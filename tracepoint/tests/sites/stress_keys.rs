@@ -121,6 +121,6 @@ fn keys_are_switched_by_several_threads() {
         assert_all(&sites_of_key_in(fire as *const ()), OFF);
     }
     let platform = tracepoint::platform();
-    assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.kept), (0, 0, 0));
+    assert_eq!((platform.foreign_sites, platform.stuck_sites, platform.never_freed), (0, 0, 0));
     assert_all_off();
 }

@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracepoint_ring::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
-use tracepoint::clock::{self, Clock};
+use tracepoint_ring::clock::{self, Clock};
 use tracepoint::marker::{Subscriber, Subscription};
 
 tracepoint::define_trace! {
