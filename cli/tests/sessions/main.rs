@@ -149,6 +149,12 @@ impl Place {
         out
     }
 
+    /// Requires that the account of a trace balances, and that each packet has its checksum.
+    fn verifies(&self, trace: &str) {
+        let (code, _, err) = self.tracectl(&["verify", trace]);
+        assert!(code == Some(0) && !err.contains("no checksum"), "{trace}: {err}");
+    }
+
     /// Runs `tracectl`, requires exit code 3 without output, and returns the message.
     fn refused(&self, arguments: &[&str]) -> String {
         let (code, out, err) = self.tracectl(arguments);
@@ -218,7 +224,7 @@ fn a_process_is_listed_recorded_and_switched_off_again() -> Outcome {
         "{:?} from the start of the command to the first event",
         first(&place.path("out"))?.duration_since(began)?
     );
-    assert!(place.tracectl(&["verify", "out"]).0 == Some(0));
+    place.verifies("out");
     assert_eq!(place.on(), [""; 0]);
     assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
     Ok(())
@@ -285,7 +291,7 @@ fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     let left = place.path("run/sessions");
     place.well(&["recover", left.to_str().ok_or("no text")?, "-o", "recovered"]);
     assert!(viewed(&place.path("recovered"), " shop:paid: ") > 0);
-    assert_eq!(place.tracectl(&["verify", "recovered"]).0, Some(0));
+    place.verifies("recovered");
     fs::remove_dir_all(left.join(format!("record-{}", record.id())))?;
     drop(stays);
 
@@ -303,7 +309,7 @@ fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     let recovered = told["recovered"][0]["records"].as_u64().ok_or("nothing was recovered")?;
     assert!(recovered > 0);
     assert_eq!(viewed(&place.path("died"), " shop:paid: ") as u64, recovered);
-    assert_eq!(place.tracectl(&["verify", "died"]).0, Some(0));
+    place.verifies("died");
     assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
     Ok(())
 }
@@ -365,7 +371,7 @@ fn filters_and_limits_of_a_command_are_applied() -> Outcome {
     let told: serde_json::Value = serde_json::from_str(&told)?;
     assert_eq!(told["counters"]["recorded"], 2, "{told}");
     for out in ["odd", "few"] {
-        assert_eq!(place.tracectl(&["verify", out]).0, Some(0));
+        place.verifies(out);
     }
 
     place.well(&["create", "s", "-e", "shop:paid", "--filter", "cents & 1", "--start"]);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
 use tracepoint_control::{Channel, Session, SessionBuilder};
+use tracepoint_reader::convert::{ConvertOptions, convert};
 use tracepoint_reader::internal::CHECKSUM;
 use tracepoint_reader::{Damage, Item, Metadata, Packets, Trace, recover, stream_files, verify};
 
@@ -224,5 +225,45 @@ fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
         assert!(told, "{what}: {notes:?}");
         fs::remove_dir_all(&out)?;
     }
+    Ok(())
+}
+
+/// All packets of a trace, as they are in its files.
+fn packets_of(dir: &Path) -> Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
+    let metadata = Metadata::open(&dir.join("metadata"))?;
+    let mut packets = Vec::new();
+    for path in stream_files(dir)? {
+        let bytes = fs::read(&path)?;
+        for packet in Packets::open(&metadata, &path)? {
+            let packet = packet?;
+            packets.push(bytes[packet.offset as usize..][..packet.size() as usize].to_vec());
+        }
+    }
+    packets.sort();
+    Ok(packets)
+}
+
+#[test]
+fn conversions_keep_checksums_and_leave_damaged_packets_out() -> Outcome {
+    own_process!();
+    let place = place();
+    let [dir, file, back] = ["trace", "trace.dt", "back"].map(|name| place.path().join(name));
+    let recording = session().sink(CtfSink::create(&dir)?).start()?;
+    fire();
+    recording.stop()?;
+    let all = |path: &Path, out: &Path| convert(path, out, ConvertOptions::default(), |_| {});
+    assert_eq!(all(&dir, &file)?.damage, Vec::<String>::new());
+    assert_eq!(all(&file, &back)?.damage, Vec::<String>::new());
+    assert_eq!(packets_of(&back)?, packets_of(&dir)?);
+    assert_eq!((verify(&file)?.unchecked, verify(&back)?.unchecked), (0, 0));
+
+    let stream = stream_files(&dir)?.into_iter().max_by_key(|path| path.metadata().map_or(0, |file| file.len()));
+    let stream = stream.ok_or("a stream")?;
+    let mut bytes = fs::read(&stream)?;
+    bytes[96 + 200] ^= 1;
+    fs::write(&stream, &bytes)?;
+    let found = all(&dir, &place.path().join("damaged.dt"))?;
+    let told = format!("{}: byte 96: packet 2: its bytes have changed", stream.display());
+    assert!(matches!(&found.damage[..], [damage] if damage.starts_with(&told)), "{:?}", found.damage);
     Ok(())
 }

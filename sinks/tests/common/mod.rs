@@ -97,6 +97,7 @@ pub(crate) fn assert_balances(dir: &Path) {
     let report = tracepoint_reader::verify(dir).expect("a trace with an account");
     let failures: Vec<_> = report.failures().collect();
     assert!(failures.is_empty(), "{failures:#?}");
+    assert_eq!(report.unchecked, 0, "each packet has a checksum");
 }
 
 /// An output for text that the test can read.

@@ -94,6 +94,7 @@ fn verify(path: &Path) {
         Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--failures"]).arg(path).output().unwrap();
     let (code, out, err) = told(&verify);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    assert!(!err.contains("no checksum"), "{err}");
 }
 
 #[test]

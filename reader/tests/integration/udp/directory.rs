@@ -203,3 +203,28 @@ fn a_directory_that_is_not_empty_is_refused() {
     let error = Directory::create(place.path()).unwrap_err();
     assert!(matches!(&error, DirectoryError::NotEmpty { found, .. } if found == "mine"), "{error}");
 }
+
+/// A server may have read a packet from a damaged disk: the checksum of the datagram is right then.
+#[test]
+fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_told() {
+    let mut packets = Vec::new();
+    let mut ends = Vec::new();
+    for (number, events) in [(0, 0..10), (1, 10..20), (2, 20..30)] {
+        let begin = packets.len();
+        trace::packet(&mut packets, 1, number, events.start, 0, events);
+        tracepoint_reader::internal::seal(&mut packets[begin..]);
+        ends.push(packets.len());
+    }
+    packets[ends[0] + 100] ^= 4;
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace");
+    let mut directory = Directory::create(&path).unwrap();
+    directory.grow(trace::METADATA.as_bytes()).unwrap();
+    let batch = EventBatch { events_before: 0, events: 30, packets };
+    let mut told = Vec::new();
+    let written = directory.batch(&batch, |damage| told.push((damage.offset, damage.to_string()))).unwrap();
+    let [(offset, reason)] = told.as_slice() else { panic!("{told:?}") };
+    assert!(*offset == ends[0] as u64 && reason.contains("have changed since it left its ring"), "{reason}");
+    directory.finish(None, AbsentEvents::default()).unwrap();
+    assert_eq!((written, read(&path)), (20, ((0..10).chain(20..30).collect(), 10)));
+}
