@@ -14,7 +14,6 @@ mod namespaces;
 mod other_users;
 mod outputs;
 mod outside;
-#[path = "../../../tests/support/skip.rs"]
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
