@@ -33,6 +33,8 @@ use unrecorded::Unrecorded;
 
 /// How often the processes are asked for their counters.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+/// With many processes, asking takes at most one part in so many of the time.
+const REFRESH_SHARE: u32 = 10;
 /// The rings of how many dead processes are kept until the recorder has read them.
 const KEEP_DEAD: usize = 64;
 /// The shortest time to wait at the end until the processes have ended their recordings.
@@ -191,16 +193,22 @@ impl Record {
         let is_bounded =
             sinks.iter().any(|sink| matches!(sink.kind.as_str(), "ctf" | "text")) && !self.outputs.removes_old_chunks();
         let waited = session.wait(spec.generation, self.wait_arguments.timeout)?;
+        if self.command.is_empty() {
+            Recorder::raise_file_limit();
+        }
         let recorder = Recorder::start(session, sinks, self.max_size, rights.clone())?;
         self.require_one_process(&waited, &recorder)?;
         let mut child = self.start(controller, spec)?;
+        // The command keeps the limit that it was given.
+        Recorder::raise_file_limit();
         let mut line = LiveLine::new();
         let mut refreshed: Option<Instant> = None;
+        let mut interval = REFRESH_INTERVAL;
         let (mut servers, mut unrecorded) = (Servers::default(), Unrecorded::default());
         // Signals and the end of the command end the wait; the end of a process and a full output are looked for.
         let mut wait = Duration::ZERO;
         while !stop.is_reached(child.as_mut(), wait)? {
-            if refreshed.is_none_or(|refreshed| refreshed.elapsed() >= REFRESH_INTERVAL) {
+            if refreshed.is_none_or(|refreshed| refreshed.elapsed() >= interval) {
                 refreshed = Some(Instant::now());
                 session.refresh(self.wait_arguments.timeout)?;
                 let mut acks = session.acks()?;
@@ -208,8 +216,10 @@ impl Record {
                 RecordedProcesses::new(&recorder.recorded()).add_to(&mut acks);
                 servers.print_new(&acks);
                 show(&mut line, &acks);
+                interval =
+                    REFRESH_INTERVAL.max(refreshed.map_or(Duration::ZERO, |began| began.elapsed() * REFRESH_SHARE));
             }
-            wait = REFRESH_INTERVAL.saturating_sub(refreshed.map_or(Duration::ZERO, |refreshed| refreshed.elapsed()));
+            wait = interval.saturating_sub(refreshed.map_or(Duration::ZERO, |refreshed| refreshed.elapsed()));
             if is_bounded && recorder.is_full() {
                 break;
             }

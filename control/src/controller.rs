@@ -31,6 +31,7 @@ use crate::session_dir::TRIES;
 use crate::session_dir::lock::Lock;
 use crate::spec::{SessionSpec, State};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long to wait for the lock on the sessions while other controllers hold it.
@@ -40,7 +41,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Controller {
     run_dir: RunDir,
-    apps: PrivateDir,
+    apps: Arc<PrivateDir>,
     sessions: PrivateDir,
 }
 
@@ -60,7 +61,7 @@ impl Controller {
     ///
     /// As [`Controller::find`].
     pub fn at(run_dir: RunDir) -> Result<Self, ControlError> {
-        let (apps, sessions) = (run_dir.subdir(APPS)?, run_dir.subdir(SESSIONS)?);
+        let (apps, sessions) = (Arc::new(run_dir.subdir(APPS)?), run_dir.subdir(SESSIONS)?);
         Ok(Self { run_dir, apps, sessions })
     }
 
@@ -79,7 +80,7 @@ impl Controller {
             }
             opened => Ok(opened?),
         };
-        let (apps, sessions) = (open(APPS)?, open(SESSIONS)?);
+        let (apps, sessions) = (Arc::new(open(APPS)?), open(SESSIONS)?);
         Ok(Self { run_dir, apps, sessions })
     }
 
@@ -103,7 +104,7 @@ impl Controller {
             let dir = self.apps.open_subdir(&name).ok()?;
             // An agent that is starting publishes its process now; one whose file was removed does so when it is rung.
             let is_published = dir.file_len(PROCESS).is_ok() || self.ring_one(&name, "") == RingResult::NoReader;
-            is_published.then(|| Application::open(name, dir)).flatten()
+            is_published.then(|| Application::open(name, &dir, &self.apps)).flatten()
         };
         let mut all: Vec<_> = names.into_iter().filter_map(open).collect();
         all.sort_by(|a, b| (a.info().pid, a.name()).cmp(&(b.info().pid, b.name())));

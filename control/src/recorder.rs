@@ -9,6 +9,7 @@
 //! A recorded process does not cooperate and need not run: one that was killed, one that is stopped and one whose recording ended are
 //! handled alike. One thread serves all processes; a sink that blocks delays the packets of all of them.
 
+mod files;
 mod process;
 mod recorded;
 
@@ -133,6 +134,12 @@ impl Recorder {
         }
     }
 
+    /// Raises this process's limit on open files to the most that it may have: a recorder needs some for each process. For programs that do
+    /// nothing else, since the limit is the process's and is inherited by those that it starts.
+    pub fn raise_file_limit() {
+        files::raise_limit();
+    }
+
     /// The results of the processes that have ended, and the progress of those that are still recorded.
     pub fn recorded(&self) -> Vec<Recorded> {
         let state = lock(&self.state);
@@ -190,10 +197,14 @@ impl State {
         self.attach_new();
         let mut result = Round::default();
         let mut ended_names = Vec::new();
+        let keep_open = self.may_keep_rings_open();
         for (name, process) in &mut self.processes {
             // Checked before its packets are drained, so that everything that an ended process wrote is visible.
             let has_ended = process.has_ended();
             let (packets, fullness) = process.take(&self.rights);
+            if !keep_open {
+                process.close_files();
+            }
             result.packets += packets;
             result.fullness = result.fullness.max(fullness);
             if has_ended {
@@ -209,6 +220,11 @@ impl State {
         self.ending = ending;
         self.join(ended);
         result
+    }
+
+    /// Whether ring files stay open between two rounds.
+    fn may_keep_rings_open(&self) -> bool {
+        self.processes.values().map(RemoteProcess::files).sum::<usize>() <= files::most_open_rings()
     }
 
     /// Attaches new processes.
@@ -230,11 +246,20 @@ impl State {
                 continue;
             }
             let Some(rings) = &self.rings else { return };
-            // If it cannot be opened yet, the next round tries again.
-            let Ok(Some(dir)) = rings.take(&name) else { continue };
-            match RemoteProcess::attach(dir, &self.sinks, &self.allowance, &self.rights) {
+            let attached = match rings.take(&name) {
+                // It is not ready yet, or another recorder has it.
+                Ok(None) => continue,
+                Ok(Some(dir)) => files::shortage()
+                    .map_or(Ok(dir), Err)
+                    .and_then(|dir| RemoteProcess::attach(dir, &self.sinks, &self.allowance, &self.rights)),
+                Err(error) => Err(format!("its rings cannot be opened: {error}")),
+            };
+            match attached {
                 Ok(process) => {
                     self.refused.remove(&name);
+                    if !self.may_keep_rings_open() {
+                        process.close_files();
+                    }
                     self.processes.insert(name, process);
                 }
                 Err(reason) => {

@@ -3,7 +3,7 @@
 //! ```text
 //!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
 //!       wake                  the word on which a remote consumer sleeps
-//!       rings/                locked while a process scans or changes it as a whole
+//!       rings/                locked while a process removes what dead ones left
 //!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
 //! ```
 //!
@@ -26,11 +26,12 @@ pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process;
 use crate::rundir::RunDir;
-use lock::Lock;
+use lock::{Lock, is_turn_to_clean, lock_own};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Number of attempts to make a directory while other processes remove its parent.
 pub(crate) const TRIES: u32 = 100;
@@ -121,13 +122,8 @@ impl ProcessDir {
             }
         };
         let rings = session.subdir(RINGS)?;
-        let lock = Lock::take(&rings).map_err(|error| session.failed("lock", RINGS, error))?;
-        dead::remove_old(&rings, options.keep_dead);
         let (name, dir) = make_own(&rings)?;
-        // This lock marks the process as alive. Others test it while they hold the lock on `rings`.
-        flock(&dir, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|errno| rings.failed("lock", &name, errno.into()))?;
-        drop(lock);
+        clean_up(&rings, options.keep_dead);
         let path = std::path::absolute(dir.path()).map_err(|error| rings.failed("find", &name, error))?;
         Ok(Self { sessions, session, rings, name, dir, path, keep_dead: options.keep_dead })
     }
@@ -178,9 +174,7 @@ impl ProcessDir {
         // An explicit unlock: a forked child may hold the same descriptor open, so closing it is not enough. Fails only for a bad
         // descriptor.
         let _ = flock(&self.dir, FlockOperation::Unlock);
-        if let Ok(_lock) = Lock::take(&self.rings) {
-            dead::remove_old(&self.rings, self.keep_dead);
-        }
+        clean_up(&self.rings, self.keep_dead);
     }
 
     /// Makes a ring file, unless the ring files of all living processes of the session, this one included, would exceed `cap` bytes in
@@ -247,7 +241,15 @@ impl Options {
     }
 }
 
-/// Makes a directory for this process. The name gets a number, from 2 on, if the process already has a directory: it records more than
+/// Removes directories of dead processes beyond the limits, if it is this process's turn and no other process does so.
+fn clean_up(rings: &PrivateDir, keep: KeepDead) {
+    let count = rings.names().map_or(0, |names| names.len());
+    if let (true, Ok(_lock)) = (is_turn_to_clean(count), Lock::take_within(rings, Duration::ZERO)) {
+        dead::remove_old(rings, keep);
+    }
+}
+
+/// Makes a directory for this process, and locks it, which marks the process as alive. The name gets a number, from 2 on, if the process already has a directory: it records more than
 /// one session of this name, or left one behind before `execve`.
 fn make_own(rings: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
     let first = format!("{}-{}", std::process::id(), process::started());
@@ -255,7 +257,12 @@ fn make_own(rings: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
     for number in 2_u64.. {
         match rings.make_subdir(&name) {
             Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|dir| (name, dir)),
+            Err(error) => return Err(error),
+            Ok(dir) => {
+                if lock_own(rings, &name, &dir).map_err(|error| rings.failed("lock", &name, error))? {
+                    return Ok((name, dir));
+                }
+            }
         }
         name = format!("{first}-{number}");
     }

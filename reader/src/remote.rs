@@ -196,6 +196,16 @@ impl RemoteConsumer {
         true
     }
 
+    /// The number of ring files, each of which is open unless it was [closed](Self::close_files).
+    pub fn files(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// Closes the ring files until the next access to each.
+    pub fn close_files(&self) {
+        self.rings.iter().for_each(|taker| taker.remote.close_file());
+    }
+
     /// The channels of the rings that were added.
     pub fn channels(&self) -> Vec<ChannelInfo> {
         let mut channels: Vec<ChannelInfo> = Vec::new();

@@ -6,6 +6,7 @@
 
 mod bytes;
 mod counters;
+mod file;
 mod header;
 mod identity;
 mod snapshot;
@@ -22,6 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use counters::{EventCounters, REASONS, StreamCounters};
+pub(crate) use file::RingFile;
 pub use identity::Identity;
 pub use snapshot::StreamSnapshot;
 #[cfg(test)]

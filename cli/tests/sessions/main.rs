@@ -9,6 +9,7 @@ mod skip;
 mod channels;
 mod exit_codes;
 mod leftover;
+mod many_processes;
 mod memory;
 mod namespaces;
 mod other_users;
@@ -44,6 +45,9 @@ const BUSY: &str = "TEST_BUSY";
 /// How many MiB of memory that process takes before it is traced.
 const BALLAST: &str = "TEST_BALLAST";
 
+/// How many milliseconds that process rests between two events.
+const PAUSE: &str = "TEST_PAUSE";
+
 /// Set if that process aborts after its events.
 const DIES: &str = "TEST_DIES";
 
@@ -67,9 +71,11 @@ fn is_traced() -> bool {
         }
         let _ = std::io::stdin().lines().count();
     } else if times == 0 {
-        std::thread::spawn(|| {
+        let pause = env::var(PAUSE).map_or(0, |pause| pause.parse().expect("a number"));
+        std::thread::spawn(move || {
             for n in 0.. {
                 fire(n);
+                std::thread::sleep(Duration::from_millis(pause));
             }
         });
         let _ = std::io::stdin().lines().count();

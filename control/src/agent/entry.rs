@@ -8,10 +8,11 @@ use crate::bell::Bell;
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process::ProcessKey;
 use crate::rundir::RunDir;
-use crate::session_dir::lock::Lock;
-use rustix::fs::{FlockOperation, flock};
+use crate::session_dir::TRIES;
+use crate::session_dir::lock::{Lock, is_turn_to_clean, lock_own};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 /// The entry's directory, locked for as long as the process lives.
 #[derive(Debug)]
@@ -29,14 +30,12 @@ impl Entry {
     /// Creates the entry and its bell, and removes the entries of processes that have ended.
     pub(super) fn make(run_dir: &RunDir) -> Result<(Self, Bell), AgentError> {
         let apps = run_dir.subdir(APPS)?;
-        let lock = Lock::take(&apps).map_err(|error| apps.failed("lock", "", error))?;
-        // A stale entry that cannot be removed does no harm. Hundreds of processes may start at once and queue for this lock, so only the
-        // entry's lock is tested, not the process.
-        let _ = app::remove_stale(&apps);
         let (name, dir) = make_own(&apps)?;
-        flock(&dir, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|errno| apps.failed("lock", &name, errno.into()))?;
-        drop(lock);
+        let count = apps.names().map_or(0, |names| names.len());
+        if let (true, Ok(_lock)) = (is_turn_to_clean(count), Lock::take_within(&apps, Duration::ZERO)) {
+            // A stale entry that cannot be removed does no harm.
+            let _ = app::remove_stale(&apps);
+        }
         let entry = Self { apps, name, dir, exists: true, published: [None; 2] };
         let bell = Bell::make(&entry.dir).map_err(|error| entry.dir.failed("make", app::BELL, error))?;
         Ok((entry, bell))
@@ -91,23 +90,31 @@ impl Drop for Entry {
     }
 }
 
-/// Creates a directory for this process. A directory that the same process left before an `exec` is removed; the directory of another agent
-/// in this process is kept, and the new one gets a number.
+/// Creates a directory for this process, and locks it. A directory that the same process left before an `exec` is removed; the directory of
+/// another agent in this process is kept, and the new one gets a number.
 fn make_own(apps: &PrivateDir) -> Result<(String, PrivateDir), DirError> {
     let first = ProcessKey::of_this_process().to_string();
     let mut name = first.clone();
-    for number in 2_u64.. {
+    let (mut number, mut tries) = (2_u64, 0);
+    loop {
         match apps.make_subdir(&name) {
-            Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|dir| (name, dir)),
-        }
-        let other = apps.open_subdir(&name)?;
-        if app::is_held(&other) {
-            name = format!("{first}-{number}");
-        } else {
-            app::remove(apps, &name, &other);
-            return apps.make_subdir(&name).map(|dir| (name, dir));
+            Err(DirError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+                let other = apps.open_subdir(&name)?;
+                if app::is_held(&other) {
+                    name = format!("{first}-{number}");
+                    number += 1;
+                } else {
+                    app::remove(apps, &name, &other);
+                }
+            }
+            // Another process has taken it for that of a dead one, and removed it.
+            Err(error) if error.is_missing() && tries < TRIES => tries += 1,
+            Err(error) => return Err(error),
+            Ok(dir) => {
+                if lock_own(apps, &name, &dir).map_err(|error| apps.failed("lock", &name, error))? {
+                    return Ok((name, dir));
+                }
+            }
         }
     }
-    unreachable!("a directory has fewer than 2^64 entries")
 }

@@ -3,7 +3,7 @@
 use super::{ApplicationInfo, BELL, PROCESS, STATUS, TRACEPOINTS, read_json};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
-use crate::session_dir::lock::is_locked;
+use crate::session_dir::lock::{is_locked, remove_locked};
 use std::io;
 
 /// Whether a process holds the lock on this entry; it may be a child that inherited it. Cheap.
@@ -39,7 +39,7 @@ pub(crate) fn key(entry: &PrivateDir) -> Option<ProcessKey> {
 pub(crate) fn remove_stale(apps: &PrivateDir) -> io::Result<()> {
     for name in apps.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()) {
         if let Some(entry) = apps.open_subdir(&name).ok().filter(|entry| !is_held(entry)) {
-            remove(apps, &name, &entry);
+            remove_locked(&entry, || !is_held(&entry), || remove(apps, &name, &entry));
         }
     }
     Ok(())

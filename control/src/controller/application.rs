@@ -3,26 +3,35 @@
 use crate::app::{self, AppStatus, ApplicationInfo, STATUS, TRACEPOINTS, TracepointInfo};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::rule_match::Candidate;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 /// A living traced process.
 #[derive(Debug)]
 pub struct Application {
     name: String,
-    dir: PrivateDir,
+    /// The directory of all entries. That of the process is opened when it is read: there may be more processes than this one may open
+    /// files.
+    apps: Arc<PrivateDir>,
     info: ApplicationInfo,
     is_damaged: bool,
 }
 
 impl Application {
     /// Opens the process of this entry; `None` if it has ended, or has not published its description yet.
-    pub(super) fn open(name: String, dir: PrivateDir) -> Option<Self> {
-        if !app::is_alive(&dir) {
+    pub(super) fn open(name: String, dir: &PrivateDir, apps: &Arc<PrivateDir>) -> Option<Self> {
+        if !app::is_alive(dir) {
             return None;
         }
-        let described = app::description(&dir);
+        let described = app::description(dir);
         let is_damaged = described.is_none();
-        let info = described.or_else(|| app::key(&dir).map(ApplicationInfo::unknown))?;
-        Some(Self { name, dir, info, is_damaged })
+        let info = described.or_else(|| app::key(dir).map(ApplicationInfo::unknown))?;
+        Some(Self { name, apps: Arc::clone(apps), info, is_damaged })
+    }
+
+    fn read<T: DeserializeOwned>(&self, file: &str) -> Result<T, DirError> {
+        let dir = self.apps.open_subdir(&self.name)?;
+        app::read_json(&dir, file).map_err(|error| dir.failed("read", file, error))
     }
 
     /// Whether the process's description was damaged by another program. Only its id is known until its agent writes the description again,
@@ -43,7 +52,7 @@ impl Application {
 
     /// Whether the process is still alive.
     pub fn is_alive(&self) -> bool {
-        app::is_alive(&self.dir)
+        self.apps.open_subdir(&self.name).is_ok_and(|dir| app::is_alive(&dir))
     }
 
     /// The process's tracepoints, sorted by name.
@@ -52,7 +61,7 @@ impl Application {
     ///
     /// If the file cannot be read, most likely because the process has ended.
     pub fn tracepoints(&self) -> Result<Vec<TracepointInfo>, DirError> {
-        app::read_json(&self.dir, TRACEPOINTS).map_err(|error| self.dir.failed("read", TRACEPOINTS, error))
+        self.read(TRACEPOINTS)
     }
 
     /// What is enabled in the process, as of its last answer: see [`Controller::refresh`](super::Controller::refresh).
@@ -61,7 +70,7 @@ impl Application {
     ///
     /// As [`Application::tracepoints`].
     pub fn status(&self) -> Result<AppStatus, DirError> {
-        app::read_json(&self.dir, STATUS).map_err(|error| self.dir.failed("read", STATUS, error))
+        self.read(STATUS)
     }
 
     /// The recordable events of the process; none if it has ended.

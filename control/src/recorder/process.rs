@@ -7,10 +7,8 @@ use crate::process::{ProcessKey, trace_name};
 use crate::rights::Rights;
 use crate::session_dir::{RemoteDir, RemoteRingDirs};
 use crate::spec::SinkSpec;
-use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tracepoint_sinks::{Drain, Output, RemoteConsumer, RemoteRings, SinkReport};
 
@@ -24,6 +22,8 @@ pub(super) struct RemoteProcess {
     outputs: Vec<outputs::Output>,
     name: String,
     notes: Vec<String>,
+    /// Why a ring file could not be opened in the last round, if one could not.
+    unopened: Option<String>,
 }
 
 impl RemoteProcess {
@@ -39,7 +39,7 @@ impl RemoteProcess {
         match attached {
             Ok((key, stamp, drain)) => {
                 let name = drain.trace().process.name.clone();
-                Ok(Self { key, dir, stamp, drain, outputs, name, notes: Vec::new() })
+                Ok(Self { key, dir, stamp, drain, outputs, name, notes: Vec::new(), unopened: None })
             }
             Err(reason) => {
                 rights.as_self(|| outputs.drain(..).for_each(outputs::Output::remove_unused));
@@ -59,7 +59,7 @@ impl RemoteProcess {
 
     /// Drains the closed packets; returns their number, and how full the fullest ring was in percent.
     pub(super) fn take(&mut self, rights: &Rights) -> (u64, u32) {
-        add_rings(&self.dir, &mut self.drain);
+        self.unopened = add_rings(&self.dir, &mut self.drain);
         let fullness = self.drain.look();
         // Read after the rings: the metadata then describes every packet that was closed by then.
         if let Err(reason) = self.update_metadata(rights) {
@@ -86,6 +86,16 @@ impl RemoteProcess {
         self.outputs.iter().any(|output| output.server.is_some())
     }
 
+    /// The number of its ring files.
+    pub(super) fn files(&self) -> usize {
+        self.drain.files()
+    }
+
+    /// Closes its ring files until the next access.
+    pub(super) fn close_files(&self) {
+        self.drain.close_files();
+    }
+
     /// The progress of the recording.
     pub(super) fn progress(&self) -> Recorded {
         Recorded {
@@ -104,9 +114,9 @@ impl RemoteProcess {
     pub(super) fn end(mut self, runs: bool, rings: Option<&RemoteRingDirs>, rights: &Rights) -> Recorded {
         self.take(rights);
         let progress = self.progress();
-        let Self { dir, drain, notes, .. } = self;
+        let Self { dir, drain, notes, unopened, .. } = self;
         let (reports, mut damage) = rights.as_self(|| drain.end(runs));
-        damage.extend(notes);
+        damage.extend(notes.into_iter().chain(unopened));
         let complete = damage.is_empty() && reports.iter().all(|report| report.account.complete);
         if runs {
             dir.give_up();
@@ -164,18 +174,20 @@ fn attach(
     Ok((key, stamp, drain))
 }
 
-/// Adds new rings to the drain.
-fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) {
+/// Adds new rings to the drain; returns why one of them cannot be opened, if that is so.
+fn add_rings(dir: &RemoteDir, drain: &mut Drain<RemoteRings>) -> Option<String> {
+    let mut unopened = None;
     for name in dir.rings() {
         if drain.has_ring(&name) {
             continue;
         }
         // A file that cannot be opened, or is not a complete ring yet, is tried again in the next round.
-        let opened: io::Result<(PathBuf, File)> = dir.ring(&name);
-        if let Ok((path, file)) = opened {
-            drain.add_ring(&name, &path, file);
+        match dir.ring(&name) {
+            Ok((path, file)) => drop(drain.add_ring(&name, &path, file)),
+            Err(error) => unopened = Some(format!("the ring {name} cannot be opened: {error}")),
         }
     }
+    unopened
 }
 
 /// The line that describes an output to recovery.

@@ -3,7 +3,7 @@
 //! A process holds the lock on its directory while it records. A forked child inherits the lock and may outlive the process; the
 //! process is then recognised as dead by its id, provided that it belongs to the pid namespace of the calling process.
 
-use super::lock::{has_consumer, is_locked};
+use super::lock::{has_consumer, is_locked, remove_locked};
 use super::{KeepDead, METADATA};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
@@ -26,40 +26,45 @@ pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
 }
 
 /// Removes the directories of dead processes beyond the limits `keep`, newest kept first; returns the paths of those kept. A directory
-/// that cannot be removed stays.
+/// that cannot be removed stays. One directory is open at a time.
 pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let mut dead = Vec::new();
-    for (name, dir) in process_dirs(rings).unwrap_or_default() {
+    for (name, dir) in process_dirs(rings).into_iter().flatten() {
         // A remote consumer still drains the rings of this dead process, and removes the directory itself.
         if is_alive(&dir) || has_consumer(&dir) {
             continue;
         }
         // Without metadata no event had been enabled yet, or a removal was interrupted.
         if dir.file_len(METADATA).is_err() {
-            remove(rings, &name, &dir);
+            remove_dead(rings, &name, &dir);
         } else {
             let changed = dir.stat().map_or((0, 0), |stat| (stat.st_mtime, stat.st_mtime_nsec));
-            dead.push((changed, name, dir));
+            dead.push((changed, name, memory_of(&dir)));
         }
     }
     dead.sort_by_key(|(changed, ..)| Reverse(*changed));
-    let (mut kept, mut bytes) = (Vec::new(), 0_u64);
-    for (_, name, dir) in &dead {
-        bytes = bytes.saturating_add(memory_of(dir));
-        if kept.len() < keep.processes && bytes <= keep.bytes {
-            kept.push(dir.path().to_owned());
-        } else {
-            remove(rings, name, dir);
+    let (mut kept, mut sum) = (Vec::new(), 0_u64);
+    for (_, name, bytes) in &dead {
+        sum = sum.saturating_add(*bytes);
+        if kept.len() < keep.processes && sum <= keep.bytes {
+            kept.push(rings.path().join(name));
+        } else if let Ok(dir) = rings.open_subdir(name) {
+            remove_dead(rings, name, &dir);
         }
     }
     kept
+}
+
+/// Removes the directory of a dead process.
+fn remove_dead(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
+    remove_locked(dir, || !is_alive(dir), || remove(rings, name, dir));
 }
 
 /// Removes the directory called `name`, unless its process still records or a consumer still drains it.
 pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
     let own = ProcessKey::of_directory(name).and_then(|_| rings.open_subdir(name).ok());
     if let Some(dir) = own.filter(|dir| !is_alive(dir) && !has_consumer(dir)) {
-        remove(rings, name, &dir);
+        remove_dead(rings, name, &dir);
     }
 }
 
@@ -75,10 +80,10 @@ fn memory_of(dir: &PrivateDir) -> u64 {
     ring_names(dir).iter().map(|name| dir.file_len(name).unwrap_or(0)).sum()
 }
 
-/// The directories of processes, with their names. Entries whose name is not PID-START are ignored.
-pub(super) fn process_dirs(rings: &PrivateDir) -> io::Result<Vec<(String, PrivateDir)>> {
+/// The directories of processes, with their names, each opened when it is reached. Entries whose name is not PID-START are ignored.
+pub(super) fn process_dirs(rings: &PrivateDir) -> io::Result<impl Iterator<Item = (String, PrivateDir)>> {
     let open = |name: String| rings.open_subdir(&name).ok().map(|dir| (name, dir));
-    Ok(rings.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()).filter_map(open).collect())
+    Ok(rings.names()?.into_iter().filter(|name| ProcessKey::of_directory(name).is_some()).filter_map(open))
 }
 
 /// The names of the ring files in `dir`; none if the directory vanished meanwhile.

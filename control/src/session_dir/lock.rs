@@ -1,4 +1,9 @@
-//! The lock on a directory, held while its entries are scanned or changed.
+//! Locks on directories: one that a process holds on its own directory while it lives, and one that keeps two processes from cleaning up
+//! the same directories.
+//!
+//! A process that starts takes no lock that others share, since a thousand may start at once. It makes its directory and locks it. In
+//! between, another process may take the directory for that of a dead one: who removes a directory holds its lock meanwhile, so the maker
+//! notices, and makes another.
 
 use super::CONSUMER;
 use crate::private_dir::PrivateDir;
@@ -32,6 +37,42 @@ impl Lock {
             }
         }
         Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
+    }
+}
+
+/// How many directories are cleaned up by every process that starts.
+const ALWAYS_CLEANED: usize = 32;
+
+/// Whether this process is to clean up among `directories`: one process in so many that each examines a few dozen of them on average.
+pub(crate) fn is_turn_to_clean(directories: usize) -> bool {
+    let share = (directories / ALWAYS_CLEANED).max(1) as u32;
+    std::process::id().is_multiple_of(share)
+}
+
+/// Locks `dir`, which this process has just made in `parent` as `name`, for as long as it lives; `false` if another process has removed it
+/// meanwhile.
+pub(crate) fn lock_own(parent: &PrivateDir, name: &str, dir: &PrivateDir) -> io::Result<bool> {
+    let is_there = || {
+        Ok::<_, io::Error>(parent.stamp(name).is_ok_and(|(inode, _)| dir.stat().is_ok_and(|own| own.st_ino == inode)))
+    };
+    for _ in 0..=TIMEOUT.as_millis() / PAUSE.as_millis() {
+        match flock(dir, FlockOperation::NonBlockingLockExclusive) {
+            // Who held the lock before has removed the directory by now, or leaves it.
+            Ok(()) => return is_there(),
+            // Another process is looking whether it is locked, or removes it.
+            Err(rustix::io::Errno::WOULDBLOCK) if is_there()? => std::thread::sleep(PAUSE),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock for too long"))
+}
+
+/// Removes `dir` by `remove`, holding its lock. If another process holds it, removes it only if `is_dead` says that its owner is.
+pub(crate) fn remove_locked(dir: &PrivateDir, is_dead: impl FnOnce() -> bool, remove: impl FnOnce()) {
+    let lock = Lock::take_within(dir, Duration::ZERO);
+    if lock.is_ok() || is_dead() {
+        remove();
     }
 }
 

@@ -39,7 +39,10 @@ impl RemoteRingDirs {
     ///
     /// If it cannot be opened or trusted.
     pub(crate) fn take(&self, name: &str) -> io::Result<Option<RemoteDir>> {
-        let Ok(dir) = self.0.open_subdir(name) else { return Ok(None) };
+        let dir = match self.0.open_subdir(name) {
+            Err(error) if error.is_missing() => return Ok(None),
+            opened => opened.map_err(io::Error::other)?,
+        };
         if dir.file_len(METADATA).is_err() {
             return Ok(None);
         }

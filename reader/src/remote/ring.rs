@@ -12,11 +12,10 @@
 
 use crate::error::ReadError;
 use crate::fields::Fields;
-use crate::ring::{Ring, RingPacket, Side, StreamCounters, SubBuffer};
+use crate::ring::{Ring, RingFile, RingPacket, Side, StreamCounters, SubBuffer};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -30,7 +29,7 @@ const RELEASED: u64 = 448;
 #[derive(Debug)]
 pub(super) struct RemoteRing {
     ring: Ring,
-    file: Arc<File>,
+    file: Arc<RingFile>,
     /// Of each side.
     released: [u64; 2],
 }
@@ -42,12 +41,17 @@ impl RemoteRing {
     /// # Errors
     /// As [`Ring::open`].
     pub(super) fn open(path: &Path, file: File) -> Result<Option<Self>, ReadError> {
-        let file = Arc::new(file);
+        let file = Arc::new(RingFile::new(path, file).map_err(|error| ReadError::io(path, error))?);
         let Some(ring) = Ring::of(path, Box::new(Arc::clone(&file)))? else { return Ok(None) };
         let mut positions = [0; 16];
         ring.fill(&mut positions, RELEASED)?;
         let released = [Fields(&positions).u64(0), Fields(&positions).u64(8)];
         Ok(Some(Self { ring, file, released }))
+    }
+
+    /// Closes the file until it is accessed again.
+    pub(super) fn close_file(&self) {
+        self.file.close();
     }
 
     pub(super) const fn ring(&self) -> &Ring {
@@ -132,7 +136,7 @@ mod tests {
 
     fn position(remote: &RemoteRing) -> u64 {
         let mut position = [0; 8];
-        remote.file.read_exact_at(&mut position, RELEASED).expect("read");
+        remote.ring.fill(&mut position, RELEASED).expect("read");
         u64::from_le_bytes(position)
     }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 /// Bytes at offsets, as they are at the time of the call. A file is not mapped: if it is cut short, this process must not get a signal.
 pub(crate) trait Bytes: fmt::Debug + Send {
@@ -21,16 +20,6 @@ impl Bytes for File {
 
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.read_exact_at(buffer, offset)
-    }
-}
-
-impl Bytes for Arc<File> {
-    fn length(&self) -> io::Result<u64> {
-        self.as_ref().length()
-    }
-
-    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.as_ref().fill(buffer, offset)
     }
 }
 

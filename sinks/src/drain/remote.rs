@@ -91,6 +91,16 @@ impl Drain<RemoteRings> {
         self.source.consumer.add(name, path, file)
     }
 
+    /// The number of ring files, each of which is open unless it was [closed](Self::close_files).
+    pub fn files(&self) -> usize {
+        self.source.consumer.files()
+    }
+
+    /// Closes the ring files until the next access to each, for a process that reads the rings of many others.
+    pub fn close_files(&self) {
+        self.source.consumer.close_files();
+    }
+
     /// Finds out which packets are closed: how full the fullest ring is, in percent.
     pub fn look(&mut self) -> u32 {
         self.source.consumer.look()
