@@ -11,6 +11,7 @@ packages=(
     gdb         # runs programs whose sites change under its breakpoints
     linux-perf  # the same under a profiler
     strace      # sees system calls
+    systemd     # systemd-analyze verify, of the units in examples/systemd
     g++         # libFuzzer's runtime
 )
 case "${1-}" in

@@ -111,6 +111,10 @@ impl Status {
                 .iter()
                 .try_for_each(|line| writeln!(out, "  process {}: {line}", ack.process.pid))?;
         }
+        for rings in session.rings_of_dead()? {
+            let rings = rings.display();
+            writeln!(out, "  rings of a process that died or called `exec`: tracectl recover {rings} -o OUT")?;
+        }
         if self.log {
             write!(out, "{}", session.log()?)?;
         }
@@ -218,5 +222,6 @@ fn as_json(session: &NamedSession<'_>) -> Result<Value, Failure> {
         "budget": spec.budget,
         "rules": rules,
         "processes": session.acks()?,
+        "rings_of_dead": session.rings_of_dead()?.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
     }))
 }

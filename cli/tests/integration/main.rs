@@ -7,10 +7,13 @@ mod hand;
 mod ring_file;
 #[path = "../../../tests/support/seed.rs"]
 mod seed;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 
 mod convert;
 mod dt;
 mod read;
 mod recover;
 mod serve;
+mod systemd;
 mod tracectl;

@@ -1,7 +1,7 @@
 //! Rings that a killed `record` has left in memory: they are shown, can be recovered, and are removed on request, but never those in use.
 
 use super::outside::{busy, record, until, verified, written};
-use super::{Outcome, Place, is_traced, kill};
+use super::{BECOMES, Outcome, Place, is_traced, kill, program};
 use std::fs;
 
 #[test]
@@ -91,4 +91,33 @@ fn kill_recorder(place: &Place, traced: &super::Traced, out: &str) -> Result<Str
     recorder.wait()?;
     until(|| place.on().is_empty());
     Ok(format!("record-{}", recorder.id()))
+}
+
+/// A process that becomes another program keeps its id: what it recorded before stays, and is in the trace that `recover` makes.
+#[test]
+fn events_before_exec_can_be_recovered() {
+    if is_traced() {
+        return;
+    }
+    let place = Place::new();
+    let test = "leftover::events_before_exec_can_be_recovered";
+    place.well(&["create", "s", "-e", "shop:paid", "-o", "out", "--start", "--wait"]);
+    // 20 events, and then the same program again, with events without an end.
+    let mut first = program(test, 20);
+    first.env(BECOMES, "1");
+    let traced = place.start_as(first);
+    let process = || -> serde_json::Value {
+        let told: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"])).expect("JSON");
+        told["sessions"][0]["processes"][0].clone()
+    };
+    until(|| process()["counters"]["recorded"].as_u64() > Some(100));
+    let rings = format!("run/sessions/s/rings/{}", process()["process"].as_str().unwrap_or_default());
+    let shown = place.well(&["status"]);
+    assert!(shown.contains("died or called `exec`") && shown.contains(&rings), "{shown}");
+    let (code, _, err) = place.tracectl(&["destroy", "s"]);
+    assert!(code == Some(0) && err.contains("tracectl recover") && err.contains(&rings), "{err}");
+    drop(traced);
+    place.well(&["recover", &rings, "-o", "before"]);
+    assert_eq!(place.tracectl(&["view", "before"]).1.lines().filter(|line| line.contains(" shop:paid: ")).count(), 20);
+    verified(&place, "before");
 }

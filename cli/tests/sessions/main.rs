@@ -18,6 +18,7 @@ mod outside;
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -51,6 +52,9 @@ const PAUSE: &str = "TEST_PAUSE";
 /// Set if that process aborts after its events.
 const DIES: &str = "TEST_DIES";
 
+/// Set if that process becomes another program after its events.
+const BECOMES: &str = "TEST_BECOMES";
+
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// In a traced process, fires the events and returns `true`; in the test itself, returns `false`.
@@ -81,11 +85,20 @@ fn is_traced() -> bool {
         let _ = std::io::stdin().lines().count();
     } else {
         (0..times).for_each(fire);
+        if env::var_os(BECOMES).is_some() {
+            let error = program(&path_of_test(), 0).env_remove(BECOMES).stdout(Stdio::null()).exec();
+            panic!("{error}");
+        }
         if env::var_os(DIES).is_some() {
             std::process::abort();
         }
     }
     true
+}
+
+/// The full name of this test.
+fn path_of_test() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
 }
 
 fn fire(n: u64) {
