@@ -1,0 +1,107 @@
+//! A load on a session: threads that fire events, and what became of these.
+
+use std::error::Error;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use tracepoint_control::{Channel, Session, sinks::CtfSink};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Below this rate a thread sleeps between its events, as a program does that has little to trace.
+const SLEEPS_BELOW: u64 = 2_000_000;
+const TICK: Duration = Duration::from_millis(1);
+
+/// What is recorded.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) ring_mib: usize,
+    pub(crate) threads: usize,
+    /// Events per second of each thread; as many as it can without.
+    pub(crate) rate: Option<u64>,
+    /// Events of each thread.
+    pub(crate) events: u64,
+    /// How long nothing happens before.
+    pub(crate) quiet: Duration,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) kept: u64,
+    pub(crate) lost: u64,
+    pub(crate) wall: Duration,
+    /// Processor time of the process beyond what the same load takes without a session.
+    pub(crate) processor: Duration,
+    pub(crate) rounds: u64,
+    pub(crate) woken: u64,
+}
+
+/// Runs a load, recorded into a CTF trace below `directory`.
+pub(crate) fn run(load: &Load, directory: &Path) -> Outcome<Seen> {
+    let place = tempfile::tempdir_in(directory)?;
+    let (_, idle) = fire(load);
+    let session = Session::builder("drained")
+        .events("bench:small")
+        .channel(Channel::discard(load.ring_mib << 20))
+        .in_memory()
+        .sink(CtfSink::create(place.path().join("trace"))?)
+        .start()?;
+    // The first events of a thread that has a ring.
+    thread::sleep(load.quiet);
+    let before = session.status();
+    let (wall, busy) = fire(load);
+    let after = session.status();
+    let summary = session.stop()?;
+    let event = summary.events().iter().find(|event| event.fired > 0).ok_or("no event fired")?;
+    Ok(Seen {
+        kept: event.recorded,
+        lost: event.fired - event.recorded,
+        wall,
+        processor: busy.saturating_sub(idle),
+        rounds: after.drain.rounds - before.drain.rounds,
+        woken: after.drain.woken - before.drain.woken,
+    })
+}
+
+/// Fires the events: how long it took, and the processor time of the process.
+fn fire(load: &Load) -> (Duration, Duration) {
+    let (begun, before) = (Instant::now(), processor());
+    thread::scope(|scope| {
+        for _ in 0..load.threads {
+            scope.spawn(|| match load.rate {
+                None => burst(0, load.events),
+                Some(rate) => paced(rate, load.events),
+            });
+        }
+    });
+    let wall = begun.elapsed();
+    if load.rate.is_some_and(|rate| rate < SLEEPS_BELOW) {
+        // So that what the drain does later with the last events is counted.
+        thread::sleep(Duration::from_millis(900));
+    }
+    (wall, processor() - before)
+}
+
+fn burst(from: u64, to: u64) {
+    for i in from..to {
+        tracepoint::trace!(tracepoint_benches::small(i as i32, 7, i.cast_signed()));
+    }
+}
+
+fn paced(rate: u64, events: u64) {
+    let (begun, mut fired) = (Instant::now(), 0);
+    while fired < events {
+        let due = (begun.elapsed().as_nanos() as u64 * (rate / 1000) / 1_000_000).min(events);
+        burst(fired, due.max(fired));
+        fired = fired.max(due);
+        if rate < SLEEPS_BELOW {
+            thread::sleep(TICK);
+        }
+    }
+}
+
+fn processor() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}

@@ -1,0 +1,95 @@
+//! What a session keeps up with: `drained [ROUNDS [DIR]]` prints rates, bursts and processor times, in one interleaved run.
+//!
+//! * *Flat out*: one thread records as fast as it can; how many events per second of wall time reach the trace in DIR (`/dev/shm` unless
+//!   told otherwise). Next to it a loop that writes packets which another core has just filled, through a ring of the same size.
+//! * *Steady*: events of one or two threads at a fixed rate, after a quiet time; how many are lost.
+//! * *Burst*: events as fast as one thread can, after a quiet time; how many are lost.
+//! * *Processor*: what the process takes at a low rate, recording and not recording, for each event.
+#![forbid(unsafe_code)]
+
+mod floor;
+mod load;
+
+use load::{Load, Outcome, Seen, run};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let rounds = arguments.next().map_or(Some(5), |rounds| rounds.to_str()?.parse().ok());
+    let Some(rounds @ 1..) = rounds else {
+        eprintln!("usage: drained [ROUNDS [DIR]]");
+        return ExitCode::from(2);
+    };
+    let directory = arguments.next().map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
+    println!("{}; {rounds} rounds", tracepoint::platform());
+    match measure(rounds, &directory) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("drained: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+const QUIET: Duration = Duration::from_secs(2);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn measure(rounds: usize, directory: &std::path::Path) -> Outcome<()> {
+    let flat =
+        |ring_mib| Load { ring_mib, threads: 1, rate: None, events: 40_000_000, quiet: Duration::from_millis(100) };
+    let steady = |rate, threads| Load {
+        ring_mib: 1,
+        threads,
+        rate: Some(rate / threads as u64),
+        events: rate / threads as u64 * 2,
+        quiet: QUIET,
+    };
+    let burst = |ring_mib, events| Load { ring_mib, threads: 1, rate: None, events, quiet: QUIET };
+    let mut rows: Vec<(String, Load, Vec<Seen>)> = Vec::new();
+    for ring in [1, 4] {
+        rows.push((format!("flat out, rings of {ring} MiB"), flat(ring), Vec::new()));
+    }
+    for (rate, threads) in [(1, 1), (5, 1), (8, 1), (5, 2), (8, 2)] {
+        rows.push((format!("{rate} M/s by {threads} thread(s)"), steady(rate * 1_000_000, threads), Vec::new()));
+    }
+    for (ring, events) in [(1, 40_000), (1, 80_000), (4, 400_000)] {
+        rows.push((format!("burst of {events}, rings of {ring} MiB"), burst(ring, events), Vec::new()));
+    }
+    for rate in [10_000, 100_000, 1_000_000] {
+        rows.push((format!("processor at {rate}/s"), steady(rate, 1), Vec::new()));
+    }
+    let mut floors = Vec::new();
+    for _ in 0..rounds {
+        floors.push(floor::kept_per_second(directory, SECOND)?);
+        for (_, load, seen) in &mut rows {
+            seen.push(run(load, directory)?);
+        }
+    }
+    println!(
+        "{:<34} {:>10} {:>10} {:>9} {:>9} {:>7} {:>7}",
+        "medians", "kept M/s", "lost", "of", "ns CPU", "rounds", "woken"
+    );
+    let floor = median(floors.iter().copied());
+    println!("{:<34} {:>10.1}", "plain loop: filled here, written there", floor / 1e6);
+    for (name, _, seen) in &rows {
+        let of = |what: fn(&Seen) -> f64| median(seen.iter().map(what));
+        println!(
+            "{name:<34} {:>10.2} {:>10.0} {:>9.0} {:>9.1} {:>7.0} {:>7.0}",
+            of(|seen| seen.kept as f64 / seen.wall.as_secs_f64()) / 1e6,
+            of(|seen| seen.lost as f64),
+            of(|seen| (seen.kept + seen.lost) as f64),
+            of(|seen| seen.processor.as_nanos() as f64 / (seen.kept + seen.lost) as f64),
+            of(|seen| seen.rounds as f64),
+            of(|seen| seen.woken as f64),
+        );
+    }
+    Ok(())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
