@@ -65,7 +65,7 @@ pub(crate) struct Read {
     /// Legacy layout: stop when nothing has arrived for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     idle: u64,
-    /// Write one JSON object per line: events, losses, marks, and finally `end`; told apart by `type`
+    /// Write one JSON object per line: events, losses, marks, and finally `end`; `type` distinguishes them
     #[arg(long, conflicts_with = "output")]
     json: bool,
     /// Write a CTF trace with its losses into this directory, which is empty or does not exist. A path that ends in `.dt` becomes a dt file

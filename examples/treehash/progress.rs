@@ -87,7 +87,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// Something is wrong with `path`: counted, and told to the tracepoint.
+    /// Counts a problem with `path`, and fires its tracepoint.
     pub(crate) fn problem(&self, path: &Path, kind: Problem, message: &str) {
         self.problems[kind as usize].fetch_add(1, Ordering::Relaxed);
         trace!(crate::trace::error(path, kind, message));

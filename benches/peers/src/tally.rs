@@ -13,7 +13,7 @@ pub struct Tally {
     pub count: u64,
     /// The sum of all their arguments, wrapping. Stays 0 where a peer counts hits but does not hand over values.
     pub sum: u64,
-    /// How many bytes they took, where they were kept and that can be told.
+    /// How many bytes they took, if they were kept and their size is known.
     pub bytes: u64,
 }
 

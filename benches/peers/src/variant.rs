@@ -214,7 +214,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// How many bytes an event took, if it was kept and that can be told.
+    /// How many bytes an event took, if it was kept and its size is known.
     pub const fn bytes(self) -> Option<f64> {
         match self {
             Self::Passed { bytes } => bytes,

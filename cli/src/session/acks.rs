@@ -41,7 +41,7 @@ fn report(ack: &Ack) -> bool {
 /// names one.
 pub(crate) fn report_notices(ack: &Ack) {
     ack.over_budget.iter().for_each(|over| note_of(ack, over));
-    ack.state_dumps.iter().filter(|dump| dump.is_wanting()).for_each(|dump| note_of(ack, dump));
+    ack.state_dumps.iter().filter(|dump| dump.is_incomplete()).for_each(|dump| note_of(ack, dump));
     let (left_out, others): (Vec<_>, Vec<_>) =
         ack.notices.iter().partition(|notice| notice.kind() == "filter_does_not_fit");
     if let [first, further @ ..] = &left_out[..] {

@@ -57,8 +57,8 @@ fn a_killed_recorder_of_another_namespace_leaves_nothing_on() -> Outcome {
         while !place.on().is_empty() {
             assert!(Instant::now() < patience, "apart: {recorder_is_apart}");
         }
-        let told: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
-        assert_eq!((&told["sessions"], told["leftovers"].as_array().map(Vec::len)), (&serde_json::json!([]), Some(1)));
+        let report: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
+        assert_eq!((&report["sessions"], report["leftovers"].as_array().map(Vec::len)), (&serde_json::json!([]), Some(1)));
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ fn a_flood_is_off(test: &str, budget: BudgetSpec, part_of_reason: &str) -> Outco
 
     let removed = session.destroy(PATIENCE, false)?;
     assert!(removed.silent.is_empty(), "{removed:?}");
-    assert_eq!(removed.acks[0].over_budget[0].event, "costly:flood", "it is told at the end as well");
+    assert_eq!(removed.acks[0].over_budget[0].event, "costly:flood", "it is reported at the end as well");
     let traces = traces(&place.out("over"));
     assert_eq!(traces.len(), 1);
     assert_balances(&traces[0]);

@@ -90,8 +90,8 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
         account.channels.iter().map(|channel| channel.events.iter().map(|event| event.recorded).sum()).collect();
     let ack = &removed.acks[0];
     assert_eq!(recorded.iter().sum::<u64>(), ack.counters.recorded);
-    let told: Vec<_> = ack.channels.iter().map(|(name, counters)| (name.as_str(), counters.recorded)).collect();
-    assert_eq!(told, [("channel0", recorded[0]), ("flight", recorded[1])]);
+    let counters: Vec<_> = ack.channels.iter().map(|(name, counters)| (name.as_str(), counters.recorded)).collect();
+    assert_eq!(counters, [("channel0", recorded[0]), ("flight", recorded[1])]);
     assert_eq!(ack.channels.values().map(Counters::total_lost).sum::<u64>(), ack.counters.total_lost());
     let viewed = view(&[&traces[0]]);
     assert!(viewed.count(" traced:tock:") > 0 && viewed.count("procname = ") >= viewed.count(" traced:tock:"));
