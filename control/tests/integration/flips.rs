@@ -221,7 +221,8 @@ fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
         assert!(!recovered.is_complete(), "{what}: {recovered:?}");
         let notes = &recovered.processes[0].notes;
         let place = [format!("packet {number}"), format!("packet number {number}"), format!("byte {}:", range.start)];
-        let is_reported = notes.iter().any(|note| note.contains("0-0.ring") && place.iter().any(|place| note.contains(place)));
+        let is_reported =
+            notes.iter().any(|note| note.contains("0-0.ring") && place.iter().any(|place| note.contains(place)));
         assert!(is_reported, "{what}: {notes:?}");
         fs::remove_dir_all(&out)?;
     }
@@ -263,7 +264,7 @@ fn conversions_keep_checksums_and_leave_damaged_packets_out() -> Outcome {
     bytes[96 + 200] ^= 1;
     fs::write(&stream, &bytes)?;
     let found = all(&dir, &place.path().join("damaged.dt"))?;
-    let told = format!("{}: byte 96: packet 2: its bytes have changed", stream.display());
-    assert!(matches!(&found.damage[..], [damage] if damage.starts_with(&told)), "{:?}", found.damage);
+    let expected = format!("{}: byte 96: packet 2: its bytes have changed", stream.display());
+    assert!(matches!(&found.damage[..], [damage] if damage.starts_with(&expected)), "{:?}", found.damage);
     Ok(())
 }
