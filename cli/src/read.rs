@@ -30,7 +30,7 @@ const STEP: Duration = Duration::from_millis(100);
 ///
 /// Prints one line for each event as it arrives, and one for each loss where it happened. If the server offers batches, messages have many
 /// events and checksums, and losses are exact; otherwise each message has one event, and losses are counted in messages. The first Ctrl-C
-/// asks the server to stop, and receives what is still on its way; the second ends at once.
+/// asks the server to stop, and receives the events under way; the second ends at once.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

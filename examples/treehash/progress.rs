@@ -22,7 +22,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds what was done in another walk.
+    /// Adds the totals of another walk.
     pub fn add(&mut self, other: &Self) {
         self.files += other.files;
         self.bytes += other.bytes;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Bytes in each run.
 const TOTAL: u32 = 64 << 20;
-/// Bytes of an entry: an IP header, a TCP header, and what a protocol adds.
+/// Bytes of an entry: an IP header, a TCP header, and protocol data.
 const ENTRY: [u8; 64] = [0xA5; 64];
 
 pub(crate) fn compare(place: &Path, rounds: usize) {

@@ -1,4 +1,4 @@
-//! How fast what was recorded leaves the rings: `throughput [ROUNDS [DIR]]` prints two tables.
+//! The rate at which records leave the rings: `throughput [ROUNDS [DIR]]` prints two tables.
 //!
 //! *Snapshot*: a recovery of this process, which lives, from its ring files into a trace, both in memory; next to it a plain copy of
 //! the same files. *Drain*: whole packets out of a full ring of memory, to `/dev/null` and to files in DIR (the current directory

@@ -125,7 +125,7 @@ fn a_process_that_is_stopped_is_drained() -> Outcome {
     let record = record(&place, &traced, "out")?;
     until(|| written(&place.path("out")) > 1 << 16);
     kill(&traced.0, "STOP")?;
-    // It waits for the process, and then reads what is in the rings.
+    // `record` waits for the process, and then reads the rings.
     kill(&record, "INT")?;
     let output = record.wait_with_output()?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;

@@ -1,4 +1,4 @@
-//! Sessions whose traces go on in other chunks, on demand, by time and by size, and what a kill leaves.
+//! Sessions that rotate their traces, on demand, by time and by size; and the chunks that a kill leaves.
 
 use crate::common::{Outcome, assert_balances, memory_place, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
@@ -148,7 +148,7 @@ fn sinks_that_cannot_rotate_are_reported() -> Outcome {
     Ok(())
 }
 
-/// Killed at any moment, rotations among them: every chunk can be read, and with what is in the rings nothing is missing.
+/// A process is killed at any moment, also during rotations: every chunk can be read, and with the rings the trace is complete.
 #[test]
 fn a_kill_during_rotation_loses_no_event() -> Outcome {
     if is_traced() {

@@ -1,4 +1,4 @@
-//! Sinks by kind, as a session names them: what each process makes of them, what is refused, and what a full disk does.
+//! The kinds of sinks in a session: their outputs in each process, refusals, and full disks.
 
 use crate::common::{Outcome, again_mounted, assert_balances, fill_up, memory_place, part};
 use crate::traced::{PATIENCE, Place, is_traced, refreshed_acks, spec, traces, until};

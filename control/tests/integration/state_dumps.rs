@@ -114,7 +114,7 @@ fn a_panicking_dump_is_counted_and_the_others_run() -> Outcome {
     Ok(())
 }
 
-/// The thread that starts the session holds what the dump needs.
+/// The thread that starts the session holds a lock that the dump needs.
 #[test]
 fn a_hanging_dump_is_reported_late_and_skipped() -> Outcome {
     own_process!();

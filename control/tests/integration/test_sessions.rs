@@ -110,7 +110,7 @@ fn threads_enter_and_leave() {
     );
 }
 
-/// A thousand tests at a time, each of two threads, see what is theirs: all of it, and nothing else. `TEST_SESSION_ROUNDS` for more rounds.
+/// Each of a thousand concurrent tests of two threads sees all of its own events and no others. `TEST_SESSION_ROUNDS` for more rounds.
 #[test]
 fn a_thousand_sessions_at_a_time() {
     own_process!();

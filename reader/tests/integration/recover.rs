@@ -498,7 +498,7 @@ fn metadata_of_other_packets_is_refused() {
         ),
         ("u32 tid;", "u64 tid; u64 more;", "sizes contradict each other"),
         ("u64 stream_instance_id;", "", "sizes contradict each other"),
-        // Alignment fills up what a narrow field leaves.
+        // Alignment pads a narrow field.
         ("u64 events_discarded; u32 tid;", "u16 events_discarded; u64 tid;", "another packet than the tracer writes"),
         ("u32 tid;", "u16 tid;", "another packet than the tracer writes"),
         ("u32 stream_id;", "u16 stream_id;", "another packet than the tracer writes"),

@@ -360,7 +360,7 @@ impl Tracer {
 
     // -- the consumer ---------------------------------------------------------------------------------------------------
 
-    /// Hands on what is closed, and releases it.
+    /// Takes the closed packets, and releases them.
     pub fn drain(&mut self, consumer: Consumer) {
         for lane in 0..2 {
             let Lane { counters, released, .. } = self.lanes[lane];

@@ -37,7 +37,7 @@ pub struct Packet {
 /// A UDP trace server: it has a socket and a thread, and sends packets to one client at a time. `docs/format-udp.md` has the
 /// protocol.
 ///
-/// [`UdpServer::push`] never waits for a client. Dropping the server ends it at once, and what is queued is lost.
+/// [`UdpServer::push`] never waits for a client. Dropping the server ends it at once, and queued packets are lost.
 pub struct UdpServer {
     address: SocketAddr,
     queue: Arc<PacketQueue>,

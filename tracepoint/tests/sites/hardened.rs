@@ -357,7 +357,7 @@ fn with_a_busy_thread(body: impl FnOnce()) {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // Adds nothing to what the probes count.
+                // The probes do not count it.
                 trace_fired(0);
             }
         });

@@ -43,7 +43,7 @@ fn record_and_read(seed: u64, faults: Faults, options: UdpOptions, arguments: &[
     reading.join().unwrap()
 }
 
-/// Checks what has arrived; returns the number of events and of losses.
+/// Checks the events that arrived; returns the numbers of events and of losses.
 fn check(output: &Output) -> (u64, u64) {
     let (_, out, err) = result_of(output);
     let (mut next, mut events) = (BTreeMap::new(), 0);

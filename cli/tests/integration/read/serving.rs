@@ -25,7 +25,7 @@ impl Serving {
         Self { port, stop, thread }
     }
 
-    /// Ends the server; returns what it has sent.
+    /// Ends the server, and returns it with its log.
     pub fn end(self) -> Server {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()

@@ -1,4 +1,4 @@
-//! Bytes that are no dt file, or no longer one: errors that name offset and reason, never a panic, and what is whole comes out.
+//! Bytes that are no valid dt file: errors name offset and reason, nothing panics, and valid slots can be read.
 
 use crate::file::round_trip::read;
 use datatrace::{DtReader, DtWriter, Error, Layout, ReadError, Version};

@@ -25,7 +25,7 @@ fn states(writes: &[Write], word: usize, mut judge: impl FnMut(&[u8])) {
     }
 }
 
-/// Follows the headers of a file, and knows from the model's history what they promise.
+/// Follows the headers of a file, and checks the slots that they cover against the history of the model.
 struct Promise {
     history: Vec<Vec<u8>>,
     frame: usize,

@@ -1,4 +1,4 @@
-//! The CTF directory that is made of what a client receives: the events that arrived, the losses where they happened, and accounting that
+//! The CTF directory that is made of the reports of a client: the events that arrived, the losses where they happened, and accounting that
 //! balance.
 
 use crate::udp::link::{Faults, Random};
@@ -206,7 +206,7 @@ fn a_directory_that_is_not_empty_is_refused() {
 
 /// A server may have read a packet from a damaged disk: the checksum of the datagram is right then.
 #[test]
-fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_told() {
+fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_reported() {
     let mut packets = Vec::new();
     let mut ends = Vec::new();
     for (number, events) in [(0, 0..10), (1, 10..20), (2, 20..30)] {
@@ -221,9 +221,9 @@ fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_told() {
     let mut directory = Directory::create(&path).unwrap();
     directory.grow(trace::METADATA.as_bytes()).unwrap();
     let batch = EventBatch { events_before: 0, events: 30, packets };
-    let mut told = Vec::new();
-    let written = directory.batch(&batch, |damage| told.push((damage.offset, damage.to_string()))).unwrap();
-    let [(offset, reason)] = told.as_slice() else { panic!("{told:?}") };
+    let mut damages = Vec::new();
+    let written = directory.batch(&batch, |damage| damages.push((damage.offset, damage.to_string()))).unwrap();
+    let [(offset, reason)] = damages.as_slice() else { panic!("{damages:?}") };
     assert!(*offset == ends[0] as u64 && reason.contains("have changed since it left its ring"), "{reason}");
     directory.finish(None, AbsentEvents::default()).unwrap();
     assert_eq!((written, read(&path)), (20, ((0..10).chain(20..30).collect(), 10)));

@@ -66,7 +66,7 @@ impl Faults {
     }
 }
 
-/// Counts of what a link did.
+/// Counters of a link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     pub carried: u64,
