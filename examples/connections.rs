@@ -21,7 +21,7 @@ tracepoint::define_trace! {
     #[level(Info)]
     pub connection(id: u64, peer: &str, requests: u64) { id: u64 = id, peer: str = peer, requests: u64 = requests }
 
-    /// A client asked for something. Its name is not told each time.
+    /// A client sent a request. The event does not repeat its name.
     #[level(Debug)]
     pub request(id: u64, n: u64) { id: u64 = id, n: u64 = n }
 }
@@ -45,7 +45,7 @@ impl Connections {
     }
 
     /// Tells of all that there are. The lock makes it a picture of one moment.
-    fn tell(&self) {
+    fn dump(&self) {
         for (id, (peer, requests)) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             tracepoint::trace!(connection(*id, peer, *requests));
         }
@@ -57,8 +57,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let connections = Connections::default();
 
     // Runs for each recording that begins, and for that one alone.
-    let told = connections.clone();
-    let _dump = state_dump("connections", move |_| told.tell());
+    let dumped = connections.clone();
+    let _dump = state_dump("connections", move |_| dumped.dump());
 
     // These are not recorded.
     for (id, peer) in (1..).zip(["anna", "bert", "cleo"]) {

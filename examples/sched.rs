@@ -29,8 +29,8 @@ fn switch(prev: &Task, next: &Task) {
     tracepoint::trace!(sched_switch(prev, next));
 }
 
-// 3. A probe is a function with the same arguments. This one exports what it picks from them, as basic types, to whoever
-//    listens to the marker `kernel_sched_switch`.
+// 3. A probe is a function with the same arguments. This one exports some of their values, as basic types,
+//    to the subscribers of the marker `kernel_sched_switch`.
 fn probe_sched_switch(prev: &Task, next: &Task) {
     tracepoint::trace_mark!(
         kernel_sched_switch,

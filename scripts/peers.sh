@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a tracepoint costs next to its peers: times from the paired harness, instructions from callgrind, as a Markdown table and
+# Measures the cost of a tracepoint next to its peers: times from the paired harness, instructions from callgrind, as a Markdown table and
 # an SVG chart. Takes some minutes; the quieter the machine, the better the times. Instructions repeat exactly on any machine.
 set -euo pipefail
 cd "$(dirname "$0")/../benches/peers"
@@ -86,8 +86,8 @@ start_sessiond() {
 
 "$paired" --json "${harness[@]}" >"$out/run.json"
 
-# Instructions below the function that runs a kernel, by two lengths, so that what is not in the loop falls out. Code that was
-# rewritten while the program ran is noticed with --smc-check=all.
+# Instructions below the function that runs a kernel, for two lengths, so that instructions outside the loop cancel. --smc-check=all
+# detects code that is rewritten while the program runs.
 instructions() { # variant, kernel, iterations
     valgrind --tool=callgrind --smc-check=all --toggle-collect='tracepoint_peers::kernel::Compiled::run' \
         --callgrind-out-file=/dev/null "$paired" --count "$1" "$2" "$3" 2>&1 | awk '/Collected/ { print $4 }'
@@ -104,14 +104,14 @@ fi
 if [ $counts = yes ]; then
     kernels=(latency tight leaf eight sum)
     [ $quick = no ] || kernels=(tight)
-    # Valgrind runs a translation of the program, in which the kernel's breakpoints are not: USDT can only be counted off. What a
-    # session daemon or a thread beside the events has to do with them is not counted either.
+    # Valgrind runs a translation of the program without the breakpoints of the operating system, so USDT is only counted while it
+    # is off. The work of a session daemon or of other threads is not counted either.
     uncounted='-uprobe$|^lttng-(snapshot|discard)|-session|-appender|^ticklog|^dial9-record'
     : >"$out/counts.tsv"
     for kernel in "${kernels[@]}"; do
         events=1
         [ "$kernel" != eight ] || events=8
-        # Of what records, one kernel tells enough.
+        # For variants that record, one kernel is enough.
         measured=$("$paired" --list | awk -v kernel="$kernel" -v uncounted="$uncounted" \
             '/^$/ { exit } $1 !~ uncounted && (kernel == "tight" || $2 != "recorded") { print $1 }')
         for variant in $measured; do

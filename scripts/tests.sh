@@ -12,9 +12,9 @@ skip=()
 if [ "${1-}" = --quick ]; then
     shift
     profile=quick
-    # As in .config/nextest.toml, but for whole programs and for `off::`, of which `cut_off::` is a match.
+    # As in .config/nextest.toml, except whole programs, and `off::`, which would also match `cut_off::`.
     for name in linkage:: disassembly:: fixtures:: failpoints:: call_stack:: chaos:: stress:: stress_keys:: any_program:: \
-        snapshots:: many_threads:: many_processes:: read::weather:: treehash::the_toolchain_is_hashed_without_loss; do
+        snapshots:: many_threads:: many_processes:: read::network_faults:: treehash::the_toolchain_is_hashed_without_loss; do
         skip+=(--skip "$name")
     done
     export DATATRACE_KILLS=${DATATRACE_KILLS:-20} TRACEPOINT_KILLS=${TRACEPOINT_KILLS:-5}

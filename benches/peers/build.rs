@@ -1,4 +1,4 @@
-//! Notes which compiler builds the benches, and builds the C objects of LTTng-UST.
+//! Passes the compiler's version to the benches, and builds the C objects of LTTng-UST.
 
 use std::env;
 #[cfg(feature = "lttng")]

@@ -1,7 +1,7 @@
 //! What the Data-Trace library costs, each figure next to the plain thing that does the same: `datatrace [ROUNDS [DIRECTORY]]`
 //! prints tables. Files are made in DIRECTORY, or the place for temporary files.
 //!
-//! The two sides of a comparison take turns; a figure is the median of its rounds, a ratio the median of the rounds' ratios.
+//! The sides of a comparison run alternately; a figure is the median of its rounds, a ratio the median of the rounds' ratios.
 
 #[path = "datatrace/bytes.rs"]
 mod bytes;
@@ -33,8 +33,8 @@ fn main() -> ExitCode {
 /// One side of a comparison: runs once in a directory, and says how long what counts of it took.
 type Side<'a> = (&'a str, &'a dyn Fn(&Path) -> Duration);
 
-/// Runs all sides in turns. For each: the median, and the median of its ratio to the first.
-fn take_turns(place: &Path, rounds: usize, sides: &[Side]) -> Vec<(Duration, f64)> {
+/// Runs the sides alternately. Returns for each the median, and the median of its ratio to the first.
+fn alternate(place: &Path, rounds: usize, sides: &[Side]) -> Vec<(Duration, f64)> {
     let mut times = vec![Vec::new(); sides.len()];
     for round in 0..=rounds {
         for ((_, side), times) in sides.iter().zip(&mut times) {

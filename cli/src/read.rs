@@ -30,7 +30,7 @@ const STEP: Duration = Duration::from_millis(100);
 ///
 /// Prints one line for each event as it arrives, and one for each loss where it happened. If the server offers batches, messages have many
 /// events and checksums, and losses are exact; otherwise each message has one event, and losses are counted in messages. The first Ctrl-C
-/// asks the server to stop, and receives what is still on its way; the second ends at once.
+/// asks the server to stop, and receives the events under way; the second ends at once.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -65,7 +65,7 @@ pub(crate) struct Read {
     /// Legacy layout: stop when nothing has arrived for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     idle: u64,
-    /// Write one JSON object per line: events, losses, marks, and finally `end`; told apart by `type`
+    /// Write one JSON object per line: events, losses, marks, and finally `end`; `type` distinguishes them
     #[arg(long, conflicts_with = "output")]
     json: bool,
     /// Write a CTF trace with its losses into this directory, which is empty or does not exist. A path that ends in `.dt` becomes a dt file

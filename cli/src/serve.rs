@@ -18,7 +18,7 @@ use tracepoint_sinks::udp::{
 
 /// How often the end is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long the server sends what is left to its client after Ctrl-C.
+/// The time for which the server sends remaining events to its client after Ctrl-C.
 const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Serves a trace over UDP, to one client at a time, and ends when it has been read

@@ -30,7 +30,7 @@ pub(crate) struct View {
     /// A directory with a CTF trace, or with several below it; or a dt file. Several paths are merged into one trace
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Write one JSON object per line: events, losses, damage and the number of packets without a checksum, told apart by `type`
+    /// Write one JSON object per line: events, losses, damage, and the number of packets without a checksum; `type` distinguishes them
     #[arg(long)]
     json: bool,
     /// Show times in UTC instead of the local time zone

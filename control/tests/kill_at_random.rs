@@ -121,10 +121,10 @@ fn kill(dir: &Path, mode: &str, life: Duration, at_switch: bool) -> SharedPage {
         .stdout(Stdio::null())
         .spawn()
         .expect("starts");
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while words[..THREADS].iter().any(|word| word.load(Ordering::Relaxed) == 0) {
         assert!(child.try_wait().expect("a child").is_none(), "the child ended by itself");
-        assert!(Instant::now() < patience, "the child does not come to its first event");
+        assert!(Instant::now() < deadline, "the child does not come to its first event");
         thread::sleep(Duration::from_micros(200));
     }
     thread::sleep(life);

@@ -63,7 +63,7 @@ pub enum FieldValue {
 pub struct FormatError {
     /// The column, in characters from 1.
     pub column: usize,
-    /// What is wrong, and what was expected.
+    /// The fault, and the expected input.
     pub reason: String,
 }
 

@@ -47,6 +47,6 @@ pub struct RomError {
     pub line: usize,
     /// The column, in characters from 1.
     pub column: usize,
-    /// What is wrong, and what was expected.
+    /// The fault, and the expected input.
     pub reason: String,
 }

@@ -35,7 +35,7 @@ impl Excerpt {
             let mut line = Line::default();
             // A `Line` takes everything.
             let _ = writer.write_item(&mut line, &item);
-            let line = line.told();
+            let line = line.to_text();
             if excerpt.first.len() < LINES {
                 excerpt.first.push(line);
                 continue;
@@ -71,7 +71,7 @@ impl io::Write for Line {
 }
 
 impl Line {
-    fn told(&self) -> String {
+    fn to_text(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         format!("{}{}", text.trim_end(), if self.cut { "…" } else { "" })
     }

@@ -15,17 +15,17 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("treehash: {}", told(&error));
+            eprintln!("treehash: {}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// The error and what caused it. Most errors tell their cause themselves: it is not told again.
-fn told(error: &anyhow::Error) -> String {
+/// The error and its causes. Most errors contain the text of their cause, which is not repeated.
+fn with_causes(error: &anyhow::Error) -> String {
     error
         .chain()
         .skip(1)
         .map(ToString::to_string)
-        .fold(error.to_string(), |told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") })
+        .fold(error.to_string(), |text, cause| if text.contains(&cause) { text } else { format!("{text}: {cause}") })
 }

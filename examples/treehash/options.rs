@@ -26,7 +26,7 @@ Examples:
 Memory of the recording: one ring of 4 MiB for each thread, and for two more: 40 MiB for 8 threads.
 
 Exit codes:
-  0  the tree was walked; problems with files in it are told, and counted
+  0  the tree was walked; problems with files in it are reported and counted
   1  the tree cannot be read, or the trace cannot be written
   2  the command line is wrong"
 )]

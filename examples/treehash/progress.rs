@@ -22,7 +22,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds what was done in another walk.
+    /// Adds the totals of another walk.
     pub fn add(&mut self, other: &Self) {
         self.files += other.files;
         self.bytes += other.bytes;
@@ -87,7 +87,7 @@ impl Progress {
         self.bar.inc(1);
     }
 
-    /// Something is wrong with `path`: counted, and told to the tracepoint.
+    /// Counts a problem with `path`, and fires its tracepoint.
     pub(crate) fn problem(&self, path: &Path, kind: Problem, message: &str) {
         self.problems[kind as usize].fetch_add(1, Ordering::Relaxed);
         trace!(crate::trace::error(path, kind, message));

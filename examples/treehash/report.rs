@@ -69,10 +69,10 @@ impl Report {
             work.threads,
             elapsed.as_secs_f64(),
         )?;
-        let told = |what: &str, count: u64| if count > 0 { format!("{what} {count}  ") } else { String::new() };
-        let mut aside: String = told("links skipped:", totals.links);
+        let part = |what: &str, count: u64| if count > 0 { format!("{what} {count}  ") } else { String::new() };
+        let mut aside: String = part("links skipped:", totals.links);
         for kind in Problem::ALL {
-            aside += &told(&format!("{}:", kind.name()), totals.problems[kind as usize]);
+            aside += &part(&format!("{}:", kind.name()), totals.problems[kind as usize]);
         }
         if !aside.is_empty() {
             writeln!(out, "not hashed: {}", aside.trim_end())?;

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Instant;
 use tracepoint_control::Agent;
 
-/// Does what the command line says.
+/// Runs the program with the options of the command line.
 ///
 /// # Errors
 ///

@@ -18,7 +18,7 @@ tracepoint::define_trace! {
     #[level(DebugFunction)]
     pub file_opened(path: &Path, size: u64) {
         path: path = path,
-        /// Its size as the system told it.
+        /// Its size according to the file system.
         size: u64 = size,
     }
 

@@ -36,7 +36,7 @@ pub fn hash_tree(work: &Work, progress: Progress) -> Totals {
             });
         }
         walk(work, &found, &progress);
-        drop(found); // the threads end when they have hashed what there is
+        drop(found); // the threads end when they have hashed all files in the queue
     });
     progress.finish()
 }

@@ -87,7 +87,11 @@ fn report(stack: &Stack, links: &[Link], ticks: u32) -> Result<()> {
         tcp.counter("sent again"),
         tcp.counter("received twice")
     );
-    let told = ip.counter("received") + ip.counter("damaged") + lost;
-    ensure!(ip.counter("sent") == told, "{} packets were sent, and {told} received or lost", ip.counter("sent"));
+    let accounted = ip.counter("received") + ip.counter("damaged") + lost;
+    ensure!(
+        ip.counter("sent") == accounted,
+        "{} packets were sent, and {accounted} received or lost",
+        ip.counter("sent")
+    );
     Ok(())
 }

@@ -43,7 +43,7 @@ impl Protocol {
     }
 }
 
-/// The close function: what was counted goes behind what was traced.
+/// The close function: appends the counters as a postamble to the trace.
 #[allow(clippy::needless_pass_by_value)] // It is the argument that was registered.
 fn add_counters(object: &TraceObject, counters: Counters) {
     let mut text = String::new();

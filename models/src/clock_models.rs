@@ -7,14 +7,15 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-struct World {
+/// The slots, and the section of the thread that reads them.
+struct ClockSlots {
     section: Section,
     slots: RcuSlots<UnsafeCell<u64>>,
     /// Kept alive for `slots`, which points to it.
     _fallback: Box<UnsafeCell<u64>>,
 }
 
-impl World {
+impl ClockSlots {
     fn new() -> Self {
         let fallback = Box::new(UnsafeCell::new(0));
         // SAFETY: kept beside the slots, at an address that does not change.
@@ -24,7 +25,7 @@ impl World {
         Self { section: Section::new(), slots, _fallback: fallback }
     }
 
-    /// What a site does. Loom's cell reports a concurrent write of the slot.
+    /// The effect of a site that reads the clock. Loom's cell reports a concurrent write of the slot.
     fn read(&self) -> u64 {
         self.section.enter(light_fence);
         // SAFETY: inside a section until `exit` below.
@@ -43,24 +44,24 @@ fn a_slot_is_not_written_while_it_is_read() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let world = Arc::new(World::new());
+        let clock = Arc::new(ClockSlots::new());
         let reading = {
-            let world = Arc::clone(&world);
+            let clock = Arc::clone(&clock);
             thread::spawn(move || {
-                let first = world.read();
-                let second = world.read();
+                let first = clock.read();
+                let second = clock.read();
                 assert!(second == 0 || second >= first, "an older value after a newer one");
             })
         };
         let mut polled: Option<OpenSection> = None;
-        // One more than there are slots, so that one is reused if it may be.
+        // One more than there are slots, so that a slot is reused if readers have left it.
         for value in 1..=SLOTS as u64 + 1 {
-            world.slots.reclaim(|| polled.is_none_or(|section| world.section.has_ended(section)));
+            clock.slots.reclaim(|| polled.is_none_or(|section| clock.section.has_ended(section)));
             // SAFETY: exclusive, as loom's cell checks.
-            world.slots.publish(|slot| slot.with_mut(|slot| unsafe { *slot = value }));
-            world.slots.start_poll(|| {
+            clock.slots.publish(|slot| slot.with_mut(|slot| unsafe { *slot = value }));
+            clock.slots.start_poll(|| {
                 let has_begun = begin_grace_period();
-                polled = world.section.open();
+                polled = clock.section.open();
                 has_begun
             });
         }

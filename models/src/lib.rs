@@ -38,7 +38,7 @@ mod sleep_state;
 
 mod buffer_models;
 mod clock_models;
-mod models;
+mod grace_models;
 mod packet_models;
 mod ring_models;
 mod sleep_models;

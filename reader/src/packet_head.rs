@@ -4,7 +4,7 @@ use crate::fields::Fields;
 
 /// Size of the header in bytes.
 pub(crate) const SIZE: usize = 96;
-/// The first four bytes of a packet.
+/// The first four bytes of a packet, those of CTF.
 pub(crate) const MAGIC: u32 = 0xC1FC_1FC1;
 /// Offset of `content_size`.
 pub(crate) const CONTENT: usize = 48;

@@ -23,7 +23,7 @@
 //! - **Q** the stream files are those that the account names, belong to the streams that it names, and can be read to
 //!   their ends.
 //! - **R** the chunks of a trace are consecutive: only chunks that the account lists as removed are missing, each begins where
-//!   the previous one ended, and all together hold what was recorded.
+//!   the previous one ended, and all together hold the recorded events.
 //!
 //! For chunks, E, F and G apply to the last one, whose account is that of the whole trace; I, J and M to each chunk's own part; O to all
 //! together.

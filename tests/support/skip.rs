@@ -9,7 +9,7 @@ const ALLOWED: &str = "TRACEPOINT_ALLOW_SKIP";
 /// A file to which each of them adds a line; `scripts/test.sh` counts these.
 const LIST: &str = "TRACEPOINT_SKIPPED";
 
-/// Ends a test that this machine cannot run: `missing` says what it lacks, `remedy` how to get it.
+/// Ends a test that this machine cannot run: it lacks `missing`, and `remedy` describes how to get that.
 ///
 /// # Panics
 ///

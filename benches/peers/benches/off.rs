@@ -1,4 +1,4 @@
-//! What a site costs while it is switched off.
+//! The cost of a site that is off.
 #![allow(missing_docs, reason = "criterion_main! makes an undocumented function")]
 
 use criterion::criterion_main;

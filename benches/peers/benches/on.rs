@@ -1,4 +1,4 @@
-//! What a site costs when it is switched on, in the cheapest way that there is.
+//! The cost of a site that is on, in the cheapest way.
 #![allow(missing_docs, reason = "criterion_main! makes an undocumented function")]
 
 use criterion::criterion_main;

@@ -1,4 +1,4 @@
-//! What it costs to record an event.
+//! The cost of recording an event.
 #![allow(missing_docs, reason = "criterion_main! makes an undocumented function")]
 
 use criterion::criterion_main;

@@ -1,4 +1,4 @@
-//! A variant that takes part in a measurement, with an account of its events.
+//! A variant in a measurement, with the account of its events.
 
 use crate::kernel::Kernel;
 use crate::variant::{Armed, Hold, Mode, Unusable, Variant};
@@ -8,10 +8,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-/// A pass: its variants take turns in each round.
+/// The passes. The variants of a pass run alternately in each round.
 ///
-/// Off comes first, for some libraries keep for ever what they were given to be switched on; those that change the program
-/// itself come last.
+/// The first pass measures variants that are off, because some libraries cannot be switched off again. Variants that change the
+/// code of the program come last.
 pub const PASSES: [fn(&Variant) -> bool; 4] = [
     |variant| variant.mode == Mode::Off,
     |variant| variant.mode == Mode::On && variant.hold != Hold::SampleAtTheEnd,
@@ -19,29 +19,29 @@ pub const PASSES: [fn(&Variant) -> bool; 4] = [
     |variant| variant.mode == Mode::On && variant.hold == Hold::SampleAtTheEnd,
 ];
 
-/// A variant that takes part in a measurement.
+/// A variant in a measurement.
 pub struct Contender {
     variant: &'static Variant,
-    /// The state, if it lasts for the whole pass.
+    /// The state of the library, if it lasts for the whole pass.
     held: Option<Armed>,
     account: Account,
 }
 
-/// What a contender's events came to.
+/// The events of a contender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Account {
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
-    /// How many of them should have reached the tally and did not.
+    /// The number of events that should have reached the tally and did not.
     pub lost: u64,
 }
 
 /// A measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
-    /// How long the events took, loop included; arming and disarming are not.
+    /// The duration of the loop with its events, without arming and disarming.
     pub time: Duration,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
 }
 
@@ -53,7 +53,7 @@ impl Sample {
 }
 
 impl Contender {
-    /// Brings a variant in, unless it cannot be used here.
+    /// Adds a variant, unless it cannot be used here.
     pub fn enter(variant: &'static Variant) -> Result<Self, Unusable> {
         let armed = (variant.arm)()?;
         let held = (variant.hold == Hold::Pass).then_some(armed);
@@ -65,7 +65,7 @@ impl Contender {
         self.variant
     }
 
-    /// How many iterations of a kernel run between arming and disarming at the most.
+    /// The largest number of iterations of a kernel between arming and disarming.
     pub const fn most(&self, kernel: &Kernel) -> u64 {
         let most = self.variant.limit / kernel.events;
         if most == 0 { 1 } else { most }
@@ -76,13 +76,13 @@ impl Contender {
         self.sample_by(iterations, self.most(kernel), |variant, now| here(variant, kernel, now, variant.limit))
     }
 
-    /// The same without a pause, whatever the limit is: what it was for shows in the account then.
+    /// The same without a pause, beyond the limit of the variant: the account then shows the losses that the limit prevents.
     pub fn sustain(&mut self, kernel: &Kernel, iterations: u64) -> Result<Sample, Unusable> {
         self.sample_by(iterations, u64::MAX, |variant, now| here(variant, kernel, now, u64::MAX))
     }
 
-    /// The same by a thread on each of `cpus`, all at once, each of which runs so many. The time is the mean of theirs, and the
-    /// events are those of one.
+    /// The same by a thread on each of `cpus` at once. Each thread runs `iterations`. The time is the mean of all threads; the
+    /// events are those of one thread.
     pub fn sample_on(&mut self, kernel: &Kernel, iterations: u64, cpus: &[usize]) -> Result<Sample, Unusable> {
         self.sample_by(iterations, self.most(kernel), |variant, now| on_threads(variant, kernel, now, cpus))
     }
@@ -116,14 +116,14 @@ impl Contender {
         Ok(sample)
     }
 
-    /// Compares what was tallied with what should have been.
+    /// Compares the tally with the events that should have reached it.
     fn account_for(&mut self, events: u64) {
-        if self.variant.tells {
+        if self.variant.counts_losses {
             self.account.lost += events.saturating_sub(tally::take().count);
         }
     }
 
-    /// Ends its part.
+    /// Ends the measurement of the variant.
     pub fn leave(mut self) -> Account {
         if let Some(held) = self.held.take() {
             tally::take();
@@ -134,13 +134,13 @@ impl Contender {
     }
 }
 
-/// What was run in one state.
+/// The events of one run in the measured state.
 struct Run {
-    /// How long the measured events took.
+    /// The duration of the measured events.
     time: Duration,
-    /// How many those were.
+    /// The number of measured events.
     measured: u64,
-    /// How many there were together, with the warming up and on all threads.
+    /// The number of all events: on all threads, warm-up included.
     all: u64,
 }
 
@@ -153,7 +153,7 @@ fn here(variant: &Variant, kernel: &Kernel, iterations: u64, limit: u64) -> Resu
     Ok(Run { time, measured: measured * kernel.events, all: (warm + measured) * kernel.events })
 }
 
-/// Runs a kernel on a thread on each of `cpus`, all of which begin when all have warmed up.
+/// Runs a kernel on a thread on each of `cpus`. The threads begin together after all have warmed up.
 fn on_threads(variant: &'static Variant, kernel: &Kernel, iterations: u64, cpus: &[usize]) -> Result<Run, Unusable> {
     let (warm, measured) = split(variant, kernel, iterations, variant.limit);
     let barrier = Barrier::new(cpus.len());
@@ -168,7 +168,7 @@ fn on_threads(variant: &'static Variant, kernel: &Kernel, iterations: u64, cpus:
                     variant.time(kernel, warm);
                     barrier.wait();
                     let time = variant.time(kernel, measured);
-                    // The end of one thread's events is not to disturb the others'.
+                    // A thread that ends its events must not disturb the others.
                     barrier.wait();
                     let _thread = thread?;
                     pinned.then_some(time).ok_or_else(|| Unusable(format!("not allowed on processor {cpu}")))
@@ -185,7 +185,7 @@ fn on_threads(variant: &'static Variant, kernel: &Kernel, iterations: u64, cpus:
     })
 }
 
-/// How many iterations warm up, and how many are measured: no more than the limit together, and the warming up no more than half.
+/// The numbers of iterations that warm up and that are measured: together at most the limit, of which the warm-up is at most half.
 fn split(variant: &Variant, kernel: &Kernel, iterations: u64, limit: u64) -> (u64, u64) {
     let most = limit / kernel.events;
     let warm = variant.warm(kernel).min(most / 2);

@@ -1,12 +1,12 @@
-//! The median of a sample, and how sure it is.
+//! The median of a sample, with its confidence interval.
 
 use serde::{Deserialize, Serialize};
 
 /// A median with its 95 % confidence interval.
 ///
 /// The interval lies between two order statistics: if each value is as likely to be above the true median as below it, the
-/// number of values below follows a binomial distribution, whatever the values' own distribution is. The ranks are the innermost
-/// ones that leave no more than 2.5 % on each side. Fewer than six values cannot reach that; the interval is then all of them.
+/// number of values below has a binomial distribution, for any distribution of the values. The ranks are the innermost ones that
+/// leave at most 2.5 % on each side. Fewer than six values cannot reach that; the interval then spans all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The median.
@@ -18,7 +18,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Of some values, at least one.
+    /// The interval of one or more values.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let (n, rank) = (values.len(), rank(values.len()));
@@ -27,7 +27,7 @@ impl Interval {
     }
 }
 
-/// How many values lie outside of the interval on each side.
+/// The number of values outside the interval on each side.
 fn rank(n: usize) -> usize {
     let mut probability = 0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
     let mut below = probability;
@@ -44,7 +44,7 @@ fn rank(n: usize) -> usize {
 mod tests {
     use super::{Interval, rank};
 
-    /// From tables of the sign test: the rank of the order statistic, counted from one, is one more.
+    /// Values from tables of the sign test; the rank of the order statistic, counted from one, is one more.
     #[test]
     fn ranks_are_those_of_the_tables() {
         for (n, expected) in [(1, 0), (5, 0), (6, 0), (8, 0), (9, 1), (12, 2), (21, 5), (31, 9), (41, 13)] {

@@ -1,30 +1,30 @@
-//! The one list of kernels: loops with an event in them.
+//! The list of kernels: loops with an event in them.
 //!
-//! A kernel's cost per event is compared with that of the same kernel without an event. Each stands here twice: as it is, where
-//! the processor hides what it can of the event behind the work around it, and *isolated*, where a fence before the event keeps
-//! it from overlapping with anything earlier.
+//! A kernel's cost per event is compared with that of the same kernel without an event. Each kernel has two forms: the plain one,
+//! in which the processor overlaps the event with the work around it, and the *isolated* one, in which a fence before the event
+//! prevents that.
 
 use crate::site::Site;
 use std::arch::asm;
 use std::hint::black_box;
 
-/// How many elements [`sum`] adds up for each event.
+/// The number of elements that [`sum`] adds up for each event.
 const CHUNK: usize = 64;
-/// How many chunks there are: 16 KiB, which stay in the first-level cache.
+/// The number of chunks: 16 KiB, which stay in the first-level cache.
 const CHUNKS: usize = 64;
 
 /// A kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// What it is called on the command line and in tables.
+    /// The name on the command line and in tables.
     pub name: &'static str,
-    /// What it does.
+    /// A description.
     pub does: &'static str,
-    /// How many events an iteration has.
+    /// The number of events in an iteration.
     pub events: u64,
     /// Whether a fence stands before each event.
     pub isolated: bool,
-    /// Where it stands in a [`Compiled`].
+    /// The index in a [`Compiled`].
     index: usize,
 }
 
@@ -32,10 +32,10 @@ pub struct Kernel {
 #[derive(Clone, Copy, Debug)]
 pub struct Compiled([fn(u64) -> u64; KERNELS.len()]);
 
-/// Defines the list and compiles it from one place, so that neither can lack what the other has.
+/// Defines the list and the compiled kernels from one place, so that both have the same entries.
 macro_rules! kernels {
     ($($name:literal, $isolated:literal, $function:ident, $events:literal, $does:literal;)*) => {
-        /// All of them, each followed by its isolated form.
+        /// All kernels, each followed by its isolated form.
         pub const KERNELS: [Kernel; 2 * [$($name),*].len()] = {
             let mut kernels = [
                 $(
@@ -69,7 +69,7 @@ kernels! {
 }
 
 impl Compiled {
-    /// Runs `kernel` for exactly `iterations`. Out of line and by this name, for callgrind collects what happens below it.
+    /// Runs `kernel` for exactly `iterations`. It is out of line, because callgrind collects the instructions below this function.
     #[inline(never)]
     pub fn run(&self, kernel: &Kernel, iterations: u64) -> u64 {
         (self.0[kernel.index])(iterations)
@@ -81,18 +81,18 @@ pub fn find(name: &str) -> Option<&'static Kernel> {
     KERNELS.iter().find(|kernel| kernel.name == name)
 }
 
-/// Waits until everything earlier has finished, if the kernel is isolated.
+/// Waits until all earlier instructions have finished, if the kernel is isolated.
 #[inline(always)]
 fn fence<const ISOLATED: bool>() {
     if ISOLATED {
-        // SAFETY: the instruction changes neither memory nor registers nor flags. It is not declared to read memory, for then
-        // the compiler would keep values there that stay in registers in the other form.
+        // SAFETY: the instruction changes neither memory nor registers nor flags. It is not declared to read memory, because
+        // the compiler would then store values that stay in registers in the plain form.
         unsafe { asm!("lfence", options(nomem, nostack, preserves_flags)) };
     }
 }
 
-/// A value that the compiler knows nothing about. Unlike `black_box` it stays in its register, where a store and a load would
-/// hide the event behind them.
+/// Hides a value from the optimiser. Unlike with `black_box`, the value stays in its register: a store and a load would overlap with
+/// the event.
 #[inline(always)]
 fn opaque(value: u64) -> u64 {
     let mut opaque = value;
@@ -101,7 +101,7 @@ fn opaque(value: u64) -> u64 {
     opaque
 }
 
-/// The event at the `i`th turn.
+/// The event of iteration `i`.
 #[inline(always)]
 fn event<S: Site, const ISOLATED: bool>(i: u64, c: u64) {
     fence::<ISOLATED>();
@@ -114,7 +114,7 @@ fn latency<S: Site, const ISOLATED: bool>(iterations: u64) -> u64 {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
-        // Without it the loop would be unrolled where there is no event, and only there.
+        // Without this, the compiler would unroll only the loop without an event.
         let i = opaque(i);
         event::<S, ISOLATED>(i, x);
     }
@@ -159,7 +159,7 @@ fn eight<S: Site, const ISOLATED: bool>(iterations: u64) -> u64 {
 
 fn sum<S: Site, const ISOLATED: bool>(iterations: u64) -> u64 {
     static ELEMENTS: [[u32; CHUNK]; CHUNKS] = [[3; CHUNK]; CHUNKS];
-    // The compiler sees that they are constant, and must not conclude anything from it.
+    // The values are constant; the compiler must not use that.
     let elements = black_box(&ELEMENTS);
     let mut total = 0u32;
     for i in 0..iterations {

@@ -1,9 +1,9 @@
-//! What a tracepoint costs next to its peers, switched off and cheaply switched on.
+//! The cost of a tracepoint next to its peers: off, and on in the cheapest way.
 //!
-//! A *variant* is a library's event in a certain state ([`variant`]), a *kernel* a loop with that event in it ([`kernel`]). Each
-//! library brings its event ([`site`], [`peer`]); both harnesses, criterion's in `benches/` and the paired one in
-//! `src/bin/paired.rs`, measure the same list. What enabled events deliver is counted ([`tally`]), so that no variant can be
-//! fast because it does nothing. `README.md` says how to run it and how to read it.
+//! A *variant* is a library's event in a certain state ([`variant`]); a *kernel* is a loop with that event in it ([`kernel`]). Each
+//! library has its event ([`site`], [`peer`]). Both harnesses, criterion's in `benches/` and the paired one in
+//! `src/bin/paired`, measure the same list. Enabled events are counted ([`tally`]), so that no variant can be
+//! fast because it does nothing. `README.md` describes how to run the harnesses and how to read their results.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the fence, the uprobes and the pinning are written for x86-64 Linux");

@@ -1,27 +1,27 @@
-//! Where and when figures were taken.
+//! The machine and the time of a measurement.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where and when figures were taken.
+/// The machine and the time of a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's name and how many of them.
+    /// The name and the number of the processors.
     pub cpu: String,
-    /// The kernel's version.
+    /// The version of the kernel.
     pub kernel: String,
-    /// The compiler's.
+    /// The version of the compiler.
     pub rustc: String,
     /// The day, UTC.
     pub date: String,
-    /// Processes that wanted to run, on average over the last minute: more than one, and the figures are of a busy machine.
+    /// The load average of the last minute. The machine is busy if it is above 1.
     pub load: String,
 }
 
 impl Machine {
-    /// This one, now.
+    /// This machine, now.
     pub fn here() -> Self {
         let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let fields = |name: &'static str| {
@@ -53,7 +53,7 @@ impl Display for Machine {
     }
 }
 
-/// The day that is so many days after 1970-01-01, in the Gregorian calendar. Years begin in March here, so that the leap day is
+/// The Gregorian date that is `days` days after 1970-01-01. The calculation begins years in March, so that the leap day is
 /// the last of its year.
 fn date(days: u64) -> String {
     const ERA: u64 = 146_097;

@@ -1,4 +1,4 @@
-//! The libraries, each with its event, its states, and what they do.
+//! The libraries, each with its event and its states.
 
 mod babeltrace;
 pub mod dial9;
@@ -33,9 +33,9 @@ use crate::variant::Variant;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Every variant, in the order of the tables. The first is what the others are compared with, the second says how far apart two
-/// measurements of the same thing are. `static-keys` is last because switching it on replaces pages of the program, after which
-/// the kernel sets no breakpoints in them.
+/// All variants, in the order of the tables. The first is the base of all comparisons; the second is the same code again, and shows
+/// the noise. `static-keys` is last, because it replaces pages of the program when it is switched on, after which the operating
+/// system sets no breakpoints in them.
 pub const VARIANTS: &[&[Variant]] = &[
     none::VARIANTS,
     ours::VARIANTS,
@@ -59,12 +59,12 @@ pub const VARIANTS: &[&[Variant]] = &[
     static_keys::VARIANTS,
 ];
 
-/// Every variant, in the order of the tables.
+/// All variants, in the order of the tables.
 pub fn all() -> impl Iterator<Item = &'static Variant> {
     VARIANTS.iter().copied().flatten()
 }
 
-/// The directory for files: in memory if there is one, because the cost of a disk is not measured here.
+/// The directory for files: in memory where possible, because the cost of a disk is not measured here.
 fn memory_directory() -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared.to_path_buf() } else { env::temp_dir() }

@@ -1,4 +1,4 @@
-//! The results of a paired run, as they are written to JSON.
+//! The results of a paired run, in the form of its JSON output.
 
 use crate::interval::Interval;
 use crate::machine::Machine;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// The machine, and the time of the run.
     pub machine: Machine,
-    /// The processor that the run was pinned to, if it could be.
+    /// The processor that the run was pinned to; `None` if the system refused.
     pub pinned: Option<usize>,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: usize,
     /// A row for each variant and kernel.
     pub rows: Vec<Row>,
@@ -69,9 +69,9 @@ pub struct Sustained {
     pub variant: String,
     /// Nanoseconds for one event and its share of the loop.
     pub ns: f64,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
-    /// How many of those did not arrive.
+    /// The number of lost events.
     pub lost: u64,
 }
 
@@ -80,12 +80,12 @@ pub struct Sustained {
 pub struct Checked {
     /// The variant.
     pub variant: String,
-    /// What was found.
+    /// The finding, as text.
     #[serde(flatten)]
     pub proof: Proof,
-    /// How many events were measured.
+    /// The number of measured events.
     pub events: u64,
-    /// How many of those did not arrive; `None` for a variant that does not report it.
+    /// The number of lost events; `None` for a variant that does not report it.
     pub lost: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ pub struct Checked {
 pub struct Proof {
     /// Whether the figures of the variant are valid.
     pub holds: bool,
-    /// What was found.
+    /// The finding, as text.
     pub found: String,
     /// The bytes of an event, where it was kept and they are known.
     pub bytes: Option<f64>,
@@ -109,6 +109,6 @@ pub struct Absent {
     pub does: String,
     /// Whether events are off, on or recorded.
     pub mode: Mode,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! Where enabled events end: a count and a sum, so that a bench can prove that a variant was on and that nothing was lost.
+//! The tally of enabled events: a count and a sum, which prove that a variant was on and lost nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,26 +6,26 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 static SUM: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// What arrived.
+/// The events that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// How many events.
+    /// The number of events.
     pub count: u64,
-    /// The sum of all their arguments, wrapping. Stays 0 where a peer counts hits but does not hand over values.
+    /// The wrapping sum of all arguments; 0 where a peer counts hits without passing values.
     pub sum: u64,
-    /// How many bytes they took, where they were kept and that can be told.
+    /// The bytes of these events, if they were kept and their size is known.
     pub bytes: u64,
 }
 
 impl Tally {
-    /// Whether both are of the same events, wherever they were kept.
+    /// Whether both are of the same events.
     pub const fn same_events(self, other: Self) -> bool {
         self.count == other.count && self.sum == other.sum
     }
 }
 
-/// Notes one event. A load and a store, no locked instruction, which would cost more than most of what is measured: events
-/// come from one thread at a time, and a thread that reports is joined before the next one does.
+/// Adds one event, by a load and a store. A locked instruction would cost more than most of the variants, and is not needed: events
+/// come from one thread at a time, and a thread that reports is joined before the next one reports.
 #[inline(always)]
 pub fn add(a: i32, b: i32, c: i64) {
     COUNT.store(COUNT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -33,17 +33,17 @@ pub fn add(a: i32, b: i32, c: i64) {
     SUM.store(SUM.load(Ordering::Relaxed).wrapping_add(values), Ordering::Relaxed);
 }
 
-/// Notes `hits` events whose values are not known.
+/// Adds `hits` events whose values are not known.
 pub fn add_hits(hits: u64) {
     COUNT.store(COUNT.load(Ordering::Relaxed) + hits, Ordering::Relaxed);
 }
 
-/// Notes that events took so many bytes.
+/// Adds to the bytes of the events.
 pub fn add_bytes(bytes: u64) {
     BYTES.store(BYTES.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
 }
 
-/// Reads and clears.
+/// Returns the tally, and clears it.
 pub fn take() -> Tally {
     let take = |cell: &AtomicU64| cell.swap(0, Ordering::Relaxed);
     Tally { count: take(&COUNT), sum: take(&SUM), bytes: take(&BYTES) }

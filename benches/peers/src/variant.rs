@@ -1,4 +1,4 @@
-//! A library's event in a certain state: what a row of the tables is about.
+//! A library's event in a certain state: a row of the tables.
 
 use crate::kernel::{Compiled, KERNELS, Kernel};
 use crate::peer::none::Direct;
@@ -8,23 +8,23 @@ use std::fmt::{self, Display, Formatter};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What becomes of events.
+/// The state of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// They are switched off.
+    /// Events are off.
     Off,
-    /// They are passed to the cheapest possible consumer, which keeps nothing.
+    /// Events go to the cheapest possible consumer, which keeps nothing.
     On,
-    /// Their bytes are kept.
+    /// Events are kept as bytes.
     Recorded,
 }
 
 impl Mode {
-    /// All of them, in the order of the tables.
+    /// All modes, in the order of the tables.
     pub const ALL: [Self; 3] = [Self::Off, Self::On, Self::Recorded];
 
-    /// What it is called on the command line and in tables.
+    /// The name on the command line and in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -34,34 +34,34 @@ impl Mode {
     }
 }
 
-/// What recording needs to be measured fairly.
+/// The conditions under which recording is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Recording {
-    /// The variant that stores the same fields inline behind a bare time stamp: what no recording can go below.
+    /// The variant that stores the same fields inline behind a bare time stamp: the lower bound of recording.
     pub floor: &'static str,
-    /// How many events run before those that are measured, so that memory which is used again and again has been used once.
+    /// The number of events before the measured ones, so that memory that is reused has been touched once.
     pub warm: u64,
-    /// What a thread does before its events, and at their end, in the state to be measured.
+    /// Prepares a thread for its events in the measured state, and ends them.
     pub thread: Arm,
-    /// Whether a consumer drains the records, so that the run can be of any length and shows losses.
+    /// Whether a consumer drains the records, so that a run may have any length and shows losses.
     pub sustained: bool,
 }
 
-/// How long a state lasts in a measurement.
+/// The duration of a state in a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// For one sample: everybody else runs with this library off.
+    /// For one sample: all other variants run with this library off.
     Sample,
-    /// From the first sample to the last, because it takes seconds to arm. It must not touch anybody else.
+    /// From the first sample to the last, because arming takes seconds. The state must not affect other variants.
     Pass,
-    /// For one sample, after everybody else has finished: being on once changes the program for good.
+    /// For one sample, after all other variants: the state changes the program permanently.
     SampleAtTheEnd,
 }
 
-/// What can be proved of a variant when it is on.
+/// The proof that a variant is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// There is nothing to switch on.
+    /// The variant has nothing to switch on.
     Nothing,
     /// Every event is counted.
     Hits,
@@ -69,7 +69,7 @@ pub enum Proof {
     Values,
 }
 
-/// Why a variant cannot be used here.
+/// The reason why a variant cannot be used here.
 #[derive(Clone, Debug)]
 pub struct Unusable(pub String);
 
@@ -81,11 +81,11 @@ impl Display for Unusable {
 
 impl std::error::Error for Unusable {}
 
-/// A state that lasts until this is dropped. All events recorded in it have reached the [`tally`] by then.
+/// A state that lasts until this is dropped. The drop adds all events recorded in it to the [`tally`].
 pub struct Armed(Option<Box<dyn FnOnce()>>);
 
 impl Armed {
-    /// The state that a library is in by itself.
+    /// The initial state of a library.
     pub const fn as_it_is() -> Self {
         Self(None)
     }
@@ -104,59 +104,59 @@ impl Drop for Armed {
     }
 }
 
-/// Brings about a state.
+/// Enters a state.
 pub type Arm = fn() -> Result<Armed, Unusable>;
 
-/// The state that a library is in by itself.
+/// The initial state of a library.
 pub const AS_IT_IS: Arm = || Ok(Armed::as_it_is());
 
 /// A library's event in a certain state.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// What it is called on the command line and in tables.
+    /// The name on the command line and in tables.
     pub name: &'static str,
-    /// Off or on.
+    /// The state of the events.
     pub mode: Mode,
-    /// What happens to an event.
+    /// The effect of an event.
     pub does: &'static str,
     /// The kernels with this library's event.
     pub kernels: Compiled,
-    /// Brings about the state to be measured.
+    /// Enters the state to be measured.
     pub arm: Arm,
-    /// Brings about a state in which every event of this thread reaches the tally.
+    /// Enters a state in which every event of this thread reaches the tally.
     pub count: Arm,
-    /// What the tally shows then.
+    /// The content of the tally in that state.
     pub proof: Proof,
-    /// Whether every event of the measured state reaches the tally, too, so that losses show.
-    pub tells: bool,
-    /// How long its state lasts in a measurement.
+    /// Whether every event of the measured state also reaches the tally, so that losses show.
+    pub counts_losses: bool,
+    /// The duration of the state in a measurement.
     pub hold: Hold,
-    /// How many events fit between arming and disarming: a library that buffers without a bound of its own, or drops what
-    /// exceeds it, gets no more than this.
+    /// The largest number of events between arming and disarming, for libraries whose buffer is unbounded or drops events when it is
+    /// full.
     pub limit: u64,
-    /// Of those that record.
+    /// The conditions, for variants that record.
     pub recording: Option<Recording>,
 }
 
 impl Variant {
-    /// Runs a kernel, and times it. The state is the caller's business.
+    /// Runs a kernel, and returns its duration. The caller has entered the state.
     pub fn time(&self, kernel: &Kernel, iterations: u64) -> Duration {
         let start = Instant::now();
         black_box(self.kernels.run(kernel, iterations));
         start.elapsed()
     }
 
-    /// Makes this thread ready for events that are recorded.
+    /// Prepares this thread for recorded events.
     pub fn on_this_thread(&self) -> Result<Armed, Unusable> {
         self.recording.map_or_else(|| Ok(Armed::as_it_is()), |recording| (recording.thread)())
     }
 
-    /// How many iterations of a kernel run before those that are measured: the first turns pay for what arming left cold.
+    /// The number of iterations before the measured ones, which fill the caches after arming.
     pub fn warm(&self, kernel: &Kernel) -> u64 {
         self.recording.map_or(16, |recording| (recording.warm / kernel.events).max(16))
     }
 
-    /// Switches the event on once and off again, and compares what arrived from all kernels with what should have.
+    /// Switches the event on and off again, and compares the events that arrived from all kernels with the expected ones.
     pub fn check(&self) -> Result<Check, Unusable> {
         const ITERATIONS: u64 = 40;
         if self.proof == Proof::Nothing {
@@ -189,32 +189,32 @@ impl Variant {
     }
 }
 
-/// What [`Variant::check`] found.
+/// The result of [`Variant::check`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Check {
-    /// On, everything arrived; off again, nothing.
+    /// All events arrived while it was on, and none while it was off.
     Passed {
-        /// How many bytes an event took, where it was kept.
+        /// The bytes of an event, if it was kept.
         bytes: Option<f64>,
     },
-    /// A loop without an event.
+    /// The loop has no event.
     NothingToSwitch,
-    /// On, something else arrived than should have: the variant does not measure what it says.
+    /// While it was on, other events arrived than the expected ones: the figures of the variant are invalid.
     Missed {
-        /// What should have arrived.
+        /// The expected events.
         expected: Tally,
-        /// What did.
+        /// The events that arrived.
         arrived: Tally,
     },
-    /// Off again, events still arrived.
+    /// Events still arrived after it was switched off.
     StaysOn {
-        /// How many.
+        /// Their number.
         late: u64,
     },
 }
 
 impl Check {
-    /// How many bytes an event took, if it was kept and that can be told.
+    /// The bytes of an event, if it was kept and its size is known.
     pub const fn bytes(self) -> Option<f64> {
         match self {
             Self::Passed { bytes } => bytes,
@@ -222,7 +222,7 @@ impl Check {
         }
     }
 
-    /// Whether the variant may be believed.
+    /// Whether the figures of the variant are valid.
     pub fn holds(self) -> bool {
         matches!(self, Self::Passed { .. } | Self::NothingToSwitch)
     }

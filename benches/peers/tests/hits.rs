@@ -1,5 +1,5 @@
-//! Every variant hits when it is on and is silent when it is off. Each is tried in a process of its own, as a program would use
-//! it: some libraries cannot be switched back, and some share a global.
+//! Every variant hits when it is on and does not when it is off. Each runs in a process of its own, as in a program, because some
+//! libraries cannot be switched off again, and some share a global.
 
 use std::process::Command;
 use tracepoint_peers::peer;

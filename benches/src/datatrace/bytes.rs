@@ -1,7 +1,7 @@
 //! Bytes per second into a file.
 
 use crate::mapped::MappedFile;
-use crate::{Side, take_turns, timed};
+use crate::{Side, alternate, timed};
 use datatrace::{HEADER_SIZE, Layout, TraceObject, TraceOptions, Version};
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Bytes in each run.
 const TOTAL: u32 = 64 << 20;
-/// Bytes of an entry: an IP header, a TCP header, and what a protocol adds.
+/// Bytes of an entry: an IP header, a TCP header, and protocol data.
 const ENTRY: [u8; 64] = [0xA5; 64];
 
 pub(crate) fn compare(place: &Path, rounds: usize) {
@@ -37,7 +37,7 @@ fn line(place: &Path, rounds: usize, kind: &str, logsize: u32, filesize: u32) {
         ("mapped", &|place| mapped(place, logsize, filesize)),
     ];
     print!("| {logsize} | {kind}");
-    for (time, ratio) in take_turns(place, rounds, &sides) {
+    for (time, ratio) in alternate(place, rounds, &sides) {
         print!(" | {:.0} ({:.2})", f64::from(TOTAL) / 1e6 / time.as_secs_f64(), 1.0 / ratio);
     }
     println!(" |");

@@ -1,6 +1,6 @@
 //! Nanoseconds for each entry of three numbers, 16 bytes.
 
-use crate::{Side, take_turns, timed};
+use crate::{Side, alternate, timed};
 use datatrace::{Layout, TraceObject, TraceOptions, Version};
 use std::hint::black_box;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) fn compare(place: &Path, rounds: usize) {
     println!("one entry of (i32, i32, i64); ns, and times the first");
     println!("| | ns | times |");
     println!("|---|---|---|");
-    for ((name, _), (time, ratio)) in sides.iter().zip(take_turns(place, rounds, &sides)) {
+    for ((name, _), (time, ratio)) in sides.iter().zip(alternate(place, rounds, &sides)) {
         println!("| {name} | {:.2} | {ratio:.2} |", time.as_secs_f64() * 1e9 / f64::from(ENTRIES * REPEATS));
     }
 }

@@ -1,8 +1,8 @@
-//! How fast what was recorded leaves the rings: `throughput [ROUNDS [DIR]]` prints two tables.
+//! The rate at which records leave the rings: `throughput [ROUNDS [DIR]]` prints two tables.
 //!
 //! *Snapshot*: a recovery of this process, which lives, from its ring files into a trace, both in memory; next to it a plain copy of
 //! the same files. *Drain*: whole packets out of a full ring of memory, to `/dev/null` and to files in DIR (the current directory
-//! unless told otherwise), next to a loop that writes the same bytes, in pieces of the same size, in the same round.
+//! by default), next to a loop that writes the same bytes, in pieces of the same size, in the same round.
 #![forbid(unsafe_code)]
 
 mod drain;

@@ -35,7 +35,7 @@ pub(super) fn ending_name(ending: Ending) -> &'static str {
     }
 }
 
-/// Prints what arrived and what was lost.
+/// Prints the counts of events that arrived and that were lost.
 pub(super) fn print(ending: Ending, counts: &Counts) -> Outcome {
     message::summary(&summary(counts));
     let reason = match ending {

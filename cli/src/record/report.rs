@@ -22,7 +22,7 @@ use tracepoint_reader::recover::RecoveredProcess;
 pub(super) struct Report {
     acks: Vec<Ack>,
     silent: Vec<Application>,
-    /// Processes that died, and what was taken from their rings.
+    /// Processes that died, and the records that were taken from their rings.
     recovered: Vec<RecoveredProcess>,
     /// Processes of which nothing was recorded.
     unrecorded: Unrecorded,
@@ -118,7 +118,7 @@ impl Report {
         self.acks.iter().filter(took_part).count()
     }
 
-    /// The outcome, as far as it does not depend on what the user has asked for.
+    /// The outcome, before options such as `--fail-on-loss` are applied.
     pub(super) fn outcome(&self) -> Outcome {
         if !self.unrecorded.is_empty() {
             return Outcome::NotRecorded;
@@ -197,7 +197,7 @@ impl Report {
         Ok(())
     }
 
-    /// The outputs: the directory, files of the processes, and what was recovered.
+    /// The outputs: the directory, files of the processes, and recovered traces.
     fn outputs(&self, out: Option<&Path>) -> Vec<PathBuf> {
         let own = self.acks.iter().flat_map(|ack| &ack.outputs);
         let recovered = self.recovered.iter().map(|process| &process.output);

@@ -5,7 +5,7 @@ use crate::message;
 use std::time::Duration;
 use tracepoint_control::{Ack, AckState, Application, NamedSession, RuleAck};
 
-/// Waits until the processes have applied a generation of a session, and reports what they could not do.
+/// Waits until the processes have applied a generation of a session, and reports their failures.
 pub(crate) fn wait(session: &NamedSession<'_>, generation: u64, timeout: Duration) -> Result<Outcome, Failure> {
     let waited = session.wait(generation, timeout)?;
     report_silent(&waited.silent);
@@ -24,7 +24,7 @@ pub(crate) fn report_silent(silent: &[Application]) {
     }
 }
 
-/// Reports what a process could not do; whether there was anything.
+/// Reports the failures of a process. Returns whether there were any.
 fn report(ack: &Ack) -> bool {
     if let Some(error) = &ack.error {
         note_of(ack, error);
@@ -41,7 +41,7 @@ fn report(ack: &Ack) -> bool {
 /// names one.
 pub(crate) fn report_notices(ack: &Ack) {
     ack.over_budget.iter().for_each(|over| note_of(ack, over));
-    ack.state_dumps.iter().filter(|dump| dump.is_wanting()).for_each(|dump| note_of(ack, dump));
+    ack.state_dumps.iter().filter(|dump| dump.is_incomplete()).for_each(|dump| note_of(ack, dump));
     let (left_out, others): (Vec<_>, Vec<_>) =
         ack.notices.iter().partition(|notice| notice.kind() == "filter_does_not_fit");
     if let [first, further @ ..] = &left_out[..] {

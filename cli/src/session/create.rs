@@ -2,13 +2,12 @@
 
 use super::budget::BudgetArguments;
 use super::channels::ChannelArguments;
-use super::outputs::OutputArguments;
+use super::outputs::SessionOutputs;
 use super::rules::{RouteArguments, RuleArguments, add, require_matches};
 use super::{WaitArguments, acks};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
-use crate::{message, units};
+use crate::message;
 use clap::Args;
-use std::path::PathBuf;
 use tracepoint_control::{ControlError, SessionSpec, State};
 
 /// Creates a session, for running and later processes
@@ -39,14 +38,8 @@ pub(crate) struct Create {
     rules: RuleArguments,
     #[command(flatten)]
     route: RouteArguments,
-    /// Write CTF traces: each process creates a directory of its own in DIR
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
     #[command(flatten)]
-    outputs: OutputArguments,
-    /// Largest size of the output of each process; with `--keep`, of the chunks that are kept
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
-    max_size: u64,
+    outputs: SessionOutputs,
     #[command(flatten)]
     channels: ChannelArguments,
     #[command(flatten)]
@@ -72,8 +65,7 @@ impl Create {
         let rules = self.route.apply(self.rules.rules(&controller, &[])?);
         let mut spec = SessionSpec::new();
         spec.state = if self.start { State::Active } else { State::Stopped };
-        let output = self.output.as_ref().map(std::path::absolute).transpose()?;
-        spec.sinks = self.outputs.sinks(output.as_deref(), self.max_size)?;
+        spec.sinks = self.outputs.sinks()?;
         self.channels.apply(&mut spec);
         spec.budget = self.budget.spec();
         add(&mut spec, &self.name, &rules)?;

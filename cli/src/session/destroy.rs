@@ -56,7 +56,7 @@ impl Destroy {
         Ok(if complete { Outcome::Success } else { Outcome::Incomplete })
     }
 
-    /// Removes what a session that is over has left.
+    /// Removes the files of a session that has ended.
     fn remove(&self, controller: &Controller, leftover: &Leftover) -> VerbResult {
         let (name, path) = (&leftover.name, leftover.path.display());
         if !self.purge {

@@ -1,13 +1,11 @@
 //! `tracectl enable`: adds rules, channels and outputs to a session.
 
 use super::channels::AddedChannels;
-use super::outputs::OutputArguments;
+use super::outputs::SessionOutputs;
 use super::rules::{RouteArguments, RuleArguments, require_matches};
 use super::{WaitArguments, acks};
 use crate::failure::{EXIT_CODES, VerbResult};
-use crate::units;
 use clap::Args;
-use std::path::PathBuf;
 use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
 
 /// Adds rules, channels and outputs to a session, also while it records
@@ -35,14 +33,8 @@ pub(crate) struct Enable {
     rules: RuleArguments,
     #[command(flatten)]
     route: RouteArguments,
-    /// Also write CTF traces: a directory, in which each process makes one of its own
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
     #[command(flatten)]
-    outputs: OutputArguments,
-    /// How much a process writes at most to each of the outputs that are added
-    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
-    max_size: u64,
+    outputs: SessionOutputs,
     #[command(flatten)]
     channels: AddedChannels,
     /// Accept rules that match no event of the running processes
@@ -55,8 +47,7 @@ pub(crate) struct Enable {
 impl Enable {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.rules.controller()?;
-        let output = self.output.as_ref().map(std::path::absolute).transpose()?;
-        let sinks = self.outputs.sinks(output.as_deref(), self.max_size)?;
+        let sinks = self.outputs.sinks()?;
         let adds_others = !sinks.is_empty() || self.channels.any();
         let default: &[&str] = if adds_others { &[] } else { &["*"] };
         let rules = self.route.apply(self.rules.rules(&controller, default)?);

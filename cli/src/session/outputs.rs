@@ -17,6 +17,26 @@ enum Drop {
     Newest,
 }
 
+/// The outputs of a named session.
+#[derive(Debug, Args)]
+pub(super) struct SessionOutputs {
+    /// Write CTF traces: each process creates a directory of its own in DIR
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    others: OutputArguments,
+    /// Largest size of each output of each process; with `--keep`, of the chunks that are kept
+    #[arg(long, value_name = "SIZE", value_parser = units::size, default_value = "1G")]
+    max_size: u64,
+}
+
+impl SessionOutputs {
+    pub(super) fn sinks(&self) -> Result<Vec<SinkSpec>, Failure> {
+        let output = self.output.as_ref().map(std::path::absolute).transpose()?;
+        self.others.sinks(output.as_deref(), self.max_size)
+    }
+}
+
 /// The outputs besides CTF directories, and the chunks of those.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {

@@ -68,9 +68,9 @@ fn a_file_is_shown_like_a_directory() {
     assert!(err.contains("the account balances"));
 
     let directory = place.path().join("trace");
-    let (code, told, err) = convert(&path, &directory, &[]);
+    let (code, summary, err) = convert(&path, &directory, &[]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    assert!(told.contains("/trace: 6 packets of 1 stream, "), "{told}");
+    assert!(summary.contains("/trace: 6 packets of 1 stream, "), "{summary}");
     let peer = Command::new("babeltrace2").arg(&directory).output();
     let peer = peer.expect("babeltrace2 cannot be run: scripts/setup.sh installs it");
     assert_eq!(events(&String::from_utf8_lossy(&peer.stdout)), events(&out), "the same lines");
@@ -79,9 +79,9 @@ fn a_file_is_shown_like_a_directory() {
     assert_eq!(run("verify", &directory).0, Some(0));
 
     let smaller = place.path().join("smaller.dt");
-    let (code, told, err) = convert(&directory, &smaller, &["--dt-slots", "2", "--json"]);
+    let (code, summary, err) = convert(&directory, &smaller, &["--dt-slots", "2", "--json"]);
     assert_eq!(code, Some(0), "{err}");
-    let object: Value = serde_json::from_str(&told).unwrap();
+    let object: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!((&object["packets"], &object["dropped"], &object["streams"]), (&4.into(), &2.into(), &1.into()));
     assert_eq!(object["output"], smaller.to_str().unwrap());
     assert!(err.contains("the oldest 2 packets were left out"), "{err}");

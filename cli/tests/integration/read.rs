@@ -5,6 +5,7 @@
 mod link;
 mod misuse;
 mod network;
+mod network_faults;
 mod real;
 mod recorded;
 #[path = "../../../reader/tests/integration/udp/server.rs"]
@@ -13,7 +14,6 @@ mod serving;
 mod sessions;
 #[path = "../../../reader/tests/integration/udp/trace.rs"]
 mod trace;
-mod weather;
 
 use std::process::{Command, Output, Stdio};
 
@@ -25,7 +25,8 @@ fn read(port: u16, arguments: &[&str]) -> Command {
     command
 }
 
-fn told(output: &Output) -> (Option<i32>, String, String) {
+/// The exit code, the standard output and the standard error of a process.
+fn result_of(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

@@ -106,10 +106,13 @@ fn a_trace_is_read_once_and_then_the_server_ends() {
     assert_eq!(marks, all);
     let expected: Vec<_> = (0..1000).map(|n| format!("kiosk:paid: {{ cents = {n}, customer = \"Ada\" }}")).collect();
     assert!(events == expected, "{} events, the last one {:?}", events.len(), events.last());
-    let (code, told) = server.end();
+    let (code, report) = server.end();
     assert_eq!(code, Some(0));
-    assert_eq!((&told["type"], &told["sessions"], &told["legacy_events"]), (&"served".into(), &1.into(), &1000.into()));
-    assert_eq!((&told["lost"], &told["messages"]), (&0.into(), &1004.into()));
+    assert_eq!(
+        (&report["type"], &report["sessions"], &report["legacy_events"]),
+        (&"served".into(), &1.into(), &1000.into())
+    );
+    assert_eq!((&report["lost"], &report["messages"]), (&0.into(), &1004.into()));
 }
 
 #[test]
@@ -135,8 +138,8 @@ fn events_from_a_socket_are_served_until_an_interrupt() {
     assert!(interrupt.success());
     let (marks, events) = read(&client, MarkKind::SessionEnd);
     assert_eq!((marks, events.len()), (vec![MarkKind::TraceEnd, MarkKind::SessionEnd], 0));
-    let (code, told) = server.end();
-    assert_eq!((code, &told["legacy_events"]), (Some(0), &1001.into()));
+    let (code, report) = server.end();
+    assert_eq!((code, &report["legacy_events"]), (Some(0), &1001.into()));
 }
 
 #[test]
@@ -146,8 +149,8 @@ fn events_not_read_before_an_interrupt_are_counted() {
     let server = serve(&directory, &["--limit", "1000"]);
     let interrupt = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status().unwrap();
     assert!(interrupt.success());
-    let (code, told) = server.end();
-    assert_eq!((&told["legacy_events"], &told["lost"]), (&0.into(), &1000.into()));
+    let (code, report) = server.end();
+    assert_eq!((&report["legacy_events"], &report["lost"]), (&0.into(), &1000.into()));
     assert_eq!(code, Some(1));
 }
 

@@ -55,10 +55,11 @@ fn tracectl<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Output {
 fn run(verb: &str, options: &[&str], path: &Path) -> (Option<i32>, String, String) {
     let mut arguments: Vec<_> = std::iter::once(&verb).chain(options).map(std::ffi::OsStr::new).collect();
     arguments.push(path.as_os_str());
-    told(&tracectl(&arguments))
+    result_of(&tracectl(&arguments))
 }
 
-fn told(output: &Output) -> (Option<i32>, String, String) {
+/// The exit code, the standard output and the standard error of a process.
+fn result_of(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
@@ -116,7 +117,7 @@ fn view_ends_quietly_when_its_output_is_closed() {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let (code, _, err) = told(&child.wait_with_output().unwrap());
+        let (code, _, err) = result_of(&child.wait_with_output().unwrap());
         assert_eq!((code, err.as_str()), (Some(0), ""));
     }
 }
@@ -203,7 +204,7 @@ fn other_files_are_refused_with_a_hint() {
 #[test]
 fn invalid_command_lines_are_refused() {
     for arguments in [&[][..], &["look"], &["view"], &["verify"], &["view", "--json", "--utc", "x"]] {
-        let (code, out, err) = told(&tracectl(arguments));
+        let (code, out, err) = result_of(&tracectl(arguments));
         assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(err.contains("Usage: tracectl"), "{err}");
     }
@@ -211,13 +212,13 @@ fn invalid_command_lines_are_refused() {
 
 #[test]
 fn help_has_examples_and_exit_codes() {
-    let (_, help, _) = told(&tracectl(&["--help"]));
+    let (_, help, _) = result_of(&tracectl(&["--help"]));
     assert!(help.contains("\nExamples:\n  tracectl ") && help.contains("\nExit codes:\n  0 "), "{help}");
     let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let verbs: Vec<_> = verbs.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
     assert!(verbs.contains(&"record") && verbs.contains(&"read"), "{verbs:?}");
     for verb in verbs.iter().filter(|verb| !["", "help"].contains(*verb)) {
-        let (code, out, _) = told(&tracectl(&[verb, "--help"]));
+        let (code, out, _) = result_of(&tracectl(&[verb, "--help"]));
         assert_eq!(code, Some(0));
         let has_examples = out.contains(&format!("Examples:\n  tracectl {verb}"));
         assert!(has_examples && out.contains("Exit codes:\n  0 "), "{out}");

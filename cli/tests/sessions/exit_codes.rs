@@ -1,6 +1,6 @@
 //! How `tracectl record` ends: the exit code tells losses, processes that were not recorded, and processes that were killed.
 
-use super::outside::busy;
+use super::remote_recording::busy;
 use super::{DIES, Outcome, Place, is_traced, program};
 use std::env;
 use std::fs;
@@ -42,11 +42,11 @@ fn losses_are_counted_apart_and_fail_if_asked() -> Outcome {
 
     let (code, out, err) = place.tracectl(&[&record[..], &["-o", "json", "--json", "--fail-on-loss"]].concat());
     assert_eq!(code, Some(4), "{err}");
-    let told: serde_json::Value = serde_json::from_str(&out)?;
-    let [recorded, lost] = [&told["recorded"], &told["lost"]].map(|count| count.as_u64().unwrap_or_default());
-    assert!(recorded > 0 && lost > 0, "{told}");
+    let report: serde_json::Value = serde_json::from_str(&out)?;
+    let [recorded, lost] = [&report["recorded"], &report["lost"]].map(|count| count.as_u64().unwrap_or_default());
+    assert!(recorded > 0 && lost > 0, "{report}");
     let viewed = place.tracectl(&["view", "json"]).1.lines().filter(|line| line.contains(" shop:paid: ")).count();
-    assert_eq!(viewed as u64, recorded, "what was lost is not counted as recorded: {told}");
+    assert_eq!(viewed as u64, recorded, "what was lost is not counted as recorded: {report}");
     Ok(())
 }
 
@@ -67,9 +67,9 @@ fn a_process_that_is_not_recorded_is_named() -> Outcome {
     let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "--duration", "300ms", "-o", "out", "--json"]);
     assert_eq!(code, Some(6), "{out}{err}");
     assert!(err.contains(&format!("process {} ", limited.0.id())) && err.contains("ulimit -f"), "{err}");
-    let told: serde_json::Value = serde_json::from_str(&out)?;
-    assert_eq!(told["not_recorded"], serde_json::json!([limited.0.id()]), "{told}");
-    assert!(told["recorded"].as_u64() > Some(0), "process {} is recorded: {told}", recorded.0.id());
+    let report: serde_json::Value = serde_json::from_str(&out)?;
+    assert_eq!(report["not_recorded"], serde_json::json!([limited.0.id()]), "{report}");
+    assert!(report["recorded"].as_u64() > Some(0), "process {} is recorded: {report}", recorded.0.id());
     Ok(())
 }
 
@@ -89,8 +89,8 @@ fn a_command_that_is_killed_is_told() -> Outcome {
             .output()?;
         assert_eq!(output.status.code(), Some(expected), "{output:?}");
         let text = String::from_utf8(output.stdout)?;
-        let told: serde_json::Value = serde_json::from_str(text.lines().last().ok_or("no report")?)?;
-        assert_eq!(told["recorded"], 10, "{told}");
+        let report: serde_json::Value = serde_json::from_str(text.lines().last().ok_or("no report")?)?;
+        assert_eq!(report["recorded"], 10, "{report}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Rings that a killed `record` has left in memory: they are shown, can be recovered, and are removed on request, but never those in use.
 
-use super::outside::{busy, record, until, verified, written};
+use super::remote_recording::{busy, record, until, verified, written};
 use super::{BECOMES, Outcome, Place, is_traced, kill, program};
 use std::fs;
 
@@ -21,10 +21,10 @@ fn rings_of_a_killed_recorder_are_shown_and_removed() -> Outcome {
     assert!(shown.contains("rings of sessions that are over: ") && shown.contains("tracectl clean --purge"), "{shown}");
     assert!(names.iter().all(|name| shown.contains(&format!("\n  {name} "))), "{shown}");
     for verb in ["status", "list"] {
-        let told: serde_json::Value = serde_json::from_str(&place.well(&[verb, "--json"]))?;
-        let left = told["leftovers"].as_array().ok_or("no list")?;
-        assert_eq!(left.len(), 2, "{told}");
-        assert!(left.iter().all(|left| left["bytes"].as_u64() > Some(64 << 10) && left["processes"] == 1), "{told}");
+        let report: serde_json::Value = serde_json::from_str(&place.well(&[verb, "--json"]))?;
+        let left = report["leftovers"].as_array().ok_or("no list")?;
+        assert_eq!(left.len(), 2, "{report}");
+        assert!(left.iter().all(|left| left["bytes"].as_u64() > Some(64 << 10) && left["processes"] == 1), "{report}");
     }
 
     // What may still be recovered stays, unless the user says otherwise.
@@ -70,14 +70,14 @@ fn a_killed_process_is_shown_as_dead() -> Outcome {
     let words: Vec<_> = row.split_whitespace().collect();
     assert_eq!(words[2..4], ["dead", "0"], "{shown}");
     assert!(shown.contains(&format!("process {pid}: it died while it recorded")), "{shown}");
-    let told: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
-    let states = told["sessions"][0]["processes"].as_array().ok_or("no processes")?.iter();
+    let report: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
+    let states = report["sessions"][0]["processes"].as_array().ok_or("no processes")?.iter();
     let mut states: Vec<_> = states.map(|process| process["state"].as_str().unwrap_or_default()).collect();
     states.sort_unstable();
     assert_eq!(states, ["dead", "recording"]);
     assert!(place.well(&["list"]).lines().any(|line| line.starts_with(&format!("{pid} ")) && line.contains("dead")));
-    let told: serde_json::Value = serde_json::from_str(&place.well(&["list", "--json"]))?;
-    assert_eq!((&told["dead"][0]["pid"], &told["dead"][0]["session"]), (&pid.into(), &"flight".into()), "{told}");
+    let report: serde_json::Value = serde_json::from_str(&place.well(&["list", "--json"]))?;
+    assert_eq!((&report["dead"][0]["pid"], &report["dead"][0]["session"]), (&pid.into(), &"flight".into()), "{report}");
     let (code, _, _) = place.tracectl(&["destroy", "--purge", "flight"]);
     assert_eq!(code, Some(0));
     Ok(())

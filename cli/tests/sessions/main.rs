@@ -14,7 +14,8 @@ mod memory;
 mod namespaces;
 mod other_users;
 mod outputs;
-mod outside;
+mod remote_recording;
+
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -232,11 +233,11 @@ fn a_process_is_listed_recorded_and_switched_off_again() -> Outcome {
     assert!(!listed.contains('\u{1b}'), "no colours in a pipe");
 
     let began = SystemTime::now();
-    let told =
+    let report =
         place.well(&["record", "-e", "shop:*", "-e", "!*:looked", "-p", &pid, "--duration", "300ms", "-o", "out"]);
-    assert!(told.contains(" events of 1 process, ") && told.contains("babeltrace2 "), "{told}");
-    let recorded: usize = told.split_whitespace().next().ok_or("nothing")?.parse()?;
-    assert!(recorded > 100, "{told}");
+    assert!(report.contains(" events of 1 process, ") && report.contains("babeltrace2 "), "{report}");
+    let recorded: usize = report.split_whitespace().next().ok_or("nothing")?.parse()?;
+    assert!(recorded > 100, "{report}");
     assert_eq!(viewed(&place.path("out"), " shop:paid: "), recorded);
     println!(
         "{:?} from the start of the command to the first event",
@@ -265,9 +266,9 @@ fn a_command_is_recorded_from_its_first_event() -> Outcome {
     assert!(output.status.success(), "{output:?}");
     // The report comes after the output of the command.
     let text = String::from_utf8(output.stdout)?;
-    let told: serde_json::Value = serde_json::from_str(text.lines().last().ok_or("no report")?)?;
-    assert_eq!(told["counters"]["recorded"], 100);
-    assert_eq!(told["processes"].as_array().map(Vec::len), Some(1), "process {} has no part in it", other.0.id());
+    let report: serde_json::Value = serde_json::from_str(text.lines().last().ok_or("no report")?)?;
+    assert_eq!(report["counters"]["recorded"], 100);
+    assert_eq!(report["processes"].as_array().map(Vec::len), Some(1), "process {} has no part in it", other.0.id());
     assert_eq!(viewed(&place.path("out"), " shop:paid: "), 100);
 
     let mut record = place.command(&["record", "-e", "shop:paid", "--duration", "10s", "-o", "soon"]).spawn()?;
@@ -323,8 +324,8 @@ fn a_killed_controller_or_process_loses_no_event() -> Outcome {
     drop(dies);
     let output = record.wait_with_output()?;
     assert_eq!(output.status.code(), Some(7), "{output:?}");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let recovered = told["recovered"][0]["records"].as_u64().ok_or("nothing was recovered")?;
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let recovered = report["recovered"][0]["records"].as_u64().ok_or("nothing was recovered")?;
     assert!(recovered > 0);
     assert_eq!(viewed(&place.path("died"), " shop:paid: ") as u64, recovered);
     place.verifies("died");
@@ -380,14 +381,14 @@ fn filters_and_limits_of_a_command_are_applied() -> Outcome {
     let place = Place::new();
     let _traced = place.start("filters_and_limits_of_a_command_are_applied");
     let record = ["record", "-e", "shop:*", "-e", "!*:looked", "--duration", "200ms", "--json"];
-    let told = place.well(&[&record[..], &["-o", "odd", "--filter", "cents & 1"]].concat());
-    let told: serde_json::Value = serde_json::from_str(&told)?;
-    let count = |name: &str| told["counters"][name].as_u64().unwrap_or_default();
-    assert!(count("recorded") > 10 && count("recorded").abs_diff(count("filtered")) <= 1, "{told}");
+    let report = place.well(&[&record[..], &["-o", "odd", "--filter", "cents & 1"]].concat());
+    let report: serde_json::Value = serde_json::from_str(&report)?;
+    let count = |name: &str| report["counters"][name].as_u64().unwrap_or_default();
+    assert!(count("recorded") > 10 && count("recorded").abs_diff(count("filtered")) <= 1, "{report}");
     assert_eq!(viewed(&place.path("odd"), " shop:paid: ") as u64, count("recorded"));
-    let told = place.well(&[&record[..], &["-o", "few", "--limit", "3/min burst 2"]].concat());
-    let told: serde_json::Value = serde_json::from_str(&told)?;
-    assert_eq!(told["counters"]["recorded"], 2, "{told}");
+    let report = place.well(&[&record[..], &["-o", "few", "--limit", "3/min burst 2"]].concat());
+    let report: serde_json::Value = serde_json::from_str(&report)?;
+    assert_eq!(report["counters"]["recorded"], 2, "{report}");
     for out in ["odd", "few"] {
         place.verifies(out);
     }
@@ -505,8 +506,8 @@ fn a_stopped_process_is_named_and_does_not_hang_the_command() -> Outcome {
     kill(&traced.0, "STOP")?;
     let (code, _, err) = place.tracectl(&["create", "s", "-e", "shop:paid", "--start", "--timeout", "100ms"]);
     assert_eq!(code, Some(1));
-    let told = format!("process {} ", traced.0.id());
-    assert!(err.contains(&told) && err.contains("has not acknowledged"), "{err}");
+    let expected = format!("process {} ", traced.0.id());
+    assert!(err.contains(&expected) && err.contains("has not acknowledged"), "{err}");
     kill(&traced.0, "CONT")?;
     while place.on() != ["shop:paid"] {}
     Ok(())
@@ -523,21 +524,21 @@ fn a_budget_switches_events_off() -> Outcome {
     let out = place.path("out");
     let out = out.to_str().ok_or("no text")?;
     let record = ["record", "-e", "shop:*", "--budget-bytes", "1K/s", "--duration", "2s", "-o", out];
-    let told = place.well(&record);
-    assert!(told.contains(" is off: ") && told.contains("the budget allows 1024"), "{told}");
+    let report = place.well(&record);
+    assert!(report.contains(" is off: ") && report.contains("the budget allows 1024"), "{report}");
     assert_eq!(place.on(), [""; 0]);
 
     place.well(&["create", "kept", "-e", "shop:*", "--budget-cpu", "0.5%", "--budget-bytes", "1K/s", "--start"]);
     let over = loop {
-        let told = place.well(&["status", "kept"]);
-        if told.contains(" is off: ") {
-            break told;
+        let report = place.well(&["status", "kept"]);
+        if report.contains(" is off: ") {
+            break report;
         }
     };
     assert!(over.contains("budget of each process: 0.5 % of a core, 1.00 KiB a second"), "{over}");
     assert!(place.well(&["status", "kept", "--log"]).contains(": budget: shop:"));
-    let (code, _, told) = place.tracectl(&["enable", "kept", "-e", "shop:*"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, _, err) = place.tracectl(&["enable", "kept", "-e", "shop:*"]);
+    assert_eq!(code, Some(0), "{err}");
     assert!(place.well(&["status", "kept"]).contains("generation 2"));
     place.well(&["destroy", "kept"]);
     assert!(place.tracectl(&["create", "none", "-e", "*", "--budget-cpu", "0"]).2.contains("no valid budget"));
@@ -563,10 +564,10 @@ fn more_killed_processes_than_are_kept_are_recovered() -> Outcome {
         .env(DIES, "1")
         .output()?;
     assert!(output.status.success(), "{output:?}");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    assert_eq!(told["failures"], serde_json::json!([]));
-    assert_eq!(told["recovered"].as_array().map(Vec::len), Some(PROCESSES));
-    assert_eq!(told["counters"]["recorded"], 10 * PROCESSES, "{}", told["counters"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(report["failures"], serde_json::json!([]));
+    assert_eq!(report["recovered"].as_array().map(Vec::len), Some(PROCESSES));
+    assert_eq!(report["counters"]["recorded"], 10 * PROCESSES, "{}", report["counters"]);
     assert_eq!(viewed(&place.path("out"), " shop:paid: "), 10 * PROCESSES);
     assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
     Ok(())

@@ -66,15 +66,15 @@ fn a_process_under_a_limit_on_memory_is_recorded_and_lives_on() -> Outcome {
     command.env(BALLAST, "5");
     let mut traced = place.start_as(cgroup.run(&command));
     let pid = traced.0.id().to_string();
-    let told = place.well(&["record", "-e", "shop:*", "-p", &pid, "--duration", "1s", "-o", "out", "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&told)?;
-    assert!(told["counters"]["recorded"].as_u64() > Some(100), "{told}");
-    assert_eq!(told["counters"]["lost"], serde_json::json!({}), "{told}");
+    let report = place.well(&["record", "-e", "shop:*", "-p", &pid, "--duration", "1s", "-o", "out", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&report)?;
+    assert!(report["counters"]["recorded"].as_u64() > Some(100), "{report}");
+    assert_eq!(report["counters"]["lost"], serde_json::json!({}), "{report}");
     assert!(is_running(&mut traced), "it was killed");
     Ok(())
 }
 
-/// Rings of a size that is set are not made smaller: what does not fit is lost, and the reason is told.
+/// Rings of a size that is set are not made smaller: what does not fit is lost, and the reason is reported.
 #[test]
 fn memory_that_cannot_be_had_is_a_loss_with_a_reason() -> Outcome {
     if is_traced() {
@@ -88,9 +88,9 @@ fn memory_that_cannot_be_had_is_a_loss_with_a_reason() -> Outcome {
     let pid = traced.0.id().to_string();
     let arguments = ["record", "-e", "shop:paid", "-p", &pid, "--duration", "2s", "-o", "out", "--json"];
     let (code, out, err) = place.tracectl(&[&arguments[..], &["--ring-size", "4M", "--fail-on-loss"]].concat());
-    let told: serde_json::Value = serde_json::from_str(&out)?;
-    assert!(told["counters"]["recorded"].as_u64() > Some(100), "{told}");
-    assert!(told["counters"]["lost"]["no_ring"].as_u64() > Some(100), "{told}");
+    let report: serde_json::Value = serde_json::from_str(&out)?;
+    assert!(report["counters"]["recorded"].as_u64() > Some(100), "{report}");
+    assert!(report["counters"]["lost"]["no_ring"].as_u64() > Some(100), "{report}");
     assert_ne!(code, Some(0), "{err}");
     assert!(is_running(&mut traced), "it was killed");
     Ok(())

@@ -1,7 +1,7 @@
 //! A recorder and a traced process in different pid namespaces, as on both sides of a container: no process id of one means anything to the
 //! other.
 
-use super::outside::{until, written};
+use super::remote_recording::{until, written};
 use super::skip::skip;
 use super::{Outcome, Place, TRACED, is_traced, program};
 use std::process::{Command, Stdio};
@@ -57,8 +57,11 @@ fn a_killed_recorder_of_another_namespace_leaves_nothing_on() -> Outcome {
         while !place.on().is_empty() {
             assert!(Instant::now() < patience, "apart: {recorder_is_apart}");
         }
-        let told: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
-        assert_eq!((&told["sessions"], told["leftovers"].as_array().map(Vec::len)), (&serde_json::json!([]), Some(1)));
+        let report: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
+        assert_eq!(
+            (&report["sessions"], report["leftovers"].as_array().map(Vec::len)),
+            (&serde_json::json!([]), Some(1))
+        );
     }
     Ok(())
 }

@@ -54,12 +54,12 @@ fn root_controls_processes_of_another_user() -> Outcome {
 
     // Without the option, root does not touch files of another user.
     let refused = tracectl(&run_dir, &["list"])?;
-    let told = String::from_utf8(refused.stderr)?;
-    assert!(refused.status.code() == Some(3) && told.contains("belongs to user 65532"), "{told}");
-    assert!(told.contains("`tracectl --user 65532`"), "{told}");
+    let message = String::from_utf8(refused.stderr)?;
+    assert!(refused.status.code() == Some(3) && message.contains("belongs to user 65532"), "{message}");
+    assert!(message.contains("`tracectl --user 65532`"), "{message}");
     let refused = tracectl(&run_dir, &["record", "-p", &pid, "-e", "*"])?;
-    let told = String::from_utf8(refused.stderr)?;
-    assert!(refused.status.code() == Some(3) && told.contains("`tracectl --user 65532`"), "{told}");
+    let message = String::from_utf8(refused.stderr)?;
+    assert!(refused.status.code() == Some(3) && message.contains("`tracectl --user 65532`"), "{message}");
 
     let listed = tracectl(&run_dir, &["--user", &user, "list"])?;
     let out = String::from_utf8(listed.stdout)?;
@@ -92,8 +92,8 @@ fn root_controls_processes_of_another_user() -> Outcome {
     let path = elsewhere.join("no").to_string_lossy().into_owned();
     let command = ["record", "--user", &user, "-o", &path, "--", "true"];
     let refused = tracectl(&run_dir, &command)?;
-    let told = String::from_utf8(refused.stderr)?;
-    assert!(refused.status.code() == Some(3) && told.contains("cannot create"), "{told}");
+    let message = String::from_utf8(refused.stderr)?;
+    assert!(refused.status.code() == Some(3) && message.contains("cannot create"), "{message}");
     let nobody = tracectl(&run_dir, &["--user", "no such user", "list"])?;
     assert!(String::from_utf8(nobody.stderr)?.contains("there is no user no such user"));
     Ok(())

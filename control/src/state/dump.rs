@@ -1,4 +1,4 @@
-//! What a state dump is told of the session that it runs for.
+//! The session that a state dump runs for, as the dump sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

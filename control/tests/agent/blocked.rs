@@ -20,10 +20,10 @@ fn a_blocked_sink_does_not_delay_other_sessions() -> Outcome {
     let process = until_ready(command.env("TRACEPOINT_RUN_DIR", place.run_dir()).stderr(writer));
     drop(command);
     let blocked = place.controller.create("blocked", &spec(&["traced:tick"], &[SinkSpec::text("")]))?;
-    let told = until(&place, &blocked, |ack| {
+    let ack = until(&place, &blocked, |ack| {
         ack.notices.iter().any(|notice| notice.to_string().contains("one of them blocks"))
     })?;
-    assert_eq!((told.state, told.error), (AckState::Recording, None));
+    assert_eq!((ack.state, ack.error), (AckState::Recording, None));
 
     let other = place.record("other", &["traced:tock"]);
     place.until_recorded(&other, 20);

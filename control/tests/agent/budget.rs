@@ -65,7 +65,7 @@ fn a_flood_is_off(test: &str, budget: BudgetSpec, part_of_reason: &str) -> Outco
     let place = Place::new();
     let child = until_ready(again(test, "costly").env("TRACEPOINT_RUN_DIR", place.run_dir()));
     let mut wanted = spec(&["costly:rare"], &[SinkSpec::ctf(place.out("over"))]);
-    // What fires is far over the budget, what is recorded a little: the trace is decoded twice below.
+    // Far more events are fired than the budget allows, and few are recorded, because the trace is decoded twice below.
     assert!(wanted.add_rule(&Rule::new("costly:flood").limit("50000/s"))?);
     wanted.budget = Some(budget);
     let session = place.controller.create("over", &wanted)?;
@@ -97,7 +97,7 @@ fn a_flood_is_off(test: &str, budget: BudgetSpec, part_of_reason: &str) -> Outco
 
     let removed = session.destroy(PATIENCE, false)?;
     assert!(removed.silent.is_empty(), "{removed:?}");
-    assert_eq!(removed.acks[0].over_budget[0].event, "costly:flood", "it is told at the end as well");
+    assert_eq!(removed.acks[0].over_budget[0].event, "costly:flood", "it is reported at the end as well");
     let traces = traces(&place.out("over"));
     assert_eq!(traces.len(), 1);
     assert_balances(&traces[0]);

@@ -63,7 +63,7 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
     assert!(acks[0].counters.filtered > 0, "{:?}", acks[0]);
     assert_eq!(place.on(), ["traced:tick", "traced:tock"]);
 
-    // A snapshot has what the sink got of the one, and the rings of both.
+    // A snapshot has the packets that the sink got from one channel, and the rings of both.
     sleep(Duration::from_millis(600));
     let out = place.temp.path().join("snapshot");
     let taken = snapshot(&session, &out)?;
@@ -90,8 +90,8 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
         account.channels.iter().map(|channel| channel.events.iter().map(|event| event.recorded).sum()).collect();
     let ack = &removed.acks[0];
     assert_eq!(recorded.iter().sum::<u64>(), ack.counters.recorded);
-    let told: Vec<_> = ack.channels.iter().map(|(name, counters)| (name.as_str(), counters.recorded)).collect();
-    assert_eq!(told, [("channel0", recorded[0]), ("flight", recorded[1])]);
+    let counters: Vec<_> = ack.channels.iter().map(|(name, counters)| (name.as_str(), counters.recorded)).collect();
+    assert_eq!(counters, [("channel0", recorded[0]), ("flight", recorded[1])]);
     assert_eq!(ack.channels.values().map(Counters::total_lost).sum::<u64>(), ack.counters.total_lost());
     let viewed = view(&[&traces[0]]);
     assert!(viewed.count(" traced:tock:") > 0 && viewed.count("procname = ") >= viewed.count(" traced:tock:"));
@@ -166,7 +166,7 @@ fn channels_and_sinks_are_added_and_removed_while_recording() -> Outcome {
     Ok(())
 }
 
-/// What a sink that joined late has, and what is in the rings, of channels that were added, is one trace.
+/// For added channels, the packets of a sink that was added late and those in the rings are one trace.
 #[test]
 fn a_killed_process_whose_session_has_changed_is_recovered() -> Outcome {
     if is_traced() {

@@ -91,10 +91,11 @@ fn a_filter_with_an_unknown_field_fails_its_rule_only() -> Outcome {
         [rule("traced:tick", Some("m > 3"), None), rule("traced:t?ck", Some("half >= 0"), None), Rule::new("bad:*")];
     let session = record(&place, "misfit", &rules);
     let ack = place.until_recorded(&session, 5).remove(0);
-    let [Some(RuleAck::Unsupported(told)), Some(RuleAck::Events(1)), Some(RuleAck::Events(0))] = &ack.rules[..] else {
+    let [Some(RuleAck::Unsupported(reason)), Some(RuleAck::Events(1)), Some(RuleAck::Events(0))] = &ack.rules[..]
+    else {
         return Err(format!("{ack:?}").into());
     };
-    assert!(told.contains("no field is called `m`") && told.ends_with("\n  m > 3\n  ^"), "{told}");
+    assert!(reason.contains("no field is called `m`") && reason.ends_with("\n  m > 3\n  ^"), "{reason}");
     assert_eq!((ack.state, ack.events), (AckState::Recording, 1));
     assert_eq!(place.on(), ["traced:tick"]);
     assert!(ack.notices.len() == 1 && ack.notices[0].to_string().starts_with("traced:tock is left out"), "{ack:?}");

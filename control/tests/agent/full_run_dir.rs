@@ -20,7 +20,7 @@ fn small_place(test: &str) -> Option<Place> {
     None
 }
 
-/// Rings that sessions have left are removed as others come, but for the newest; so is what cannot be recovered.
+/// Rings of ended sessions are removed when new ones come, except the newest; so are rings that cannot be recovered.
 #[test]
 fn rings_of_sessions_that_are_over_are_bounded() -> Outcome {
     let Some(place) = small_place("full_run_dir::rings_of_sessions_that_are_over_are_bounded") else { return Ok(()) };

@@ -152,7 +152,7 @@ fn ended_processes_are_not_listed() -> Outcome {
     let (mut killed, stays) = (place.start(test), place.start(test));
     assert_eq!(place.controller.processes()?.len(), 2);
     killed.kill();
-    // One of an id that was given again, one that was never finished, and what is no entry.
+    // An entry of a reused id, an unfinished entry, and a file that is no entry.
     let apps = place.run_dir().join("apps");
     let entry = |name: &str| fs::create_dir(apps.join(name));
     entry(&format!("{}-1", stays.id()))?;

@@ -113,9 +113,9 @@ fn an_agent_without_file_descriptors_retries() -> Outcome {
     // Once it has file descriptors again, it applies the session without being rung.
     child.say("close")?;
     assert!(child.says("done"));
-    let patience = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     while session.acks()?.iter().any(|ack| ack.events > 0) {
-        assert!(Instant::now() < patience, "{:?}", session.acks());
+        assert!(Instant::now() < deadline, "{:?}", session.acks());
         sleep(Duration::from_millis(10));
     }
     assert_eq!(place.on(), [""; 0]);

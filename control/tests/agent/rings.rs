@@ -9,8 +9,8 @@ use tracepoint_control::{AckState, SinkSpec};
 
 /// Looks until it is so.
 fn until(mut is_so: impl FnMut() -> bool) -> bool {
-    let patience = Instant::now() + PATIENCE;
-    while Instant::now() < patience {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
         if is_so() {
             return true;
         }
@@ -48,8 +48,8 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
     let few = place.controller.create("few", &wanted)?;
     let acks = place.until_recorded(&few, 5);
     assert_eq!((acks[0].state, acks[0].counters.total_lost()), (AckState::Recording, 0));
-    let told = || place.acks(&few)[0].notices.iter().any(|notice| notice.to_string().contains("memory_cap"));
-    assert!(until(told), "{:?}", place.acks(&few)[0]);
+    let is_reported = || place.acks(&few)[0].notices.iter().any(|notice| notice.to_string().contains("memory_cap"));
+    assert!(until(is_reported), "{:?}", place.acks(&few)[0]);
     assert!(count("few") < 16, "{}", count("few"));
     few.destroy(PATIENCE, false)?;
 

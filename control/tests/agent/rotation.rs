@@ -1,4 +1,4 @@
-//! Sessions whose traces go on in other chunks, on demand, by time and by size, and what a kill leaves.
+//! Sessions that rotate their traces, on demand, by time and by size; and the chunks that a kill leaves.
 
 use crate::common::{Outcome, assert_balances, memory_place, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
@@ -79,14 +79,14 @@ fn chunks_rotate_by_time_and_the_oldest_are_removed() -> Outcome {
     let mut spec = spec(&["traced:tick"], &[SinkSpec::ctf(place.out("timed"))]);
     (spec.sinks[0].rotate_every_ms, spec.sinks[0].keep) = (Some(1), Some(3));
     let session = place.controller.create("timed", &spec)?;
-    let told = loop {
+    let notice = loop {
         let ack = place.acks(&session).remove(0);
-        if let Some(told) = ack.notices.first() {
-            break told.clone();
+        if let Some(notice) = ack.notices.first() {
+            break notice.clone();
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert!(told.to_string().contains("older chunks were removed, with "), "{told}");
+    assert!(notice.to_string().contains("older chunks were removed, with "), "{notice}");
     session.destroy(PATIENCE, false)?;
     let trace = traces(&place.out("timed")).remove(0);
     assert_eq!(chunks(&trace).len(), 3);
@@ -148,7 +148,7 @@ fn sinks_that_cannot_rotate_are_reported() -> Outcome {
     Ok(())
 }
 
-/// Killed at any moment, rotations among them: every chunk can be read, and with what is in the rings nothing is missing.
+/// A process is killed at any moment, also during rotations: every chunk can be read, and with the rings the trace is complete.
 #[test]
 fn a_kill_during_rotation_loses_no_event() -> Outcome {
     if is_traced() {

@@ -43,7 +43,7 @@ fn is_stateful() -> bool {
 }
 
 /// What the process says once it has run so many dumps to their end, or to a panic.
-fn until_told(place: &Place, session: &NamedSession<'_>, times: u64) -> Ack {
+fn until_dumped(place: &Place, session: &NamedSession<'_>, times: u64) -> Ack {
     loop {
         let ack = place.acks(session).remove(0);
         if ack.state_dumps.iter().map(|dump| dump.ran + dump.panicked).sum::<u64>() >= times {
@@ -63,34 +63,34 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
     let mut child = until_ready(again(test, "stateful").env("TRACEPOINT_RUN_DIR", place.run_dir()));
 
     let one = place.record("one", &["held:connection"]);
-    let ack = until_told(&place, &one, 1);
+    let ack = until_dumped(&place, &one, 1);
     assert_eq!((ack.events, ack.counters.recorded, ack.notices.len()), (1, 3, 0));
     assert_eq!(place.on(), ["held:connection"], "what is ours is not listed");
 
     // A rule that comes later: all of it again, for this session.
     let two = place.record("two", &["held:file"]);
-    until_told(&place, &two, 1);
+    until_dumped(&place, &two, 1);
     one.change("enable", |spec| {
         spec.add_rule(&Rule::new("held:file")).expect("a rule");
         Ok(())
     })?;
-    assert_eq!(until_told(&place, &one, 2).counters.recorded, 3 + 4);
+    assert_eq!(until_dumped(&place, &one, 2).counters.recorded, 3 + 4);
     // A change that switches on no event does not run dumps again.
     one.change("the same", |spec| {
         spec.add_rule(&Rule::new("held:con*")).expect("a rule");
         Ok(())
     })?;
-    assert_eq!(until_told(&place, &one, 2).counters.recorded, 7);
-    assert_eq!(until_told(&place, &two, 1).counters.recorded, 3, "the other one is not told again");
+    assert_eq!(until_dumped(&place, &one, 2).counters.recorded, 7);
+    assert_eq!(until_dumped(&place, &two, 1).counters.recorded, 3, "the other one does not dump again");
 
     // A dump that is registered later runs alone, for both, without a bell.
     child.say("bert")?;
-    assert_eq!(until_told(&place, &one, 3).counters.recorded, 7 + 4);
-    assert_eq!(until_told(&place, &two, 2).counters.recorded, 3 + 3);
+    assert_eq!(until_dumped(&place, &one, 3).counters.recorded, 7 + 4);
+    assert_eq!(until_dumped(&place, &two, 2).counters.recorded, 3 + 3);
     child.say("panic")?;
-    let ack = until_told(&place, &one, 4);
-    let told: Vec<_> = ack.state_dumps.iter().map(|dump| (dump.name.as_str(), dump.ran, dump.panicked)).collect();
-    assert_eq!(told, [("first", 2, 0), ("more", 1, 0), ("more", 0, 1)]);
+    let ack = until_dumped(&place, &one, 4);
+    let dumps: Vec<_> = ack.state_dumps.iter().map(|dump| (dump.name.as_str(), dump.ran, dump.panicked)).collect();
+    assert_eq!(dumps, [("first", 2, 0), ("more", 1, 0), ("more", 0, 1)]);
 
     // Another start is another trace, with all of the state.
     for state in [State::Stopped, State::Active] {
@@ -100,7 +100,7 @@ fn a_late_session_gets_the_state_dump() -> Outcome {
         })?;
         place.acks(&two);
     }
-    assert_eq!(until_told(&place, &two, 3).state_dumps.len(), 3);
+    assert_eq!(until_dumped(&place, &two, 3).state_dumps.len(), 3);
     for session in [&one, &two] {
         let removed = session.destroy(PATIENCE, false)?;
         assert!(removed.silent.is_empty() && removed.acks[0].state_dumps.len() == 3, "{removed:?}");
@@ -129,7 +129,7 @@ fn a_later_process_runs_its_state_dumps() -> Outcome {
     let session = place.controller.create("early", &spec(&["held:*"], &[SinkSpec::ctf(place.out("early"))]))?;
     let test = "state::a_later_process_runs_its_state_dumps";
     let child = until_ready(again(test, "stateful").env("TRACEPOINT_RUN_DIR", place.run_dir()));
-    let ack = until_told(&place, &session, 1);
+    let ack = until_dumped(&place, &session, 1);
     assert_eq!(ack.counters.recorded, 4);
     session.destroy(PATIENCE, false)?;
     let trace = &traces(&place.out("early"))[0];

@@ -147,20 +147,20 @@ pub(crate) fn spec(rules: &[&str], sinks: &[SinkSpec]) -> SessionSpec {
     spec
 }
 
-/// The acknowledgements, once all processes have said something new.
-pub(crate) fn asked(controller: &Controller, session: &NamedSession<'_>) -> Result<Vec<Ack>, ControlError> {
+/// The acknowledgements after every process has written a new one.
+pub(crate) fn refreshed_acks(controller: &Controller, session: &NamedSession<'_>) -> Result<Vec<Ack>, ControlError> {
     assert!(controller.refresh(PATIENCE)?.is_empty());
     session.acks()
 }
 
-/// Asks until it is so.
+/// Refreshes the acknowledgement of the process until `is_so`.
 pub(crate) fn until(
     place: &Place,
     session: &NamedSession<'_>,
     is_so: impl Fn(&Ack) -> bool,
 ) -> Result<Ack, ControlError> {
     loop {
-        let ack = asked(&place.controller, session)?.remove(0);
+        let ack = refreshed_acks(&place.controller, session)?.remove(0);
         if is_so(&ack) {
             return Ok(ack);
         }

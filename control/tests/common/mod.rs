@@ -207,7 +207,7 @@ pub(crate) fn ready() {
     let _ = std::io::stdin().lines().count();
 }
 
-/// The names of what is in a directory, sorted; none if it is not there.
+/// The sorted names of the entries of a directory; none if it does not exist.
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
     let mut names: Vec<String> = std::fs::read_dir(dir).into_iter().flatten().filter_map(name).collect();

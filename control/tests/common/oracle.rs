@@ -1,4 +1,4 @@
-//! A page that a process shares with the test that has it killed, and what was recovered, to be compared with it.
+//! A page that a process shares with the test that kills it, and the recovered trace, which is compared with the page.
 
 use memmap2::MmapMut;
 use std::collections::BTreeMap;

@@ -103,7 +103,7 @@ fn session(case: &Case, dir: &Path) -> SessionBuilder {
     }
 }
 
-/// Does what the case wants, until it is killed.
+/// Runs the case until the process is killed.
 pub(crate) fn run(case: &Case, dir: &Path) {
     let words = *WORDS.get_or_init(|| SharedPage::open(&dir.join(PAGE)).expect("the test made it").leak());
     tracepoint_ring::channel::failpoint::watch(&words[crate::WATCHED..]);

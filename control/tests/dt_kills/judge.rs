@@ -1,7 +1,7 @@
 //! What must be in the file of a program that was killed.
 
 use crate::Round;
-use crate::victim::{TOLD, TRACE};
+use crate::victim::{HANDED_OVER, TRACE};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -42,10 +42,10 @@ struct Kept {
 }
 
 pub(crate) fn judge(directory: &Path, round: Round, convert_too: bool) -> Result<Seen, String> {
-    let told = std::fs::read(directory.join(TOLD)).map_err(|error| error.to_string())?;
+    let handed_over = std::fs::read(directory.join(HANDED_OVER)).map_err(|error| error.to_string())?;
     let path = directory.join(TRACE);
     if !path.exists() {
-        return if told.is_empty() { Ok(Seen::default()) } else { Err("the file is missing".to_owned()) };
+        return if handed_over.is_empty() { Ok(Seen::default()) } else { Err("the file is missing".to_owned()) };
     }
     let trace = Trace::open(&path).map_err(|error| error.to_string())?;
     let mut kept: BTreeMap<u64, Kept> = BTreeMap::new();
@@ -67,8 +67,8 @@ pub(crate) fn judge(directory: &Path, round: Round, convert_too: bool) -> Result
         }
     }
     let mut told_packets = 0;
-    for (stream, told) in told.chunks_exact(16).enumerate() {
-        let word = |at: usize| u64::from_le_bytes(told[at..at + 8].try_into().expect("eight bytes"));
+    for (stream, handed_over) in handed_over.chunks_exact(16).enumerate() {
+        let word = |at: usize| u64::from_le_bytes(handed_over[at..at + 8].try_into().expect("eight bytes"));
         let (events, packets) = (word(0), word(8));
         told_packets += packets;
         // A stream of which nothing is left was overwritten by others.

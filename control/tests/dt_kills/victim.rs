@@ -26,27 +26,27 @@ tracepoint::define_trace! {
 /// The file of the trace.
 pub(crate) const TRACE: &str = "trace.dt";
 /// For each stream: how many events and packets of it were handed over, each 8 bytes.
-pub(crate) const TOLD: &str = "told";
+pub(crate) const HANDED_OVER: &str = "handed-over";
 
 /// A [`DtSink`] that reports its packets.
-struct Telling {
+struct CountingSink {
     sink: DtSink,
-    told: File,
+    handed_over: File,
     packets: Vec<u64>,
     round: Round,
 }
 
-impl Telling {
-    /// Says that the time has come.
+impl CountingSink {
+    /// Tells the parent that the process may be killed, if this is the point of the round.
     fn say_ready(&self, when: Ready) {
         if self.round.ready == when {
             let mut out = std::io::stdout();
-            out.write_all(b"!").and_then(|()| out.flush()).expect("somebody waits");
+            out.write_all(b"!").and_then(|()| out.flush()).expect("the parent reads it");
         }
     }
 }
 
-impl Sink for Telling {
+impl Sink for CountingSink {
     fn name(&self) -> String {
         self.sink.name()
     }
@@ -68,7 +68,7 @@ impl Sink for Telling {
             self.packets.resize(self.packets.len().max(place + 1), 0);
             self.packets[place] += 1;
             let bytes = [packet.events_after.to_le_bytes(), self.packets[place].to_le_bytes()].concat();
-            self.told.write_all_at(&bytes, 16 * place as u64).expect("room");
+            self.handed_over.write_all_at(&bytes, 16 * place as u64).expect("room");
             if self.packets.iter().sum::<u64>() == u64::from(self.round.slots) + 1 {
                 self.say_ready(Ready::Wrapped);
             }
@@ -87,9 +87,9 @@ impl Sink for Telling {
 
 /// Event `n` of each thread is its `n`th.
 pub(crate) fn record_for_ever(directory: &Path, round: Round) -> ! {
-    let told = File::create(directory.join(TOLD)).expect("a file");
+    let handed_over = File::create(directory.join(HANDED_OVER)).expect("a file");
     let sink = DtSink::create(directory.join(TRACE), round.slots).expect("a new file");
-    let sink = Telling { sink, told, packets: Vec::new(), round };
+    let sink = CountingSink { sink, handed_over, packets: Vec::new(), round };
     sink.say_ready(Ready::BeforeTheFile);
     let channel = Channel::wait(round.ring, Duration::from_secs(10)).packets(4);
     if round.session {
@@ -114,7 +114,7 @@ fn count_for_ever<'scope>(scope: &'scope thread::Scope<'scope, '_>, threads: u32
 }
 
 /// What a session does, by a drain that never rests.
-fn drain_without_pause(channel: Channel, sink: Telling, threads: u32) -> ! {
+fn drain_without_pause(channel: Channel, sink: CountingSink, threads: u32) -> ! {
     let uuid = *b"killed, killed, ";
     let process = ProcessInfo { pid: std::process::id(), ..ProcessInfo::default() };
     let trace = TraceInfo { uuid, name: "killed".to_owned(), clock: ClockInfo::default(), process };

@@ -1,5 +1,5 @@
 //! Programs of any kind: threads that come early and late and fire events of any type and size, through rings and packets of any size,
-//! drained and flushed at any moment, stopped at the end or before. The account balances, and what is decoded was fired, in that order.
+//! drained and flushed at any moment, stopped at the end or before. The account balances, and the decoded events were fired, in that order.
 
 use crate::common::{Outcome, memory_place};
 use crate::seed;

@@ -59,12 +59,18 @@ fn rules_are_added_and_removed_while_recording() -> Outcome {
     let rules: Vec<_> = session.spec().rules().flatten().map(ToString::to_string).collect();
     assert_eq!(rules, ["`changing:other` --limit '1/h'", "`!*:other`"]);
 
-    let told = session.enable("changing:stepp").expect_err("no such event").to_string();
-    assert_eq!(told, "no event matches `changing:stepp`; did you mean changing:step?");
-    let told = session.enable(Rule::new("changing:step").filter("m == 1")).expect_err("no such field").to_string();
-    assert!(told.starts_with("rule `changing:step`: the filter cannot be used: no field is called `m`"), "{told}");
-    let told = session.disable("changing:step").expect_err("no such rule").to_string();
-    assert!(told.starts_with("the session has no rule `changing:step`; it has `changing:other` --limit"), "{told}");
+    let message = session.enable("changing:stepp").expect_err("no such event").to_string();
+    assert_eq!(message, "no event matches `changing:stepp`; did you mean changing:step?");
+    let message = session.enable(Rule::new("changing:step").filter("m == 1")).expect_err("no such field").to_string();
+    assert!(
+        message.starts_with("rule `changing:step`: the filter cannot be used: no field is called `m`"),
+        "{message}"
+    );
+    let message = session.disable("changing:step").expect_err("no such rule").to_string();
+    assert!(
+        message.starts_with("the session has no rule `changing:step`; it has `changing:other` --limit"),
+        "{message}"
+    );
     assert!(on().is_empty(), "nothing has changed");
     let summary = session.stop()?;
     let event = |name: &str| summary.events().iter().find(|event| event.name == name).cloned().unwrap_or_default();
@@ -138,8 +144,8 @@ fn a_flight_recorder_gets_a_sink_and_loses_it() -> Outcome {
     assert_eq!(counts(&dir), (20, 20), "what is in the rings at the end");
     // One that is drained needs a sink.
     let session = builder(&rings.path().join("other")).events("changing:*").sink(TextSink::new(Vec::new())).start()?;
-    let told = session.remove_sink(session.sinks()[0].0).expect_err("the last one").to_string();
-    assert!(told.contains("channel `channel0`: without a sink"), "{told}");
+    let message = session.remove_sink(session.sinks()[0].0).expect_err("the last one").to_string();
+    assert!(message.contains("channel `channel0`: without a sink"), "{message}");
     session.stop()?;
     Ok(())
 }
@@ -158,15 +164,15 @@ fn channels_are_added_and_removed_while_recording() -> Outcome {
     session.add_channel(Channel::overwrite(64 << 10).spares(2).name("flight"))?;
     session.enable(Rule::new("changing:*").channel("flight"))?;
     fire(0..10);
-    let told = session.add_channel(Channel::discard(64 << 10).name("flight")).expect_err("there is one").to_string();
-    assert!(told.contains("two channels are called `flight`"), "{told}");
+    let message = session.add_channel(Channel::discard(64 << 10).name("flight")).expect_err("there is one").to_string();
+    assert!(message.contains("two channels are called `flight`"), "{message}");
     session.add_sink(CtfSink::create(&late)?)?;
     session.remove_channel("flight")?;
     assert_eq!(on(), ["changing:step"]);
     assert_eq!(session.spec().rules().count(), 1);
     fire(0..10);
-    let told = session.remove_channel("channel0").expect_err("the default one").to_string();
-    assert!(told.contains("no channel `channel0`; it has none but the default one"), "{told}");
+    let message = session.remove_channel("channel0").expect_err("the default one").to_string();
+    assert!(message.contains("no channel `channel0`; it has none but the default one"), "{message}");
     let again = session.add_channel(Channel::discard(64 << 10).name("flight"));
     assert!(matches!(again, Err(SessionError::ChannelNameUsed { .. })), "its streams' files are called so");
     session.add_channel(Channel::discard(64 << 10).spares(2).name("further"))?;
@@ -197,15 +203,18 @@ fn channels_and_sinks_that_cannot_be_added_are_errors() -> Outcome {
     let file = place.path().join("a.dt");
     let session =
         builder(&rings.path().join("rings")).events("changing:step").sink(DtSink::create(&file, 8)?).start()?;
-    let told = session.add_channel(Channel::discard(1 << 20).name("more")).expect_err("its slots").to_string();
-    assert!(told.contains("does not take the packets of up to 131072 bytes of a channel that is added"), "{told}");
+    let message = session.add_channel(Channel::discard(1 << 20).name("more")).expect_err("its slots").to_string();
+    assert!(
+        message.contains("does not take the packets of up to 131072 bytes of a channel that is added"),
+        "{message}"
+    );
     session.add_channel(Channel::discard(64 << 10).name("more"))?;
     session.enable(Rule::new("changing:other").channel("more"))?;
     fire(0..10);
-    let told = session.add_sink(SinkSpec::dt("relative.dt")).expect_err("no absolute path").to_string();
-    assert!(told.contains("must be absolute"), "{told}");
-    let told = session.add_sink(SinkSpec::ctf(file.join("below"))).expect_err("no directory").to_string();
-    assert!(told.contains("a.dt"), "{told}");
+    let message = session.add_sink(SinkSpec::dt("relative.dt")).expect_err("no absolute path").to_string();
+    assert!(message.contains("must be absolute"), "{message}");
+    let message = session.add_sink(SinkSpec::ctf(file.join("below"))).expect_err("no directory").to_string();
+    assert!(message.contains("a.dt"), "{message}");
     assert_eq!(session.sinks().len(), 1);
     session.stop()?;
     assert_balances(&file);

@@ -132,7 +132,7 @@ extern "C" fn plain(_: i32) {
 }
 
 extern "C" fn informed(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel's, or what was handed on of it.
+    // SAFETY: the siginfo is the kernel's, or was passed on unchanged.
     let code = unsafe { (*info).si_code };
     // SAFETY: ends the process, at any time.
     unsafe { libc::_exit(if code == libc::BUS_ADRERR { 43 } else { 44 }) };

@@ -40,7 +40,7 @@ fn failure(session: Session) -> Result<(String, Summary), Box<dyn std::error::Er
     }
 }
 
-/// What was fired is recorded or lost, and what was recorded is written or lost.
+/// Fired events are recorded or lost, and recorded events are written or lost.
 fn check_account(summary: &Summary, fired: u64) -> Outcome {
     let seen = event(summary, "weather:seen");
     assert_eq!((seen.fired, seen.fired), (fired, seen.recorded + lost(seen)), "{seen:?}");

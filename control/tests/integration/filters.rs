@@ -83,10 +83,10 @@ fn events_that_a_filter_does_not_fit_are_reported() -> Outcome {
     let rule = Rule::new("tasks:*").filter("code >= 9");
     let wrong_type = Session::builder("types").events(rule).sink(CtfSink::create(dir.join("b"))?);
     let session = wrong_type.start()?;
-    let told: Vec<_> = session.notices().iter().map(ToString::to_string).collect();
+    let notices: Vec<_> = session.notices().iter().map(ToString::to_string).collect();
     let expected = "tasks:idle is left out, because the filter does not fit it: `code` is str and `9` is an integer: they cannot \
                     be compared";
-    assert!(told.len() == 2 && told.iter().any(|notice| notice.starts_with(&expected[..60])), "{told:?}");
+    assert!(notices.len() == 2 && notices.iter().any(|notice| notice.starts_with(&expected[..60])), "{notices:?}");
     fire();
     assert_eq!(session_counts(&session.stop()?), [("tasks:ended".to_owned(), 1, 9)]);
     Ok(())

@@ -114,10 +114,10 @@ fn a_flip_in_a_stream_file_costs_its_packet_and_is_reported() -> Outcome {
         );
         assert_eq!(shown, EVENTS - events, "{what}: the other packets are shown: {damage}");
         let report = verify(&dir)?;
-        let told = report.failures().any(|check| {
+        let is_reported = report.failures().any(|check| {
             check.rule == 'Q' && check.subject == path.display().to_string() && check.left.contains(&damage.reason)
         });
-        assert!(told, "{what}: {report:?}");
+        assert!(is_reported, "{what}: {report:?}");
         fs::write(path, good)?;
     }
     Ok(())
@@ -221,8 +221,9 @@ fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
         assert!(!recovered.is_complete(), "{what}: {recovered:?}");
         let notes = &recovered.processes[0].notes;
         let place = [format!("packet {number}"), format!("packet number {number}"), format!("byte {}:", range.start)];
-        let told = notes.iter().any(|note| note.contains("0-0.ring") && place.iter().any(|place| note.contains(place)));
-        assert!(told, "{what}: {notes:?}");
+        let is_reported =
+            notes.iter().any(|note| note.contains("0-0.ring") && place.iter().any(|place| note.contains(place)));
+        assert!(is_reported, "{what}: {notes:?}");
         fs::remove_dir_all(&out)?;
     }
     Ok(())
@@ -263,7 +264,7 @@ fn conversions_keep_checksums_and_leave_damaged_packets_out() -> Outcome {
     bytes[96 + 200] ^= 1;
     fs::write(&stream, &bytes)?;
     let found = all(&dir, &place.path().join("damaged.dt"))?;
-    let told = format!("{}: byte 96: packet 2: its bytes have changed", stream.display());
-    assert!(matches!(&found.damage[..], [damage] if damage.starts_with(&told)), "{:?}", found.damage);
+    let expected = format!("{}: byte 96: packet 2: its bytes have changed", stream.display());
+    assert!(matches!(&found.damage[..], [damage] if damage.starts_with(&expected)), "{:?}", found.damage);
     Ok(())
 }

@@ -51,7 +51,7 @@ fn fire() {
     tracepoint::trace!(text(8, ""));
 }
 
-/// Puts what differs from run to run to what it is in all golden files.
+/// Replaces values that differ from run to run by those of the golden files.
 fn normalize(ring: &mut [u8]) {
     fn put(ring: &mut [u8], at: usize, bytes: &[u8]) {
         ring[at..at + bytes.len()].copy_from_slice(bytes);

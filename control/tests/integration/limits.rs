@@ -40,7 +40,7 @@ fn an_event_is_recorded_at_most_at_its_limit() -> Outcome {
     let dir = |name: &str| place.path().join(name);
     TIME.store(1 << 40, Ordering::Relaxed);
 
-    // 5 at once, then one each 100 ms; both events share what the rule has.
+    // 5 at once, then one each 100 ms; both events share the bucket of the rule.
     let session = builder(&dir("shared"))?.events(Rule::new("limits:*").limit("10/s burst 5")).start()?;
     fire();
     let summary = session.stop()?;

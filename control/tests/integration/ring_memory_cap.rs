@@ -44,7 +44,7 @@ fn living_processes_count_towards_the_cap() -> Outcome {
     assert!(error.contains(&expected) && error.contains(".memory_cap(bytes)"), "{error}");
     assert_eq!(size(&dir), one, "nothing is left of the ring that was refused");
     session(&dir).memory_cap(2 * one).start()?.stop()?;
-    // Dead processes have what they have, but it does not count.
+    // The rings of dead processes do not count.
     other.kill();
     session(&dir).memory_cap(one).start()?.stop()?;
     assert_eq!(size(&dir), one, "its rings are kept");

@@ -107,14 +107,14 @@ fn a_panicking_dump_is_counted_and_the_others_run() -> Outcome {
     assert_eq!(when_run(&session), [(0, 1), (1, 0)]);
     let status = session.state_dumps();
     assert!(status[0].to_string().starts_with("state dump first: ran 0, panicked 1"), "{}", status[0]);
-    assert!(status[0].is_wanting());
+    assert!(status[0].is_incomplete());
     let summary = session.stop()?;
     assert_eq!(event(&summary, "late:connection").recorded, 4);
     assert_eq!((recorded(&summary, "tracepoint:state_begin"), recorded(&summary, "tracepoint:state_end")), (2, 2));
     Ok(())
 }
 
-/// The thread that starts the session holds what the dump needs.
+/// The thread that starts the session holds a lock that the dump needs.
 #[test]
 fn a_hanging_dump_is_reported_late_and_skipped() -> Outcome {
     own_process!();

@@ -66,9 +66,9 @@ fn failed_expectations_list_the_events() {
     first(1).before(&first(2));
     session.expect("tested:begun").before(&session.expect("tested:ended"));
 
-    let told = failure(|| drop(first(9).once()));
-    assert!(told.starts_with("tested:begun satisfying the conditions: expected once, found 0 times; "), "{told}");
-    assert!(told.contains("the session has 6 events\n  tested:begun { n = 0, name = \"task\" }\n"), "{told}");
+    let message = failure(|| drop(first(9).once()));
+    assert!(message.starts_with("tested:begun satisfying the conditions: expected once, found 0 times; "), "{message}");
+    assert!(message.contains("the session has 6 events\n  tested:begun { n = 0, name = \"task\" }\n"), "{message}");
     assert!(failure(|| drop(session.expect("tested:begun").times(4))).contains("expected 4 times, found 5 times"));
     assert!(failure(|| drop(session.expect("tested:begun").at_least(6))).contains("at least 6 times"));
     assert!(failure(|| session.expect("tested:ended").never()).contains("expected never"));
@@ -110,7 +110,7 @@ fn threads_enter_and_leave() {
     );
 }
 
-/// A thousand tests at a time, each of two threads, see what is theirs: all of it, and nothing else. `TEST_SESSION_ROUNDS` for more rounds.
+/// Each of a thousand concurrent tests of two threads sees all of its own events and no others. `TEST_SESSION_ROUNDS` for more rounds.
 #[test]
 fn a_thousand_sessions_at_a_time() {
     own_process!();

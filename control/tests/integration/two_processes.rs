@@ -39,7 +39,7 @@ fn merged_events_of_two_processes_keep_causal_order() -> Outcome {
     let traces: Vec<PathBuf> = ["client", "server"].map(|side| place.path().join(side)).into();
     let viewed = view(&[&traces[0], &traces[1]]);
     assert_eq!(viewed.warnings, "");
-    let order: Vec<String> = viewed.lines.iter().map(|line| told(line)).collect();
+    let order: Vec<String> = viewed.lines.iter().map(|line| message_of(line)).collect();
     let expected: Vec<String> =
         (0..ROUNDS).flat_map(|round| ["ping", "pong"].map(|event| format!("game:{event} {round}"))).collect();
     assert_eq!(order.len(), expected.len());
@@ -60,7 +60,7 @@ fn clock_offset(trace: &Path) -> Result<String, Box<dyn std::error::Error>> {
 }
 
 /// `game:ping 7` out of a line of babeltrace2's.
-fn told(line: &str) -> String {
+fn message_of(line: &str) -> String {
     let name = line.split_whitespace().find(|word| word.starts_with("game:")).unwrap_or_default();
     let round = line.rsplit("round = ").next().unwrap_or_default();
     format!("{} {}", name.trim_end_matches(':'), round.trim_end_matches(" }"))

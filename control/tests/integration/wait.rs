@@ -95,7 +95,7 @@ fn waits_are_bounded_by_the_maximum() -> Outcome {
     assert_eq!(step.fired, 1000 + EVENTS);
     assert_eq!(step.fired, step.recorded + lost(step));
     assert!(step.lost["ring_full"] > 0);
-    // One for the first packets, one for those after the sink had blocked, and perhaps one after what it had taken before.
+    // One wait for the first packets, one for those after the sink had blocked, and perhaps one for the packets that it had taken before.
     let notes = summary.accounts[0].1.notes;
     assert!((1..=4).contains(&notes.waited), "{notes:?}");
     Ok(())
@@ -110,7 +110,7 @@ impl Drop for Freed {
     }
 }
 
-/// Who drains frees what was replaced inside probes, which takes a grace period; owners that wait for the drain inside a section must not
+/// The drain frees lists that were replaced inside probes, which takes a grace period; owners that wait for the drain inside a section must not
 /// wait for that, nor keep it from coming.
 #[test]
 fn replaced_lists_are_freed_while_events_wait() -> Outcome {

@@ -31,7 +31,7 @@ pub enum LoadError {
     Line {
         /// The romfile.
         path: PathBuf,
-        /// The line, the column, and what was expected.
+        /// The line, the column, and the expected input.
         #[source]
         error: RomError,
     },

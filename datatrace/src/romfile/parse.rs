@@ -6,7 +6,7 @@ use super::{RomEntry, RomError};
 const FACILITY: &str = "trace";
 const OPTIONS: &str = "`name=NAME`, `logsize=BYTES` or `filesize=BUFFERS`";
 
-/// The lines of the facility `trace`, in their order, each as an entry or as what is wrong with it.
+/// The lines of the facility `trace`, in their order, each as an entry or an error.
 pub fn parse(text: &str) -> impl Iterator<Item = Result<RomEntry, RomError>> + '_ {
     text.lines().enumerate().filter_map(|(index, line)| entry(line, index + 1))
 }
@@ -61,7 +61,7 @@ fn entry(line: &str, number: usize) -> Option<Result<RomEntry, RomError>> {
 
 type Options = (Option<String>, u32, u32);
 
-/// What stands behind `PROTOCOL trace`; or the column of what is wrong, and why.
+/// The options after `PROTOCOL trace`; or the column and the reason of an error.
 fn options(words: &[Word], end: usize) -> Result<Options, (usize, String)> {
     let (mut name, mut logsize, mut filesize) = (None, None, None);
     let mut words = words.iter();

@@ -261,11 +261,12 @@ mod tests {
     #[test]
     fn directory_errors_advise_a_remedy() {
         let temp = tempfile::tempdir().expect("a directory");
-        for (place, told) in [("none/x.dt", "there is no such directory; make it"), ("file/x.dt", "another directory")]
+        for (place, expected) in
+            [("none/x.dt", "there is no such directory; make it"), ("file/x.dt", "another directory")]
         {
             std::fs::write(temp.path().join("file"), "").expect("writes");
             let error = FileStorage::begin(&temp.path().join(place)).expect_err("no directory").to_string();
-            assert!(error.contains(told) && !error.contains(".new"), "{error}");
+            assert!(error.contains(expected) && !error.contains(".new"), "{error}");
         }
     }
 }

@@ -47,7 +47,7 @@ fn an_invalid_format_is_an_error_with_a_position() {
 #[test]
 fn a_file_names_its_format() {
     let (_alone, place) = crate::object::alone();
-    let object = TraceOptions::new(Layout::new(100, 3)).directory(place.path()).create("told").unwrap();
+    let object = TraceOptions::new(Layout::new(100, 3)).directory(place.path()).create("format").unwrap();
     let format: Format = "n:u8".parse().unwrap();
     object.append_postamble(tagged(*b"note", b"first")).unwrap();
     object.append_postamble(tagged(*b"form", b"n:i8")).unwrap();
@@ -59,10 +59,10 @@ fn a_file_names_its_format() {
     let file = DtReader::open(object.path()).unwrap();
     let tags: Vec<_> = file.tagged_postambles().map(|tagged| tagged.unwrap().tag).collect();
     assert_eq!(tags, [*b"note", *b"form", *b"form"]);
-    let told = file.format().unwrap().unwrap();
-    assert_eq!(told, format, "of several the last");
-    let entry = file.entries(told.size(), 0).next().unwrap().unwrap();
-    let value = told.values(&entry.bytes).next().unwrap().1;
+    let read = file.format().unwrap().unwrap();
+    assert_eq!(read, format, "of several the last");
+    let entry = file.entries(read.size(), 0).next().unwrap().unwrap();
+    let value = read.values(&entry.bytes).next().unwrap().1;
     assert_eq!(value, FieldValue::Unsigned(200, false));
 }
 

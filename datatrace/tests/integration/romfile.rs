@@ -1,4 +1,4 @@
-//! Romfiles: what their lines say, what is wrong with them and where, and the objects that come of them.
+//! Romfiles: parsed lines, errors with their positions, and the objects that the lines create.
 
 use datatrace::romfile::{LoadError, RomEntry, load_options_from, parse};
 use datatrace::{close_all, get_trace_object};

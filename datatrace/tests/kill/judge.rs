@@ -5,8 +5,8 @@ use datatrace::DtReader;
 use std::path::Path;
 
 pub(crate) fn judge(directory: &Path, round: Round) -> Result<bool, String> {
-    let told = std::fs::read(directory.join("told")).map_err(|error| error.to_string())?;
-    let word = |at: usize| u64::from_le_bytes(told[at..at + 8].try_into().expect("eight bytes"));
+    let flushed = std::fs::read(directory.join("flushed")).map_err(|error| error.to_string())?;
+    let word = |at: usize| u64::from_le_bytes(flushed[at..at + 8].try_into().expect("eight bytes"));
     let (flushed, posted) = (word(0), word(8));
     let file = DtReader::open(&directory.join("victim.dt")).map_err(|error| error.to_string())?;
     let mut entries = Vec::new();

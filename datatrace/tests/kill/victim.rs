@@ -1,4 +1,4 @@
-//! The program that is killed: numbers one after the other, flushed every now and then, and told to the judge once they are.
+//! The program that is killed: numbers one after the other, flushed from time to time; it reports the flushed ones to the judge.
 
 use crate::Round;
 use datatrace::{TraceOptions, tagged};
@@ -7,22 +7,22 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Entry `n` is the number `n` in eight bytes; postamble `n` is tagged, and contains `n`. What was flushed is kept in a file beside: how
-/// many bytes of entries, how many postambles.
+/// Entry `n` is the number `n` in eight bytes; postamble `n` is tagged, and contains `n`. The file `flushed`
+/// beside it has the flushed bytes of entries and the number of flushed postambles.
 pub(crate) fn write_for_ever(directory: &Path, round: Round) -> ! {
     let options = TraceOptions::new(round.layout()).directory(directory);
     let options = if round.positional { options.positional() } else { options };
     let object = options.create("victim").expect("a file");
-    let told = File::create(directory.join("told")).expect("a file");
-    let tell = |entries: u64, postambles: u64| {
+    let flushed = File::create(directory.join("flushed")).expect("a file");
+    let write_flushed = |entries: u64, postambles: u64| {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&(8 * entries).to_le_bytes());
         bytes[8..].copy_from_slice(&postambles.to_le_bytes());
-        told.write_all_at(&bytes, 0).expect("room");
+        flushed.write_all_at(&bytes, 0).expect("room");
     };
-    tell(0, 0);
+    write_flushed(0, 0);
     let mut out = std::io::stdout();
-    out.write_all(b"!").and_then(|()| out.flush()).expect("somebody waits");
+    out.write_all(b"!").and_then(|()| out.flush()).expect("the parent reads it");
     let mut postambles = 0u64;
     for number in 0u64.. {
         object.trace1(number).expect("room");
@@ -34,7 +34,7 @@ pub(crate) fn write_for_ever(directory: &Path, round: Round) -> ! {
                 postambles += 1;
             }
             object.flush(also).expect("room");
-            tell(number + 1, postambles);
+            write_flushed(number + 1, postambles);
         }
     }
     unreachable!("it is killed before")

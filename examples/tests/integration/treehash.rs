@@ -95,8 +95,8 @@ fn the_trace_has_the_expected_events() {
         ("error", count(|e| matches!(e, Plain::Error { .. }))),
     ] {
         let events = report["events"].as_array().unwrap();
-        let told = events.iter().find(|event| event["name"] == format!("treehash:{name}")).unwrap();
-        assert_eq!((&told["fired"], &told["recorded"]), (&count.into(), &count.into()), "{name}");
+        let counts = events.iter().find(|event| event["name"] == format!("treehash:{name}")).unwrap();
+        assert_eq!((&counts["fired"], &counts["recorded"]), (&count.into(), &count.into()), "{name}");
     }
 }
 

@@ -25,8 +25,8 @@ fn traces_agree_with_the_protocol_counters() {
     // Large enough for all entries.
     let romfile = "ip trace name=ip_trace logsize=10000 filesize=100;\nudp trace name=udp_trace logsize=100 filesize=1000;\n\
         tcp trace name=tcp_trace logsize=3000 filesize=100;";
-    let (success, told) = run(romfile, place.path(), "42");
-    assert!(success, "{told}");
+    let (success, output) = run(romfile, place.path(), "42");
+    assert!(success, "{output}");
     for (name, down) in
         [("ip", vec!["sent"]), ("udp", vec!["sent"]), ("tcp", vec!["sent", "sent again", "acknowledged"])]
     {
@@ -42,19 +42,19 @@ fn traces_agree_with_the_protocol_counters() {
         assert_eq!(ups, counters["received"], "{name}");
         assert_eq!(downs, down.iter().map(|what| counters[*what]).sum::<u64>(), "{name}");
         assert!(ups > 100 && downs > ups, "{name}: the link loses some");
-        assert!(told.contains(&format!("{name}: sent {}, received {ups}", counters["sent"])), "{told}");
+        assert!(output.contains(&format!("{name}: sent {}, received {ups}", counters["sent"])), "{output}");
     }
 }
 
 #[test]
 fn a_protocol_without_an_option_line_is_not_traced() {
     let place = tempfile::tempdir().unwrap();
-    let (success, told) = run("tcp trace name=tcp_trace logsize=1000 filesize=2;\n", place.path(), "7");
-    assert!(success, "{told}");
+    let (success, output) = run("tcp trace name=tcp_trace logsize=1000 filesize=2;\n", place.path(), "7");
+    assert!(success, "{output}");
     assert!(place.path().join("tcp_trace.dt").exists() && !place.path().join("ip_trace.dt").exists());
     let file = DtReader::open(&place.path().join("tcp_trace.dt")).unwrap();
     assert_eq!(file.slots().count(), 2, "it has gone round");
-    let (success, told) = run("ip trace logsize=ten filesize=2;\n", place.path(), "7");
+    let (success, output) = run("ip trace logsize=ten filesize=2;\n", place.path(), "7");
     assert!(!success);
-    assert!(told.contains("rom: line 1, column 18: found `ten`; expected a number of bytes"), "{told}");
+    assert!(output.contains("rom: line 1, column 18: found `ten`; expected a number of bytes"), "{output}");
 }

@@ -129,7 +129,7 @@ impl Indexing<'_> {
         }
     }
 
-    /// The damage, with a count of what was not reported one by one.
+    /// The damage, with a count of the slots that were not reported one by one.
     fn into_damage(self) -> Vec<Damage> {
         let mut damage = self.damage;
         if let Some(last) = damage.last().filter(|_| self.unreported > 0) {

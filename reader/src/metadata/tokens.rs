@@ -10,9 +10,9 @@ use winnow::prelude::*;
 use winnow::stream::{LocatingSlice, Location, Stateful};
 use winnow::token::{any, one_of, take_till, take_until, take_while};
 
-/// The text that is left, and what was declared before it.
+/// The remaining text, and the earlier declarations.
 pub(super) type Input<'a> = Stateful<LocatingSlice<&'a str>, Declarations>;
-/// What a parser returns. A [`ParseError`] that is final is [`ErrMode::Cut`]; otherwise another alternative may fit.
+/// The result of a parser. A final [`ParseError`] is [`ErrMode::Cut`]; otherwise another alternative may match.
 pub(super) type Parsed<T> = ModalResult<T, ParseError>;
 
 /// All of `text`, in which nothing was declared yet.

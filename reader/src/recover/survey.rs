@@ -8,7 +8,7 @@ use crate::ring::{Ring, Side};
 use crate::take::{Journal, check_layout};
 use std::path::{Path, PathBuf};
 
-/// The rings of a process, and what they say of it.
+/// The rings of a process, and the identity of the process according to them.
 pub(super) struct Survey {
     pub(super) uuid: [u8; 16],
     pub(super) pid: u32,

@@ -12,7 +12,7 @@ use crate::take::{AccountBuilder, Journal, RingAccounting, RingEnd, StreamEnd};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct End {
-    /// The account. Of streams it has what was recorded and discarded: the caller knows which packets reached a sink.
+    /// The account. For streams it has the counts of recorded and discarded events; the caller knows which packets reached a sink.
     pub account: Account,
     /// What could not be read, or contradicts the rest.
     pub notes: Vec<String>,
@@ -112,7 +112,7 @@ impl RemoteConsumer {
         Ok(())
     }
 
-    /// Takes what is committed in the open packet of a stream.
+    /// Takes the committed records of a stream's open packet.
     fn end_of_stream(
         &mut self,
         taker: &mut RingTaker,

@@ -1,4 +1,4 @@
-//! Notes about what was met while packets were taken.
+//! Notes about faults that were found while packets were taken.
 
 /// The number of notes that are kept.
 const MAX_NOTES: usize = 100;

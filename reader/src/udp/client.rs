@@ -131,7 +131,7 @@ impl Client {
         }
     }
 
-    /// Sends and reports what is due at `now`.
+    /// Sends the messages and makes the reports that are due at `now`.
     pub fn wake(&mut self, now: Duration) {
         let next = match &mut self.phase {
             Phase::Handshake(beginning) => beginning.wake(&mut self.core, now),

@@ -58,7 +58,7 @@ impl Connection {
         &mut self.client
     }
 
-    /// Sends what is due, waits for a datagram or the next deadline, at most `at_most`, and receives.
+    /// Sends the messages that are due, waits for a datagram or the next deadline, at most `at_most`, and receives.
     ///
     /// # Errors
     ///

@@ -185,7 +185,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn turns(order: &mut Order<u8>, now: Duration) -> Vec<Delivery<u8>> {
+    fn deliveries(order: &mut Order<u8>, now: Duration) -> Vec<Delivery<u8>> {
         std::iter::from_fn(|| order.next(now)).collect()
     }
 
@@ -202,36 +202,36 @@ mod tests {
         let mut order = Order::new(0, LIMITS);
         let (fresh, overtaken) = (Arrival::Taken { overtaken: false }, Arrival::Taken { overtaken: true });
         assert_eq!(put(&mut order, &[2, 1, 0, 3], at(0)), [fresh, overtaken, overtaken, fresh]);
-        assert_eq!(turns(&mut order, at(0)), [0, 1, 2, 3].map(message));
+        assert_eq!(deliveries(&mut order, at(0)), [0, 1, 2, 3].map(message));
     }
 
     #[test]
     fn a_missing_message_times_out_and_is_then_late() {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[0, 3], at(0));
-        assert_eq!(turns(&mut order, at(99)), [message(0)]);
+        assert_eq!(deliveries(&mut order, at(99)), [message(0)]);
         assert_eq!(order.deadline(), Some(at(100)));
-        assert_eq!(turns(&mut order, at(100)), [Delivery::Gap { first: 1, count: 2 }, message(3)]);
+        assert_eq!(deliveries(&mut order, at(100)), [Delivery::Gap { first: 1, count: 2 }, message(3)]);
         assert_eq!(
             put(&mut order, &[2, 2, 3, 1], at(101)),
             [Arrival::Late, Arrival::Duplicate, Arrival::Duplicate, Arrival::Late]
         );
-        assert_eq!(turns(&mut order, at(999)), []);
+        assert_eq!(deliveries(&mut order, at(999)), []);
     }
 
     #[test]
     fn waiting_messages_are_bounded() {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[1, 2, 3], at(0));
-        assert_eq!(turns(&mut order, at(0)), []);
+        assert_eq!(deliveries(&mut order, at(0)), []);
         put(&mut order, &[5], at(0));
         assert_eq!(
-            turns(&mut order, at(0)),
+            deliveries(&mut order, at(0)),
             [Delivery::Gap { first: 0, count: 1 }, message(1), message(2), message(3)]
         );
         let mut order = Order::new(0, Limits { bytes: 10, ..LIMITS });
         order.put(1, 1, 11, at(0));
-        assert_eq!(turns(&mut order, at(0)).len(), 2);
+        assert_eq!(deliveries(&mut order, at(0)).len(), 2);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         let mut order = Order::new(0, LIMITS);
         put(&mut order, &[1], at(0));
         order.close();
-        assert_eq!(turns(&mut order, at(0)), [Delivery::Gap { first: 0, count: 1 }, message(1)]);
+        assert_eq!(deliveries(&mut order, at(0)), [Delivery::Gap { first: 0, count: 1 }, message(1)]);
         assert!(order.is_empty());
         assert_eq!(order.skip_to(7), Delivery::Gap { first: 2, count: 5 });
         assert_eq!(order.next_number(), 7);
@@ -249,33 +249,33 @@ mod tests {
     fn messages_wait_for_the_first_number() {
         let mut order = Order::unopened(7, LIMITS);
         put(&mut order, &[7, 5, 8], at(0));
-        assert_eq!(turns(&mut order, at(999)), []);
+        assert_eq!(deliveries(&mut order, at(999)), []);
         assert_eq!(put(&mut order, &[9, 10], at(0))[1], Arrival::Full);
         order.open();
         let base = 1 << 32;
         let gap = Delivery::Gap { first: base + 6, count: 1 };
         let expected = [5, 7, 8, 9].map(|number| Delivery::Message(base + number, number as u8));
         let [first, rest @ ..] = expected;
-        assert_eq!(turns(&mut order, at(100)), [&[first, gap], &rest[..]].concat());
+        assert_eq!(deliveries(&mut order, at(100)), [&[first, gap], &rest[..]].concat());
     }
 
     #[test]
     fn numbers_go_on_beyond_32_bits() {
         let mut order = Order::new(u64::from(u32::MAX), LIMITS);
         put(&mut order, &[1 << 32, u64::from(u32::MAX)], at(0));
-        assert_eq!(turns(&mut order, at(0)), [message(u64::from(u32::MAX)), message(1 << 32)]);
+        assert_eq!(deliveries(&mut order, at(0)), [message(u64::from(u32::MAX)), message(1 << 32)]);
     }
 
     #[test]
     fn a_jump_needs_two_messages() {
         let mut order = Order::new(0, LIMITS);
         assert_eq!(put(&mut order, &[1 << 30, 1 << 30, 0], at(0))[..2], [Arrival::Implausible; 2]);
-        assert_eq!(turns(&mut order, at(0)), [message(0)]);
+        assert_eq!(deliveries(&mut order, at(0)), [message(0)]);
         let far = 1 << 20;
         let taken = Arrival::Taken { overtaken: false };
         assert_eq!(put(&mut order, &[far, far + 1, far + 2], at(0)), [Arrival::Implausible, taken, taken]);
         assert_eq!(
-            turns(&mut order, at(100)),
+            deliveries(&mut order, at(100)),
             [Delivery::Gap { first: 1, count: far }, message(far + 1), message(far + 2)]
         );
     }

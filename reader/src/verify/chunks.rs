@@ -7,7 +7,7 @@ use crate::chunk::root;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A directory with an account, and what was found in it.
+/// A directory with an account, and its scan.
 pub(super) struct Part {
     pub(super) directory: PathBuf,
     pub(super) account: Account,

@@ -1,4 +1,4 @@
-//! Dt files that promise more than they hold: they are refused, or told as damaged, in bounded memory.
+//! Dt files whose lengths exceed their contents: they are refused, or reported as damaged, in bounded memory.
 
 use std::error::Error;
 use std::fs::File;

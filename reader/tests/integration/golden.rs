@@ -1,7 +1,7 @@
 //! Ring files of all versions of the layout, as they were written at their time, are read as they were then.
 //!
 //! `golden/VERSION/STATE` is the directory of a process, `golden/VERSION/STATE.txt` what it has to say: `TRACEPOINT_GOLDEN=1` writes
-//! the text of what has none yet.
+//! the missing texts.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -234,14 +234,14 @@ fn killed_in_a_signal_handler_between_counters() {
 fn ringless_events_have_their_own_stream() {
     let mut ring = Tracer::new(Shape::default());
     (0..5).for_each(|_| ring.fire(0));
-    let mut orphans = Tracer::new(Shape { orphans: true, ..Shape::default() });
-    (0..7).for_each(|n| orphans.lost(n % 2, Lost::NoRing));
-    let whole = orphans.stores;
+    let mut ringless = Tracer::new(Shape { ringless: true, ..Shape::default() });
+    (0..7).for_each(|n| ringless.lost(n % 2, Lost::NoRing));
+    let whole = ringless.stores;
     for fuse in 0..=whole {
-        let mut orphans = Tracer::new(orphans.shape);
-        orphans.fuse = fuse;
-        (0..7).for_each(|n| orphans.lost(n % 2, Lost::NoRing));
-        let remains = Remains::of_rings(&[("0-0.ring", &ring), ("0-orphans.ring", &orphans)]);
+        let mut ringless = Tracer::new(ringless.shape);
+        ringless.fuse = fuse;
+        (0..7).for_each(|n| ringless.lost(n % 2, Lost::NoRing));
+        let remains = Remains::of_rings(&[("0-0.ring", &ring), ("0-orphans.ring", &ringless)]);
         let process = recovered(&remains, &ring.expected());
         assert_eq!(lost(&process, "no_ring") + lost(&process, "killed"), fuse.div_ceil(3));
         assert_eq!(remains.out().join("channel0_4294967295").exists(), fuse > 0);
@@ -498,7 +498,7 @@ fn metadata_of_other_packets_is_refused() {
         ),
         ("u32 tid;", "u64 tid; u64 more;", "sizes contradict each other"),
         ("u64 stream_instance_id;", "", "sizes contradict each other"),
-        // Alignment fills up what a narrow field leaves.
+        // Alignment pads a narrow field.
         ("u64 events_discarded; u32 tid;", "u16 events_discarded; u64 tid;", "another packet than the tracer writes"),
         ("u32 tid;", "u16 tid;", "another packet than the tracer writes"),
         ("u32 stream_id;", "u16 stream_id;", "another packet than the tracer writes"),

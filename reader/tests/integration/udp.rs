@@ -1,5 +1,5 @@
-//! The client of the UDP trace server, against a server that was written from the tables of `docs/format-udp.md` alone, on bad networks, in
-//! a time of their own.
+//! The client of the UDP trace server, against a server that was written from the tables of `docs/format-udp.md` alone, over faulty networks, in
+//! simulated time.
 #![expect(unreachable_pub, reason = "modules of a test are no crate")]
 
 mod accounting;
@@ -7,7 +7,7 @@ mod conversations;
 mod directory;
 mod ends;
 mod link;
+mod network_faults;
 mod server;
+mod simulation;
 mod trace;
-mod weather;
-mod world;

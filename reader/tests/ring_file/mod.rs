@@ -14,7 +14,7 @@ use crate::hand::{PREAMBLE, UUID, stream};
 /// When the channel was opened.
 pub const OPENED: u64 = 1000;
 /// The instance of the stream of events that had no ring.
-pub const ORPHANS: u64 = 4_294_967_295;
+pub const RINGLESS: u64 = 4_294_967_295;
 /// The directory of the process.
 pub const PROCESS: &str = "4242-777";
 
@@ -34,12 +34,12 @@ pub struct Shape {
     pub places: usize,
     pub instance: u64,
     /// No packets: the counters of threads without a ring.
-    pub orphans: bool,
+    pub ringless: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { overwrite: false, place: 512, places: 4, instance: 0, orphans: false }
+        Self { overwrite: false, place: 512, places: 4, instance: 0, ringless: false }
     }
 }
 
@@ -114,7 +114,7 @@ impl Tracer {
     pub fn new(shape: Shape) -> Self {
         let account = HEADER;
         let main = (account + EVENTS * 128).next_multiple_of(4096);
-        let (places, nested_places) = if shape.orphans { (0, 0) } else { (shape.places, 2) };
+        let (places, nested_places) = if shape.ringless { (0, 0) } else { (shape.places, 2) };
         let nested = (main + places * shape.place).next_multiple_of(4096);
         let size = nested + nested_places * 512;
         let lane = |nested_lane: bool, offset, place, places| Lane {
@@ -146,7 +146,7 @@ impl Tracer {
         tracer.put_number(16, size as u64);
         tracer.put(24, &UUID);
         tracer.put(44, &u32::from(shape.overwrite).to_le_bytes());
-        tracer.put_number(48, if shape.orphans { ORPHANS } else { shape.instance });
+        tracer.put_number(48, if shape.ringless { RINGLESS } else { shape.instance });
         tracer.put_number(56, EVENTS as u64);
         tracer.put_number(64, account as u64);
         tracer.put_number(72, 128);
@@ -360,7 +360,7 @@ impl Tracer {
 
     // -- the consumer ---------------------------------------------------------------------------------------------------
 
-    /// Hands on what is closed, and releases it.
+    /// Takes the closed packets, and releases them.
     pub fn drain(&mut self, consumer: Consumer) {
         for lane in 0..2 {
             let Lane { counters, released, .. } = self.lanes[lane];
@@ -491,7 +491,7 @@ pub fn numbers(text: &str) -> Vec<u32> {
     numbers
 }
 
-/// What babeltrace2 prints, and that it complains of nothing but losses that the tracer told.
+/// The output of babeltrace2. Panics if it warns of anything but losses that the tracer counted.
 pub fn babeltrace(directory: &Path) -> String {
     let output = std::process::Command::new("babeltrace2")
         .arg(directory)

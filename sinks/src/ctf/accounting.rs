@@ -1,4 +1,4 @@
-//! Accounting of what was written of each stream, and the accounts of chunks, which follow from it.
+//! Accounting of the written packets of each stream, and the accounts of chunks, which follow from it.
 
 use crate::account::{Account, Before, Chunk, StreamAccount};
 use crate::accounting::{channel_entry, event_entry};

@@ -1,4 +1,4 @@
-//! One sink of a drain, and what has arrived at it.
+//! One sink of a drain, and the counts of packets that it received.
 
 use super::progress::Progress;
 use super::report::{SinkId, SinkReport};

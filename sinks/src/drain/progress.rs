@@ -89,7 +89,7 @@ impl Progress {
         before
     }
 
-    /// Reduces the account of a recording that continues to what was taken up to here. The counters of events are set to zero, because
+    /// Reduces the account of a recording that continues to the packets that were taken up to here. The counters of events are set to zero, because
     /// their values at this point are unknown.
     pub(super) fn cut(&self, account: &mut Account) {
         for channel in &mut account.channels {

@@ -168,7 +168,7 @@ impl Dispatcher {
         self.splitter.requeue(&self.queue);
     }
 
-    /// Ends the server: what was not sent is lost, and the client is told once.
+    /// Ends the server: what was not sent is lost, and the client is notified once.
     pub(super) fn end(&mut self, now: Instant) {
         self.requeue(now);
         self.queue.quit();

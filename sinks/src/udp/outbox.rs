@@ -54,7 +54,7 @@ impl Outbox {
         Ok(Self { socket: socket.into(), client, buffers, filled: 0, sent: 0 })
     }
 
-    /// Discards what was not sent, and a pending error.
+    /// Discards unsent datagrams, and a pending error.
     pub(super) fn begin(&mut self) {
         let _ = self.socket.take_error();
         self.filled = 0;

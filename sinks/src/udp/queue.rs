@@ -51,7 +51,7 @@ pub(super) enum LossReason {
     Rate,
     TooLarge,
     Unreadable,
-    /// No client asked for them in time.
+    /// No client requested them in time.
     Unread,
 }
 
@@ -220,7 +220,7 @@ impl PacketQueue {
         self.lock().lose(stream, reason, events);
     }
 
-    /// Drops all queued packets: no client asked for them in time.
+    /// Drops all queued packets, because no client requested them in time.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         for held in std::mem::take(&mut state.queue) {

@@ -37,7 +37,7 @@ pub struct Packet {
 /// A UDP trace server: it has a socket and a thread, and sends packets to one client at a time. `docs/format-udp.md` has the
 /// protocol.
 ///
-/// [`UdpServer::push`] never waits for a client. Dropping the server ends it at once, and what is queued is lost.
+/// [`UdpServer::push`] never waits for a client. Dropping the server ends it at once, and queued packets are lost.
 pub struct UdpServer {
     address: SocketAddr,
     queue: Arc<PacketQueue>,
@@ -63,9 +63,9 @@ impl UdpServer {
     ///
     /// If the address is not one of this machine, or the port is taken.
     pub fn bind(options: UdpOptions) -> Result<Self, SinkError> {
-        let asked = options.address;
+        let requested = options.address;
         let listen = || -> io::Result<_> {
-            let listener = UdpSocket::bind(asked)?;
+            let listener = UdpSocket::bind(requested)?;
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?, listener, PacketQueue::new(options.limit, options.drops)?))
         };
@@ -73,9 +73,9 @@ impl UdpServer {
             let mend = match error.kind() {
                 io::ErrorKind::AddrInUse => "another program listens there; choose another port, or 0 for a free one",
                 io::ErrorKind::AddrNotAvailable => "choose an address of this machine",
-                _ => return SinkError::new(format!("listen on UDP {asked}"), error),
+                _ => return SinkError::new(format!("listen on UDP {requested}"), error),
             };
-            SinkError::new(format!("listen on UDP {asked}"), io::Error::new(error.kind(), mend))
+            SinkError::new(format!("listen on UDP {requested}"), io::Error::new(error.kind(), mend))
         })?;
         Ok(Self {
             address,

@@ -1,4 +1,4 @@
-//! If the disk is full for a while, the trace stays readable, counts what is missing, and continues when there is space again.
+//! On a full disk the trace stays readable and counts the missing packets. It continues when there is space again.
 
 use crate::common::{Outcome, Recording, assert_balances, place, view};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -40,6 +40,23 @@ fn no_packet_is_partial_and_the_account_balances() -> Outcome {
     assert_eq!(stdout.lines().count() as u64, stream.written);
     assert!(warnings.contains(&format!("Tracer discarded {} packets", report.refused)), "{warnings}");
     assert!(stdout.contains("{ block = 0 }") && stdout.contains("{ block = 1000000 }"));
+    assert_balances(&dir);
+    Ok(())
+}
+
+#[test]
+fn the_final_counters_are_written_if_the_disk_stays_full() -> Outcome {
+    own_process!();
+    let place = place();
+    let dir = place.path().join("trace");
+    let mut recording =
+        Recording::start(Channel::discard(64 << 10).packets(64).name("end"), vec![Box::new(CtfSink::create(&dir)?)])?;
+    let unlimited = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(LIMIT), ..unlimited })?;
+    fill(&mut recording, 0);
+    let report = recording.finish().remove(0);
+    setrlimit(Resource::Fsize, unlimited)?;
+    assert!(report.refused > 0);
     assert_balances(&dir);
     Ok(())
 }

@@ -129,9 +129,9 @@ fn converting_into_too_few_slots_keeps_the_newest() -> Outcome {
     convert(&path, &directory, ConvertOptions::default(), |_| {})?;
     let mut options = ConvertOptions::default();
     options.slots = Some(3);
-    let mut told = Vec::new();
-    let converted = convert(&directory, &small, options, |progress| told.push((progress.done, progress.total)))?;
-    assert!(told.is_sorted() && told.last().is_some_and(|(done, total)| done == total), "{told:?}");
+    let mut progress = Vec::new();
+    let converted = convert(&directory, &small, options, |step| progress.push((step.done, step.total)))?;
+    assert!(progress.is_sorted() && progress.last().is_some_and(|(done, total)| done == total), "{progress:?}");
     assert_eq!(DtTrace::open(&small)?.summary()?.gone_packets, converted.dropped);
     let (lines, _, events) = shown(&small)?;
     assert_eq!(lines.len() as u64 + events, 2 * EVENTS);

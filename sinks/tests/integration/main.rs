@@ -8,7 +8,6 @@ mod own_process;
 
 mod ctf_directory;
 mod disk_full;
-mod disk_stays_full;
 mod dt_file;
 mod every_type;
 mod rotation;

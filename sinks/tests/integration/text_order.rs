@@ -57,7 +57,7 @@ fn streams_are_merged_by_time() -> Outcome {
 
     // Without memory, the events of a packet are written as soon as the next packet arrives.
     let lines = record(1)?;
-    let told = lines.last().filter(|line| line.starts_with("[late: ")).ok_or("no line about late events")?;
-    assert!(lines.iter().any(|line| line.contains("(+-")), "{told}");
+    let late = lines.last().filter(|line| line.starts_with("[late: ")).ok_or("no line about late events")?;
+    assert!(lines.iter().any(|line| line.contains("(+-")), "{late}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The modules of a crate that have files of their own, and the paths by which one names what is in another.
+//! The modules of a crate that have files of their own, and the paths by which they refer to each other.
 //!
 //! A path is followed through re-exports (`pub use child::Item`), so that a file that names `crate::Item` depends on the file of
 //! `child`. Paths in macros are found in their tokens. Items under `#[cfg(test)]` are left out.
@@ -13,7 +13,7 @@ use syn::{Attribute, Item, UseTree, Visibility};
 /// A path from the crate's root, which itself is not in it.
 pub type Name = Vec<String>;
 
-/// A module, and what is in its file.
+/// A module, and the content of its file.
 #[derive(Default)]
 struct Module {
     /// What a `use` gives a name here, and whence.
@@ -51,7 +51,7 @@ impl Modules {
         modules
     }
 
-    /// The file in which what a path names is defined.
+    /// The file that defines the item of a path.
     fn file_of(&self, path: &[String]) -> Name {
         let mut path = path.to_vec();
         for _ in 0..REEXPORTS {
@@ -99,7 +99,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
 
 struct Found<'a> {
     at: Name,
-    /// How many modules without a file are around what is visited.
+    /// The number of modules without a file around the visited item.
     inline: usize,
     names: &'a BTreeSet<Name>,
     module: Module,

@@ -74,7 +74,7 @@ pub(crate) fn sites() -> Vec<Site> {
     sites
 }
 
-/// The first site in the code of `function`, which must have one (itself, not in what it calls).
+/// The first site in the code of `function`, which must have one itself (a site in a called function does not count).
 pub(crate) fn site_in(function: *const ()) -> Site {
     let start = function.addr();
     *sites().iter().find(|site| site.address >= start).expect("the function has a site")
@@ -161,7 +161,7 @@ pub(crate) fn assert_code_is_not_writable() {
     }
 }
 
-/// Waits for a child and returns its exit code: 0 if what it ran returned, 1 if that panicked; 99 if a signal ended it.
+/// Waits for a child and returns its exit code: 0 if its function returned, 1 if that panicked; 99 if a signal ended it.
 pub(crate) fn finish_child(pid: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: `status` is a valid place, `pid` a child of this process for which no other thread waits.

@@ -4,10 +4,10 @@
 use crate::common::Recorded;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-static ASKED: AtomicU32 = AtomicU32::new(0);
+static EVALUATED: AtomicU32 = AtomicU32::new(0);
 
 fn wanted(n: u64) -> bool {
-    ASKED.fetch_add(1, Ordering::Relaxed);
+    EVALUATED.fetch_add(1, Ordering::Relaxed);
     n > 10
 }
 
@@ -17,7 +17,7 @@ struct Limits {
 
 tracepoint::define_trace! {
     provider = "conditions";
-    asked(n: u64) if wanted(n) { n: u64 = n }
+    conditional(n: u64) if wanted(n) { n: u64 = n }
     bare(n: u64, limits: &Limits) if n >= limits.low && n != 7;
     matched(n: Option<u64>) if matches!(n, Some(1..=9)) { n: u64 = n.unwrap_or(0) }
     block(n: u64) if (Limits { low: n }).low == { 5 } { n: u64 = n }
@@ -27,15 +27,15 @@ tracepoint::define_trace! {
 
 #[test]
 fn tested_after_the_key() {
-    trace_asked(11);
-    tracepoint::trace!(asked(11));
-    assert_eq!(ASKED.load(Ordering::Relaxed), 0);
-    let recorded = [Recorded::of("conditions:asked"), Recorded::of("conditions:asked")];
-    let probe = register_trace_asked(|n| assert_eq!(n, 11)).unwrap();
-    trace_asked(11);
-    trace_asked(10);
-    assert_eq!(ASKED.load(Ordering::Relaxed), 2, "once for an event");
-    unregister_trace_asked(probe);
+    trace_conditional(11);
+    tracepoint::trace!(conditional(11));
+    assert_eq!(EVALUATED.load(Ordering::Relaxed), 0);
+    let recorded = [Recorded::of("conditions:conditional"), Recorded::of("conditions:conditional")];
+    let probe = register_trace_conditional(|n| assert_eq!(n, 11)).unwrap();
+    trace_conditional(11);
+    trace_conditional(10);
+    assert_eq!(EVALUATED.load(Ordering::Relaxed), 2, "once for an event");
+    unregister_trace_conditional(probe);
     assert_eq!(recorded.map(|recorded| recorded.all()), [[["11"]], [["11"]]]);
 }
 

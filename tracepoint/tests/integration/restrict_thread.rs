@@ -7,7 +7,7 @@ use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
 
 tracepoint::define_trace! {
     provider = "kept";
-    told(n: u64) { n: u64 = n }
+    exported(n: u64) { n: u64 = n }
     inside(n: u64);
 }
 
@@ -38,7 +38,7 @@ fn open(class: u32) -> Arc<OpenChannel> {
 }
 
 fn subscribe(subscriber: Subscriber) -> Subscription {
-    tracepoint::find("kept:told")
+    tracepoint::find("kept:exported")
         .expect("listed")
         .marker()
         .expect("has fields")
@@ -64,32 +64,32 @@ fn counts(channel: &OpenChannel) -> (u64, u64) {
 fn other_channels_neither_record_nor_count_its_events() {
     own_process!();
     let (own, other, filtering) = (open(0), open(1), open(2));
-    let (asked, shown) = (Arc::<Counting>::default(), Arc::<Counting>::default());
-    let mut subscriptions = vec![record(&own, None), record(&other, None), record(&filtering, Some(&asked))];
+    let (filtered, shown) = (Arc::<Counting>::default(), Arc::<Counting>::default());
+    let mut subscriptions = vec![record(&own, None), record(&other, None), record(&filtering, Some(&filtered))];
     subscriptions.push(subscribe(Subscriber::aggregate(Arc::clone(&shown) as _)));
     let of = |channel: &Arc<OpenChannel>| Arc::clone(channel);
     let (to, also) = (of(&own), of(&other));
     let thread = std::thread::spawn(move || {
         // Gives the thread a ring in each channel first.
-        trace_told(1);
+        trace_exported(1);
         assert!(to.restrict_this_thread());
-        trace_told(2);
-        trace_told(3);
+        trace_exported(2);
+        trace_exported(3);
         let kept = Arc::clone(&to);
         let probe = register_trace_inside(move |_| assert!(!kept.restrict_this_thread(), "not inside a probe"));
         trace_inside(0);
         drop(probe);
         // A later call replaces the channel.
         assert!(also.restrict_this_thread());
-        trace_told(4);
+        trace_exported(4);
     });
     thread.join().expect("well");
     // The next thread gets the same slot in the thread table, and its events go to all channels.
-    std::thread::spawn(|| trace_told(5)).join().expect("well");
+    std::thread::spawn(|| trace_exported(5)).join().expect("well");
     assert_eq!(counts(&own), (4, 4));
     assert_eq!(counts(&other), (3, 3));
     assert_eq!(counts(&filtering), (2, 2));
-    assert_eq!((asked.0.load(Ordering::Relaxed), shown.0.load(Ordering::Relaxed)), (2, 5));
+    assert_eq!((filtered.0.load(Ordering::Relaxed), shown.0.load(Ordering::Relaxed)), (2, 5));
     drop(subscriptions);
     for channel in [own, other, filtering] {
         channel.close();

@@ -64,8 +64,8 @@ fn threads_without_a_ring_are_counted() {
     Subscription::end_all(vec![subscription]);
     let event = &channel.account().events[0];
     assert_eq!((event.fired, event.recorded, event.lost(Loss::NoRing)), (5, 1, 4));
-    let orphans = channel.account().streams.last().cloned().expect("always there");
-    assert_eq!((orphans.instance, orphans.discarded), (u64::from(u32::MAX), 4));
+    let ringless = channel.account().streams.last().cloned().expect("always there");
+    assert_eq!((ringless.instance, ringless.discarded), (u64::from(u32::MAX), 4));
     channel.close();
 }
 

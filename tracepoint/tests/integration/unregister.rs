@@ -1,4 +1,4 @@
-//! After `unregister` returns, the probe is not running and never runs again, and what it owned was dropped once.
+//! After `unregister` returns, the probe is not running and never runs again, and its captured values were dropped once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -34,7 +34,7 @@ fn assert_own(form: u8) {
     assert_eq!(HITS.load(Ordering::Relaxed) - before, u64::from(form == ON));
 }
 
-/// One side of two processes that take turns.
+/// One of two processes that run alternately.
 struct Turns(UnixStream);
 
 impl Turns {
@@ -52,12 +52,12 @@ impl Turns {
 
     #[track_caller]
     fn wait(&mut self) {
-        self.0.read_exact(&mut [0]).expect("the other process has not given up");
+        self.0.read_exact(&mut [0]).expect("the other process is still running");
     }
 }
 
-/// Runs `child` and `parent` in two processes, of which the child begins.
-fn take_turns(child: impl FnOnce(&mut Turns), parent: impl FnOnce(&mut Turns)) {
+/// Runs `child` and `parent` alternately, in two processes. The child begins.
+fn run_alternately(child: impl FnOnce(&mut Turns), parent: impl FnOnce(&mut Turns)) {
     let (ours, theirs) = UnixStream::pair().expect("descriptors");
     let (mut ours, mut theirs) = (Some(ours), Some(theirs));
     let pid = start_child(|| {
@@ -70,7 +70,7 @@ fn take_turns(child: impl FnOnce(&mut Turns), parent: impl FnOnce(&mut Turns)) {
     turns.wait();
     parent(&mut turns);
     drop(turns);
-    assert_eq!(finish_child(pid), 0, "0: all was well in the child");
+    assert_eq!(finish_child(pid), 0, "the child succeeded");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn parent_and_child_switch_their_own_sites() {
     drop(register());
     assert_own(OFF);
 
-    take_turns(
+    run_alternately(
         |turns| {
             let probe = register();
             assert_own(ON);
@@ -115,7 +115,7 @@ fn parent_and_child_switch_their_own_sites() {
     // A child inherits sites that are on, with the probe.
     let mut probe = Some(register());
     let inherited = &mut probe;
-    take_turns(
+    run_alternately(
         |turns| {
             assert_own(ON);
             drop(inherited.take());

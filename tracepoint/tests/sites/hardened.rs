@@ -256,7 +256,7 @@ const VARIABLE: &str = "TRACEPOINT_TEST_ENVIRONMENT";
 
 /// Runs `body` in a process of its own: this program, for the test called `name` alone.
 fn in_a_process(name: &str, body: fn()) {
-    if std::env::var_os(VARIABLE).is_some_and(|asked| asked == name) {
+    if std::env::var_os(VARIABLE).is_some_and(|value| value == name) {
         return body();
     }
     let program = std::env::current_exe().expect("the path of this program");
@@ -357,7 +357,7 @@ fn with_a_busy_thread(body: impl FnOnce()) {
     thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // Adds nothing to what the probes count.
+                // The probes do not count it.
                 trace_fired(0);
             }
         });

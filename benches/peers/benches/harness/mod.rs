@@ -7,10 +7,10 @@ use tracepoint_peers::kernel::{KERNELS, Kernel};
 use tracepoint_peers::variant::{Mode, Variant};
 use tracepoint_peers::{cpu, peer};
 
-/// Measures every variant of a mode in every kernel, and then lets each prove itself.
+/// Measures every variant of a mode in every kernel, and then checks each.
 pub(crate) fn run(mode: Mode) {
     cpu::pin();
-    // Short by default, for there are hundreds of them; criterion's own options go over it.
+    // Short by default, because there are hundreds of them; criterion's own options override it.
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_millis(50))
         .measurement_time(Duration::from_millis(200))
@@ -38,7 +38,7 @@ pub(crate) fn run(mode: Mode) {
                 eprintln!("{name}: lost {} of {} events", account.lost, account.events);
             }
         }
-        // Before the next pass: what changes the program itself would make others miss.
+        // Before the next pass, whose variants change the program.
         for variant in variants {
             match variant.check() {
                 Ok(check) => assert!(check.holds(), "{}: {check}", variant.name),
@@ -56,7 +56,7 @@ fn measure(criterion: &mut Criterion, contenders: &mut [Contender], kernel: &Ker
         group.bench_function(contender.variant().name, |bencher| {
             bencher.iter_custom(|iterations| {
                 let sample = contender.sample(kernel, iterations).expect("it entered");
-                // More or fewer events than asked for may have been measured: warming up is left out.
+                // The number of measured events may differ from the requested one, because the warm-up is not counted.
                 sample.time.mul_f64((iterations * kernel.events) as f64 / sample.events as f64)
             });
         });

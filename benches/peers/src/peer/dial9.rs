@@ -37,7 +37,7 @@ pub(super) struct Named<'a> {
     pub(super) n: u64,
 }
 
-/// The recorder. There can be one at a time, and while there is one it owns a thread: it exists while it is measured.
+/// The recorder. There is at most one at a time, and it owns a thread, so it exists only while it is measured.
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
 
 /// `record_event_with`.
@@ -100,13 +100,13 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory).map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
 }
 
-/// Adds up what was written to a file.
+/// Adds the events of a file to the tally.
 fn read(file: &Path) {
-    tell(&fs::read(file).expect("a file of our own"));
+    add_to_tally(&fs::read(file).expect("a file of our own"));
 }
 
-/// Adds up what was encoded. Another text is another event.
-pub(super) fn tell(bytes: &[u8]) {
+/// Adds encoded events to the tally. An event with another text is not counted.
+pub(super) fn add_to_tally(bytes: &[u8]) {
     let Some(mut decoder) = Decoder::new(bytes) else { return };
     tally::add_bytes(bytes.len() as u64);
     let all = decoder.for_each_event(|event| {
@@ -123,7 +123,7 @@ pub(super) fn tell(bytes: &[u8]) {
             tally::add(0, 0, values.into_iter().fold(0, i64::wrapping_add));
         }
     });
-    all.expect("dial9 reads what it wrote");
+    all.expect("dial9 reads its own file");
 }
 
 const COUNT: Arm = || recording(false);
@@ -136,7 +136,7 @@ const PAUSED: Variant = Variant {
     arm: || recording(true),
     count: COUNT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -145,7 +145,7 @@ const PAUSED: Variant = Variant {
 const RECORD: Variant = Variant {
     name: "dial9-record",
     mode: Mode::Recorded,
-    tells: true,
+    counts_losses: true,
     does: "time, encoding into a buffer of the thread; another thread writes the file, and drops batches if it is too slow",
     arm: COUNT,
     limit: 200_000,

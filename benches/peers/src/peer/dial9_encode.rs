@@ -1,7 +1,7 @@
 //! `dial9-trace-format` by itself: its encoder, into memory of the thread, without `dial9-core`'s recorder around it.
 
 use crate::kernel::Compiled;
-use crate::peer::dial9::{Named, Small, tell};
+use crate::peer::dial9::{Named, Small, add_to_tally};
 use crate::peer::workload;
 use crate::site::Site;
 use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Recording, Variant};
@@ -10,7 +10,7 @@ use dial9_trace_format::TraceEvent;
 use dial9_trace_format::encoder::Encoder;
 use std::cell::RefCell;
 
-/// When the memory is begun again: as large as the rings of everybody else.
+/// The size at which the encoder starts again: that of the rings of the other libraries.
 const FULL: usize = crate::peer::plain_ring::SIZE;
 
 thread_local! {
@@ -21,11 +21,11 @@ fn write(event: &impl TraceEvent) {
     ENCODER.with_borrow_mut(|encoder| {
         let Some(encoder) = encoder else { return };
         if encoder.as_inner().len() > FULL - 128 {
-            let mut memory = encoder.reset_to(Vec::new()).expect("memory takes everything");
+            let mut memory = encoder.reset_to(Vec::new()).expect("a Vec accepts all writes");
             memory.clear();
-            encoder.reset_to(memory).expect("memory takes everything");
+            encoder.reset_to(memory).expect("a Vec accepts all writes");
         }
-        encoder.write(event).expect("memory takes everything");
+        encoder.write(event).expect("a Vec accepts all writes");
     });
 }
 
@@ -51,13 +51,13 @@ impl Site for Text {
     }
 }
 
-fn encoding(tells: bool) -> Armed {
-    let encoder = Encoder::new_to(Vec::with_capacity(FULL)).expect("memory takes everything");
+fn encoding(counts_losses: bool) -> Armed {
+    let encoder = Encoder::new_to(Vec::with_capacity(FULL)).expect("a Vec accepts all writes");
     ENCODER.set(Some(encoder));
     Armed::until(move || {
         let encoder = ENCODER.take().expect("there since this thread began");
-        if tells {
-            tell(&encoder.into_inner());
+        if counts_losses {
+            add_to_tally(&encoder.into_inner());
         }
     })
 }
@@ -72,13 +72,13 @@ const NUMBERS: Variant = Variant {
     arm: AS_IT_IS,
     count: || Ok(encoding(true)),
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: Some(Recording { floor: "floor", warm: 12_000, thread: SILENT, sustained: false }),
 };
 
-/// With both workloads.
+/// Both workloads.
 pub const VARIANTS: &[Variant] = &[
     NUMBERS,
     Variant {

@@ -27,7 +27,7 @@ impl Site for AddEvent {
     }
 }
 
-/// Properties of the current span: cheaper, because they are made only if there is one.
+/// Properties of the current span: cheaper than an event, because they are only built inside a span.
 #[derive(Clone, Copy, Debug)]
 pub struct AddProperties;
 
@@ -38,7 +38,7 @@ impl Site for AddProperties {
     }
 }
 
-/// The workload with text as properties. A text that lives on could be borrowed; that of a program does not.
+/// The workload with text, as properties. The text is copied: only a `'static` one could be borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct AddText;
 
@@ -51,7 +51,7 @@ impl Site for AddText {
     }
 }
 
-/// A reporter that sums the values up and stores nothing.
+/// A reporter that adds up the values and stores nothing.
 struct Sink;
 
 impl Reporter for Sink {
@@ -64,7 +64,7 @@ impl Reporter for Sink {
     }
 }
 
-/// Adds up an event: all its values, or, of one with text, the number. Another text is another event.
+/// Adds an event to the tally: all its values, or the number of one with text. An event with another text is not counted.
 fn add(properties: &[Property]) {
     let numbers = match properties {
         [(name, text), number @ ..] if name == "name" => {
@@ -75,7 +75,7 @@ fn add(properties: &[Property]) {
         }
         numbers => numbers,
     };
-    // A number of 64 bits without a sign stands for one with a sign.
+    // An unsigned 64-bit number represents a signed one.
     let values = numbers.iter().map(|(_, value)| value.parse::<i128>().unwrap_or_default() as i64);
     tally::add(0, 0, values.fold(0, i64::wrapping_add));
 }
@@ -83,7 +83,7 @@ fn add(properties: &[Property]) {
 fn report() {
     static INIT: Once = Once::new();
     INIT.call_once(|| {
-        // Only a flush reports: the reporter's thread should not wake up in the middle of a measurement.
+        // Only a flush reports, so that the reporter's thread does not wake up during a measurement.
         cpu::anywhere(|| {
             fastrace::set_reporter(Sink, Config::default().report_interval(Duration::from_secs(86_400)));
         });
@@ -100,7 +100,7 @@ const SPAN: Arm = || {
     }))
 };
 
-/// What the spans come to, after they have ended; not measured.
+/// Adds the ended spans to the tally; not measured.
 const REPORT: Arm = || {
     report();
     Ok(Armed::until(fastrace::flush))
@@ -122,8 +122,8 @@ const EVENT: Variant = Variant {
     arm: AS_IT_IS,
     count: COUNT,
     proof: Proof::Values,
-    // A thread's queue holds 10,240 and drops what comes then.
-    tells: false,
+    // A thread's queue holds 10,240 spans and drops further ones.
+    counts_losses: false,
     hold: Hold::Sample,
     limit: 8_000,
     recording: None,
@@ -147,7 +147,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "fastrace-event-span",
         mode: Mode::Recorded,
-        tells: true,
+        counts_losses: true,
         does: "LocalSpan::add_event in a span: time, three texts, a queue of 10,240 that drops what exceeds it (not reached)",
         arm: REPORT,
         recording: Some(recording("floor")),
@@ -156,7 +156,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "fastrace-properties-span",
         mode: Mode::Recorded,
-        tells: true,
+        counts_losses: true,
         does: "LocalSpan::add_properties in a span: three texts, no time, the same queue",
         arm: REPORT,
         recording: Some(recording("floor")),
@@ -165,7 +165,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "fastrace-text-span",
         mode: Mode::Recorded,
-        tells: true,
+        counts_losses: true,
         does: "as fastrace-properties-span: two texts",
         kernels: Compiled::of::<AddText>(),
         arm: REPORT,

@@ -1,5 +1,5 @@
-//! The plain form of a site, written by hand: a relaxed load, a branch, a cold call. It stays when this library's own sites
-//! become something else, and it is the least that any event costs that is switched by a flag and on.
+//! The plain form of a site, written by hand: a relaxed load, a branch, a cold call. It is the lower bound for events that a flag
+//! switches, and is independent of the form of this library's sites.
 
 use crate::kernel::Compiled;
 use crate::site::Site;
@@ -41,19 +41,19 @@ const OFF: Variant = Variant {
     arm: AS_IT_IS,
     count: COUNT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
 };
 
-/// Off, and on with nothing between the site and the sink.
+/// Off, and on with a direct call of the sink.
 pub const VARIANTS: &[Variant] = &[
     OFF,
     Variant {
         name: "flag-call",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "a direct call of a function that counts and sums up: a floor",
         arm: COUNT,
         ..OFF

@@ -1,8 +1,8 @@
-//! The floor: the bytes of an event, stored inline behind a bare time stamp, into a ring that no reader could decode.
+//! The floor: the bytes of an event, stored inline behind a bare time stamp, into a ring without the metadata to decode it.
 
 use crate::kernel::Compiled;
-use crate::peer::plain_ring::{SILENT, reserve, telling};
-use crate::peer::workload::{NAME, name_of_known_length, sum, tell_numbers, tell_text};
+use crate::peer::plain_ring::{SILENT, read_at_end, reserve};
+use crate::peer::workload::{NAME, name_of_known_length, sum, tally_numbers, tally_text};
 use crate::site::Site;
 use crate::variant::{AS_IT_IS, Hold, Mode, Proof, Recording, Variant};
 use std::arch::x86_64::_rdtsc;
@@ -39,7 +39,7 @@ impl<const TIMED: bool> Site for Numbers<TIMED> {
     }
 }
 
-/// The header word, 32 bytes whose number the compiler knows, a NUL, and a number.
+/// The header word, 32 bytes (a constant length), a NUL, and a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<const TIMED: bool>;
 
@@ -65,15 +65,15 @@ const FLOOR: Variant = Variant {
     does: "rdtsc and stores inline: 24 bytes, nothing else",
     kernels: Compiled::of::<Numbers<true>>(),
     arm: AS_IT_IS,
-    count: || Ok(telling(NUMBERS, |record| tell_numbers(&record[HEADER..]))),
+    count: || Ok(read_at_end(NUMBERS, |record| tally_numbers(&record[HEADER..]))),
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: Some(Recording { floor: "floor", warm: 12_000, thread: SILENT, sustained: false }),
 };
 
-/// For both workloads, with a time and without.
+/// Both workloads, with and without a time.
 pub const VARIANTS: &[Variant] = &[
     FLOOR,
     Variant {
@@ -86,7 +86,7 @@ pub const VARIANTS: &[Variant] = &[
         name: "floor-text",
         does: "rdtsc and stores inline: 49 bytes, 32 of text, whose length the compiler knows",
         kernels: Compiled::of::<Text<true>>(),
-        count: || Ok(telling(TEXT, |record| tell_text(&record[HEADER..]))),
+        count: || Ok(read_at_end(TEXT, |record| tally_text(&record[HEADER..]))),
         recording: Some(Recording { floor: "floor-text", warm: 6_000, thread: SILENT, sustained: false }),
         ..FLOOR
     },
@@ -94,7 +94,7 @@ pub const VARIANTS: &[Variant] = &[
         name: "floor-text-untimed",
         does: "stores inline: 49 bytes, 32 of text, whose length the compiler knows",
         kernels: Compiled::of::<Text<false>>(),
-        count: || Ok(telling(TEXT, |record| tell_text(&record[HEADER..]))),
+        count: || Ok(read_at_end(TEXT, |record| tally_text(&record[HEADER..]))),
         recording: Some(Recording { floor: "floor-text", warm: 6_000, thread: SILENT, sustained: false }),
         ..FLOOR
     },

@@ -1,5 +1,5 @@
-//! A yardstick: a list of probes that is never freed, so that readers need no protection. What a library's list
-//! costs more than this is the price of being able to disconnect a probe.
+//! The reference for the protection of lists: a list of probes that is never freed, so that readers need no protection. The
+//! difference from a library's own list is the cost of being able to disconnect a probe.
 
 use crate::kernel::Compiled;
 use crate::site::Site;
@@ -38,7 +38,7 @@ fn fire(a: i32, b: i32, c: i64) {
 }
 
 const COUNT: Arm = || {
-    // One list for the life of the program, not one for each time that this is switched on.
+    // One list for the life of the program, so that repeated switching does not leak more.
     static LIST: LazyLock<usize> = LazyLock::new(|| {
         let probes: &'static [Probe] = Box::leak(vec![tally::add as Probe].into_boxed_slice());
         ptr::from_mut(Box::leak(Box::new(probes))).expose_provenance()
@@ -48,11 +48,11 @@ const COUNT: Arm = || {
     Ok(Armed::until(|| ON.store(false, Ordering::Relaxed)))
 };
 
-/// On with one probe. Off it is the same as the flag.
+/// On with one probe. Off, it is the same as the flag.
 pub const VARIANTS: &[Variant] = &[Variant {
     name: "leak-forever",
     mode: Mode::On,
-    tells: true,
+    counts_losses: true,
     does: "one probe that counts and sums up, called from a list that is never freed: a yardstick",
     kernels: Compiled::of::<Leak>(),
     arm: COUNT,

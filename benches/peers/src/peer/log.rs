@@ -8,7 +8,7 @@ use log::kv::{Error, Key, Value, VisitSource};
 use log::{LevelFilter, Metadata, Record};
 use std::sync::Once;
 
-/// `log::trace!` with key-values, the only way to hand over arguments without making text of them.
+/// `log::trace!` with key-values, the only way to pass arguments without formatting them.
 #[derive(Clone, Copy, Debug)]
 pub struct Log;
 
@@ -19,7 +19,7 @@ impl Site for Log {
     }
 }
 
-/// A logger that sums the values up and stores nothing.
+/// A logger that adds up the values and stores nothing.
 struct Sink;
 
 impl log::Log for Sink {
@@ -29,7 +29,7 @@ impl log::Log for Sink {
 
     fn log(&self, record: &Record<'_>) {
         let mut sum = Sum(0);
-        // A visitor that returns no error gets none.
+        // The visitor returns no errors.
         if record.key_values().visit(&mut sum).is_ok() {
             tally::add(0, 0, sum.0);
         }
@@ -62,7 +62,7 @@ const OFF: Variant = Variant {
     arm: AS_IT_IS,
     count: COUNT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -74,7 +74,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "log-visit",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "a logger that visits the key-values, counts and sums up; formats nothing",
         arm: COUNT,
         ..OFF

@@ -1,5 +1,5 @@
-//! LTTng-UST: the tracepoint and its call come from a C object, the test in front of them is written here, so that no call of a
-//! C function stands between the loop and the test.
+//! LTTng-UST: a C object has the tracepoint and its call. The test before the call is written here, so that the loop calls no C
+//! function while the tracepoint is off.
 
 use crate::kernel::Compiled;
 use crate::site::Site;
@@ -30,7 +30,7 @@ extern "C" fn probe(_: *mut c_void, a: c_int, b: c_int, c: i64) {
     tally::add(a, b, c);
 }
 
-/// What `lttng_ust_tracepoint(…)` expands to.
+/// The expansion of `lttng_ust_tracepoint(…)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Lttng;
 
@@ -73,7 +73,7 @@ const OFF: Variant = Variant {
     arm: AS_IT_IS,
     count: COUNT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -85,7 +85,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "lttng-callback",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "LTTng-UST with one probe of ours that counts and sums up: no session, nothing recorded",
         arm: COUNT,
         ..OFF

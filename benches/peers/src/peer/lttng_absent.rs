@@ -1,4 +1,4 @@
-//! LTTng-UST in a build without it: rows that say so.
+//! The rows of LTTng-UST in a build without it.
 
 use crate::kernel::Compiled;
 use crate::peer::none::None;
@@ -14,13 +14,13 @@ const ABSENT_VARIANT: Variant = Variant {
     arm: ABSENT,
     count: ABSENT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: Option::None,
 };
 
-/// What cannot be measured.
+/// The variants that cannot be measured.
 pub const VARIANTS: &[Variant] = &[
     ABSENT_VARIANT,
     Variant {

@@ -1,5 +1,4 @@
-//! LTTng-UST that records: into sessions of an `lttng-sessiond` that is running already, as any user. What arrived is what
-//! babeltrace2 reads.
+//! LTTng-UST that records into sessions of a running `lttng-sessiond`, as any user. babeltrace2 reads the recorded events.
 
 mod session;
 
@@ -31,7 +30,7 @@ unsafe extern "C" {
     fn peers_lttng_discard_text(name: *const c_char, n: u64);
 }
 
-/// What `lttng_ust_tracepoint(…)` expands to: the test, and the call of what C made of the rest.
+/// The expansion of `lttng_ust_tracepoint(…)`: the test, and the call of the C function with the rest.
 macro_rules! site {
     ($site:ident, $tracepoint:ident, |$a:ident, $b:ident, $c:ident| $call:expr) => {
         #[doc = concat!("The event of `", stringify!($tracepoint), "`.")]
@@ -80,7 +79,7 @@ site!(DiscardText, lttng_ust_tracepoint_peers_session___discard_text, |a, b, c| 
 const NUMBERS: &[&str] = &["{ a = ", ", b = ", ", c = "];
 const TEXT: &[&str] = &[", n = "];
 
-/// A session from now on, for an event that must be on then. At its end, the events that babeltrace2 finds are tallied.
+/// Starts a session for an event, which must then be on. At its end, the events that babeltrace2 finds are added to the tally.
 fn recording(
     kind: Kind,
     event: &'static str,
@@ -111,8 +110,8 @@ const SNAPSHOT: Variant = Variant {
     arm: SNAPSHOT_NUMBERS,
     count: SNAPSHOT_NUMBERS,
     proof: Proof::Values,
-    // What was overwritten is not counted.
-    tells: false,
+    // Overwritten events are not counted.
+    counts_losses: false,
     hold: Hold::Pass,
     limit: u64::MAX,
     recording: Some(plan("floor")),
@@ -124,7 +123,7 @@ const DISCARD: Variant = Variant {
     kernels: Compiled::of::<DiscardNumbers>(),
     arm: DISCARD_NUMBERS,
     count: DISCARD_NUMBERS,
-    tells: true,
+    counts_losses: true,
     ..SNAPSHOT
 };
 

@@ -1,4 +1,4 @@
-//! No site at all: what everything is compared with.
+//! The loop without a site: the base of all comparisons.
 
 use crate::kernel::Compiled;
 use crate::site::Site;
@@ -14,7 +14,7 @@ impl Site for None {
     fn event(_: i32, _: i32, _: i64) {}
 }
 
-/// An event that cannot be switched off: what the tally shows when nothing is lost.
+/// An event that cannot be switched off: the tally of all events.
 #[derive(Clone, Copy, Debug)]
 pub struct Direct;
 
@@ -33,12 +33,12 @@ const NONE: Variant = Variant {
     arm: AS_IT_IS,
     count: AS_IT_IS,
     proof: Proof::Nothing,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: Option::None,
 };
 
-/// The base, and the same machine code measured once more under another name.
+/// The base, and the same machine code again under another name.
 pub const VARIANTS: &[Variant] =
     &[NONE, Variant { name: "none-again", does: "no site, measured twice: the noise of the comparison", ..NONE }];

@@ -65,7 +65,7 @@ const LAZY: Variant = Variant {
     arm: AS_IT_IS,
     count: COUNT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -94,7 +94,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "ours-1-probe",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "one probe that counts and sums up",
         arm: || Ok(probes::<1>()),
         ..LAZY
@@ -102,7 +102,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "ours-2-probes",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "two probes that count and sum up",
         arm: || Ok(probes::<2>()),
         count: || Ok(probes::<2>()),
@@ -111,7 +111,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "ours-8-probes",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "eight probes that count and sum up",
         arm: || Ok(probes::<8>()),
         count: || Ok(probes::<8>()),

@@ -1,5 +1,4 @@
-//! This library with a session around it: a thread that drains the rings into a CTF trace, and events that are lost if it is too
-//! slow.
+//! This library in a session: a thread drains the rings into a CTF trace, and events are lost if it is too slow.
 
 use crate::kernel::Compiled;
 use crate::peer::record::{Numbers, Text};
@@ -7,11 +6,11 @@ use crate::peer::{babeltrace, memory_directory};
 use crate::variant::{AS_IT_IS, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
 use crate::{cpu, tally};
 use std::fs;
-use tracepoint_ring::channel::Channel;
 use tracepoint_control::Session;
+use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::CtfSink;
 
-/// Records an event into a trace, which is shown to babeltrace2 at the end if there are `marks` to look for in it.
+/// Records an event into a trace. If `marks` are given, babeltrace2 reads the trace at the end.
 fn session(event: &str, marks: &'static [&'static str], named: bool) -> Result<Armed, Unusable> {
     let directory = memory_directory().join(format!("tracepoint-peers-session-{}", std::process::id()));
     let sink = CtfSink::create(&directory).map_err(|error| Unusable(error.to_string()))?;
@@ -23,11 +22,11 @@ fn session(event: &str, marks: &'static [&'static str], named: bool) -> Result<A
         .sink(sink);
     let session = cpu::anywhere(|| builder.start()).map_err(|error| Unusable(error.to_string()))?;
     Ok(Armed::until(move || {
-        let summary = session.stop().expect("the sink takes everything");
+        let summary = session.stop().expect("the sink accepts all packets");
         if marks.is_empty() {
             tally::add_hits(summary.events().iter().map(|event| event.recorded).sum());
         } else {
-            babeltrace::tell(&directory, marks, named);
+            babeltrace::add_to_tally(&directory, marks, named);
         }
         fs::remove_dir_all(&directory).expect("a directory of our own");
     }))
@@ -41,13 +40,13 @@ const NUMBERS: Variant = Variant {
     arm: || session("record:numbers", &[], false),
     count: || session("record:numbers", &["{ a = ", ", b = ", ", c = "], false),
     proof: Proof::Values,
-    tells: true,
+    counts_losses: true,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: Some(Recording { floor: "floor", warm: 12_000, thread: AS_IT_IS, sustained: true }),
 };
 
-/// With both workloads.
+/// Both workloads.
 pub const VARIANTS: &[Variant] = &[
     NUMBERS,
     Variant {

@@ -1,12 +1,12 @@
-//! A ring for each thread that is nothing but memory: where it begins, and how far it is filled. The oldest is overwritten. No
-//! reader, no packets, no counters: what anything that is to be read needs more than this, it must pay for.
+//! A plain ring for each thread: memory, and the position up to which it is filled. The oldest records are overwritten. It has no
+//! reader, no packets and no counters, and is the lower bound for rings that can be read.
 
 use crate::tally;
 use crate::variant::{Arm, Armed};
 use std::cell::Cell;
 use std::ptr;
 
-/// As large as the rings of everybody else.
+/// The size of the rings of the other libraries.
 pub(super) const SIZE: usize = 256 << 10;
 
 thread_local! {
@@ -14,7 +14,7 @@ thread_local! {
     static USED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Reserves `size` bytes, the beginning again when the ring is full; nothing if this thread has no ring.
+/// Reserves `size` bytes, from the beginning again when the ring is full; `None` if this thread has no ring.
 #[inline(always)]
 pub(super) fn reserve(size: usize) -> Option<*mut u8> {
     let to = room(size)?;
@@ -22,7 +22,7 @@ pub(super) fn reserve(size: usize) -> Option<*mut u8> {
     Some(to)
 }
 
-/// A place for `most` bytes, as [`reserve`] gives it, of which [`fill`] tells later how many were used.
+/// Reserves up to `most` bytes as [`reserve`] does; [`fill`] sets how many of them are used.
 #[inline(always)]
 pub(super) fn room(most: usize) -> Option<*mut u8> {
     let base = BASE.get();
@@ -36,14 +36,14 @@ pub(super) fn room(most: usize) -> Option<*mut u8> {
     Some(unsafe { base.add(USED.get()) })
 }
 
-/// Keeps `size` bytes of the place that [`room`] gave for as many or more.
+/// Keeps the first `size` of the bytes that [`room`] reserved.
 #[inline(always)]
 pub(super) fn fill(size: usize) {
     USED.set(USED.get() + size);
 }
 
-/// Gives this thread a ring. At the end every record is shown, of `size` bytes each: those that nothing overwrote.
-fn with(size: usize, tell: Option<fn(&[u8])>) -> Armed {
+/// Gives this thread a ring. At the end, all records of `size` bytes that were not overwritten are passed on.
+fn with(size: usize, add_to_tally: Option<fn(&[u8])>) -> Armed {
     let ring = Box::leak(vec![0u8; SIZE].into_boxed_slice());
     BASE.set(ring.as_mut_ptr());
     USED.set(0);
@@ -52,18 +52,18 @@ fn with(size: usize, tell: Option<fn(&[u8])>) -> Armed {
         BASE.set(ptr::null_mut());
         // SAFETY: leaked above, and BASE, the only other way to it, is gone.
         let ring = unsafe { Box::from_raw(ring) };
-        if let Some(tell) = tell {
+        if let Some(add_to_tally) = add_to_tally {
             let used = &ring[..USED.get()];
-            used.chunks_exact(size).for_each(tell);
+            used.chunks_exact(size).for_each(add_to_tally);
             tally::add_bytes(used.len() as u64);
         }
     })
 }
 
-/// A ring for this thread that is never looked at.
+/// A ring for this thread that is not read.
 pub(super) const SILENT: Arm = || Ok(with(SIZE, None));
 
-/// A ring for this thread, whose records of `SIZE` bytes are shown to `tell`.
-pub(super) fn telling(size: usize, tell: fn(&[u8])) -> Armed {
-    with(size, Some(tell))
+/// A ring for this thread, whose records of `SIZE` bytes are passed to `add_to_tally`.
+pub(super) fn read_at_end(size: usize, add_to_tally: fn(&[u8])) -> Armed {
+    with(size, Some(add_to_tally))
 }

@@ -5,7 +5,7 @@ use crate::peer::uprobe;
 use crate::site::Site;
 use crate::variant::{AS_IT_IS, Hold, Mode, Proof, Variant};
 
-/// `probe!`: a no-op whose arguments are always at hand.
+/// `probe!`: a no-op whose arguments are always evaluated.
 #[derive(Clone, Copy, Debug)]
 pub struct Eager;
 
@@ -35,7 +35,7 @@ const EAGER: Variant = Variant {
     arm: AS_IT_IS,
     count: || uprobe::attach("peers", "eager"),
     proof: Proof::Hits,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -56,7 +56,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "probe-uprobe",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         hold: Hold::Pass,
         does: uprobe::DOES,
         arm: EAGER.count,
@@ -65,7 +65,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "probe-lazy-uprobe",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         hold: Hold::Pass,
         does: uprobe::DOES,
         arm: LAZY.count,

@@ -1,19 +1,19 @@
-//! What it costs to record with this library, into rings that overwrite their oldest packet.
+//! Recording with this library, into rings that overwrite their oldest packet.
 //!
-//! What the records say is read from the packets as bytes, in the way that `docs/format-ring.md` has them, so that the proof does
-//! not lean on the library's own reader.
+//! The proof decodes the bytes of packets by the tables of `docs/format-ring.md`, so that it does not depend on the library's own
+//! reader.
 
 use crate::kernel::Compiled;
-use crate::peer::workload::{NAME, name, sum, tell_numbers, tell_text};
+use crate::peer::workload::{NAME, name, sum, tally_numbers, tally_text};
 use crate::site::Site;
 use crate::tally;
 use crate::variant::{AS_IT_IS, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, HEADER_SIZE, OpenChannel};
 use tracepoint_ring::clock::{self, Clock};
-use tracepoint::marker::{Subscriber, Subscription};
 
 tracepoint::define_trace! {
     provider = "record";
@@ -47,19 +47,19 @@ impl Site for Text {
     }
 }
 
-/// A ring for each thread, in which the oldest is overwritten.
+/// A ring for each thread, which overwrites its oldest packet.
 const RING: usize = crate::peer::plain_ring::SIZE;
-/// The word that a record begins with.
+/// The size of the word at the start of a record.
 const WORD: usize = 8;
 
-/// How an event is recorded.
+/// The way in which an event is recorded.
 struct Plan {
     /// `numbers` or `text`.
     event: Event,
     clock: Clock,
-    /// How many channels are open.
+    /// The number of open channels.
     channels: u32,
-    /// How many of them record the event, each by a subscriber of its own.
+    /// The number of channels that record the event, each with its own subscriber.
     subscribers: usize,
 }
 
@@ -69,29 +69,29 @@ struct Event {
     name: &'static str,
     /// The size of its records.
     size: usize,
-    tell: fn(&[u8]),
+    add_to_tally: fn(&[u8]),
 }
 
-const NUMBERS: Event = Event { name: "record:numbers", size: WORD + 16, tell: tell_numbers };
-const TEXT: Event = Event { name: "record:text", size: WORD + NAME.len() + 1 + 8, tell: tell_text };
+const NUMBERS: Event = Event { name: "record:numbers", size: WORD + 16, add_to_tally: tally_numbers };
+const TEXT: Event = Event { name: "record:text", size: WORD + NAME.len() + 1 + 8, add_to_tally: tally_text };
 
 /// One subscriber, one channel.
 const fn one(event: Event, clock: Clock) -> Plan {
     Plan { event, clock, channels: 1, subscribers: 1 }
 }
 
-/// So many subscribers, each with its channel.
+/// Several subscribers, each with its channel.
 const fn subscribers(event: Event, subscribers: usize) -> Plan {
     Plan { event, clock: Clock::Monotonic, channels: subscribers as u32, subscribers }
 }
 
-/// So many channels are open; the last one records.
+/// Several open channels, of which the last one records.
 const fn channels(event: Event, channels: u32) -> Plan {
     Plan { event, clock: Clock::Monotonic, channels, subscribers: 1 }
 }
 
 impl Plan {
-    /// Tells how many events the account has, at the end.
+    /// Adds the events of the account to the tally at the end.
     fn arm(self) -> Result<Armed, Unusable> {
         self.record(|channels, subscribed, _| {
             let recorded = channels[subscribed..].iter().map(|channel| recorded(channel)).min();
@@ -109,7 +109,7 @@ impl Plan {
             );
             let take = |packet: tracepoint_ring::channel::Packet<'_>| {
                 let records = &packet.bytes[HEADER_SIZE..];
-                records.chunks_exact(event.size).for_each(|record| (event.tell)(&record[WORD..]));
+                records.chunks_exact(event.size).for_each(|record| (event.add_to_tally)(&record[WORD..]));
                 tally::add_bytes((records.len() * (channels.len() - subscribed)) as u64);
             };
             channels[subscribed].finish(take).expect("its subscription has ended");
@@ -152,7 +152,7 @@ pub(super) fn set_clock(clock: Clock) -> Result<(), Unusable> {
     clock::select(clock).map_err(|error| Unusable(error.to_string()))
 }
 
-/// How many records were committed.
+/// The number of committed records.
 fn recorded(channel: &OpenChannel) -> u64 {
     channel.account().events.into_iter().map(|event| event.recorded).sum()
 }
@@ -165,7 +165,7 @@ const RECORDED: Variant = Variant {
     arm: || one(NUMBERS, Clock::Monotonic).arm(),
     count: || one(NUMBERS, Clock::Monotonic).count(),
     proof: Proof::Values,
-    tells: true,
+    counts_losses: true,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: Some(Recording { floor: "floor", warm: 12_000, thread: AS_IT_IS, sustained: false }),
@@ -181,14 +181,14 @@ const RECORDED_TEXT: Variant = Variant {
     ..RECORDED
 };
 
-/// Makes a variant of another one: its name, what it does, its plan.
+/// Makes a variant from another one, with its name, its description and its plan.
 macro_rules! like {
     ($base:ident, $name:literal, $does:literal, $plan:expr) => {
         Variant { name: $name, does: $does, arm: || $plan.arm(), count: || $plan.count(), ..$base }
     };
 }
 
-/// For both workloads: with other clocks, for several subscribers, beside other channels.
+/// Both workloads: with other clocks, for several subscribers, beside other channels.
 pub const VARIANTS: &[Variant] = &[
     RECORDED,
     like!(RECORDED, "ours-coarse", "the same with the time of the kernel's last tick", one(NUMBERS, Clock::Coarse)),

@@ -46,7 +46,7 @@ const OFF: Variant = Variant {
     arm: AS_IT_IS,
     count: COUNT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -58,10 +58,10 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "static-keys-call",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "a direct call of a function that counts and sums up; must not be switched while other threads run",
         arm: COUNT,
-        // It replaces pages of the program's file by anonymous ones, in which the kernel sets no breakpoint.
+        // The crate replaces pages of the program's file by anonymous ones, in which the operating system sets no breakpoints.
         hold: Hold::SampleAtTheEnd,
         ..OFF
     },

@@ -1,10 +1,10 @@
-//! `ticklog`: binary records in a ring of the thread, made text by another thread.
+//! `ticklog`: binary records in a ring of the thread, which another thread formats as text.
 //!
-//! It can be configured once in a program, and not be switched off; the test in front of its macro is ours.
+//! A program can configure it once, and cannot switch it off; the test before its macro is ours.
 
 use crate::cpu;
 use crate::kernel::Compiled;
-use crate::peer::workload::{self, tell_line};
+use crate::peer::workload::{self, tally_line};
 use crate::site::Site;
 use crate::tally;
 use crate::variant::{Arm, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
@@ -55,15 +55,15 @@ impl Site for Text {
     }
 }
 
-/// Counts lines, and keeps them if they are to be looked at.
+/// Counts lines, and keeps them if they are checked.
 struct Sink;
 
 static LINES: AtomicU64 = AtomicU64::new(0);
-/// The threads that have ended, by the numbers that they said at their end.
+/// The numbers of the threads that have ended, from their last lines.
 static ENDED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 static KEEP: AtomicBool = AtomicBool::new(false);
 static KEPT: Mutex<String> = Mutex::new(String::new());
-/// What a thread says when it has no more events, and a number after it.
+/// The last line of a thread, followed by its number.
 const END: &str = "no more events from ";
 
 impl LogSink for Sink {
@@ -88,7 +88,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Configures it, once.
+/// Configures `ticklog`, once.
 #[allow(missing_docs, reason = "configure! defines undocumented macros")]
 fn configured() -> Result<(), Unusable> {
     static GUARD: OnceLock<Result<Guard, String>> = OnceLock::new();
@@ -98,7 +98,7 @@ fn configured() -> Result<(), Unusable> {
     guard.as_ref().map(|_| ()).map_err(|error| Unusable(error.clone()))
 }
 
-/// Begins with an empty ring, and at the end waits until all that this thread wrote has been made text.
+/// Begins with an empty ring. At the end, waits until all records of this thread have been formatted.
 const THREAD: Arm = || {
     ticklog::warm_up().map_err(|error| Unusable(error.to_string()))?;
     Ok(Armed::until(|| {
@@ -106,7 +106,7 @@ const THREAD: Arm = || {
         let (number, begun) = (NUMBERS.fetch_add(1, Ordering::Relaxed), Instant::now());
         while !locked(&ENDED).contains(&number) {
             assert!(begun.elapsed() < Duration::from_secs(10), "ticklog's thread lives");
-            // Lost if the ring is full; said again, it does no harm.
+            // The line is lost if the ring is full, so it is repeated; a second copy is harmless.
             ticklog::info!("no more events from {}", number);
             thread::sleep(Duration::from_millis(1));
         }
@@ -130,7 +130,7 @@ fn counted(marks: &'static [&'static str], named: bool) -> Result<Armed, Unusabl
         KEEP.store(false, Ordering::Relaxed);
         let kept = std::mem::take(&mut *locked(&KEPT));
         tally::add_bytes(kept.len() as u64);
-        kept.lines().for_each(|line| tell_line(line, marks, named));
+        kept.lines().for_each(|line| tally_line(line, marks, named));
     })?;
     let thread = THREAD()?;
     Ok(Armed::until(move || {
@@ -147,14 +147,14 @@ const NUMBERS: Variant = Variant {
     arm: || on(|| tally::add_hits(LINES.load(Ordering::Relaxed))),
     count: || counted(&["a=", " b=", " c="], false),
     proof: Proof::Values,
-    tells: true,
+    counts_losses: true,
     hold: Hold::Sample,
     // A ring has 1 MiB; a record takes about 100 bytes.
     limit: 6_000,
     recording: Some(Recording { floor: "floor", warm: 100, thread: THREAD, sustained: true }),
 };
 
-/// With both workloads.
+/// Both workloads.
 pub const VARIANTS: &[Variant] = &[
     NUMBERS,
     Variant {

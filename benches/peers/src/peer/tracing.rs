@@ -1,4 +1,4 @@
-//! `tracing`: callsites with a cached interest. What records is in [`super::tracing_record`].
+//! `tracing`: callsites with a cached interest. [`super::tracing_record`] has the variants that record.
 
 use crate::kernel::Compiled;
 use crate::peer::tracing_record;
@@ -37,19 +37,19 @@ impl Site for TracingText {
     }
 }
 
-/// What the program's own subscriber does with events: a [`Wanted`].
+/// The behaviour of the program's own subscriber: a [`Wanted`].
 static WANTED: AtomicU8 = AtomicU8::new(Wanted::Nothing as u8);
 
-/// What the program's own subscriber does with events.
+/// The behaviour of the program's own subscriber.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
-    /// It refuses them.
+    /// Refuses events.
     Nothing,
     /// Visits the fields.
     Sum,
     /// Keeps their bytes in a ring.
     Ring,
-    /// Makes a line of text of them.
+    /// Formats them as a line of text.
     Line,
 }
 
@@ -57,14 +57,14 @@ fn wanted() -> bool {
     WANTED.load(Ordering::Relaxed) != Wanted::Nothing as u8
 }
 
-/// The subscribers that take turns.
+/// The subscribers that are used alternately.
 #[derive(Clone, Copy)]
 enum Sink {
-    /// The program's: does what is [`WANTED`].
+    /// The program's own: behaves as [`WANTED`] says.
     Global,
-    /// Hints that no level is of interest.
+    /// Hints that it takes no level.
     LevelOff,
-    /// Would take any level, and refuses each callsite.
+    /// Takes all levels, and refuses each callsite.
     Never,
 }
 
@@ -127,8 +127,8 @@ impl Visit for Sum {
 
 const COUNT: Arm = || Ok(want(Wanted::Sum));
 
-/// Makes ours the program's subscriber, which finds its events faster than one that is installed for a while, and cannot be
-/// removed: until it is wanted it asks for nothing.
+/// Installs our subscriber as the global default, which receives events faster than a scoped one. It cannot be removed, so it
+/// takes no events until a variant needs it.
 pub(super) fn want(what: Wanted) -> Armed {
     static INIT: Once = Once::new();
     INIT.call_once(|| tracing::subscriber::set_global_default(Sink::Global).expect("no other subscriber is set"));
@@ -144,8 +144,8 @@ fn installed(sink: Sink) -> Armed {
     let guard = tracing::subscriber::set_default(sink);
     Armed::until(move || {
         drop(guard);
-        // The highest level of interest is only computed anew when a subscriber arrives, and without one it would be TRACE:
-        // other than in a program that never had a subscriber.
+        // The maximum level is only recomputed when a subscriber is installed; without one it would stay at TRACE, unlike in a
+        // program that never had a subscriber.
         drop(tracing::subscriber::set_default(Sink::LevelOff));
     })
 }
@@ -158,7 +158,7 @@ const OFF: Variant = Variant {
     arm: AS_IT_IS,
     count: COUNT,
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -182,7 +182,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "tracing-visit",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         does: "a subscriber that visits the fields, counts and sums up",
         arm: COUNT,
         ..OFF

@@ -1,10 +1,10 @@
-//! `tracing` that keeps its events: as bytes in a plain ring, and as lines of text.
+//! `tracing` that records: bytes in a plain ring, and lines of text.
 
 use crate::kernel::Compiled;
-use crate::peer::plain_ring::{self, SILENT, telling};
+use crate::peer::plain_ring::{self, SILENT, read_at_end};
 use crate::peer::record::set_clock;
 use crate::peer::tracing::{Tracing, TracingText, Wanted, want};
-use crate::peer::workload::{NAME, tell_line, tell_text};
+use crate::peer::workload::{NAME, tally_line, tally_text};
 use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
 use crate::{cpu, tally};
 use std::fmt::Debug;
@@ -18,12 +18,12 @@ use tracing::{Event, Level, Subscriber};
 use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The most that an event may take in the ring.
+/// The largest size of an event in the ring.
 const MOST: usize = 256;
 /// The time.
 const HEADER: usize = 8;
 
-/// The fields of an event, one behind the other.
+/// The fields of an event, packed.
 struct Bytes {
     to: *mut u8,
     used: usize,
@@ -65,18 +65,18 @@ pub(super) fn keep(event: &Event<'_>) {
     plain_ring::fill(bytes.used);
 }
 
-/// What makes lines, while there is one.
+/// The subscriber that formats lines; null while there is none.
 static PRINTER: AtomicPtr<Box<dyn Subscriber + Send + Sync>> = AtomicPtr::new(ptr::null_mut());
 
-/// Makes a line of the event.
+/// Formats the event as a line.
 pub(super) fn print(event: &Event<'_>) {
-    // SAFETY: it is freed after it was taken out of here, when no thread is inside an event.
+    // SAFETY: it is freed after it was removed from here, when no thread is inside an event.
     if let Some(printer) = unsafe { PRINTER.load(Ordering::Acquire).as_ref() } {
         printer.event(event);
     }
 }
 
-/// Lets `fmt` print to `writer`.
+/// Makes `fmt` print to `writer`.
 fn printing<W>(writer: W, leave: impl FnOnce() + 'static) -> Armed
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
@@ -92,7 +92,7 @@ where
     })
 }
 
-/// What was printed, for those that look at it.
+/// The printed lines, for the proof.
 static PRINTED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 struct Keep;
@@ -108,22 +108,22 @@ impl Write for Keep {
     }
 }
 
-/// Reads what was printed.
-fn tell(marks: &[&str], named: bool) {
+/// Adds the printed lines to the tally.
+fn add_to_tally(marks: &[&str], named: bool) {
     let printed = std::mem::take(&mut *PRINTED.lock().unwrap_or_else(PoisonError::into_inner));
     tally::add_bytes(printed.len() as u64);
-    String::from_utf8_lossy(&printed).lines().for_each(|line| tell_line(line, marks, named));
+    String::from_utf8_lossy(&printed).lines().for_each(|line| tally_line(line, marks, named));
 }
 
-fn tell_numbers_printed() {
-    tell(&[" a=", " b=", " c="], false);
+fn tally_numbers_printed() {
+    add_to_tally(&[" a=", " b=", " c="], false);
 }
 
-fn tell_text_printed() {
-    tell(&[" n="], true);
+fn tally_text_printed() {
+    add_to_tally(&[" n="], true);
 }
 
-/// How many lines arrived.
+/// The number of lines that arrived.
 static LINES: AtomicU64 = AtomicU64::new(0);
 
 struct Count;
@@ -139,24 +139,24 @@ impl Write for Count {
     }
 }
 
-/// Lets another thread write the lines.
+/// Writes the lines on another thread.
 fn non_blocking(to: impl Write + Send + 'static, leave: impl FnOnce() + 'static) -> Armed {
     let (writer, guard): (NonBlocking, WorkerGuard) = cpu::anywhere(|| tracing_appender::non_blocking(to));
     printing(writer, move || {
-        // Waits until all lines are written, for a second at most.
+        // Waits at most a second until all lines are written.
         drop(guard);
         leave();
     })
 }
 
-/// The ring needs a clock: ours, so that it is the same.
+/// The records of the ring have times of this library's clock, so that the clock is the same.
 fn ringing(thread: Armed) -> Result<Armed, Unusable> {
     set_clock(Clock::Monotonic)?;
     let wanted = want(Wanted::Ring);
     Ok(Armed::until(move || drop((wanted, thread))))
 }
 
-fn tell_three(values: &[u8]) {
+fn tally_three(values: &[u8]) {
     let value = |at: usize| i64::from_le_bytes(values[at..at + 8].try_into().expect("eight bytes"));
     tally::add(0, 0, value(0).wrapping_add(value(8)).wrapping_add(value(16)));
 }
@@ -169,28 +169,28 @@ const RING: Variant = Variant {
     does: "a subscriber of ours that writes the time (by this library's clock) and the fields into a plain ring of the thread",
     kernels: Compiled::of::<Tracing>(),
     arm: || ringing(Armed::as_it_is()),
-    count: || ringing(telling(HEADER + 24, |record| tell_three(&record[HEADER..]))),
+    count: || ringing(read_at_end(HEADER + 24, |record| tally_three(&record[HEADER..]))),
     proof: Proof::Values,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: Some(Recording { floor: "floor", warm: 9_000, thread: SILENT, sustained: false }),
 };
 
 const TEXT: Option<Recording> = Some(Recording { floor: "floor-text", warm: 6_000, thread: SILENT, sustained: false });
-/// What makes lines has no ring to go around.
+/// A variant that formats lines needs no warm-up of a ring.
 const LINE: Option<Recording> = Some(Recording { floor: "floor", warm: 200, thread: AS_IT_IS, sustained: true });
 const LINE_TEXT: Option<Recording> =
     Some(Recording { floor: "floor-text", warm: 200, thread: AS_IT_IS, sustained: true });
 
-/// A ring, `fmt` to nowhere, `fmt` to a thread that writes.
+/// A ring, `fmt` to `io::sink()`, and `fmt` to a thread that writes.
 pub const VARIANTS: &[Variant] = &[
     RING,
     Variant {
         name: "tracing-fmt",
         does: "tracing-subscriber's fmt, a line of text to io::sink()",
         arm: || Ok(printing(io::sink, || {})),
-        count: || Ok(printing(|| Keep, tell_numbers_printed)),
+        count: || Ok(printing(|| Keep, tally_numbers_printed)),
         recording: LINE,
         ..RING
     },
@@ -198,8 +198,8 @@ pub const VARIANTS: &[Variant] = &[
         name: "tracing-appender",
         does: "the same through tracing-appender's non_blocking (128,000 lines, lossy) to a thread that counts lines",
         arm: APPEND,
-        count: || Ok(non_blocking(Keep, tell_numbers_printed)),
-        tells: true,
+        count: || Ok(non_blocking(Keep, tally_numbers_printed)),
+        counts_losses: true,
         recording: LINE,
         ..RING
     },
@@ -207,7 +207,7 @@ pub const VARIANTS: &[Variant] = &[
         name: "tracing-ring-text",
         does: "as tracing-ring",
         kernels: Compiled::of::<TracingText>(),
-        count: || ringing(telling(HEADER + NAME.len() + 1 + 8, |record| tell_text(&record[HEADER..]))),
+        count: || ringing(read_at_end(HEADER + NAME.len() + 1 + 8, |record| tally_text(&record[HEADER..]))),
         recording: TEXT,
         ..RING
     },
@@ -216,7 +216,7 @@ pub const VARIANTS: &[Variant] = &[
         does: "as tracing-fmt",
         kernels: Compiled::of::<TracingText>(),
         arm: || Ok(printing(io::sink, || {})),
-        count: || Ok(printing(|| Keep, tell_text_printed)),
+        count: || Ok(printing(|| Keep, tally_text_printed)),
         recording: LINE_TEXT,
         ..RING
     },
@@ -225,8 +225,8 @@ pub const VARIANTS: &[Variant] = &[
         does: "as tracing-appender",
         kernels: Compiled::of::<TracingText>(),
         arm: APPEND,
-        count: || Ok(non_blocking(Keep, tell_text_printed)),
-        tells: true,
+        count: || Ok(non_blocking(Keep, tally_text_printed)),
+        counts_losses: true,
         recording: LINE_TEXT,
         ..RING
     },

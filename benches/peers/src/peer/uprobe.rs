@@ -1,7 +1,7 @@
 //! The switch of USDT: breakpoints that the kernel sets and counts.
 //!
-//! A site is found by its note in this program's own file. `perf_event_open` then makes a counter of hits for each address; the
-//! kernel raises the semaphore meanwhile, where there is one. That takes root, or `kernel.perf_event_paranoid` low enough.
+//! A site is found by its note in the file of this program. `perf_event_open` then makes a counter of hits for each address; the
+//! operating system raises the semaphore meanwhile, if there is one. This needs root, or a low `kernel.perf_event_paranoid`.
 
 use crate::tally;
 use crate::variant::{Armed, Unusable};
@@ -13,10 +13,10 @@ use std::fs::{self, File};
 use std::io::{Read, Result};
 use std::os::fd::FromRawFd;
 
-/// What an enabled USDT site does.
+/// The effect of an enabled USDT site.
 pub(super) const DOES: &str = "a breakpoint; the kernel counts the hit and looks at no argument";
 
-/// Where a site is in the file.
+/// The position of a site in the file.
 #[derive(Clone, Copy)]
 struct Place {
     code: u64,

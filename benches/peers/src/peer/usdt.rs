@@ -30,7 +30,7 @@ const OFF: Variant = Variant {
     arm: AS_IT_IS,
     count: || uprobe::attach("peers_usdt", "small"),
     proof: Proof::Hits,
-    tells: false,
+    counts_losses: false,
     hold: Hold::Sample,
     limit: u64::MAX,
     recording: None,
@@ -42,7 +42,7 @@ pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "usdt-uprobe",
         mode: Mode::On,
-        tells: true,
+        counts_losses: true,
         hold: Hold::Pass,
         does: uprobe::DOES,
         arm: OFF.count,

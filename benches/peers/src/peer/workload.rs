@@ -1,7 +1,7 @@
-//! The two workloads of those that record, and what their records prove.
+//! The two workloads of the variants that record, and the check of their records.
 //!
 //! `{i32, i32, i64}` are the kernel's three numbers. In `{string, u64}` the string has 32 bytes and the number is the sum of the
-//! three, so that both workloads tell the tally the same.
+//! three, so that both workloads give the same tally.
 
 use crate::tally;
 use std::arch::asm;
@@ -16,7 +16,7 @@ pub(super) const NAME: &str = match NAME_OF_C.to_str() {
     Err(_) => panic!("it is ASCII"),
 };
 
-/// The text, of whose place and length the compiler knows nothing. Both stay in registers. A NUL follows it.
+/// The text, with an address and a length that the optimiser does not know. Both stay in registers. A NUL follows it.
 #[inline(always)]
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "no instruction, so nothing is read or written")]
 pub(super) fn name() -> &'static str {
@@ -27,7 +27,7 @@ pub(super) fn name() -> &'static str {
     unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(place, length)) }
 }
 
-/// The text, of which the compiler knows the length.
+/// The text, with a constant length.
 #[inline(always)]
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "no instruction, so nothing is read or written")]
 pub(super) fn name_of_known_length() -> &'static [u8; NAME.len()] {
@@ -38,36 +38,36 @@ pub(super) fn name_of_known_length() -> &'static [u8; NAME.len()] {
     unsafe { &*place.cast() }
 }
 
-/// The number that goes with the text.
+/// The number beside the text.
 #[inline(always)]
 pub(super) fn sum(a: i32, b: i32, c: i64) -> u64 {
     i64::from(a).wrapping_add(i64::from(b)).wrapping_add(c).cast_unsigned()
 }
 
-/// Tells the tally of a record of the first workload: two 32-bit numbers and a 64-bit one.
-pub(super) fn tell_numbers(values: &[u8]) {
+/// Adds a record of the first workload to the tally: two 32-bit numbers and a 64-bit one.
+pub(super) fn tally_numbers(values: &[u8]) {
     let word = |at: usize| i32::from_le_bytes(values[at..at + 4].try_into().expect("four bytes"));
     tally::add(word(0), word(4), i64::from_le_bytes(values[8..16].try_into().expect("eight bytes")));
 }
 
-/// Tells the tally of a record of the second one: the text, a NUL, and a 64-bit number. Another text is another event.
-pub(super) fn tell_text(values: &[u8]) {
+/// Adds a record of the second workload to the tally: the text, a NUL, and a 64-bit number. Records with another text are not counted.
+pub(super) fn tally_text(values: &[u8]) {
     let (name, rest) = values.split_at(NAME.len());
     if name == NAME.as_bytes() && rest[0] == 0 {
         tally::add(0, 0, i64::from_le_bytes(rest[1..9].try_into().expect("eight bytes")));
     }
 }
 
-/// Tells the tally of a line of text in which every event has its values after these marks, up to what is no digit, and that has
-/// the text if `named`.
-pub(super) fn tell_line(line: &str, marks: &[&str], named: bool) {
+/// Adds a line of text to the tally. The values of an event are the digits after these marks; if `named`, the line must contain
+/// the text.
+pub(super) fn tally_line(line: &str, marks: &[&str], named: bool) {
     if named && !line.contains(NAME) {
         return;
     }
     let values = marks.iter().map(|mark| {
         let (_, rest) = line.split_once(mark)?;
         let end = rest.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(rest.len());
-        // A number of 64 bits without a sign stands for one with a sign.
+        // An unsigned 64-bit number represents a signed one.
         rest[..end].parse::<i128>().ok().map(|value| value as i64)
     });
     if let Some(sum) = values.sum::<Option<Wrapping>>() {

@@ -1,9 +1,9 @@
 //! Wrong command lines, programs that are not trace servers, and outputs that cannot be written.
 
-use crate::read::link::Weather;
+use crate::read::link::Faults;
 use crate::read::server::Plan;
 use crate::read::serving::Serving;
-use crate::read::{read, told};
+use crate::read::{read, result_of};
 use std::net::UdpSocket;
 use std::thread;
 
@@ -32,18 +32,18 @@ fn invalid_command_lines_are_refused() {
         (&["--no-such"], "unexpected argument"),
         (&["localhost"], "unexpected argument"),
     ] {
-        let (code, out, err) = told(&read(closed_port(), arguments).output().unwrap());
+        let (code, out, err) = result_of(&read(closed_port(), arguments).output().unwrap());
         assert_eq!((code, out.as_str()), (Some(2), ""), "{arguments:?}: {err}");
         assert!(err.contains(reason), "{arguments:?}: {err}");
     }
-    let (code, _, err) = told(&read(1, &[]).env("TRACE_SERVER_PORT", "none").output().unwrap());
+    let (code, _, err) = result_of(&read(1, &[]).env("TRACE_SERVER_PORT", "none").output().unwrap());
     assert!(code == Some(2) && err.contains("--server-port"), "{err}");
 }
 
 #[test]
 fn help_has_the_exit_codes_and_examples() {
     for argument in ["-h", "--help"] {
-        let (code, out, err) = told(&read(1, &[argument]).output().unwrap());
+        let (code, out, err) = result_of(&read(1, &[argument]).output().unwrap());
         assert_eq!((code, err.as_str()), (Some(0), ""));
         for part in ["--server-address", "--server-port", "--client-port", "--events-limit", "Examples:", "Exit codes:"]
         {
@@ -55,10 +55,10 @@ fn help_has_the_exit_codes_and_examples() {
 #[test]
 fn no_server_has_an_exit_code() {
     let port = closed_port();
-    let (code, out, err) = told(&read(port, &[]).output().unwrap());
+    let (code, out, err) = result_of(&read(port, &[]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(5), ""));
     assert!(err.contains(&format!("no server listens at 127.0.0.1:{port}")), "{err}");
-    let (code, _, err) = told(&read(port, &["--server-address", "no.such.host.invalid"]).output().unwrap());
+    let (code, _, err) = result_of(&read(port, &["--server-address", "no.such.host.invalid"]).output().unwrap());
     assert!(code == Some(5) && err.contains("cannot find the server `no.such.host.invalid`"), "{err}");
 }
 
@@ -76,7 +76,7 @@ fn another_program_has_the_same_exit_code() {
             }
         }
     });
-    let (code, out, err) = told(&read(port, &[]).output().unwrap());
+    let (code, out, err) = result_of(&read(port, &[]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(5), ""));
     assert!(err.contains("is not a trace server"), "{err}");
     echo.join().unwrap();
@@ -86,7 +86,7 @@ fn another_program_has_the_same_exit_code() {
 fn an_unusable_output_is_refused_before_the_first_datagram() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("mine"), "").unwrap();
-    let (code, _, err) = told(&read(closed_port(), &["-o", place.path().to_str().unwrap()]).output().unwrap());
+    let (code, _, err) = result_of(&read(closed_port(), &["-o", place.path().to_str().unwrap()]).output().unwrap());
     assert!(code == Some(3) && err.contains("is not empty"), "{err}");
 }
 
@@ -95,8 +95,8 @@ fn a_legacy_server_gives_no_directory() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let plan = Plan { trusted: true, offers: false, events: 300, rate: 1, ends: false, grows: 0 };
-    let server = Serving::start(8, plan, [Weather::GOOD; 2]);
-    let (code, _, err) = told(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
+    let server = Serving::start(8, plan, [Faults::NONE; 2]);
+    let (code, _, err) = result_of(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
     assert!(code == Some(5) && err.contains("without --output"), "{err}");
     server.wait();
 }
@@ -105,6 +105,6 @@ fn a_legacy_server_gives_no_directory() {
 fn the_client_port_can_be_chosen() {
     let taken = UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let (code, _, err) = told(&read(closed_port(), &["--client-port", &port]).output().unwrap());
+    let (code, _, err) = result_of(&read(closed_port(), &["--client-port", &port]).output().unwrap());
     assert!(code == Some(5) && err.contains("in use"), "{err}");
 }

@@ -1,12 +1,12 @@
 //! A simulated network between two processes.
 
-use crate::read::link::{Link, Weather};
+use crate::read::link::{Faults, Link};
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Carries datagrams between a server and its client for as long as the program runs. Each direction has a weather of its own.
-pub fn network(server: SocketAddr, seed: u64, weather: [Weather; 2]) -> u16 {
+/// Carries datagrams between a server and its client for as long as the program runs. Each direction has faults of its own.
+pub fn network(server: SocketAddr, seed: u64, faults: [Faults; 2]) -> u16 {
     let front = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = front.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -14,7 +14,7 @@ pub fn network(server: SocketAddr, seed: u64, weather: [Weather; 2]) -> u16 {
         back.connect(server).unwrap();
         back.set_nonblocking(true).unwrap();
         front.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        let (mut there, mut home) = (Link::new(seed, weather[0]), Link::new(seed + 1, weather[1]));
+        let (mut there, mut home) = (Link::new(seed, faults[0]), Link::new(seed + 1, faults[1]));
         let (epoch, mut client, mut buffer) = (Instant::now(), None, vec![0; 1 << 16]);
         loop {
             if let Ok((length, from)) = front.recv_from(&mut buffer) {

@@ -1,8 +1,8 @@
 //! A session of a traced program, its UDP server, a bad network, and `tracectl read` in a process of its own.
 
-use crate::read::link::Weather;
+use crate::read::link::Faults;
 use crate::read::network::network;
-use crate::read::{read, told};
+use crate::read::{read, result_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
@@ -25,11 +25,11 @@ static RECORDING: Mutex<()> = Mutex::new(());
 const EVENTS: u64 = 20_000;
 
 /// Records events of two threads while `tracectl read` receives them.
-fn record_and_read(seed: u64, weather: Weather, options: UdpOptions, arguments: &[&str]) -> Output {
+fn record_and_read(seed: u64, faults: Faults, options: UdpOptions, arguments: &[&str]) -> Output {
     let _alone = RECORDING.lock().unwrap();
     let options = options.address(([127, 0, 0, 1], 0).into()).linger(Duration::from_secs(20));
     let sink = UdpSink::bind(options).unwrap();
-    let port = network(sink.address(), seed, [weather; 2]);
+    let port = network(sink.address(), seed, [faults; 2]);
     let session =
         Session::builder("till").events("till:*").channel(Channel::discard(8 << 20)).sink(sink).start().unwrap();
     let child = read(port, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -43,9 +43,9 @@ fn record_and_read(seed: u64, weather: Weather, options: UdpOptions, arguments: 
     reading.join().unwrap()
 }
 
-/// Checks what has arrived; returns the number of events and of losses.
+/// Checks the events that arrived; returns the numbers of events and of losses.
 fn check(output: &Output) -> (u64, u64) {
-    let (_, out, err) = told(output);
+    let (_, out, err) = result_of(output);
     let (mut next, mut events) = (BTreeMap::new(), 0);
     let mut end = Value::Null;
     for line in out.lines() {
@@ -66,10 +66,10 @@ fn check(output: &Output) -> (u64, u64) {
 
 #[test]
 fn received_and_lost_events_are_those_that_were_recorded() {
-    let bad = Weather { loss: 100, duplicates: 50, reordering: 20, truncation: 10, corruption: 10, ..Weather::GOOD };
-    for (seed, weather, trusted) in [(1, Weather::GOOD, true), (2, bad, true), (3, bad, false)] {
+    let bad = Faults { loss: 100, duplicates: 50, reordering: 20, truncation: 10, corruption: 10, ..Faults::NONE };
+    for (seed, faults, trusted) in [(1, Faults::NONE, true), (2, bad, true), (3, bad, false)] {
         let options = UdpOptions::default().trust_loopback(trusted);
-        let output = record_and_read(seed, weather, options, &["--json"]);
+        let output = record_and_read(seed, faults, options, &["--json"]);
         let (events, lost) = check(&output);
         assert_eq!(events + lost, 2 * EVENTS);
         assert_eq!(output.status.code(), Some(if lost > 0 { 4 } else { 0 }));
@@ -80,12 +80,12 @@ fn received_and_lost_events_are_those_that_were_recorded() {
 fn the_account_of_a_received_directory_balances() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
-    let weather = Weather { loss: 50, reordering: 10, ..Weather::GOOD };
-    let output = record_and_read(4, weather, UdpOptions::default(), &["-o", path.to_str().unwrap()]);
+    let faults = Faults { loss: 50, reordering: 10, ..Faults::NONE };
+    let output = record_and_read(4, faults, UdpOptions::default(), &["-o", path.to_str().unwrap()]);
     assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
     let verify =
         Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--failures"]).arg(&path).output().unwrap();
-    let (code, out, err) = told(&verify);
+    let (code, out, err) = result_of(&verify);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     let peer = Command::new("babeltrace2").arg(&path).output();
     let peer = peer.expect("babeltrace2 cannot be run: scripts/setup.sh installs it");

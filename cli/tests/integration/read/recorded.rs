@@ -1,6 +1,6 @@
 //! `tracectl serve` and `tracectl read` together: the received trace equals the served one.
 
-use crate::read::{read, told};
+use crate::read::{read, result_of};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -60,7 +60,7 @@ struct Seen {
 
 fn view(path: &Path) -> Seen {
     let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["view", "--json"]).arg(path).output().unwrap();
-    let (code, out, err) = told(&output);
+    let (code, out, err) = result_of(&output);
     assert!(code == Some(0) && err.lines().all(|line| line.starts_with("note: ")), "{err}");
     let mut seen = Seen { events: Vec::new(), lost: Vec::new() };
     for line in out.lines() {
@@ -79,7 +79,7 @@ fn a_received_trace_equals_the_served_one() {
     let [from, to] = ["from", "to"].map(|name| place.path().join(name));
     record(&from);
     let (server, port) = serve(&from, &[]);
-    let (code, out, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    let (code, out, err) = result_of(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     let recorded = view(&from);
     assert_eq!((recorded.events.len(), recorded.lost.len()), (3000, 0));
@@ -92,7 +92,7 @@ fn a_received_trace_equals_the_served_one() {
 fn verify(path: &Path) {
     let verify =
         Command::new(env!("CARGO_BIN_EXE_tracectl")).args(["verify", "--failures"]).arg(path).output().unwrap();
-    let (code, out, err) = told(&verify);
+    let (code, out, err) = result_of(&verify);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     assert!(!err.contains("no checksum"), "{err}");
 }
@@ -103,7 +103,7 @@ fn a_dt_file_is_served_like_a_directory() {
     let [from, to] = ["from.dt", "to"].map(|name| place.path().join(name));
     record_into(DtSink::create(&from, 8).unwrap());
     let (server, port) = serve(&from, &[]);
-    let (code, out, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    let (code, out, err) = result_of(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     let recorded = view(&from);
     assert!(!recorded.events.is_empty() && !recorded.lost.is_empty());
@@ -112,7 +112,7 @@ fn a_dt_file_is_served_like_a_directory() {
     assert_eq!(server.wait_with_output().unwrap().status.code(), Some(0));
 
     let (server, port) = serve(&from, &[]);
-    let (code, out, err) = told(&read(port, &["--legacy"]).output().unwrap());
+    let (code, out, err) = result_of(&read(port, &["--legacy"]).output().unwrap());
     assert_eq!((code, out.lines().count()), (Some(0), recorded.events.len() + 4), "{err}");
     server.wait_with_output().unwrap();
 }
@@ -128,11 +128,11 @@ fn a_damaged_slot_is_reported_and_the_others_are_served() {
     bytes[20 + 2 * slot + 400] ^= 1;
     fs::write(&from, &bytes).unwrap();
     let (server, port) = serve(&from, &[]);
-    let (code, _, err) = told(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
+    let (code, _, err) = result_of(&read(port, &["-o", to.to_str().unwrap()]).output().unwrap());
     assert_eq!(code, Some(0), "{err}");
     let left = view(&to).events.len();
     assert!(0 < left && left < whole, "{left} events of {whole}");
-    let (code, _, err) = told(&server.wait_with_output().unwrap());
+    let (code, _, err) = result_of(&server.wait_with_output().unwrap());
     assert!(code == Some(1) && err.contains("slot 2: ") && err.contains("; not served"), "{err}");
 }
 
@@ -144,7 +144,7 @@ fn a_received_trace_becomes_a_dt_file() {
     for (file, slots) in [(&to, &[][..]), (&newest, &["--dt-slots", "40"])] {
         let (server, port) = serve(&from, &[]);
         let arguments = [&["-o", file.to_str().unwrap()], slots].concat();
-        let (code, out, err) = told(&read(port, &arguments).output().unwrap());
+        let (code, out, err) = result_of(&read(port, &arguments).output().unwrap());
         assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
         assert_eq!(err.contains("were left out, because the file has too few slots"), !slots.is_empty(), "{err}");
         server.wait_with_output().unwrap();
@@ -166,7 +166,7 @@ fn both_layouts_have_the_same_lines() {
     record(&path);
     let [mut one_by_one, mut batches] = [&["--legacy"][..], &[]].map(|arguments| {
         let (server, port) = serve(&path, &[]);
-        let (code, out, err) = told(&read(port, arguments).output().unwrap());
+        let (code, out, err) = result_of(&read(port, arguments).output().unwrap());
         assert_eq!(code, Some(0), "{err}");
         server.wait_with_output().unwrap();
         out.lines().map(str::to_owned).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! A server on a thread of its own, behind a bad network.
 
-use crate::read::link::{Link, Weather};
+use crate::read::link::{Faults, Link};
 use crate::read::server::{Plan, Server};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -16,16 +16,16 @@ pub struct Serving {
 
 impl Serving {
     /// Starts serving.
-    pub fn start(seed: u64, plan: Plan, weather: [Weather; 2]) -> Self {
+    pub fn start(seed: u64, plan: Plan, faults: [Faults; 2]) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let stop = Arc::new(AtomicBool::new(false));
         let (thread_stop, server) = (Arc::clone(&stop), Server::new(seed, plan));
-        let thread = thread::spawn(move || serve(&socket, server, seed, weather, &thread_stop));
+        let thread = thread::spawn(move || serve(&socket, server, seed, faults, &thread_stop));
         Self { port, stop, thread }
     }
 
-    /// Ends the server; returns what it has sent.
+    /// Ends the server, and returns it with its log.
     pub fn end(self) -> Server {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
@@ -37,8 +37,8 @@ impl Serving {
     }
 }
 
-fn serve(socket: &UdpSocket, mut server: Server, seed: u64, weather: [Weather; 2], stop: &AtomicBool) -> Server {
-    let [mut there, mut back] = weather.map(|weather| Link::new(seed, weather));
+fn serve(socket: &UdpSocket, mut server: Server, seed: u64, faults: [Faults; 2], stop: &AtomicBool) -> Server {
+    let [mut there, mut back] = faults.map(|faults| Link::new(seed, faults));
     let mut client: Option<SocketAddr> = None;
     let mut buffer = vec![0; 1 << 16];
     let epoch = Instant::now();

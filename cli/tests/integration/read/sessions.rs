@@ -1,9 +1,9 @@
 //! Sessions of `tracectl read`: output, messages, and exit codes.
 
-use crate::read::link::Weather;
+use crate::read::link::Faults;
 use crate::read::server::Plan;
 use crate::read::serving::Serving;
-use crate::read::{read, told};
+use crate::read::{read, result_of};
 use serde_json::Value;
 use std::fmt::Write;
 use std::fs;
@@ -11,11 +11,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 300, rate: 1, ends: true, grows: 0 };
-const GOOD: [Weather; 2] = [Weather::GOOD; 2];
-const BAD: [Weather; 2] = [
-    Weather::GOOD,
-    Weather { loss: 200, duplicates: 50, reordering: 5, truncation: 20, corruption: 20, ..Weather::GOOD },
-];
+const NO_FAULTS: [Faults; 2] = [Faults::NONE; 2];
+const BAD: [Faults; 2] =
+    [Faults::NONE, Faults { loss: 200, duplicates: 50, reordering: 5, truncation: 20, corruption: 20, ..Faults::NONE }];
 
 /// The lines of the legacy client for this many events, without those for the begin and the end.
 fn lines(events: u64) -> String {
@@ -29,8 +27,8 @@ fn lines(events: u64) -> String {
 #[test]
 fn both_layouts_print_the_lines_of_the_legacy_client() {
     for arguments in [&["--legacy"][..], &[]] {
-        let server = Serving::start(1, PLAN, GOOD);
-        let (code, out, err) = told(&read(server.port, arguments).output().unwrap());
+        let server = Serving::start(1, PLAN, NO_FAULTS);
+        let (code, out, err) = result_of(&read(server.port, arguments).output().unwrap());
         let expected =
             format!("Receive session begins.\nTrace begins.\n{}Trace ends.\nReceive session ends.\n", lines(300));
         assert_eq!(out, expected, "{arguments:?}");
@@ -43,8 +41,8 @@ fn both_layouts_print_the_lines_of_the_legacy_client() {
 #[test]
 fn a_limit_stops_the_server() {
     for arguments in [&["--events-limit", "20", "--legacy"][..], &["--events-limit", "20"]] {
-        let server = Serving::start(2, Plan { ends: false, ..PLAN }, GOOD);
-        let (code, out, _) = told(&read(server.port, arguments).output().unwrap());
+        let server = Serving::start(2, Plan { ends: false, ..PLAN }, NO_FAULTS);
+        let (code, out, _) = result_of(&read(server.port, arguments).output().unwrap());
         let server = server.wait();
         assert!((20..300).contains(&server.sent), "{}", server.sent);
         assert!(out.starts_with("Client-server session is limited by 20 events.\nReceive session begins.\n"), "{out}");
@@ -62,7 +60,7 @@ fn number(object: &Value, key: &str) -> u64 {
 #[test]
 fn losses_are_printed_in_place_and_have_an_exit_code() {
     let server = Serving::start(3, PLAN, BAD);
-    let (code, out, err) = told(&read(server.port, &["--json"]).output().unwrap());
+    let (code, out, err) = result_of(&read(server.port, &["--json"]).output().unwrap());
     let server = server.end();
     let objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (mut next, mut before_offer) = (0, 0);
@@ -89,9 +87,9 @@ fn losses_are_printed_in_place_and_have_an_exit_code() {
 
 #[test]
 fn legacy_losses_are_counted_in_messages() {
-    let weather = [Weather::GOOD, Weather { corruption: 0, ..BAD[1] }];
-    let server = Serving::start(4, PLAN, weather);
-    let (code, out, err) = told(&read(server.port, &["--legacy", "--idle", "2"]).output().unwrap());
+    let faults = [Faults::NONE, Faults { corruption: 0, ..BAD[1] }];
+    let server = Serving::start(4, PLAN, faults);
+    let (code, out, err) = result_of(&read(server.port, &["--legacy", "--idle", "2"]).output().unwrap());
     server.end();
     assert!(out.contains("messages, the first with number "), "{out}");
     assert!(err.contains("messages lost on the way"), "{err}");
@@ -103,12 +101,12 @@ fn a_directory_is_a_trace_with_its_losses() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
     let server = Serving::start(5, PLAN, BAD);
-    let (code, out, err) = told(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
+    let (code, out, err) = result_of(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
     server.end();
     assert_eq!((code, out.as_str()), (Some(4), ""), "{err}");
     let verb = |verb: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).arg(verb).arg(&path).output().unwrap();
-        told(&output)
+        result_of(&output)
     };
     assert_eq!(verb("verify").0, Some(0));
     let (code, view, _) = verb("view");
@@ -126,12 +124,12 @@ fn a_dt_file_is_a_trace_with_its_losses() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace.dt");
     let server = Serving::start(5, PLAN, BAD);
-    let (code, out, err) = told(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
+    let (code, out, err) = result_of(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
     server.end();
     assert_eq!((code, out.as_str()), (Some(4), ""), "{err}");
     let verb = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_tracectl")).args(arguments).arg(&path).output().unwrap();
-        told(&output)
+        result_of(&output)
     };
     assert_eq!(verb(&["verify"]).0, Some(0));
     let (code, view, _) = verb(&["view", "--json"]);
@@ -147,20 +145,20 @@ fn a_dt_file_is_a_trace_with_its_losses() {
         }
     }
     assert!(err.starts_with(&format!("{events} events in ")), "{events}: {err}");
-    assert!(lost > 0 && events + lost == 300, "{events} came, and {lost} are told as lost");
+    assert!(lost > 0 && events + lost == 300, "{events} came, and {lost} are reported as lost");
 }
 
 #[test]
 fn an_empty_session_makes_no_output() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace.dt");
-    let server = Serving::start(12, Plan { offers: false, ..PLAN }, GOOD);
-    let (code, _, err) = told(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
+    let server = Serving::start(12, Plan { offers: false, ..PLAN }, NO_FAULTS);
+    let (code, _, err) = result_of(&read(server.port, &["-o", path.to_str().unwrap()]).output().unwrap());
     server.end();
     assert!(code == Some(5) && err.contains("one by one"), "{err}");
     assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     fs::write(&path, "mine").unwrap();
-    let (code, _, err) = told(&read(1, &["-o", path.to_str().unwrap()]).output().unwrap());
+    let (code, _, err) = result_of(&read(1, &["-o", path.to_str().unwrap()]).output().unwrap());
     assert!(code == Some(3) && err.contains("trace.dt"), "{err}");
     assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
@@ -177,7 +175,7 @@ fn first_event(out: &mut impl BufRead) -> String {
 
 #[test]
 fn a_signal_stops_the_server_and_receives_events_in_flight() {
-    let server = Serving::start(6, Plan { ends: false, ..PLAN }, GOOD);
+    let server = Serving::start(6, Plan { ends: false, ..PLAN }, NO_FAULTS);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = first_event(&mut out);
@@ -192,7 +190,7 @@ fn a_signal_stops_the_server_and_receives_events_in_flight() {
 
 #[test]
 fn closing_the_output_ends_the_session() {
-    let server = Serving::start(7, Plan { ends: false, events: 1 << 40, rate: 100, ..PLAN }, GOOD);
+    let server = Serving::start(7, Plan { ends: false, events: 1 << 40, rate: 100, ..PLAN }, NO_FAULTS);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut String::new()).unwrap();
@@ -203,7 +201,7 @@ fn closing_the_output_ends_the_session() {
 
 #[test]
 fn a_server_that_dies_is_reported() {
-    let server = Serving::start(9, Plan { ends: false, ..PLAN }, GOOD);
+    let server = Serving::start(9, Plan { ends: false, ..PLAN }, NO_FAULTS);
     let mut child = read(server.port, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = first_event(&mut out);

@@ -27,7 +27,7 @@ proptest! {
                 }
                 Err(Error::Io { .. }) => {
                     prop_assert!(accepted && file.0.borrow().room.is_some());
-                    // What did go to the file is what the operation would have left there, or nothing.
+                    // The file has the complete result of the operation, or is unchanged.
                     let buffered = writer.buffered();
                     prop_assert!(buffered == model.buffer.len() || buffered == next.buffer.len());
                     if matches!(operation, Operation::Trace(_)) && writer.header().last().is_some() {

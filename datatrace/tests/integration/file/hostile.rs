@@ -1,4 +1,4 @@
-//! Bytes that are no dt file, or no longer one: errors that name offset and reason, never a panic, and what is whole comes out.
+//! Bytes that are no valid dt file: errors name offset and reason, nothing panics, and valid slots can be read.
 
 use crate::file::round_trip::read;
 use datatrace::{DtReader, DtWriter, Error, Layout, ReadError, Version};
@@ -110,7 +110,7 @@ fn an_oversized_entry_is_refused_and_the_others_stay() {
         let mut writer = DtWriter::create(file.clone(), Layout::new(20, 3).version(version)).unwrap();
         writer.trace1(7u8).unwrap();
         let error = writer.trace_buf(&[0; 21]).unwrap_err();
-        assert!(matches!(error, Error::EntryTooLarge { length: 21, most: told } if told == most), "{error}");
+        assert!(matches!(error, Error::EntryTooLarge { length: 21, most: reported } if reported == most), "{error}");
         assert!(matches!(writer.trace(datatrace::pack!(0u128, 0u64)), Err(Error::EntryTooLarge { .. })));
         writer.flush(false).unwrap();
         assert_eq!(read(&file.0.borrow().bytes).slots, [(0, vec![7])]);

@@ -47,13 +47,13 @@ pub(crate) fn decode(file: &[u8]) -> Decoded {
 }
 
 /// The entries of a framed slot; none of one that was never written.
-fn framed(slot: &[u8], told: Option<usize>) -> Option<&[u8]> {
+fn framed(slot: &[u8], stated: Option<usize>) -> Option<&[u8]> {
     let word = |at: usize| Some(u32::from_le_bytes(slot.get(at..at + 4)?.try_into().unwrap()));
     let (length, checksum) = (word(0)? as usize, word(4)?);
-    if told.is_none() && length == 0 && checksum == 0 {
+    if stated.is_none() && length == 0 && checksum == 0 {
         return Some(&[]);
     }
-    let mut lengths = told.into_iter().chain([length]);
+    let mut lengths = stated.into_iter().chain([length]);
     lengths.find_map(|length| slot.get(8..8 + length).filter(|entries| crc32(entries) == checksum))
 }
 

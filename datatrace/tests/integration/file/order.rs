@@ -25,7 +25,7 @@ fn states(writes: &[Write], word: usize, mut judge: impl FnMut(&[u8])) {
     }
 }
 
-/// Follows the headers of a file, and knows from the model's history what they promise.
+/// Follows the headers of a file, and checks the slots that they cover against the history of the model.
 struct Promise {
     history: Vec<Vec<u8>>,
     frame: usize,
@@ -39,7 +39,7 @@ impl Promise {
     fn judge(&mut self, file: &[u8], case: &Case) -> Result<(), TestCaseError> {
         let decoded = independent::decode(file);
         prop_assert_eq!(&round_trip::read(file), &decoded, "both decoders");
-        prop_assert_eq!(&decoded.torn, &Vec::<usize>::new(), "no slot that is told is torn");
+        prop_assert_eq!(&decoded.torn, &Vec::<usize>::new(), "no listed slot is torn");
         let [_, _, _, last, size] = decoded.header;
         if decoded.header != self.header && size == 0 && last >= 0 {
             self.begun += 1;
@@ -109,16 +109,16 @@ fn a_refused_write_leaves_acknowledged_entries() {
         let case =
             Case { version: Version::Framed, logsize: 40, filesize: 2, full_size: false, operations: Vec::new() };
         let (mut writer, file) = writer(&case);
-        writer.trace_buf(b"told").unwrap();
+        writer.trace_buf(b"first").unwrap();
         writer.flush(false).unwrap();
-        let told = file.0.borrow().bytes.clone();
+        let flushed = file.0.borrow().bytes.clone();
         writer.trace_buf(b"more").unwrap();
         file.0.borrow_mut().succeed = Some(refused);
         let error = writer.flush(false).unwrap_err();
         assert!(error.to_string().starts_with("memory: cannot write"), "{error}");
         let before = file.0.borrow().bytes.clone();
-        assert_eq!(independent::decode(&before).slots, [(0, b"told".to_vec())], "write {refused}");
-        assert_eq!(told[..32], before[..32], "header, frame and entries");
+        assert_eq!(independent::decode(&before).slots, [(0, b"first".to_vec())], "write {refused}");
+        assert_eq!(flushed[..32], before[..32], "header, frame and entries");
         let done = file.0.borrow().writes.len();
         writer.trace_buf(b"still").unwrap();
         writer.flush(false).unwrap();
@@ -134,6 +134,6 @@ fn a_refused_write_leaves_acknowledged_entries() {
             assert_eq!((decoded.slots.len(), decoded.torn), (1, vec![]), "write {refused}");
             seen.push(decoded.slots[0].1.clone());
         }
-        assert_eq!(seen, [&b"told"[..], b"toldmorestill", b"toldmorestill"]);
+        assert_eq!(seen, [&b"first"[..], b"firstmorestill", b"firstmorestill"]);
     }
 }

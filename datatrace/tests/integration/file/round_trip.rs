@@ -1,4 +1,4 @@
-//! Any sequence of calls leaves what a plain model says, after each of them: read by the independent decoder and by the crate.
+//! After each call of any sequence, the file equals a plain model, as read by the independent decoder and by the crate.
 
 use crate::file::independent::{self, Decoded};
 use crate::file::model::{Model, Operation};

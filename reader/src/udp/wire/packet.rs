@@ -4,12 +4,10 @@
 //! is a packet with its own header.
 
 use super::Malformed;
-use super::bytes::array_at;
+use crate::packet_head::{self, PacketHead};
 
 /// The size of the header in bytes, which is the offset of the first record.
-pub const HEADER: usize = 96;
-/// The first four bytes.
-const MAGIC: [u8; 4] = [0xc1, 0x1f, 0xfc, 0xc1];
+pub const HEADER: usize = packet_head::SIZE;
 
 /// The header of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,18 +37,18 @@ pub struct PacketHeader {
 impl PacketHeader {
     /// The bytes.
     pub fn encode(&self) -> [u8; HEADER] {
-        let mut out = [0; HEADER];
-        out[..4].copy_from_slice(&MAGIC);
-        out[4..20].copy_from_slice(&self.uuid);
-        out[20..24].copy_from_slice(&self.class.to_le_bytes());
         let bits = self.size as u64 * 8;
-        let words = [self.instance, self.begin, self.end, bits, bits, self.number, self.discarded];
-        for (word, place) in words.into_iter().zip(out[24..80].chunks_exact_mut(8)) {
-            place.copy_from_slice(&word.to_le_bytes());
+        PacketHead {
+            end: self.end,
+            content: bits,
+            size: bits,
+            sequence: self.number,
+            discarded: self.discarded,
+            tid: self.tid,
+            before: self.events_before,
+            ..PacketHead::empty(self.uuid, self.class, self.instance, self.begin)
         }
-        out[80..84].copy_from_slice(&self.tid.to_le_bytes());
-        out[88..96].copy_from_slice(&self.events_before.to_le_bytes());
-        out
+        .bytes()
     }
 
     /// Reads the header at the start of `bytes`, which contain the whole packet: `size` is between [`HEADER`] and their length.
@@ -59,29 +57,32 @@ impl PacketHeader {
     ///
     /// [`Malformed`] if there is no whole packet, or one with padding.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        if array_at(bytes, 0)? != MAGIC {
+        if bytes.len() < HEADER {
+            return Err(Malformed::Short);
+        }
+        let PacketHead { magic, uuid, class, instance, begin, end, content, size, sequence, discarded, tid, before } =
+            PacketHead::parse(bytes);
+        if magic != packet_head::MAGIC {
             return Err(Malformed::Kind);
         }
-        let word = |at| array_at(bytes, at).map(u64::from_le_bytes);
-        let (content, packet) = (word(48)?, word(56)?);
-        let size = usize::try_from(packet / 8).map_err(|_| Malformed::Short)?;
-        if content != packet || packet % 8 != 0 || size < HEADER {
+        let whole = usize::try_from(size / 8).map_err(|_| Malformed::Short)?;
+        if content != size || size % 8 != 0 || whole < HEADER {
             return Err(Malformed::Field);
         }
-        if size > bytes.len() {
+        if whole > bytes.len() {
             return Err(Malformed::Short);
         }
         Ok(Self {
-            uuid: array_at(bytes, 4)?,
-            class: u32::from_le_bytes(array_at(bytes, 20)?),
-            instance: word(24)?,
-            begin: word(32)?,
-            end: word(40)?,
-            size,
-            number: word(64)?,
-            discarded: word(72)?,
-            tid: u32::from_le_bytes(array_at(bytes, 80)?),
-            events_before: word(88)?,
+            uuid,
+            class,
+            instance,
+            begin,
+            end,
+            size: whole,
+            number: sequence,
+            discarded,
+            tid,
+            events_before: before,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Holds what a client told against what was sent.
+//! Compares the reports of a client with the sent events.
 
 use super::server::Server;
 use super::trace;
@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::{BatchDecoder, Layout, Lost, Report};
 
-/// What a client told of sessions in the batch layout. Panics where it is not what was sent, in order.
+/// The events that a client reported of sessions in the batch layout. Panics if they are not the sent ones, in order.
 #[derive(Debug, Default)]
-pub struct BatchBooks {
+pub struct BatchAccounting {
     pub delivered: u64,
     pub lost: u64,
     pub late: u64,
 }
 
-impl BatchBooks {
+impl BatchAccounting {
     pub fn of(server: &Server, reports: &[Report]) -> Self {
-        let mut books = Self::default();
+        let mut accounting = Self::default();
         // The number of the next event; not known before the first one of a session.
         let mut next: Option<u64> = None;
         let (mut lost_first, mut earlier) = (0, 0);
@@ -24,14 +24,22 @@ impl BatchBooks {
         for report in reports {
             match report {
                 Report::SessionBegin(Layout::Batch(welcome)) => {
-                    assert_eq!(books.delivered + books.lost, welcome.earlier, "what earlier sessions were sent");
+                    assert_eq!(
+                        accounting.delivered + accounting.lost,
+                        welcome.earlier,
+                        "the events of earlier sessions"
+                    );
                     (next, lost_first, earlier) = (None, 0, welcome.earlier);
                     decoder = BatchDecoder::default();
                 }
                 Report::Metadata(text) => decoder.grow(text),
                 Report::Batch(batch) => {
                     let count = decoder.events(batch, |_| (), |damage| panic!("{damage}"));
-                    assert_eq!(count.expect("metadata"), u64::from(batch.events), "what came describes what comes");
+                    assert_eq!(
+                        count.expect("metadata"),
+                        u64::from(batch.events),
+                        "each batch is described by the metadata before it"
+                    );
                     let mut events = 0;
                     let mut rest = &batch.packets[..];
                     while !rest.is_empty() {
@@ -49,29 +57,29 @@ impl BatchBooks {
                         rest = &rest[size..];
                     }
                     assert_eq!(events, batch.events);
-                    books.delivered += u64::from(events);
+                    accounting.delivered += u64::from(events);
                 }
                 Report::Lost(Lost::Events(count)) => {
-                    books.lost += count;
+                    accounting.lost += count;
                     match &mut next {
                         Some(next) => *next += count,
                         None => lost_first += count,
                     }
                 }
-                Report::Lost(Lost::BeforeOffer(count)) => books.lost += count,
-                Report::Late(count) => books.late += count,
+                Report::Lost(Lost::BeforeOffer(count)) => accounting.lost += count,
+                Report::Late(count) => accounting.late += count,
                 Report::Event(_) => panic!("an event in the legacy layout, in a session in the batch layout"),
                 _ => {}
             }
         }
-        books
+        accounting
     }
 }
 
-/// Checks that each message of a session in the legacy layout, from the first that came to the last, was given out or told as lost.
+/// Checks that each message of a session in the legacy layout, from the first that arrived to the last, was delivered or reported as lost.
 pub fn check_legacy(server: &Server, reports: &[Report]) -> u64 {
     let sent: BTreeSet<(u32, bool)> = server.legacy_log.iter().copied().collect();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut last = None;
     let mut delivered = 0;
     for report in reports {
@@ -81,23 +89,26 @@ pub fn check_legacy(server: &Server, reports: &[Report]) -> u64 {
                 assert!(after, "an event in the wrong place");
                 last = Some(event.seq);
                 assert!(sent.contains(&(event.seq, true)), "an event that was never sent");
-                told.insert(event.seq);
+                reported.insert(event.seq);
                 delivered += 1;
             }
             Report::Lost(Lost::Messages { first, count }) => {
-                (0..*count).for_each(|n| assert!(told.insert(first.wrapping_add(n as u32)), "told twice"));
+                (0..*count).for_each(|n| assert!(reported.insert(first.wrapping_add(n as u32)), "reported twice"));
             }
             _ => {}
         }
     }
     let (Some(first), Some(last)) = (
-        server.legacy_log.iter().position(|(seq, _)| told.contains(seq)),
-        server.legacy_log.iter().rposition(|(seq, _)| told.contains(seq)),
+        server.legacy_log.iter().position(|(seq, _)| reported.contains(seq)),
+        server.legacy_log.iter().rposition(|(seq, _)| reported.contains(seq)),
     ) else {
         return delivered;
     };
     for (seq, event) in &server.legacy_log[first..=last] {
-        assert!(!event || told.contains(seq), "the event in message {seq} was neither given out nor told as lost");
+        assert!(
+            !event || reported.contains(seq),
+            "the event in message {seq} was neither delivered nor reported as lost"
+        );
     }
     delivered
 }

@@ -1,19 +1,19 @@
 //! Two conversations, byte for byte: the datagrams, their times, and the client's reports. `TRACEPOINT_BLESS=1` rewrites them
 //! after an intended change.
 
-use crate::udp::link::Weather;
+use crate::udp::link::Faults;
 use crate::udp::server::Plan;
-use crate::udp::world::World;
+use crate::udp::simulation::Simulation;
 use std::num::NonZeroU64;
 use std::path::Path;
 use tracepoint_reader::udp::{Ending, Options};
 
-fn hold(name: &str, options: Options, plan: Plan, weather: [Weather; 2]) {
-    let mut world = World::new(11, options, plan, weather);
-    world.log = Some(String::new());
-    assert_eq!(world.run(), Ending::Ended);
-    world.settle();
-    let log = world.log.unwrap();
+fn hold(name: &str, options: Options, plan: Plan, faults: [Faults; 2]) {
+    let mut simulation = Simulation::new(11, options, plan, faults);
+    simulation.log = Some(String::new());
+    assert_eq!(simulation.run(), Ending::Ended);
+    simulation.run_until_server_is_idle();
+    let log = simulation.log.unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/udp/golden").join(name);
     if std::env::var_os("TRACEPOINT_BLESS").is_some() {
         std::fs::write(&path, &log).unwrap();
@@ -29,12 +29,12 @@ fn hold(name: &str, options: Options, plan: Plan, weather: [Weather; 2]) {
 fn legacy() {
     let plan = Plan { trusted: true, offers: true, events: 6, rate: 1, ends: false, grows: 0 };
     let options = Options { legacy: true, events_limit: NonZeroU64::new(5), ..Options::default() };
-    hold("legacy.txt", options, plan, [Weather::default(); 2]);
+    hold("legacy.txt", options, plan, [Faults::default(); 2]);
 }
 
 #[test]
 fn batch_from_an_address_that_is_not_trusted_with_losses() {
     let plan = Plan { trusted: false, offers: true, events: 150, rate: 1, ends: true, grows: 0 };
-    let back = Weather { loss: 300, duplicates: 100, reordering: 2, ..Weather::default() };
-    hold("batch.txt", Options::default(), plan, [Weather::default(), back]);
+    let back = Faults { loss: 300, duplicates: 100, reordering: 2, ..Faults::default() };
+    hold("batch.txt", Options::default(), plan, [Faults::default(), back]);
 }

@@ -1,9 +1,9 @@
-//! The CTF directory that is made of what a client receives: the events that arrived, the losses where they happened, and books that
+//! The CTF directory that is made of the reports of a client: the events that arrived, the losses where they happened, and accounting that
 //! balance.
 
-use crate::udp::link::{Random, Weather};
+use crate::udp::link::{Faults, Random};
 use crate::udp::server::Plan;
-use crate::udp::{trace, world::World};
+use crate::udp::{simulation::Simulation, trace};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -64,21 +64,21 @@ fn received_and_lost_events_balance() {
     let mut tried = 0;
     for seed in 0..20 {
         let mut random = Random::new(seed);
-        let back = Weather { pauses: 0, ..Weather::of(&mut random) };
-        let mut world = World::new(seed, Options::default(), PLAN, [Weather::default(), back]);
-        assert_eq!(world.run(), Ending::Ended, "seed {seed}: {back:?}");
-        if world.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
+        let back = Faults { pauses: 0, ..Faults::of(&mut random) };
+        let mut simulation = Simulation::new(seed, Options::default(), PLAN, [Faults::default(), back]);
+        assert_eq!(simulation.run(), Ending::Ended, "seed {seed}: {back:?}");
+        if simulation.reports.first() == Some(&Report::SessionBegin(Layout::Legacy)) {
             // The offers were lost or spoilt.
             continue;
         }
         tried += 1;
-        let counts = world.client.counts();
-        let legacy = world.reports.iter().find_map(|report| match report {
+        let counts = simulation.client.counts();
+        let legacy = simulation.reports.iter().find_map(|report| match report {
             Report::Lost(Lost::BeforeOffer(count)) => Some(*count),
             _ => None,
         });
         let path = place.path().join(seed.to_string());
-        assert_eq!(write(&path, &world.reports), counts.events);
+        assert_eq!(write(&path, &simulation.reports), counts.events);
         let (numbers, missing) = read(&path);
         assert!(numbers.is_sorted_by(|a, b| a < b), "each event once");
         assert_eq!(numbers.len() as u64, counts.events);
@@ -98,17 +98,17 @@ fn received_and_lost_events_balance() {
 fn babeltrace2_reads_it_and_reports_the_losses() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("trace");
-    let back = Weather { loss: 200, reordering: 20, ..Weather::default() };
-    let mut world = World::new(3, Options::default(), PLAN, [Weather::default(), back]);
-    assert_eq!(world.run(), Ending::Ended);
-    write(&path, &world.reports);
+    let back = Faults { loss: 200, reordering: 20, ..Faults::default() };
+    let mut simulation = Simulation::new(3, Options::default(), PLAN, [Faults::default(), back]);
+    assert_eq!(simulation.run(), Ending::Ended);
+    write(&path, &simulation.reports);
     let peer = Command::new("babeltrace2").arg(&path).output();
     let peer = peer.expect("babeltrace2 cannot be run: scripts/setup.sh installs it");
-    let told = String::from_utf8(peer.stderr).unwrap();
-    assert!(peer.status.success(), "{told}");
+    let warnings = String::from_utf8(peer.stderr).unwrap();
+    assert!(peer.status.success(), "{warnings}");
     let events = String::from_utf8(peer.stdout).unwrap().lines().count();
-    assert_eq!(events as u64, world.client.counts().events);
-    assert!(told.contains("WARNING: Tracer discarded"), "{told}");
+    assert_eq!(events as u64, simulation.client.counts().events);
+    assert!(warnings.contains("WARNING: Tracer discarded"), "{warnings}");
 }
 
 /// The losses by reason in the account.
@@ -125,10 +125,10 @@ fn lost(path: &Path) -> BTreeMap<String, u64> {
 #[test]
 fn events_sent_to_others_or_lost_by_the_server_are_not_network_losses() {
     let place = tempfile::tempdir().unwrap();
-    let back = Weather { loss: 200, ..Weather::default() };
-    let mut world = World::new(3, Options::default(), PLAN, [Weather::default(), back]);
-    assert_eq!(world.run(), Ending::Ended);
-    let counts = world.client.counts();
+    let back = Faults { loss: 200, ..Faults::default() };
+    let mut simulation = Simulation::new(3, Options::default(), PLAN, [Faults::default(), back]);
+    assert_eq!(simulation.run(), Ending::Ended);
+    let counts = simulation.client.counts();
     let others = AbsentEvents { sent_elsewhere: 1, ..AbsentEvents::default() };
     let unsent = AbsentEvents { unsent: 1, ..AbsentEvents::default() };
     for (name, not_here, reason) in [
@@ -137,7 +137,7 @@ fn events_sent_to_others_or_lost_by_the_server_are_not_network_losses() {
         ("unsent", unsent, "udp_not_here"),
     ] {
         let path = place.path().join(name);
-        write_beside(&path, &world.reports, not_here);
+        write_beside(&path, &simulation.reports, not_here);
         assert_eq!(lost(&path), BTreeMap::from([(reason.to_owned(), counts.lost_events)]));
         assert!(verify(&path).unwrap().passed());
     }
@@ -170,9 +170,9 @@ fn contradictory_packets_are_dropped_and_reported() {
     let path = place.path().join("trace");
     let mut directory = Directory::create(&path).unwrap();
     directory.grow(trace::METADATA.as_bytes()).unwrap();
-    let mut told = Vec::new();
+    let mut damages = Vec::new();
     let mut take =
-        |packets: Vec<u8>| directory.batch(&batch(packets), |damage| told.push(damage.reason.clone())).unwrap();
+        |packets: Vec<u8>| directory.batch(&batch(packets), |damage| damages.push(damage.reason.clone())).unwrap();
     let packet = |number, before, events| {
         let mut out = Vec::new();
         trace::packet(&mut out, 0, number, before, 0, events);
@@ -191,7 +191,7 @@ fn contradictory_packets_are_dropped_and_reported() {
     unknown[96] = 9;
     assert_eq!(take(unknown), 0);
     assert_eq!(take(packet(2, 10, 10..20)), 10);
-    assert_eq!(told.len(), 6, "{told:?}");
+    assert_eq!(damages.len(), 6, "{damages:?}");
     directory.finish(None, AbsentEvents::default()).unwrap();
     assert_eq!(read(&path), ((0..20).collect(), 0));
 }
@@ -206,7 +206,7 @@ fn a_directory_that_is_not_empty_is_refused() {
 
 /// A server may have read a packet from a damaged disk: the checksum of the datagram is right then.
 #[test]
-fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_told() {
+fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_reported() {
     let mut packets = Vec::new();
     let mut ends = Vec::new();
     for (number, events) in [(0, 0..10), (1, 10..20), (2, 20..30)] {
@@ -221,9 +221,9 @@ fn a_packet_that_was_damaged_before_it_was_sent_is_left_out_and_told() {
     let mut directory = Directory::create(&path).unwrap();
     directory.grow(trace::METADATA.as_bytes()).unwrap();
     let batch = EventBatch { events_before: 0, events: 30, packets };
-    let mut told = Vec::new();
-    let written = directory.batch(&batch, |damage| told.push((damage.offset, damage.to_string()))).unwrap();
-    let [(offset, reason)] = told.as_slice() else { panic!("{told:?}") };
+    let mut damages = Vec::new();
+    let written = directory.batch(&batch, |damage| damages.push((damage.offset, damage.to_string()))).unwrap();
+    let [(offset, reason)] = damages.as_slice() else { panic!("{damages:?}") };
     assert!(*offset == ends[0] as u64 && reason.contains("have changed since it left its ring"), "{reason}");
     directory.finish(None, AbsentEvents::default()).unwrap();
     assert_eq!((written, read(&path)), (20, ((0..10).chain(20..30).collect(), 10)));

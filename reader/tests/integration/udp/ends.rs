@@ -1,19 +1,19 @@
 //! Every session ends, under any loss and with any peer.
 
-use crate::udp::accounting::BatchBooks;
-use crate::udp::link::Weather;
+use crate::udp::accounting::BatchAccounting;
+use crate::udp::link::Faults;
 use crate::udp::server::Plan;
-use crate::udp::world::World;
+use crate::udp::simulation::Simulation;
 use std::num::NonZeroU64;
 use std::time::Duration;
 use tracepoint_reader::udp::wire::{Batch, End, LegacyPacket, Mark, MarkKind, ToServer, Welcome};
 use tracepoint_reader::udp::{Client, Ending, Layout, Lost, Options, Report};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 400, rate: 1, ends: false, grows: 0 };
-const GOOD: [Weather; 2] = [Weather::GOOD; 2];
-const NOTHING: Weather = Weather { loss: 1000, ..Weather::GOOD };
+const NO_FAULTS: [Faults; 2] = [Faults::NONE; 2];
+const NOTHING: Faults = Faults { loss: 1000, ..Faults::NONE };
 
-/// Lets a client live alone, with an answer to each datagram, until it comes to an end.
+/// Runs a client, with `answer` in the place of the server, until it ends.
 fn alone(mut client: Client, mut answer: impl FnMut(&[u8], Duration) -> Option<Vec<u8>>) -> (Ending, Vec<Report>) {
     let mut now = Duration::ZERO;
     let mut reports = Vec::new();
@@ -92,50 +92,50 @@ fn an_offer_without_a_welcome_times_out() {
 fn an_event_limit_ends_both_layouts() {
     for legacy in [true, false] {
         let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
-        let mut world = World::new(4, options, PLAN, GOOD);
-        assert_eq!(world.run(), Ending::Ended);
-        world.settle();
-        assert!((100..400).contains(&world.client.counts().events));
-        assert_eq!(world.client.counts().events, world.server.sent);
-        let asked = world.reports.iter().filter(|report| **report == Report::StopSent).count();
-        assert_eq!(asked, 1);
-        assert_eq!(world.reports.last(), Some(&Report::SessionEnd));
+        let mut simulation = Simulation::new(4, options, PLAN, NO_FAULTS);
+        assert_eq!(simulation.run(), Ending::Ended);
+        simulation.run_until_server_is_idle();
+        assert!((100..400).contains(&simulation.client.counts().events));
+        assert_eq!(simulation.client.counts().events, simulation.server.sent);
+        let stops = simulation.reports.iter().filter(|report| **report == Report::StopSent).count();
+        assert_eq!(stops, 1);
+        assert_eq!(simulation.reports.last(), Some(&Report::SessionEnd));
     }
 }
 
 #[test]
 fn a_silent_server_times_out_and_known_losses_are_reported() {
-    let mut world = World::new(5, Options::default(), PLAN, GOOD);
-    while world.client.counts().events < 200 {
-        world.step();
+    let mut simulation = Simulation::new(5, Options::default(), PLAN, NO_FAULTS);
+    while simulation.client.counts().events < 200 {
+        simulation.step();
     }
     // The other events are lost, and the messages that count them are not.
-    world.back = crate::udp::link::Link::new(5, NOTHING);
-    while world.server.sent < 400 {
-        world.step();
+    simulation.back = crate::udp::link::Link::new(5, NOTHING);
+    while simulation.server.sent < 400 {
+        simulation.step();
     }
-    world.back = crate::udp::link::Link::new(5, Weather::GOOD);
+    simulation.back = crate::udp::link::Link::new(5, Faults::NONE);
     for _ in 0..1000 {
-        world.step();
+        simulation.step();
     }
-    assert!(world.client.counts().lost_events > 0, "told by a PING");
-    world.back = crate::udp::link::Link::new(5, NOTHING);
-    assert_eq!(world.run(), Ending::Silent);
-    let books = BatchBooks::of(&world.server, &world.reports);
-    assert_eq!(books.delivered + books.lost, 400);
+    assert!(simulation.client.counts().lost_events > 0, "reported by a PING");
+    simulation.back = crate::udp::link::Link::new(5, NOTHING);
+    assert_eq!(simulation.run(), Ending::Silent);
+    let accounting = BatchAccounting::of(&simulation.server, &simulation.reports);
+    assert_eq!(accounting.delivered + accounting.lost, 400);
 }
 
 #[test]
 fn an_unbounded_gap_timeout_ends_with_the_session() {
     for legacy in [true, false] {
         let (idle, gap_timeout) = (Duration::MAX, Duration::MAX);
-        // In the legacy layout a message that is missing is waited for, as long as was asked.
+        // In the legacy layout the client waits for a missing message until the gap timeout.
         let loss = if legacy { 0 } else { 100 };
-        let weather = [Weather::GOOD, Weather { loss, ..Weather::GOOD }];
+        let faults = [Faults::NONE, Faults { loss, ..Faults::NONE }];
         let options = Options { legacy, idle, gap_timeout, ..Options::default() };
-        let mut world = World::new(8, options, Plan { ends: true, ..PLAN }, weather);
-        assert_eq!(world.run(), Ending::Ended);
-        assert_eq!(world.client.counts().any_lost(), !legacy);
+        let mut simulation = Simulation::new(8, options, Plan { ends: true, ..PLAN }, faults);
+        assert_eq!(simulation.run(), Ending::Ended);
+        assert_eq!(simulation.client.counts().any_lost(), !legacy);
     }
 }
 
@@ -143,15 +143,15 @@ fn an_unbounded_gap_timeout_ends_with_the_session() {
 fn an_unanswered_stop_times_out() {
     for legacy in [true, false] {
         let options = Options { legacy, events_limit: NonZeroU64::new(100), ..Options::default() };
-        let mut world = World::new(6, options, PLAN, GOOD);
-        while world.client.counts().events < 90 {
-            world.step();
+        let mut simulation = Simulation::new(6, options, PLAN, NO_FAULTS);
+        while simulation.client.counts().events < 90 {
+            simulation.step();
         }
-        world.there = crate::udp::link::Link::new(6, NOTHING);
-        assert_eq!(world.run(), Ending::Unconfirmed);
-        // In the legacy layout a server learns it from the system, which is not in this world.
+        simulation.there = crate::udp::link::Link::new(6, NOTHING);
+        assert_eq!(simulation.run(), Ending::Unconfirmed);
+        // In the legacy layout the server learns it from the operating system, which is not simulated.
         if !legacy {
-            world.settle_for(Duration::from_secs(20));
+            simulation.run_until_server_is_idle_within(Duration::from_secs(20));
         }
     }
 }
@@ -159,10 +159,10 @@ fn an_unanswered_stop_times_out() {
 #[test]
 fn an_idle_session_in_the_legacy_layout_is_ended() {
     let options = Options { legacy: true, idle: Duration::from_secs(2), ..Options::default() };
-    let mut world = World::new(7, options, Plan { events: 10, ..PLAN }, GOOD);
-    assert_eq!(world.run(), Ending::Ended);
-    assert_eq!(world.client.counts().events, 10);
-    assert!(world.now < Duration::from_secs(4));
+    let mut simulation = Simulation::new(7, options, Plan { events: 10, ..PLAN }, NO_FAULTS);
+    assert_eq!(simulation.run(), Ending::Ended);
+    assert_eq!(simulation.client.counts().events, 10);
+    assert!(simulation.now < Duration::from_secs(4));
 }
 
 #[test]
@@ -213,5 +213,5 @@ fn a_message_reported_missing_is_dropped_when_it_arrives() {
     let counts = client.counts();
     assert_eq!((counts.events, counts.lost_messages, counts.late_messages, counts.duplicates), (2, 1, 1, 1));
     assert!(reports.contains(&Report::Lost(Lost::Messages { first: 8, count: 1 })));
-    assert_eq!(reports.last(), Some(&Report::Late(1)), "told where it came, once");
+    assert_eq!(reports.last(), Some(&Report::Late(1)), "reported when it arrives, once");
 }

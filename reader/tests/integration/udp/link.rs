@@ -1,9 +1,9 @@
-//! A network that loses, doubles, reorders, cuts, spoils and holds up what it carries: the same way for the same seed.
+//! A network that loses, duplicates, reorders, truncates, corrupts and delays datagrams: in the same way for the same seed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Numbers that look random, the same ones for a seed.
+/// A generator of pseudo-random numbers, the same ones for the same seed.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -26,32 +26,32 @@ impl Random {
         self.next() % end.max(1)
     }
 
-    /// True in `per_mille` of 1000 cases.
+    /// True with a probability of `per_mille` in 1000.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille
     }
 }
 
-/// How bad it is. Chances are in thousandths of the datagrams.
+/// The faults of one direction of a network. Probabilities are per mille of the datagrams.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Weather {
+pub struct Faults {
     pub loss: u64,
     pub duplicates: u64,
-    /// Behind how many later datagrams one may be delivered.
+    /// The number of later datagrams that may overtake one.
     pub reordering: u64,
     pub truncation: u64,
     pub corruption: u64,
-    /// How often the link stops, and for how long at most.
+    /// The probability that the link stops, and the longest time for which it does.
     pub pauses: u64,
     pub pause: Duration,
 }
 
-impl Weather {
+impl Faults {
     /// Everything arrives as it was sent.
-    pub const GOOD: Self =
+    pub const NONE: Self =
         Self { loss: 0, duplicates: 0, reordering: 0, truncation: 0, corruption: 0, pauses: 0, pause: Duration::ZERO };
 
-    /// Bad weather of every kind, as bad as the seed has it: losses of up to a half, reordering within 1 to 1000.
+    /// Random faults of every kind: up to half of the datagrams lost, and overtaken by up to 1000.
     pub fn of(random: &mut Random) -> Self {
         let reordering = [0, 1, 5, 30, 200, 1000][random.below(6) as usize];
         Self {
@@ -66,7 +66,7 @@ impl Weather {
     }
 }
 
-/// What a link did.
+/// Counters of a link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Done {
     pub carried: u64,
@@ -80,9 +80,9 @@ pub struct Done {
 #[derive(Debug)]
 pub struct Link {
     random: Random,
-    weather: Weather,
+    faults: Faults,
     count: u64,
-    /// By the number of the datagram after which it is delivered, and by its own.
+    /// Datagrams under way, by the number of the datagram after which each is delivered, and by its own number.
     travelling: BTreeMap<(u64, u64), Vec<u8>>,
     arrived: VecDeque<Vec<u8>>,
     last: Duration,
@@ -90,14 +90,14 @@ pub struct Link {
     pub done: Done,
 }
 
-/// Without more traffic, what is overtaken arrives after this time all the same.
+/// Without more traffic, overtaken datagrams arrive after this time.
 const FLUSH: Duration = Duration::from_millis(20);
 
 impl Link {
-    pub fn new(seed: u64, weather: Weather) -> Self {
+    pub fn new(seed: u64, faults: Faults) -> Self {
         Self {
             random: Random::new(seed),
-            weather,
+            faults,
             count: 0,
             travelling: BTreeMap::new(),
             arrived: VecDeque::new(),
@@ -108,45 +108,45 @@ impl Link {
     }
 
     pub fn send(&mut self, bytes: &[u8], now: Duration) {
-        let weather = self.weather;
+        let faults = self.faults;
         self.count += 1;
         self.last = now;
         self.done.carried += 1;
-        if now >= self.paused_until && self.random.chance(weather.pauses) {
-            self.paused_until = now + weather.pause;
+        if now >= self.paused_until && self.random.chance(faults.pauses) {
+            self.paused_until = now + faults.pause;
         }
-        if self.random.chance(weather.loss) {
+        if self.random.chance(faults.loss) {
             self.done.lost += 1;
-            return self.settle();
+            return self.deliver_due();
         }
-        let copies = if self.random.chance(weather.duplicates) { 2 } else { 1 };
+        let copies = if self.random.chance(faults.duplicates) { 2 } else { 1 };
         self.done.duplicated += copies - 1;
         for copy in 0..copies {
             let mut bytes = bytes.to_vec();
-            if self.random.chance(weather.truncation) {
+            if self.random.chance(faults.truncation) {
                 bytes.truncate(self.random.below(bytes.len() as u64) as usize);
                 self.done.truncated += 1;
             }
-            if !bytes.is_empty() && self.random.chance(weather.corruption) {
+            if !bytes.is_empty() && self.random.chance(faults.corruption) {
                 for _ in 0..=self.random.below(3) {
                     let place = self.random.below(bytes.len() as u64) as usize;
                     bytes[place] ^= 1 << self.random.below(8);
                 }
                 self.done.corrupted += 1;
             }
-            let after = self.count + self.random.below(weather.reordering + 1);
+            let after = self.count + self.random.below(faults.reordering + 1);
             self.travelling.insert((after, 2 * self.count + copy), bytes);
         }
-        self.settle();
+        self.deliver_due();
     }
 
-    fn settle(&mut self) {
+    fn deliver_due(&mut self) {
         while let Some(first) = self.travelling.first_entry().filter(|first| first.key().0 <= self.count) {
             self.arrived.push_back(first.remove());
         }
     }
 
-    /// What has arrived.
+    /// The next datagram that has arrived.
     pub fn take(&mut self, now: Duration) -> Option<Vec<u8>> {
         if now < self.paused_until {
             return None;

@@ -291,18 +291,18 @@ impl BatchSession {
         }
         let given_up = ending.texts.1 + ENDING;
         if ending.since.is_none() && context.now < given_up {
-            let (mut described, mut told) = (self.metadata, self.account);
-            let flow = if described.acknowledged() < metadata {
-                self.text(TextKind::Metadata, &mut described, metadata, context);
-                Some(described)
-            } else if told.acknowledged() < account {
-                self.text(TextKind::Account, &mut told, account, context);
-                Some(told)
+            let (mut sent_metadata, mut sent_account) = (self.metadata, self.account);
+            let flow = if sent_metadata.acknowledged() < metadata {
+                self.text(TextKind::Metadata, &mut sent_metadata, metadata, context);
+                Some(sent_metadata)
+            } else if sent_account.acknowledged() < account {
+                self.text(TextKind::Account, &mut sent_account, account, context);
+                Some(sent_account)
             } else {
                 None
             };
             if let Some(flow) = flow {
-                (self.metadata, self.account) = (described, told);
+                (self.metadata, self.account) = (sent_metadata, sent_account);
                 let again = flow.deadline().unwrap_or(context.now + RETRANSMIT);
                 ending.next = again.min(given_up);
                 self.ending = Some(ending);

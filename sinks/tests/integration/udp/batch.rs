@@ -90,7 +90,7 @@ fn events_of_lost_messages_are_counted_exactly() {
     assert!(client.kept.batches < u64::from(end.batches) && client.kept.events < end.events);
     let arrived = client.kept.numbers();
     assert_eq!(arrived.len() as u64, client.kept.events);
-    // Each stream counts what is missing, except behind its last packet.
+    // Each stream counts missing events, except after its last packet.
     for instance in 0..2 {
         let mut records = 0;
         let mut gaps = 0;

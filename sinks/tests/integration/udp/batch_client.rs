@@ -1,4 +1,4 @@
-//! A client of the batch layout that keeps what it receives, and acknowledges it.
+//! A client of the batch layout that keeps and acknowledges received messages.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;

@@ -131,7 +131,7 @@ fn proven(client: &mut BatchClient) {
         client.say(ToServer::Start);
     }
     let accept = Accept::new(client.offer());
-    // A client that has not received what the server sent does not get further.
+    // A client that has not received the server's messages makes no progress.
     for token in [[0; 16], [1; 16]] {
         client.say(ToServer::Accept(Accept { token, ..accept }));
     }

@@ -107,7 +107,7 @@ fn a_second_client_is_ignored_while_one_is_served() {
     assert_eq!(first.message(), SESSION_END);
     second.start();
     assert_eq!(second.message(), SESSION_BEGIN);
-    assert_eq!(second.next_seq(), first.next_seq().map(|seq| seq + 1), "it was sent nothing before");
+    assert_eq!(second.next_seq(), first.next_seq().map(|seq| seq + 1), "it was sent nothing while it was ignored");
 }
 
 #[test]
@@ -127,22 +127,12 @@ fn a_repeated_start_begins_another_session() {
 }
 
 #[test]
-fn a_trace_that_never_had_an_event_is_served_too() {
-    let mut served = Served::start(options());
-    let mut client = LegacyClient::new(served.address());
-    client.start();
-    assert_eq!(client.message(), SESSION_BEGIN);
-    served.end();
-    assert_eq!(client.rest(), [TRACE_BEGIN, TRACE_END, SESSION_END]);
-}
-
-#[test]
 fn waiting_events_are_sent_when_the_trace_ends() {
     let mut served = Served::start(options());
     let mut client = LegacyClient::new(served.address());
     client.start();
     assert_eq!(client.message(), SESSION_BEGIN);
-    // The session is about in its first 100 ms: all events are sent at the end.
+    // The session is in its first 100 ms, so all events are sent at the end.
     served.numbers(0, 0..10);
     served.end();
     assert_eq!(client.message(), TRACE_BEGIN);
@@ -151,7 +141,7 @@ fn waiting_events_are_sent_when_the_trace_ends() {
 }
 
 #[test]
-fn commands_after_the_end_are_refused() {
+fn an_empty_trace_is_served_and_commands_after_its_end_are_refused() {
     let mut served = Served::start(options());
     let mut client = LegacyClient::new(served.address());
     client.start();
@@ -159,7 +149,7 @@ fn commands_after_the_end_are_refused() {
     served.end();
     assert_eq!(client.rest(), [TRACE_BEGIN, TRACE_END, SESSION_END]);
     client.start();
-    let error = client.socket.recv(&mut [0; 16]).expect_err("nobody is there");
+    let error = client.socket.recv(&mut [0; 16]).expect_err("the server has ended");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 }
 
@@ -297,6 +287,6 @@ fn events_taken_by_an_aborted_session_are_counted() {
         assert!(stats.lost > 0 && stats.legacy_events > 0);
         assert_eq!(stats.legacy_events + stats.lost, served.server.given());
         let rest = client.rest();
-        assert_eq!(rest.last(), Some(&SESSION_END), "and the client is told");
+        assert_eq!(rest.last(), Some(&SESSION_END), "the client is notified");
     }
 }

@@ -11,16 +11,16 @@ use tracepoint_house::packages::Packages;
 fn circles_of(source: &Path) -> Vec<String> {
     let spelt = |name: &Name| if name.is_empty() { "crate".to_owned() } else { name.join("::") };
     let edges = Modules::read(source).edges();
-    let told = |circle: BTreeSet<Name>| {
-        let mut told = String::new();
+    let describe = |circle: BTreeSet<Name>| {
+        let mut text = String::new();
         for from in &circle {
             for to in edges[from].intersection(&circle) {
-                let _ = write!(told, "\n    {} → {}", spelt(from), spelt(to));
+                let _ = write!(text, "\n    {} → {}", spelt(from), spelt(to));
             }
         }
-        told
+        text
     };
-    circles(&edges).into_iter().map(told).collect()
+    circles(&edges).into_iter().map(describe).collect()
 }
 
 #[test]

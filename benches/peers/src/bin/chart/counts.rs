@@ -23,13 +23,13 @@ impl Counts {
         Ok(Self(counts))
     }
 
-    /// How many instructions an event adds to the loop without a site.
+    /// The instructions that an event adds to the loop without a site.
     pub(crate) fn added(&self, variant: &str, kernel: &str) -> Option<f64> {
         let of = |variant: &str| self.0.get(&(variant.to_owned(), kernel.to_owned()));
         Some(of(variant)? - of("none")?)
     }
 
-    /// Whether there are any.
+    /// Whether there are no counts.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

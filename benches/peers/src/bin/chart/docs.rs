@@ -1,4 +1,4 @@
-//! The short form, for the project's documentation.
+//! The short tables and the chart for the project's documentation.
 
 use crate::counts::Counts;
 use crate::{svg, table};
@@ -28,11 +28,11 @@ pub(crate) fn put(docs: &Path, report: &Report, counts: &Counts) -> Result<()> {
 fn section(report: &Report, counts: &Counts) -> String {
     let mut text = format!("\n{}; {} rounds.\n", report.machine, report.rounds);
     for mode in [Mode::Off, Mode::On] {
-        sites(&mut text, report, counts, mode).expect("a String takes everything");
+        sites(&mut text, report, counts, mode).expect("a String accepts all writes");
     }
-    recorded(&mut text, report, counts).expect("a String takes everything");
-    table::only_recorded(&mut text, report).expect("a String takes everything");
-    absent(&mut text, report).expect("a String takes everything");
+    recorded(&mut text, report, counts).expect("a String accepts all writes");
+    table::only_recorded(&mut text, report).expect("a String accepts all writes");
+    absent(&mut text, report).expect("a String accepts all writes");
     text.push('\n');
     text
 }

@@ -37,7 +37,7 @@ type Variant<'r> = (&'r str, [Option<&'r Row>; SERIES.len()]);
 /// Renders a run.
 pub(crate) fn render(report: &Report) -> String {
     let mut svg = String::new();
-    draw(&mut svg, report).expect("a String takes everything");
+    draw(&mut svg, report).expect("a String accepts all writes");
     svg
 }
 

@@ -8,7 +8,7 @@ use tracepoint_peers::variant::Mode;
 /// Renders a run.
 pub(crate) fn render(report: &Report, counts: &Counts) -> String {
     let mut text = String::new();
-    write(&mut text, report, counts).expect("a String takes everything");
+    write(&mut text, report, counts).expect("a String accepts all writes");
     text
 }
 

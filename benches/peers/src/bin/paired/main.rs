@@ -1,4 +1,4 @@
-//! The paired harness: all variants take turns in one process, and each is compared with the loop without a site that ran in
+//! The paired harness: all variants run alternately in one process, and each is compared with the loop without a site of
 //! the same round.
 
 mod measure;
@@ -14,13 +14,13 @@ use tracepoint_peers::kernel::{self, KERNELS};
 use tracepoint_peers::variant::Variant;
 use tracepoint_peers::{cpu, peer};
 
-/// Measures what a tracepoint costs next to its peers.
+/// Measures the cost of a tracepoint next to its peers.
 ///
-/// Without --check, --count or --list: in each round every variant runs every kernel once, so that whatever disturbs the machine
-/// disturbs all of them. Prints for each the median over the rounds of its time divided by that of the same kernel without a
+/// Without --check, --count or --list: in each round every variant runs every kernel once, so that a disturbance of the machine
+/// affects all of them. Prints for each variant the median over the rounds of its time divided by that of the same kernel without a
 /// site, with a 95 % confidence interval from order statistics, and the nanoseconds that an event adds. Afterwards every variant
-/// is switched on and counted; one that does not hit is an error. Those that record also run on two processors at once, and for
-/// longer than what they fill lasts.
+/// is switched on and its hits are counted; a variant without hits is an error. Variants that record also run on two processors at
+/// once, and for long enough to fill their buffers.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   paired                                  everything, some minutes
@@ -33,13 +33,13 @@ use tracepoint_peers::{cpu, peer};
   paired --list                           the names of variants and kernels")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 struct Options {
-    /// Few short rounds: shows that it works, not what it costs
+    /// Few short rounds: a test of the harness, not a measurement
     #[arg(long)]
     quick: bool,
-    /// How many rounds [default: 31, with --quick 3]
+    /// Number of rounds [default: 31, with --quick 3]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
-    /// How long a variant runs in a round, in microseconds [default: 500, with --quick 50]
+    /// Duration of a variant in a round, in microseconds [default: 500, with --quick 50]
     #[arg(long, value_name = "N")]
     micros: Option<u64>,
     /// Only variants whose name contains this; repeat it for more
@@ -54,7 +54,7 @@ struct Options {
     /// No runs on two processors at once
     #[arg(long)]
     no_two: bool,
-    /// How long each variant that records and tells its losses runs without a pause, in milliseconds; 0 for no such run
+    /// Duration of the run without a pause, in milliseconds, for each variant that records and counts its losses; 0 for no such run
     /// [default: 1000, with --quick 50]
     #[arg(long, value_name = "N")]
     sustained: Option<u64>,

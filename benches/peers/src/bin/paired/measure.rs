@@ -1,4 +1,4 @@
-//! All that a run is.
+//! A whole run.
 
 use crate::rounds::{Plan, alone_and_beside, calibrate, compare};
 use crate::{Options, proof};
@@ -85,15 +85,15 @@ fn pass(
             variant: variant.name.into(),
             proof: proof::of(variant)?,
             events: account.events,
-            lost: variant.tells.then_some(account.lost),
+            lost: variant.counts_losses.then_some(account.lost),
         });
     }
     Ok(())
 }
 
-/// Runs a variant that can tell what it lost for as long as `time`, if that is a way to use it.
+/// Runs a variant that counts its losses for `time`, if a consumer drains it.
 fn sustain(variant: &'static Variant, plan: &Plan, time: Duration) -> Result<Option<Sustained>> {
-    if !variant.tells || !variant.recording.is_some_and(|recording| recording.sustained) {
+    if !variant.counts_losses || !variant.recording.is_some_and(|recording| recording.sustained) {
         return Ok(None);
     }
     // Variants that cannot be used were reported before.

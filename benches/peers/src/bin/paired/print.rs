@@ -1,4 +1,4 @@
-//! A run as text.
+//! Prints a run as text.
 
 use std::collections::HashMap;
 use tracepoint_peers::report::{Report, Row};
@@ -58,7 +58,7 @@ pub(crate) fn print(report: &Report) {
     }
 }
 
-/// What only those that record are asked.
+/// The tables of variants that record.
 fn extra(report: &Report) {
     if !report.two.is_empty() {
         println!("\ntight, on two processors at once");

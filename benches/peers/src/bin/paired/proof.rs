@@ -1,5 +1,5 @@
-//! Whether variants do what they say, each in a process of its own: what one library does to be switched on is none of another's
-//! business.
+//! Checks that variants do what they claim, each in a process of its own, so that libraries that are switched on do not affect
+//! each other.
 
 use anyhow::{Context, Result, ensure};
 use std::env;
@@ -7,7 +7,7 @@ use std::process::Command;
 use tracepoint_peers::report::Proof;
 use tracepoint_peers::variant::Variant;
 
-/// Switches a variant on and counts, and fails if it is not what it says.
+/// Switches a variant on, counts its hits, and fails if they are not the expected ones.
 pub(crate) fn show(variant: &Variant, json: bool) -> Result<()> {
     let proof = match variant.check() {
         Ok(check) => Proof { holds: check.holds(), found: check.to_string(), bytes: check.bytes() },
@@ -22,7 +22,7 @@ pub(crate) fn show(variant: &Variant, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Does so for several.
+/// The same for several variants.
 pub(crate) fn all(variants: &[&'static Variant]) -> Result<()> {
     let mut failed = 0;
     for variant in variants {
@@ -34,12 +34,12 @@ pub(crate) fn all(variants: &[&'static Variant]) -> Result<()> {
     Ok(())
 }
 
-/// Asks another process.
+/// Runs the check in another process.
 pub(crate) fn of(variant: &Variant) -> Result<Proof> {
     let program = env::current_exe().context("this program's path")?;
     let output = Command::new(program).args(["--check", variant.name, "--json"]).output().context("run --check")?;
     let said = serde_json::from_slice(&output.stdout);
-    // A variant that ends the program has not proved anything either.
+    // A variant that ends the program has failed, too.
     Ok(said.unwrap_or_else(|_| Proof {
         holds: false,
         found: String::from_utf8_lossy(&output.stderr).trim().into(),

@@ -1,4 +1,4 @@
-//! Rounds in which variants take turns.
+//! Rounds in which variants run alternately.
 
 use anyhow::{Context, Result};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use tracepoint_peers::kernel::{self, Kernel};
 use tracepoint_peers::report::{Row, Two};
 use tracepoint_peers::variant::Unusable;
 
-/// How long.
+/// The length of a measurement.
 pub(crate) struct Plan {
-    /// How many rounds.
+    /// The number of rounds.
     pub(crate) rounds: usize,
-    /// How long a variant runs in a round.
+    /// The duration of a variant in a round.
     pub(crate) time: Duration,
 }
 
-/// Lets variants take turns in a kernel. The first one is the base.
+/// Runs variants alternately in a kernel. The first one is the base.
 pub(crate) fn compare(contenders: &mut [Contender], kernel: &Kernel, plan: &Plan) -> Result<Vec<Row>> {
     let iterations: Vec<u64> =
         contenders.iter_mut().map(|contender| calibrate(contender, kernel, plan.time)).collect::<Result<_, _>>()?;
@@ -51,7 +51,7 @@ pub(crate) fn compare(contenders: &mut [Contender], kernel: &Kernel, plan: &Plan
     Ok(rows.collect())
 }
 
-/// Lets a variant run on one processor and on two at once, in turn. The processor of the one is the first of the two.
+/// Runs a variant alternately on one processor and on two at once. The single one is the first of the two.
 pub(crate) fn alone_and_beside(contender: &mut Contender, cpus: [usize; 2], plan: &Plan) -> Result<Two> {
     let kernel = kernel::find("tight").context("there is a tight kernel")?;
     let iterations = calibrate(contender, kernel, plan.time)?;
@@ -68,12 +68,12 @@ pub(crate) fn alone_and_beside(contender: &mut Contender, cpus: [usize; 2], plan
     })
 }
 
-/// Combines what was measured in the same rounds.
+/// Combines the samples of the same rounds.
 fn paired(values: &[f64], others: &[f64], combine: fn(f64, f64) -> f64) -> Interval {
     Interval::of(values.iter().zip(others).map(|(value, other)| combine(*value, *other)).collect())
 }
 
-/// How many iterations take about so long.
+/// The number of iterations that take about `time`.
 pub(crate) fn calibrate(contender: &mut Contender, kernel: &Kernel, time: Duration) -> Result<u64, Unusable> {
     let most = contender.most(kernel);
     let mut iterations = 100.min(most);

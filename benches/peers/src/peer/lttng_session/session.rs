@@ -65,7 +65,7 @@ impl Session {
             must(&["snapshot", "record", &format!("--session={}", self.name)]);
         }
         must(&["destroy", &self.name]);
-        babeltrace::tell(&self.directory, marks, named);
+        babeltrace::add_to_tally(&self.directory, marks, named);
         tally::add_bytes(content(&self.directory));
         fs::remove_dir_all(&self.directory).expect("a directory of our own");
     }

@@ -24,7 +24,7 @@ fn damaged_sessions_are_refused_and_the_old_version_stays() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("trouble::damaged_sessions_are_refused_and_the_old_version_stays");
+    let _child = place.start("failures::damaged_sessions_are_refused_and_the_old_version_stays");
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 5);
     let file = session.path().join("session.toml");
@@ -62,7 +62,7 @@ fn an_unknown_rule_alone_is_unsupported() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("trouble::an_unknown_rule_alone_is_unsupported");
+    let _child = place.start("failures::an_unknown_rule_alone_is_unsupported");
     let session = place.record("s", &["traced:tick"]);
     let file = session.path().join("session.toml");
     let newer = fs::read_to_string(&file)?.replace("generation = 1", "generation = 2");
@@ -100,7 +100,7 @@ fn a_session_whose_directory_is_removed_ends() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let child = place.start("trouble::a_session_whose_directory_is_removed_ends");
+    let child = place.start("failures::a_session_whose_directory_is_removed_ends");
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 5);
     remove_by_hand(session.path())?;
@@ -127,7 +127,7 @@ fn thousands_of_rules_are_applied() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("trouble::thousands_of_rules_are_applied");
+    let _child = place.start("failures::thousands_of_rules_are_applied");
     let mut spec = spec(&[], &[SinkSpec::ctf(place.out("many"))]);
     for n in 0..9_998 {
         spec.add_rule(&Rule::new(format!("other{n}:*")))?;
@@ -162,7 +162,7 @@ fn change_for_ever(run_dir: &Path) -> Outcome {
 
 #[test]
 fn a_controller_that_is_killed_leaves_a_valid_session() -> Outcome {
-    let test = "trouble::a_controller_that_is_killed_leaves_a_valid_session";
+    let test = "failures::a_controller_that_is_killed_leaves_a_valid_session";
     if let Some(dir) = part().strip_prefix("change ") {
         return change_for_ever(Path::new(dir));
     }
@@ -204,7 +204,7 @@ fn a_killed_process_is_recovered_and_its_session_continues() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let test = "trouble::a_killed_process_is_recovered_and_its_session_continues";
+    let test = "failures::a_killed_process_is_recovered_and_its_session_continues";
     let (mut dies, stays) = (place.start(test), place.start(test));
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 20);
@@ -235,7 +235,7 @@ fn a_damaged_description_is_written_again() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let child = place.start("trouble::a_damaged_description_is_written_again");
+    let child = place.start("failures::a_damaged_description_is_written_again");
     let session = place.record("s", &["traced:tick"]);
     let process = place.controller.processes()?.remove(0);
     let file = place.run_dir().join("apps").join(process.name()).join("process.json");
@@ -271,7 +271,7 @@ fn rings_on_a_disk_are_refused() -> Outcome {
     // Not in memory: refused where it would stall the program.
     let temp = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let run_dir = temp.path().join("run");
-    let test = "trouble::rings_on_a_disk_are_refused";
+    let test = "failures::rings_on_a_disk_are_refused";
     let _child = until_ready(again(test, "traced").env("TRACEPOINT_RUN_DIR", &run_dir));
     let controller = Controller::at(RunDir::at(&run_dir)?)?;
     // The disk may be fuller than traces may make it.
@@ -321,7 +321,7 @@ fn a_full_bell_is_rung_again() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let child = place.start("trouble::a_full_bell_is_rung_again");
+    let child = place.start("failures::a_full_bell_is_rung_again");
     let process = place.controller.process(child.id())?;
     stop(&child)?;
     let socket = UnixDatagram::unbound()?;

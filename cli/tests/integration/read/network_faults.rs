@@ -1,10 +1,10 @@
 //! A server and a client in processes of their own, with a random network between them: events arrive unchanged and in order, and every
 //! loss is reported. Runs over 100 networks, or `TRACEPOINT_UDP_SEEDS`.
 
-use crate::read::link::{Random, Weather};
+use crate::read::link::{Faults, Random};
 use crate::read::network::network;
 use crate::read::recorded::serve;
-use crate::read::{read, told};
+use crate::read::{read, result_of};
 use crate::seed;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -90,49 +90,49 @@ impl Output {
 /// Reads the trace over one network.
 fn read_over(seed: u64, trace: &Path) -> Output {
     let mut random = Random::new(seed);
-    let weather = [Weather::of(&mut random), Weather::of(&mut random)];
+    let faults = [Faults::of(&mut random), Faults::of(&mut random)];
     let legacy = seed.is_multiple_of(4);
     let (server, port) = serve(trace, &[]);
     let _server = Server(server);
-    let port = network(([127, 0, 0, 1], port).into(), seed, weather);
+    let port = network(([127, 0, 0, 1], port).into(), seed, faults);
     let layout: &[&str] = if legacy { &["--legacy"] } else { &[] };
     let output = read(port, &[&["--json", "--idle", "2"], layout].concat()).output().unwrap();
-    let (code, out, err) = told(&output);
-    let about = format!("seed {seed}: {weather:?}, {layout:?}: {err}");
+    let (code, out, err) = result_of(&output);
+    let about = format!("seed {seed}: {faults:?}, {layout:?}: {err}");
     let mut objects: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let end = objects.pop().unwrap_or_default();
     Output { objects, end, code, about }
 }
 
 /// Batches: every event is correct, none arrives twice or out of order, and received and lost events add up to all events.
-fn check_batches(told: &Output) {
+fn check_batches(output: &Output) {
     let (mut next, mut events) = (BTreeMap::new(), 0);
-    for object in told.objects.iter().filter(|object| object["type"] == "event") {
+    for object in output.objects.iter().filter(|object| object["type"] == "event") {
         let fields = &object["fields"];
         let [thread, n] = ["thread", "n"].map(|name| fields[name].as_u64().unwrap());
-        assert!(thread < THREADS && n < EVENTS && fields["text"] == text_of(n), "{}: {object}", told.about);
+        assert!(thread < THREADS && n < EVENTS && fields["text"] == text_of(n), "{}: {object}", output.about);
         let next = next.entry(thread).or_insert(0);
-        assert!(n >= *next, "{}: event {n} of thread {thread} in the wrong place", told.about);
+        assert!(n >= *next, "{}: event {n} of thread {thread} in the wrong place", output.about);
         *next = n + 1;
         events += 1;
     }
-    let [arrived, lost, unsent] = ["events", "lost_events", "unsent_events"].map(|key| told.number(key));
-    assert_eq!(arrived, events, "{}", told.about);
-    assert_eq!(told.lost("events", "events") + told.lost("before_offer", "events"), lost, "{}", told.about);
-    if told.has_ended() {
-        assert_eq!(events + lost + unsent, THREADS * EVENTS, "{}", told.about);
+    let [arrived, lost, unsent] = ["events", "lost_events", "unsent_events"].map(|key| output.number(key));
+    assert_eq!(arrived, events, "{}", output.about);
+    assert_eq!(output.lost("events", "events") + output.lost("before_offer", "events"), lost, "{}", output.about);
+    if output.has_ended() {
+        assert_eq!(events + lost + unsent, THREADS * EVENTS, "{}", output.about);
     }
-    assert!(events + lost + unsent <= THREADS * EVENTS, "{}", told.about);
-    let is_whole = told.has_ended() && lost + unsent + told.number("lost_metadata") == 0;
-    assert_eq!(told.code, Some(if is_whole { 0 } else { 4 }), "{}", told.about);
+    assert!(events + lost + unsent <= THREADS * EVENTS, "{}", output.about);
+    let is_whole = output.has_ended() && lost + unsent + output.number("lost_metadata") == 0;
+    assert_eq!(output.code, Some(if is_whole { 0 } else { 4 }), "{}", output.about);
 }
 
 /// Legacy layout: every number between two events was reported as lost, or is that of one of the few marks.
-fn check_legacy(told: &Output) {
+fn check_legacy(output: &Output) {
     /// Each START that arrives late begins another session.
     const MARKS: u64 = 100;
     let (mut next, mut unexplained) = (None, 0);
-    for object in &told.objects {
+    for object in &output.objects {
         let (first, count) = match object["type"].as_str() {
             Some("event") => (&object["seq"], 1),
             Some("loss") if object["kind"] == "messages" => (&object["first"], object["messages"].as_u64().unwrap()),
@@ -140,14 +140,14 @@ fn check_legacy(told: &Output) {
         };
         let first = first.as_u64().unwrap();
         if let Some(next) = next {
-            assert!(first >= next, "{}: {object} in the wrong place", told.about);
+            assert!(first >= next, "{}: {object} in the wrong place", output.about);
             unexplained += first - next;
         }
         next = Some(first + count);
     }
-    assert!(unexplained <= MARKS, "{}: {unexplained} messages are neither there nor lost", told.about);
-    let events = told.objects.iter().filter(|object| object["type"] == "event").count() as u64;
-    assert!(events == told.number("events") && events <= THREADS * EVENTS, "{}", told.about);
+    assert!(unexplained <= MARKS, "{}: {unexplained} messages are neither there nor lost", output.about);
+    let events = output.objects.iter().filter(|object| object["type"] == "event").count() as u64;
+    assert!(events == output.number("events") && events <= THREADS * EVENTS, "{}", output.about);
 }
 
 #[test]
@@ -162,18 +162,18 @@ fn over_any_network_received_and_lost_events_are_those_that_were_sent() {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < campaign.end) {
-                    let told = read_over(seed, &trace);
-                    if told.code == Some(5) {
+                    let output = read_over(seed, &trace);
+                    if output.code == Some(5) {
                         // No datagram of the server has arrived, so that nothing is reported.
-                        assert!(told.objects.iter().all(|object| object["type"] != "event"), "{}", told.about);
+                        assert!(output.objects.iter().all(|object| object["type"] != "event"), "{}", output.about);
                         continue;
                     }
-                    ended.fetch_add(u64::from(told.has_ended()), Ordering::Relaxed);
-                    if told.is_legacy() {
-                        check_legacy(&told);
+                    ended.fetch_add(u64::from(output.has_ended()), Ordering::Relaxed);
+                    if output.is_legacy() {
+                        check_legacy(&output);
                     } else {
                         batches.fetch_add(1, Ordering::Relaxed);
-                        check_batches(&told);
+                        check_batches(&output);
                     }
                 }
             });

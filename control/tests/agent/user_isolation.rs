@@ -80,7 +80,7 @@ fn a_session_that_is_a_link_is_ignored() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("trust::a_session_that_is_a_link_is_ignored");
+    let _child = place.start("user_isolation::a_session_that_is_a_link_is_ignored");
     let real = place.record("real", &["nothing:*"]);
     let sessions = place.run_dir().join("sessions");
     fs::create_dir(place.temp.path().join("elsewhere"))?;
@@ -102,7 +102,7 @@ fn users_cannot_access_each_others_processes() -> Outcome {
         return Ok(());
     }
     must_be_root();
-    let test = "trust::users_cannot_access_each_others_processes";
+    let test = "user_isolation::users_cannot_access_each_others_processes";
     let place = Place::new();
     open_to_all(place.temp.path())?;
     let program = copied(place.temp.path())?;
@@ -152,7 +152,7 @@ fn a_group_shares_a_run_directory() -> Outcome {
         return Ok(());
     }
     must_be_root();
-    let test = "trust::a_group_shares_a_run_directory";
+    let test = "user_isolation::a_group_shares_a_run_directory";
     let temp = memory_place();
     open_to_all(temp.path())?;
     let program = copied(temp.path())?;
@@ -198,19 +198,19 @@ fn a_setuid_program_ignores_the_environment() -> Outcome {
     let program = copied(temp.path())?;
     chown(&program, Some(USERS[1]), None)?;
     fs::set_permissions(&program, Permissions::from_mode(0o4755))?;
-    let asked = temp.path().join("asked");
-    fs::create_dir(&asked)?;
-    fs::set_permissions(&asked, Permissions::from_mode(0o777))?;
+    let target = temp.path().join("target");
+    fs::create_dir(&target)?;
+    fs::set_permissions(&target, Permissions::from_mode(0o777))?;
     let own = Path::new("/dev/shm/tracepoint-65534");
-    let test = "trust::a_setuid_program_ignores_the_environment";
-    let mut command = as_user(USERS[0], &program, test, &asked.join("run"));
-    let child = until_ready(command.env("TRACEPOINT", "traced:*").env("TRACEPOINT_OUT", asked.join("out")));
+    let test = "user_isolation::a_setuid_program_ignores_the_environment";
+    let mut command = as_user(USERS[0], &program, test, &target.join("run"));
+    let child = until_ready(command.env("TRACEPOINT", "traced:*").env("TRACEPOINT_OUT", target.join("out")));
     let published = fs::read_dir(own.join("apps"))?
         .flatten()
         .any(|entry| entry.file_name().to_string_lossy().starts_with(&format!("{}-", child.id())));
     assert!(published, "process {} is not in {}", child.id(), own.display());
     assert!(child.end());
-    assert_eq!(fs::read_dir(&asked)?.count(), 0, "nothing was written where it was asked to");
+    assert_eq!(fs::read_dir(&target)?.count(), 0, "nothing was written in the directory that the environment names");
     fs::remove_dir_all(own)?;
     Ok(())
 }

@@ -15,20 +15,20 @@ struct Probe {
     freed: AtomicUsize,
 }
 
-/// One thread that fires, and the list; in an `Arc` where the crates have statics.
-struct World {
+/// A tracepoint that one thread fires: the section of the thread, and the list of probes. It is in an `Arc` where the crates have statics.
+struct Site {
     section: Section,
     list: RcuPointer<Arc<Probe>>,
 }
 
-impl World {
+impl Site {
     fn new(probe: &Arc<Probe>) -> Arc<Self> {
-        let world = Self { section: Section::new(), list: RcuPointer::null() };
-        assert!(world.list.replace(Some(Box::new(Arc::clone(probe)))).is_none());
-        Arc::new(world)
+        let site = Self { section: Section::new(), list: RcuPointer::null() };
+        assert!(site.list.replace(Some(Box::new(Arc::clone(probe)))).is_none());
+        Arc::new(site)
     }
 
-    /// What a site does.
+    /// The effect of a site. Returns whether the probe ran.
     fn fire(&self) -> bool {
         let is_outermost = self.section.enter(light_fence);
         // SAFETY: inside a section until `exit` below.
@@ -43,7 +43,19 @@ impl World {
         ran
     }
 
-    /// What `unregister` does.
+    /// The effect of a site whose probe stores 1 into `done`. Returns whether the probe ran.
+    fn fire_and_store(&self, done: &AtomicUsize) -> bool {
+        self.section.enter(light_fence);
+        // SAFETY: inside a section until `exit` below.
+        let ran = unsafe { self.list.read() }.is_some();
+        if ran {
+            done.store(1, Ordering::Relaxed);
+        }
+        self.section.exit();
+        ran
+    }
+
+    /// The effect of `unregister`.
     fn unregister(&self, probe: &Probe) {
         let old = self.list.replace(None);
         assert!(begin_grace_period());
@@ -62,17 +74,17 @@ fn probe() -> Arc<Probe> {
 fn nothing_runs_after_the_grace_period() {
     loom::model(|| {
         let probe = probe();
-        let world = World::new(&probe);
+        let site = Site::new(&probe);
         let firing = {
-            let world = Arc::clone(&world);
+            let site = Arc::clone(&site);
             thread::spawn(move || {
-                world.fire();
-                world.fire();
+                site.fire();
+                site.fire();
             })
         };
-        world.unregister(&probe);
+        site.unregister(&probe);
         firing.join().unwrap();
-        assert!(!world.fire(), "a site that fires later finds no list");
+        assert!(!site.fire(), "a site that fires later finds no list");
     });
 }
 
@@ -81,22 +93,13 @@ fn nothing_runs_after_the_grace_period() {
 fn the_grace_period_orders_the_probes_stores() {
     loom::model(|| {
         let probe = probe();
-        let world = World::new(&probe);
+        let site = Site::new(&probe);
         let done = Arc::new(AtomicUsize::new(0));
         let firing = {
-            let (world, done) = (Arc::clone(&world), Arc::clone(&done));
-            thread::spawn(move || {
-                world.section.enter(light_fence);
-                // SAFETY: inside a section until `exit` below.
-                let ran = unsafe { world.list.read() }.is_some();
-                if ran {
-                    done.store(1, Ordering::Relaxed);
-                }
-                world.section.exit();
-                ran
-            })
+            let (site, done) = (Arc::clone(&site), Arc::clone(&done));
+            thread::spawn(move || site.fire_and_store(&done))
         };
-        world.unregister(&probe);
+        site.unregister(&probe);
         let seen = done.load(Ordering::Relaxed);
         let ran = firing.join().unwrap();
         assert!(!ran || seen == 1, "the probe ran, so its effect is visible after the wait");
@@ -109,26 +112,20 @@ fn the_grace_period_orders_the_probes_stores() {
 fn a_later_section_publishes_the_stores_of_an_earlier_one() {
     loom::model(|| {
         let probe = probe();
-        let world = World::new(&probe);
+        let site = Site::new(&probe);
         let done = Arc::new(AtomicUsize::new(0));
         let firing = {
-            let (world, done) = (Arc::clone(&world), Arc::clone(&done));
+            let (site, done) = (Arc::clone(&site), Arc::clone(&done));
             thread::spawn(move || {
-                world.section.enter(light_fence);
-                // SAFETY: inside a section until `exit` below.
-                let ran = unsafe { world.list.read() }.is_some();
-                if ran {
-                    done.store(1, Ordering::Relaxed);
-                }
-                world.section.exit();
-                world.section.enter(light_fence);
-                world.section.exit();
+                let ran = site.fire_and_store(&done);
+                site.section.enter(light_fence);
+                site.section.exit();
                 ran
             })
         };
-        let old = world.list.replace(None);
+        let old = site.list.replace(None);
         assert!(begin_grace_period());
-        let ended = world.section.open().is_none_or(|open| world.section.has_ended(open));
+        let ended = site.section.open().is_none_or(|open| site.section.has_ended(open));
         let seen = done.load(Ordering::Relaxed);
         let ran = firing.join().unwrap();
         assert!(!ended || !ran || seen == 1, "the section has ended, so its effects are visible");
@@ -141,21 +138,21 @@ fn a_later_section_publishes_the_stores_of_an_earlier_one() {
 fn an_inner_event_does_not_end_the_outer_section() {
     loom::model(|| {
         let probe = probe();
-        let world = World::new(&probe);
+        let site = Site::new(&probe);
         let firing = {
-            let world = Arc::clone(&world);
+            let site = Arc::clone(&site);
             thread::spawn(move || {
-                world.section.enter(light_fence);
+                site.section.enter(light_fence);
                 // SAFETY: inside a section until `exit` below.
-                let seen = unsafe { world.list.read() };
-                world.fire();
+                let seen = unsafe { site.list.read() };
+                site.fire();
                 if let Some(probe) = seen {
                     assert_eq!(probe.freed.load(Ordering::Relaxed), 0, "freed under an open section");
                 }
-                world.section.exit();
+                site.section.exit();
             })
         };
-        world.unregister(&probe);
+        site.unregister(&probe);
         firing.join().unwrap();
     });
 }
@@ -164,23 +161,23 @@ fn an_inner_event_does_not_end_the_outer_section() {
 #[test]
 fn a_published_list_is_whole() {
     loom::model(|| {
-        let world = Arc::new((Section::new(), RcuPointer::<AtomicUsize>::null()));
+        let site = Arc::new((Section::new(), RcuPointer::<AtomicUsize>::null()));
         let reading = {
-            let world = Arc::clone(&world);
+            let site = Arc::clone(&site);
             thread::spawn(move || {
-                world.0.enter(light_fence);
+                site.0.enter(light_fence);
                 // SAFETY: inside a section until `exit` below; nothing is replaced in this model.
-                if let Some(list) = unsafe { world.1.read() } {
+                if let Some(list) = unsafe { site.1.read() } {
                     assert_eq!(list.load(Ordering::Relaxed), 7);
                 }
-                world.0.exit();
+                site.0.exit();
             })
         };
         let list = AtomicUsize::new(0);
         list.store(7, Ordering::Relaxed);
-        assert!(world.1.replace(Some(Box::new(list))).is_none());
+        assert!(site.1.replace(Some(Box::new(list))).is_none());
         reading.join().unwrap();
-        drop(world.1.replace(None));
+        drop(site.1.replace(None));
     });
 }
 
@@ -189,23 +186,23 @@ fn a_published_list_is_whole() {
 fn two_changes_at_once() {
     loom::model(|| {
         let first = probe();
-        let world = World::new(&first);
+        let site = Site::new(&first);
         let second = probe();
         let changing = {
-            let (world, second) = (Arc::clone(&world), Arc::clone(&second));
+            let (site, second) = (Arc::clone(&site), Arc::clone(&second));
             thread::spawn(move || {
-                let old = world.list.replace(Some(Box::new(second)));
+                let old = site.list.replace(Some(Box::new(second)));
                 assert!(begin_grace_period());
-                world.section.wait_until_ended();
+                site.section.wait_until_ended();
                 drop(old);
             })
         };
-        let old = world.list.replace(None);
+        let old = site.list.replace(None);
         assert!(begin_grace_period());
-        world.section.wait_until_ended();
+        site.section.wait_until_ended();
         drop(old);
         changing.join().unwrap();
-        drop(world.list.replace(None));
+        drop(site.list.replace(None));
     });
 }
 

@@ -1,28 +1,28 @@
-//! A client and a server with a bad network between them, in a time of their own.
+//! A client and a server with a faulty network between them, in simulated time.
 
-use super::link::{Link, Weather};
+use super::link::{Faults, Link};
 use super::server::{Plan, Server};
 use std::fmt::Write;
 use std::time::Duration;
 use tracepoint_reader::udp::{Client, Ending, Options, Report};
 
-/// Nothing takes longer.
+/// No simulation takes longer.
 const LIMIT: Duration = Duration::from_secs(300);
 
-pub struct World {
+pub struct Simulation {
     pub client: Client,
     pub server: Server,
     pub there: Link,
     pub back: Link,
     pub now: Duration,
     pub reports: Vec<Report>,
-    /// What was sent, by whom and when, and what was told; if it is kept.
+    /// The datagrams and reports, with their times; `None` if no log is kept.
     pub log: Option<String>,
 }
 
-impl World {
-    pub fn new(seed: u64, options: Options, plan: Plan, weather: [Weather; 2]) -> Self {
-        let [there, back] = weather;
+impl Simulation {
+    pub fn new(seed: u64, options: Options, plan: Plan, faults: [Faults; 2]) -> Self {
+        let [there, back] = faults;
         Self {
             client: Client::new(options, Duration::ZERO),
             server: Server::new(seed, plan),
@@ -34,14 +34,14 @@ impl World {
         }
     }
 
-    /// Lets a millisecond pass.
+    /// Advances the time by a millisecond.
     pub fn step(&mut self) {
         let now = self.now;
         let mut wakes = 0;
         while self.client.deadline().is_some_and(|deadline| deadline <= now) {
             self.client.wake(now);
             wakes += 1;
-            assert!(wakes < 5, "the client is never done: {:?}", self.client);
+            assert!(wakes < 5, "the client never goes idle: {:?}", self.client);
         }
         while let Some(datagram) = self.client.outgoing() {
             self.note("client", || hex(&datagram));
@@ -59,7 +59,7 @@ impl World {
             self.client.receive(&datagram, now);
         }
         while let Some(report) = self.client.report() {
-            self.note("told", || told(&report));
+            self.note("report", || summary(&report));
             self.reports.push(report);
         }
         self.now += Duration::from_millis(1);
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    /// Lets time pass until the client has come to an end.
+    /// Advances the time until the client ends.
     pub fn run(&mut self) -> Ending {
         loop {
             if let Some(ending) = self.client.ending() {
@@ -82,13 +82,13 @@ impl World {
         }
     }
 
-    /// Lets time pass until the server is done with the client too.
-    pub fn settle(&mut self) {
-        self.settle_for(LIMIT);
+    /// Advances the time until the server is done with the client too.
+    pub fn run_until_server_is_idle(&mut self) {
+        self.run_until_server_is_idle_within(LIMIT);
     }
 
-    /// The same, and it may take so long at most.
-    pub fn settle_for(&mut self, time: Duration) {
+    /// The same, with a limit.
+    pub fn run_until_server_is_idle_within(&mut self, time: Duration) {
         let limit = self.now + time;
         while !self.server.is_idle() {
             assert!(self.now < limit, "the server hangs: {:?}", self.server);
@@ -104,8 +104,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A report without the bytes that are in the datagram before it.
-fn told(report: &Report) -> String {
+/// A report, without the bytes that the log has in the datagram before it.
+fn summary(report: &Report) -> String {
     match report {
         Report::Metadata(text) => format!("Metadata, {} bytes", text.len()),
         Report::Account(text) => format!("Account, {} bytes", text.len()),

@@ -59,18 +59,18 @@ fn a_killed_process_loses_no_committed_event() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let traced = busy(&place, "outside::a_killed_process_loses_no_committed_event", 2);
+    let traced = busy(&place, "remote_recording::a_killed_process_loses_no_committed_event", 2);
     let pid = traced.0.id();
     let record = record(&place, &traced, "out")?;
     until(|| written(&place.path("out")) > 1 << 20);
     drop(traced);
     let output = record.wait_with_output()?;
     assert_eq!(output.status.code(), Some(7), "{output:?}");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    assert_eq!(told["recovered"][0]["pid"], pid);
-    assert_eq!(told["failures"], serde_json::json!([]));
-    let counters = &told["counters"];
-    assert_eq!(told["recovered"][0]["records"], counters["recorded"], "what was committed is there: {counters}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(report["recovered"][0]["pid"], pid);
+    assert_eq!(report["failures"], serde_json::json!([]));
+    let counters = &report["counters"];
+    assert_eq!(report["recovered"][0]["records"], counters["recorded"], "what was committed is there: {counters}");
     assert_eq!(counters["lost"].get("sink"), None);
     verified(&place, "out");
     assert_eq!(viewed(&place, "out"), counters["recorded"].as_u64().unwrap_or_default());
@@ -86,7 +86,7 @@ fn a_killed_recorder_loses_and_repeats_nothing() -> Outcome {
     }
     let kills = env::var(KILLS_VARIABLE).ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
     let place = Place::new();
-    let traced = busy(&place, "outside::a_killed_recorder_loses_and_repeats_nothing", 2);
+    let traced = busy(&place, "remote_recording::a_killed_recorder_loses_and_repeats_nothing", 2);
     let mut random = seed::seed();
     for round in 0..kills {
         let (out, whole) = (format!("out{round}"), format!("whole{round}"));
@@ -99,11 +99,12 @@ fn a_killed_recorder_loses_and_repeats_nothing() -> Outcome {
         until(|| place.on().is_empty());
         let left = place.path(&format!("run/sessions/record-{}", record.id()));
         // Each packet once, whether or not a sink has written it.
-        let (code, told, said) = place.tracectl(&["recover", left.to_str().ok_or("no text")?, "-o", &whole, "--json"]);
+        let (code, report, said) =
+            place.tracectl(&["recover", left.to_str().ok_or("no text")?, "-o", &whole, "--json"]);
         // Also in the middle of a write: a packet that is partly in the file is still in the ring.
-        assert!(code == Some(0) && said.lines().all(|line| line.contains("are a part of a packet")), "{told} {said}");
-        let told: serde_json::Value = serde_json::from_str(&told)?;
-        let process = &told["processes"][0];
+        assert!(code == Some(0) && said.lines().all(|line| line.contains("are a part of a packet")), "{report} {said}");
+        let report: serde_json::Value = serde_json::from_str(&report)?;
+        let process = &report["processes"][0];
         assert!(process["packets_from_outputs"].as_u64() > Some(0), "{process}");
         assert_eq!(process["lost"].get("sink"), None, "{process}");
         verified(&place, &whole);
@@ -120,19 +121,19 @@ fn a_process_that_is_stopped_is_drained() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let traced = busy(&place, "outside::a_process_that_is_stopped_is_drained", 1);
+    let traced = busy(&place, "remote_recording::a_process_that_is_stopped_is_drained", 1);
     let record = record(&place, &traced, "out")?;
     until(|| written(&place.path("out")) > 1 << 16);
     kill(&traced.0, "STOP")?;
-    // It waits for the process, and then reads what is in the rings.
+    // `record` waits for the process, and then reads the rings.
     kill(&record, "INT")?;
     let output = record.wait_with_output()?;
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert_eq!(told["not_acknowledged"][0], traced.0.id());
-    let counters = &told["counters"];
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(report["not_acknowledged"][0], traced.0.id());
+    let counters = &report["counters"];
     let [recorded, full] = [&counters["recorded"], &counters["fired"]].map(|count| count.as_u64().unwrap_or_default());
-    assert!(recorded > 0 && recorded <= full, "{told}");
+    assert!(recorded > 0 && recorded <= full, "{report}");
     assert_eq!(viewed(&place, "out"), recorded, "all that was committed");
     let (code, out, _) = place.tracectl(&["verify", "out"]);
     assert!(code != Some(0) && out.contains("complete"), "it runs: {out}");
@@ -152,7 +153,7 @@ fn two_recorders_have_rings_of_their_own() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let traced = busy(&place, "outside::two_recorders_have_rings_of_their_own", 1);
+    let traced = busy(&place, "remote_recording::two_recorders_have_rings_of_their_own", 1);
     let records = [record(&place, &traced, "first")?, record(&place, &traced, "second")?];
     until(|| ["first", "second"].iter().all(|out| written(&place.path(out)) > 1 << 20));
     for record in &records {
@@ -161,10 +162,10 @@ fn two_recorders_have_rings_of_their_own() -> Outcome {
     for (record, out) in records.into_iter().zip(["first", "second"]) {
         let output = record.wait_with_output()?;
         assert!(output.status.success(), "{output:?}");
-        let told: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
         verified(&place, out);
         let lines = viewed(&place, out);
-        assert_eq!(Some(lines), told["counters"]["recorded"].as_u64());
+        assert_eq!(Some(lines), report["counters"]["recorded"].as_u64());
     }
     assert_eq!(fs::read_dir(place.path("run/sessions"))?.count(), 0);
     Ok(())
@@ -178,14 +179,15 @@ fn the_largest_size_holds_for_all_processes_together() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let _traced = [(); 3].map(|()| busy(&place, "outside::the_largest_size_holds_for_all_processes_together", 1));
+    let _traced =
+        [(); 3].map(|()| busy(&place, "remote_recording::the_largest_size_holds_for_all_processes_together", 1));
     let (code, out, err) = place.tracectl(&["record", "-e", "shop:paid", "-o", "out", "--max-size", "4M", "--json"]);
-    let told: serde_json::Value = serde_json::from_str(&out)?;
+    let report: serde_json::Value = serde_json::from_str(&out)?;
     assert_eq!(code, Some(1), "something was refused: {err}");
-    let bytes = told["counters"]["bytes"].as_u64().unwrap_or_default();
+    let bytes = report["counters"]["bytes"].as_u64().unwrap_or_default();
     // The first and last packets of streams come on top.
     assert!(bytes > MOST / 2 && bytes < MOST + (64 << 10), "{bytes}");
-    assert!(told["counters"]["lost"]["sink"].as_u64() > Some(0), "{told}");
+    assert!(report["counters"]["lost"]["sink"].as_u64() > Some(0), "{report}");
     verified(&place, "out");
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Sinks by kind, as a session names them: what each process makes of them, what is refused, and what a full disk does.
+//! The kinds of sinks in a session: their outputs in each process, refusals, and full disks.
 
 use crate::common::{Outcome, again_mounted, assert_balances, fill_up, memory_place, part};
-use crate::traced::{PATIENCE, Place, asked, is_traced, spec, traces, until};
+use crate::traced::{PATIENCE, Place, is_traced, refreshed_acks, spec, traces, until};
 use std::fs;
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ fn each_process_has_files_and_a_server_of_its_own() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let test = "kinds::each_process_has_files_and_a_server_of_its_own";
+    let test = "sink_kinds::each_process_has_files_and_a_server_of_its_own";
     let files = place.temp.path().join("files");
     fs::create_dir(&files)?;
     let sinks = [
@@ -65,13 +65,13 @@ fn a_port_in_use_is_refused_and_leaves_no_file() -> Outcome {
     let place = Place::new();
     let files = place.temp.path().join("files");
     fs::create_dir(&files)?;
-    let _child = place.start("kinds::a_port_in_use_is_refused_and_leaves_no_file");
+    let _child = place.start("sink_kinds::a_port_in_use_is_refused_and_leaves_no_file");
     let taken = UdpSocket::bind("127.0.0.1:0")?;
     let sinks =
         [SinkSpec::ctf(files.join("ctf")), SinkSpec::text(files.join("text")), SinkSpec::udp(taken.local_addr()?)];
     let session = place.controller.create("taken", &spec(&["traced:tick"], &sinks))?;
     for _ in 0..3 {
-        let ack = asked(&place.controller, &session)?.remove(0);
+        let ack = refreshed_acks(&place.controller, &session)?.remove(0);
         assert_eq!(ack.state, AckState::Refused);
         assert!(ack.error.as_ref().is_some_and(|error| error.contains("choose another port, or 0")), "{ack:?}");
         assert_eq!(traces(&files.join("ctf")), Vec::<PathBuf>::new());
@@ -92,19 +92,19 @@ fn an_invalid_session_file_is_reported_until_it_is_replaced() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let _child = place.start("kinds::an_invalid_session_file_is_reported_until_it_is_replaced");
+    let _child = place.start("sink_kinds::an_invalid_session_file_is_reported_until_it_is_replaced");
     let session = place.record("s", &["traced:tick"]);
     place.until_recorded(&session, 5);
     let file = session.path().join("session.toml");
     let text = fs::read_to_string(&file)?;
     fs::write(&file, format!("mood = 1\n{text}"))?;
     for _ in 0..3 {
-        let ack = asked(&place.controller, &session)?.remove(0);
+        let ack = refreshed_acks(&place.controller, &session)?.remove(0);
         assert_eq!(ack.state, AckState::Recording);
         assert!(ack.error.as_ref().is_some_and(|error| error.contains("`mood`")), "{ack:?}");
     }
     fs::write(&file, &text)?;
-    assert_eq!(asked(&place.controller, &session)?[0].error, None);
+    assert_eq!(refreshed_acks(&place.controller, &session)?[0].error, None);
     session.destroy(PATIENCE, false)?;
     Ok(())
 }
@@ -114,7 +114,7 @@ fn a_full_disk_is_reported_and_retried() -> Outcome {
     if is_traced() {
         return Ok(());
     }
-    let test = "kinds::a_full_disk_is_reported_and_retried";
+    let test = "sink_kinds::a_full_disk_is_reported_and_retried";
     let Some(small) = part().strip_prefix("at ").map(PathBuf::from) else {
         let place = memory_place();
         let again = again_mounted(test, &format!("at {}", place.path().display()), place.path(), "4m");
@@ -128,7 +128,7 @@ fn a_full_disk_is_reported_and_retried() -> Outcome {
     spec.sinks[0].rotate_size = Some(1 << 30);
     let session = place.controller.create("full", &spec)?;
     for _ in 0..3 {
-        let ack = asked(&place.controller, &session)?.remove(0);
+        let ack = refreshed_acks(&place.controller, &session)?.remove(0);
         assert_eq!(ack.state, AckState::Refused);
         assert!(
             ack.error.as_ref().is_some_and(|error| error.contains("a twentieth") && error.contains("free some space"))
@@ -138,23 +138,26 @@ fn a_full_disk_is_reported_and_retried() -> Outcome {
     fs::remove_file(&ballast)?;
     until(&place, &session, |ack| ack.state == AckState::Recording && ack.counters.bytes > 0)?;
 
-    // It runs full while it records: that is counted and told, and a rotation leaves the present chunk being written.
+    // The disk runs full during the recording: losses are counted and reported, and a failed rotation leaves the current chunk open.
     let ballast = fill_up(&small)?;
     let ack = until(&place, &session, |ack| !ack.notices.is_empty() && ack.counters.lost.contains_key("sink"))?;
     assert!(ack.notices[0].to_string().contains("writing resumes when there is space"), "{ack:?}");
     let generation = session.rotate()?.generation;
     let ack = session.wait(generation, PATIENCE)?.acks.remove(0);
-    let rotated = ack.rotated.ok_or("not asked")?;
+    let rotated = ack.rotated.ok_or("no rotation")?;
     assert!(rotated.error.as_ref().is_some_and(|error| error.contains("the next chunk")), "{rotated:?}");
     let has = |ack: &Ack, part: &str| ack.notices.iter().any(|notice| notice.to_string().contains(part));
-    assert!(has(&asked(&place.controller, &session)?[0], "the next chunk"), "it is reported until one succeeds");
+    assert!(
+        has(&refreshed_acks(&place.controller, &session)?[0], "the next chunk"),
+        "it is reported until one succeeds"
+    );
     fs::remove_file(&ballast)?;
     let before = ack.counters.bytes;
     until(&place, &session, |ack| !has(ack, "nothing is written") && ack.counters.bytes > before)?;
     let generation = session.rotate()?.generation;
-    let rotated = session.wait(generation, PATIENCE)?.acks.remove(0).rotated.ok_or("not asked")?;
+    let rotated = session.wait(generation, PATIENCE)?.acks.remove(0).rotated.ok_or("no rotation")?;
     assert_eq!((rotated.number, rotated.chunks.len(), rotated.error), (2, 1, None));
-    assert_eq!(asked(&place.controller, &session)?[0].notices, []);
+    assert_eq!(refreshed_acks(&place.controller, &session)?[0].notices, []);
     session.destroy(PATIENCE, false)?;
     let traces = traces(&small.join("out"));
     assert_eq!(traces.len(), 1);

@@ -15,7 +15,7 @@ fn a_stopped_process_outside_the_session_is_not_waited_for() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let test = "concern::a_stopped_process_outside_the_session_is_not_waited_for";
+    let test = "participants::a_stopped_process_outside_the_session_is_not_waited_for";
     let (runs, stopped) = (place.start(test), place.start(test));
     stop(&stopped)?;
 
