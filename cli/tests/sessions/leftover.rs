@@ -107,8 +107,8 @@ fn events_before_exec_can_be_recovered() {
     first.env(BECOMES, "1");
     let traced = place.start_as(first);
     let process = || -> serde_json::Value {
-        let told: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"])).expect("JSON");
-        told["sessions"][0]["processes"][0].clone()
+        let report: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"])).expect("JSON");
+        report["sessions"][0]["processes"][0].clone()
     };
     until(|| process()["counters"]["recorded"].as_u64() > Some(100));
     let rings = format!("run/sessions/s/rings/{}", process()["process"].as_str().unwrap_or_default());

@@ -35,13 +35,13 @@ fn record(place: &Place, soft: u64, hard: u64) -> (Option<i32>, serde_json::Valu
     limited.arg(record.get_program()).args(record.get_args()).current_dir(place.0.path());
     limited.envs(record.get_envs().filter_map(|(key, value)| Some((key, value?))));
     let output = limited.output().expect("tracectl");
-    let told = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    (output.status.code(), told, String::from_utf8_lossy(&output.stderr).into_owned())
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), report, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// The processes that were recorded.
-fn recorded(told: &serde_json::Value) -> BTreeSet<u64> {
-    let all = told["processes"].as_array().into_iter().flatten();
+fn recorded(report: &serde_json::Value) -> BTreeSet<u64> {
+    let all = report["processes"].as_array().into_iter().flatten();
     let with_events = all.filter(|process| process["counters"]["recorded"].as_u64() > Some(0));
     let with_traces =
         with_events.filter(|process| process["outputs"].as_array().is_some_and(|paths| !paths.is_empty()));
@@ -56,8 +56,8 @@ fn all_are_recorded_at_a_low_soft_limit() -> Outcome {
     let place = Place::new();
     let count = processes();
     let _traced = start(&place, "many_processes::all_are_recorded_at_a_low_soft_limit", count);
-    let (code, told, err) = record(&place, (count as u64).clamp(64, 1024), 20_000);
-    assert_eq!((code, recorded(&told).len()), (Some(0), count), "{err}");
+    let (code, report, err) = record(&place, (count as u64).clamp(64, 1024), 20_000);
+    assert_eq!((code, recorded(&report).len()), (Some(0), count), "{err}");
     Ok(())
 }
 
@@ -69,16 +69,16 @@ fn those_for_which_there_are_no_files_are_named() -> Outcome {
     let place = Place::new();
     let count = processes().min(100);
     let traced = start(&place, "many_processes::those_for_which_there_are_no_files_are_named", count);
-    let (code, told, err) = record(&place, 128, 128);
-    let recorded = recorded(&told);
+    let (code, report, err) = record(&place, 128, 128);
+    let recorded = recorded(&report);
     assert!(!recorded.is_empty() && recorded.len() < count, "{} of {count}: {err}", recorded.len());
     assert_ne!(code, Some(0), "{err}");
     for process in &traced {
         let pid = process.0.id();
-        let is_named = told["failures"].to_string().contains(&format!("process {pid}"));
+        let is_named = report["failures"].to_string().contains(&format!("process {pid}"));
         assert!(is_named != recorded.contains(&pid.into()), "process {pid}: {err}");
     }
-    for output in told["outputs"].as_array().into_iter().flatten().filter_map(|output| output.as_str()) {
+    for output in report["outputs"].as_array().into_iter().flatten().filter_map(|output| output.as_str()) {
         let (code, out, err) = place.tracectl(&["verify", output]);
         assert_eq!(code, Some(0), "{output}: {out}{err}");
     }
