@@ -63,6 +63,10 @@ impl Bytes for Arc<RingFile> {
         self.with(|file| file.length())
     }
 
+    fn is_sparse(&self) -> io::Result<bool> {
+        self.with(|file| file.is_sparse())
+    }
+
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.with(|file| file.fill(buffer, offset))
     }
