@@ -85,12 +85,9 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     }
 
     fn take_from_output(&mut self, mut bytes: Vec<u8>, sequence: u64) -> Result<(), RecoverError> {
-        match self.take(&mut bytes, Origin::Output)? {
-            Some(Err(reason)) => {
-                let path = self.ring.path().display();
-                self.progress.journal.wrong(format!("{path}: packet {sequence} of its output: {reason}"));
-            }
-            _ => {}
+        if let Some(Err(reason)) = self.take(&mut bytes, Origin::Output)? {
+            let path = self.ring.path().display();
+            self.progress.journal.wrong(format!("{path}: packet {sequence} of its output: {reason}"));
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ impl AccountBuilder {
         if let Some(&index) = self.indices.get(&u64::from(class))
             && !std::mem::replace(&mut self.named[index], true)
         {
-            self.account.channels[index].name = name.to_owned();
+            name.clone_into(&mut self.account.channels[index].name);
         }
     }
 

@@ -133,7 +133,7 @@ fn a_dt_file_that_is_cut_off_while_it_is_viewed_is_damaged() {
     let slot = u64::from(u32::from_le_bytes(header[4..].try_into().unwrap()));
     fs::File::options().write(true).open(&file).unwrap().set_len(20 + 4 * slot).unwrap();
     let shown = out.lines().filter(|line| line.as_ref().unwrap().contains(r#""type":"event""#)).count();
-    let (code, _, err) = told(&child.wait_with_output().unwrap());
+    let (code, _, err) = result_of(&child.wait_with_output().unwrap());
     assert!(shown < whole && code == Some(1), "{shown} of {whole}, {code:?}: {err}");
     assert!(err.contains("it was cut off since it was opened") && err.contains("; not shown"), "{err}");
 }
