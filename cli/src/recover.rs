@@ -65,10 +65,17 @@ impl Recover {
         }
         recovered.processes.iter().flat_map(|process| &process.notes).for_each(|note| message::note(note));
         recovered.failed.iter().for_each(|process| message::error(&process.reason));
-        if recovered.is_complete() || (self.snapshot && recovered.failed.is_empty()) {
+        let missing = recovered.missing();
+        if (recovered.is_complete() && missing == 0) || (self.snapshot && recovered.failed.is_empty()) {
             return Ok(Outcome::Success);
         }
         let (path, output) = (self.directory.display(), self.output.display());
+        if missing > 0 {
+            let missing = message::counted(missing, "event");
+            message::error(&format!(
+                "{path}: {missing} were committed, and neither a ring nor an output of a sink has them"
+            ));
+        }
         message::error(&format!("{path}: not everything could be recovered; the rest is in {output}"));
         Ok(Outcome::Incomplete)
     }

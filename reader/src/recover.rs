@@ -15,6 +15,7 @@ mod chunks;
 mod error;
 mod find;
 mod liveness;
+mod lost_ring;
 mod meter;
 mod outputs;
 mod packets;

@@ -33,8 +33,12 @@ pub use sub_buffers::{RingPacket, SubBuffer, SubBuffers};
 /// The extension of ring files.
 pub const RING_EXTENSION: &str = "ring";
 
+/// Offset of the numbers of packets that the consumer has taken, of both streams.
+pub(crate) const RELEASED: u64 = 448;
 /// Size of header and identity in bytes.
 const HEADER_AND_IDENTITY: usize = 4096;
+/// How much of a file without a magic is searched for what a ring may have held: more than any ring has.
+const MOST_SEARCHED: u64 = 4 << 30;
 /// More packets than any ring closes.
 const MAX_CLOSED: u64 = u64::MAX / 2;
 
@@ -98,7 +102,11 @@ impl Ring {
         let mut magic = [0; MAGIC.len()];
         fill(path, bytes.as_ref(), &mut magic, 0)?;
         if magic == [0; MAGIC.len()] {
-            return Ok(None);
+            return if was_used(bytes.as_ref(), length).map_err(|error| ReadError::io(path, error))? {
+                Err(wrong((0, "its header is gone, and its packets cannot be found without it".to_owned())))
+            } else {
+                Ok(None)
+            };
         }
         if magic != MAGIC {
             return Err(wrong((0, "this is not a ring file: it does not begin with `tp-ring`".to_owned())));
@@ -190,6 +198,16 @@ impl Ring {
         Ok(counters)
     }
 
+    /// How many packets of one of its streams the consumer has taken, as it is now. The number comes from a file that may be damaged.
+    ///
+    /// # Errors
+    /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read.
+    pub(crate) fn released(&self, side: Side) -> Result<u64, ReadError> {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes, RELEASED + 8 * side.index() as u64)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
     /// The counters of each event, by its id, as they are now.
     ///
     /// # Errors
@@ -205,6 +223,25 @@ impl Ring {
     pub fn sub_buffers(&self, side: Side, counters: &StreamCounters) -> SubBuffers<'_> {
         SubBuffers::new(self, side, counters.closed.min(MAX_CLOSED))
     }
+}
+
+/// Whether a file without a magic was a ring: its owner allocates all of it at first, and writes to the part behind the identity only when
+/// the header is complete.
+fn was_used(bytes: &dyn Bytes, length: u64) -> io::Result<bool> {
+    if bytes.is_sparse()? {
+        return Ok(true);
+    }
+    let mut part = vec![0; 64 << 10];
+    let mut at = HEADER_AND_IDENTITY as u64;
+    while at < length.min(MOST_SEARCHED) {
+        let size = (length - at).min(part.len() as u64) as usize;
+        bytes.fill(&mut part[..size], at)?;
+        if part[..size].iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+        at += size as u64;
+    }
+    Ok(length > MOST_SEARCHED)
 }
 
 fn fill(path: &Path, bytes: &dyn Bytes, buffer: &mut [u8], offset: u64) -> Result<(), ReadError> {

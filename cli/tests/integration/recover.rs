@@ -54,6 +54,21 @@ fn kept_and_lost_events_are_counted() {
 }
 
 #[test]
+fn events_that_no_ring_and_no_output_has_are_no_success() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..60).for_each(|_| tracer.fire(20));
+    tracer.drain(Consumer::Forgets);
+    (0..60).for_each(|_| tracer.fire(20));
+    let remains = Remains::of(&tracer);
+    let (code, out, err) = recover(&remains, &["--json"]);
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let missing = object["processes"][0]["missing"].as_u64().unwrap();
+    assert!(missing > 0 && object["complete"] == true, "{out}");
+    assert_eq!(code, Some(1));
+    assert!(err.contains(&format!(": {missing} events were committed, and neither a ring nor an output")), "{err}");
+}
+
+#[test]
 fn json_has_the_same_counts() {
     let tracer = killed();
     let remains = Remains::of(&tracer);

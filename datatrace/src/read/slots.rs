@@ -135,16 +135,22 @@ impl DtReader {
     ///
     /// # Errors
     ///
-    /// [`ReadError::Io`].
+    /// [`ReadError::Io`]; [`ReadError::Damaged`] if the file was cut off since it was opened.
     pub fn bytes_at(&self, place: &SlotPlace) -> Result<Option<Vec<u8>>, ReadError> {
         // No memory is allocated for bytes beyond the end of the file.
         if place.offset + u64::from(place.length) > self.length {
             return Ok(None);
         }
         let mut bytes = vec![0; place.length as usize];
-        let whole = self.read_at(place.offset, &mut bytes)? == bytes.len();
+        let there = self.read_at(place.offset, &mut bytes)?;
+        if there < bytes.len() {
+            let end = place.offset + there as u64;
+            let reason =
+                format!("the file ends after {there} of {} bytes: it was cut off since it was opened", bytes.len());
+            return Err(self.damaged(place.index, end, reason));
+        }
         let same = place.checksum.is_none_or(|checksum| crc32fast::hash(&bytes) == checksum);
-        Ok((whole && same).then_some(bytes))
+        Ok(same.then_some(bytes))
     }
 
     /// Slot `index`, of which at least one byte is in the file; `None` if it was never written.

@@ -9,15 +9,19 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The most rings of a channel that are reported as missing one by one.
+const MOST_MISSING: usize = 100;
 /// How deep below the given directory rings are searched: `sessions/NAME/rings/PID-START` in the run directory.
 const MAX_DEPTH: usize = 4;
 
-/// The directories at and below `root` that hold ring files, sorted by name.
+/// The directories of processes at and below `root`, sorted by name.
 pub(super) fn processes(root: &Path) -> Result<Vec<PathBuf>, RecoverError> {
     let no_rings = |reason: &str| RecoverError::NoRings { path: root.to_owned(), reason: reason.to_owned() };
     let found = directories::find(root, MAX_DEPTH, no_rings, |_, entries| {
+        let has = |name: &str| entries.iter().any(|(entry, kind)| kind.is_file() && entry.file_name() == name);
         let has_rings = entries.iter().any(|(entry, kind)| kind.is_file() && is_ring(&entry.path()));
-        Ok(if has_rings { Visited::FoundWhole } else { Visited::Other })
+        // Where all rings are gone, the outputs may still have packets.
+        Ok(if has_rings || (has("metadata") && has("outputs")) { Visited::FoundWhole } else { Visited::Other })
     })?;
     if found.is_empty() {
         return Err(no_rings("there are no ring files in it"));
@@ -40,6 +44,24 @@ pub(super) fn rings(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
         (name.as_encoded_bytes().ends_with(b"-orphans"), name.len(), name)
     });
     Ok(found)
+}
+
+/// The rings that are gone, by class and number: a process makes the rings of a channel one after the other, and removes none, so that each
+/// number below the highest has one. Files that were not begun are no rings.
+pub(super) fn missing(paths: &[PathBuf], is_not_begun: impl Fn(&Path) -> bool) -> Vec<(u32, u64)> {
+    let number = |path: &PathBuf| {
+        let (class, number) = path.file_stem()?.to_str()?.split_once('-')?;
+        Some((class.parse().ok()?, number.parse().ok()?))
+    };
+    let begun: BTreeSet<(u32, u64)> = paths.iter().filter(|path| !is_not_begun(path)).filter_map(number).collect();
+    let mut missing = Vec::new();
+    let mut next = (0, 0);
+    for &(class, number) in &begun {
+        let first = if next.0 == class { next.1 } else { 0 };
+        missing.extend((first..number).take(MOST_MISSING).map(|number| (class, number)));
+        next = (class, number.saturating_add(1));
+    }
+    missing
 }
 
 fn is_ring(path: &Path) -> bool {

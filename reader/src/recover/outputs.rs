@@ -4,12 +4,14 @@ use super::chunks;
 use crate::checked_packet::{self, Damaged};
 use crate::decode::State;
 use crate::dt::DtTrace;
+use crate::merge::stream_files;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
 use crate::source::{FileWindow, Source, read_bounded};
+use crate::stream::Packets;
 use crate::take::Journal;
 use crate::window::Window;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -99,6 +101,28 @@ impl Outputs {
             let window = Window::Slots(trace.window(found));
             Some(Kept::new(trace.path().to_owned(), window, metadata, stream))
         })
+    }
+
+    /// The streams of the trace `uuid` that the outputs have, by class and instance, with the names of their files.
+    pub(super) fn streams(&self, metadata: &Metadata, uuid: [u8; 16]) -> BTreeMap<(u32, u64), String> {
+        let mut streams = BTreeMap::new();
+        let mut add = |found: Option<[u8; 16]>, class: u64, instance: Option<u64>, name: String| {
+            if let (true, Ok(class), Some(instance)) = (found == Some(uuid), u32::try_from(class), instance) {
+                streams.entry((class, instance)).or_insert(name);
+            }
+        };
+        for path in self.directories.iter().flatten().filter_map(|directory| stream_files(directory).ok()).flatten() {
+            let first = Packets::open(metadata, &path).ok().and_then(|packets| packets.flatten().next());
+            if let (Some(packet), Some(name)) = (first, path.file_name()) {
+                add(packet.uuid, packet.class.id, packet.instance, name.to_string_lossy().into_owned());
+            }
+        }
+        for trace in &self.traces {
+            for stream in trace.streams() {
+                add(trace.metadata().uuid(), stream.class.id, stream.instance, stream.name.clone());
+            }
+        }
+        streams
     }
 
     /// The number of bytes in the files of this name.

@@ -28,7 +28,7 @@ pub(super) struct RingPart<'r> {
 
 /// Where a packet was found.
 #[derive(Clone, Copy, Debug)]
-enum Origin {
+pub(super) enum Origin {
     Output,
     /// In the ring, not closed if there is the stream's counter of discarded events.
     Ring {
@@ -85,13 +85,9 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     }
 
     fn take_from_output(&mut self, mut bytes: Vec<u8>, sequence: u64) -> Result<(), RecoverError> {
-        match self.take(&mut bytes, sequence, Origin::Output)? {
-            Some(Ok(next)) if !next.is_empty() => self.progress.summary.packets_from_outputs += 1,
-            Some(Err(reason)) => {
-                let path = self.ring.path().display();
-                self.progress.journal.wrong(format!("{path}: packet {sequence} of its output: {reason}"));
-            }
-            _ => {}
+        if let Some(Err(reason)) = self.take(&mut bytes, Origin::Output)? {
+            let path = self.ring.path().display();
+            self.progress.journal.wrong(format!("{path}: packet {sequence} of its output: {reason}"));
         }
         Ok(())
     }
@@ -99,7 +95,7 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     fn take_from_ring(&mut self, packet: RingPacket) -> Result<(), RecoverError> {
         let RingPacket { number, open, mut bytes } = packet;
         let open_with = open.then_some(self.in_ring.counters.discarded);
-        match self.take(&mut bytes, number + 1, Origin::Ring { open: open_with })? {
+        match self.take(&mut bytes, Origin::Ring { open: open_with })? {
             Some(Ok(next)) => {
                 if !next.is_empty() {
                     self.progress.summary.packets_from_rings += 1;
@@ -115,34 +111,42 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
         Ok(())
     }
 
-    /// Writes a packet that has records and fits behind the previous one; the reason if it does not fit. `None` if the stream is past it.
-    fn take(
-        &mut self,
-        bytes: &mut [u8],
-        sequence: u64,
-        origin: Origin,
-    ) -> Result<Option<Result<Next, String>>, RecoverError> {
-        self.progress.meter.pass(bytes.len());
-        if sequence <= self.position.sequence {
-            return Ok(None);
-        }
-        let open = if let Origin::Ring { open } = origin { open } else { None };
-        let checked = self.position.check(self.walker, self.metadata, bytes, open);
-        if let Ok(next) = &checked
-            && !next.is_empty()
-        {
-            // A packet of an output without a checksum is of an older tracer, and stays as it is.
-            if matches!(origin, Origin::Ring { .. }) {
-                seal(bytes);
-            }
-            self.file.write(bytes, next.after - next.before)?;
-            self.position.advance(next, self.walker);
-        }
-        Ok(Some(checked))
+    fn take(&mut self, bytes: &mut [u8], origin: Origin) -> Result<Option<Result<Next, String>>, RecoverError> {
+        take(bytes, origin, self.metadata, self.walker, &mut self.position, &mut self.file, &mut self.progress)
     }
 
     fn torn(&mut self, reason: &str) {
         self.progress.summary.torn_places += 1;
         self.progress.journal.wrong(format!("{}: {reason}", self.ring.path().display()));
     }
+}
+
+/// Writes a packet that has records and fits behind the previous one; the reason if it does not fit. `None` if the stream is past it.
+pub(super) fn take(
+    bytes: &mut [u8],
+    origin: Origin,
+    metadata: &Metadata,
+    walker: &mut Walker,
+    position: &mut Position,
+    file: &mut StreamFile<'_>,
+    progress: &mut Progress<'_, '_>,
+) -> Result<Option<Result<Next, String>>, RecoverError> {
+    progress.meter.pass(bytes.len());
+    if PacketHead::parse(bytes).sequence <= position.sequence {
+        return Ok(None);
+    }
+    let open = if let Origin::Ring { open } = origin { open } else { None };
+    let checked = position.check(walker, metadata, bytes, open);
+    if let Ok(next) = &checked
+        && !next.is_empty()
+    {
+        // A packet of an output without a checksum is of an older tracer, and stays as it is.
+        match origin {
+            Origin::Output => progress.summary.packets_from_outputs += 1,
+            Origin::Ring { .. } => seal(bytes),
+        }
+        file.write(bytes, next.after - next.before)?;
+        position.advance(next, walker);
+    }
+    Ok(Some(checked))
 }

@@ -1,6 +1,7 @@
 //! Recovers one process: its metadata, its rings one after another, its account.
 
 use super::RecoverError;
+use super::lost_ring::LostRing;
 use super::meter::Meter;
 use super::outputs::{Outputs, StreamId};
 use super::packets::{Progress, RingPart, StreamTaker};
@@ -17,6 +18,9 @@ use crate::source::read_bounded;
 use crate::take::{AccountBuilder, Journal, Position, RingEnd, StreamEnd, Walker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// The reason of losses of records that left their ring and are in no output.
+const SINK: &str = "sink";
 
 /// The recovery of one process.
 struct Recovery<'a, 'm> {
@@ -68,6 +72,11 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
         recovery.meter.part(bytes);
         recovery.ring(&path, &mut known)?;
     }
+    for ((class, instance), file) in recovery.outputs.streams(&metadata, survey.uuid) {
+        if !known.contains(&(class, instance)) {
+            recovery.lost_ring(LostRing { stream: StreamId { uuid: survey.uuid, class, instance }, file })?;
+        }
+    }
     recovery.finish(&text)
 }
 
@@ -83,14 +92,14 @@ impl<'a> Recovery<'a, '_> {
             }
         };
         let usable = self.account.introduce(&ring).and_then(|()| {
-            let fresh = Side::ALL.into_iter().all(|side| known.insert((ring.class(), ring.instance(side))));
+            let fresh = Side::ALL.into_iter().all(|side| !known.contains(&(ring.class(), ring.instance(side))));
             if fresh { Ok(()) } else { Err("another ring has the same streams".to_owned()) }
         });
         if let Err(reason) = usable {
             self.journal.wrong(format!("{}: {reason}; not used", path.display()));
             return Ok(());
         }
-        match self.contents(&ring) {
+        match self.contents(&ring, known) {
             Err(RecoverError::Read(error)) => {
                 self.journal.wrong(format!("{error}; the rest of it is left out"));
                 Ok(())
@@ -99,9 +108,10 @@ impl<'a> Recovery<'a, '_> {
         }
     }
 
-    fn contents(&mut self, ring: &Ring) -> Result<(), RecoverError> {
+    fn contents(&mut self, ring: &Ring, known: &mut BTreeSet<(u32, u64)>) -> Result<(), RecoverError> {
         let counted = ring.account()?;
         let (main, nested) = (self.look(ring, Side::Main)?, self.look(ring, Side::Nested)?);
+        known.extend(Side::ALL.map(|side| (ring.class(), ring.instance(side))));
         let (main_file, main) = self.take(ring, Side::Main, main)?;
         let (nested_file, nested) = self.take(ring, Side::Nested, nested)?;
         let now = Side::ALL.map(|side| ring.counters(side).unwrap_or_default());
@@ -118,8 +128,22 @@ impl<'a> Recovery<'a, '_> {
                 let account = file.finish(&last, stream.account(ring))?;
                 self.summary.streams += 1;
                 self.summary.records += account.written;
-                self.account.stream(ring, account, &stream.counters);
+                self.account.stream(ring.class(), account, &stream.counters);
             }
+        }
+        Ok(())
+    }
+
+    /// Recovers a stream that has no usable ring.
+    fn lost_ring(&mut self, stream: LostRing) -> Result<(), RecoverError> {
+        let Some(kept) = self.outputs.stream(self.metadata, stream.stream, &stream.file, &mut self.journal) else {
+            return Ok(());
+        };
+        let mut progress = Progress { journal: &mut self.journal, meter: &mut self.meter, summary: &mut self.summary };
+        let (walker, account) = (&mut self.walker, &mut self.account);
+        if let Some(counts) = stream.recover(self.metadata, self.target, kept, walker, account, &mut progress)? {
+            self.summary.streams += 1;
+            self.summary.records += counts.written;
         }
         Ok(())
     }
@@ -177,6 +201,7 @@ impl<'a> Recovery<'a, '_> {
         self.meter.end();
         self.summary.complete = complete;
         self.summary.lost = losses(&account);
+        self.summary.missing = self.summary.lost.get(SINK).copied().unwrap_or(0);
         self.summary.notes = self.journal.into_notes();
         Ok(self.summary)
     }
@@ -197,7 +222,7 @@ fn losses(account: &Account) -> BTreeMap<String, u64> {
         }
         for stream in &channel.streams {
             add("overwritten", stream.overwritten);
-            add("sink", stream.sink);
+            add(SINK, stream.sink);
         }
     }
     losses

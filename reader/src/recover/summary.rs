@@ -19,6 +19,11 @@ impl Recovered {
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.processes.iter().all(|process| process.complete)
     }
+
+    /// Events that were committed, and that neither a ring nor an output has.
+    pub fn missing(&self) -> u64 {
+        self.processes.iter().fold(0, |sum, process| sum.saturating_add(process.missing))
+    }
 }
 
 /// A process that could not be recovered.
@@ -66,6 +71,8 @@ pub struct RecoveredProcess {
     pub torn_places: u64,
     /// Events that were committed and not yet counted.
     pub uncounted: u64,
+    /// Events that were committed, and that neither a ring nor an output has; without those that the policy of a channel overwrites.
+    pub missing: u64,
     /// Events that were lost, by reason: those of the account, and `overwritten` and `sink`.
     pub lost: BTreeMap<String, u64>,
     /// Notes on damage and contradictions.

@@ -44,7 +44,14 @@ impl Survey {
         let mut survey =
             Self { uuid, pid: 0, described, session: String::new(), is_running: false, rings: Vec::new(), bytes: 0 };
         let mut first_error = None;
-        for path in find::rings(directory)? {
+        let paths = find::rings(directory)?;
+        for (class, missing) in find::missing(&paths, |path| matches!(Ring::open(path), Ok(None))) {
+            journal.wrong(format!(
+                "{}: there is no ring in {class}-{missing}.ring, though later rings were made; what it held is missing",
+                directory.display()
+            ));
+        }
+        for path in paths {
             match Ring::open(&path) {
                 Ok(None) => journal.note(format!("{}: not begun", path.display())),
                 Ok(Some(ring)) => match survey.check(metadata, &ring) {
@@ -59,6 +66,14 @@ impl Survey {
                     first_error.get_or_insert(error);
                 }
             }
+        }
+        if survey.rings.is_empty() && !outputs.streams(metadata, uuid).is_empty() {
+            journal.wrong(format!("{}: no ring of the process can be read", directory.display()));
+            survey.pid = described.and_then(|pid| pid.try_into().ok()).unwrap_or(0);
+            if let Some(EnvValue::String(name)) = metadata.env_value("trace_name") {
+                survey.session.clone_from(name);
+            }
+            return Ok(survey);
         }
         match first_error {
             Some(error) if survey.rings.is_empty() => Err(error.into()),

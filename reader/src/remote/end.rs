@@ -53,12 +53,12 @@ impl RemoteConsumer {
             if builder.introduce(ring).is_err() {
                 continue;
             }
-            builder.events(ring, &RingAccounting::running(counted), &mut journal);
+            builder.events(ring.class(), ring.path(), &RingAccounting::running(counted), &mut journal);
             for side in Side::ALL {
                 let Ok(counters) = ring.counters(side) else { continue };
                 if counters.records > 0 || counters.discarded > 0 {
                     let (recorded, discarded) = (counters.records, counters.discarded);
-                    builder.stream(ring, ring.stream_account(side, recorded, discarded), &counters);
+                    builder.stream(ring.class(), ring.stream_account(side, recorded, discarded), &counters);
                 }
             }
         }
@@ -107,7 +107,7 @@ impl RemoteConsumer {
             let earliest = if ring.is_ringless() { *end } else { 0 };
             let Some(last) = stream.last_packet(ring, earliest) else { continue };
             take(taker.packet(side, &sealed(last.bytes()), last.before, last.before));
-            account.stream(ring, stream.account(ring), &stream.counters);
+            account.stream(ring.class(), stream.account(ring), &stream.counters);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@
 
 use crate::error::ReadError;
 use crate::fields::Fields;
-use crate::ring::{Ring, RingFile, RingPacket, Side, StreamCounters, SubBuffer};
+use crate::ring::{RELEASED, Ring, RingFile, RingPacket, Side, StreamCounters, SubBuffer};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -22,8 +22,6 @@ use std::sync::atomic::{Ordering, fence};
 
 /// Offset of the counters of both streams.
 const COUNTERS: u64 = 320;
-/// Offset of `released` of both streams.
-const RELEASED: u64 = 448;
 
 /// A ring, and how many of its packets were released.
 #[derive(Debug)]
@@ -43,9 +41,7 @@ impl RemoteRing {
     pub(super) fn open(path: &Path, file: File) -> Result<Option<Self>, ReadError> {
         let file = Arc::new(RingFile::new(path, file).map_err(|error| ReadError::io(path, error))?);
         let Some(ring) = Ring::of(path, Box::new(Arc::clone(&file)))? else { return Ok(None) };
-        let mut positions = [0; 16];
-        ring.fill(&mut positions, RELEASED)?;
-        let released = [Fields(&positions).u64(0), Fields(&positions).u64(8)];
+        let released = [ring.released(Side::Main)?, ring.released(Side::Nested)?];
         Ok(Some(Self { ring, file, released }))
     }
 

@@ -13,6 +13,8 @@ const VERSION: u32 = 1;
 const MAX_EVENTS: u64 = 1 << 16;
 /// Size of an event's entry in the account.
 pub(super) const ENTRY_SIZE: u64 = 128;
+/// The stream instance of threads without a ring.
+const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 /// Size of the largest sub-buffer.
 const MAX_SUB_BUFFER: u64 = 1 << 30;
 /// Size of the smallest sub-buffer: a packet's header.
@@ -69,6 +71,12 @@ impl Header {
             );
             return Err((length, reason));
         }
+        if length > size {
+            let reason = format!(
+                "its header describes {size} bytes, and the file has {length}: it is not the file that the process made"
+            );
+            return Err((16, reason));
+        }
         let policy = match fields.u32(44) {
             0 => Policy::Discard,
             1 => Policy::Overwrite,
@@ -94,6 +102,10 @@ impl Header {
                 format!("packets have fields for the network, at byte {network}, which this reader does not know");
             return Err((80, reason));
         }
+        let main = area("main", fields, 96, size)?;
+        if main.count == 0 && instance != RINGLESS_INSTANCE {
+            return Err((112, "it has no sub-buffers, which only the file of threads without a ring has".to_owned()));
+        }
         Ok(Self {
             uuid: fields.array(24),
             class: fields.u32(40),
@@ -102,7 +114,7 @@ impl Header {
             events,
             account_offset,
             opened: fields.u64(88),
-            main: area("main", fields, 96, size)?,
+            main,
             nested: area("nested", fields, 120, size)?,
         })
     }

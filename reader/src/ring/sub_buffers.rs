@@ -54,8 +54,11 @@ pub(crate) enum Access {
 /// What was found where a packet should be.
 #[derive(Debug, PartialEq, Eq)]
 enum Found {
+    /// Zeros: the place was never used, or its memory was given back when all packets had been taken.
     Nothing,
-    /// Bytes that are neither a packet nor a place that its owner was preparing.
+    /// A place that its owner was preparing for the next packet.
+    Prepared,
+    /// Other bytes.
     Garbage,
     OtherStream,
     /// The packet with this `packet_seq_num`.
@@ -81,7 +84,7 @@ impl Ring {
         Ok(match self.copy_packet(side, number, Access::Leased, bytes)? {
             Found::Packet(length) => Ok(length),
             Found::Malformed(reason) => Err(format!("the sub-buffer at byte {at}: {reason}")),
-            Found::Nothing | Found::Garbage | Found::OtherStream | Found::OtherPacket(_) => {
+            Found::Nothing | Found::Prepared | Found::Garbage | Found::OtherStream | Found::OtherPacket(_) => {
                 Err(format!("the sub-buffer at byte {at} does not hold packet {}", number.wrapping_add(1)))
             }
         })
@@ -97,10 +100,12 @@ impl Ring {
         let head = PacketHead::parse(bytes);
         let header = &self.header;
         if head.magic != packet_head::MAGIC {
-            // The owner clears the magic first when it prepares a place, and leaves the uuid.
-            let is_used = number >= area.count;
-            let is_prepared = head.magic == 0 && (head.uuid == header.uuid || (!is_used && head.uuid == [0; 16]));
-            return Ok(if is_prepared { Found::Nothing } else { Found::Garbage });
+            return Ok(match (head.magic, head.uuid) {
+                // The owner clears the magic first when it prepares a place, and leaves the uuid.
+                (0, uuid) if uuid == header.uuid => Found::Prepared,
+                (0, uuid) if uuid == [0; 16] => Found::Nothing,
+                _ => Found::Garbage,
+            });
         }
         if (head.uuid, head.class, head.instance) != (header.uuid, header.class, self.instance(side)) {
             return Ok(Found::OtherStream);
@@ -182,9 +187,13 @@ impl<'a> SubBuffers<'a> {
                 bytes.truncate(length);
                 Ok(Some(SubBuffer::Packet(RingPacket { number, open: number >= self.closed, bytes })))
             }
+            Found::Nothing if number < self.closed && number >= self.ring.released(self.side)? => {
+                torn(format!("packet number {} is missing there", number + 1))
+            }
             _ if is_shared => Ok(None),
-            Found::Nothing if number >= self.closed => Ok(Some(SubBuffer::Unused)),
-            Found::Nothing | Found::Garbage => torn(format!("it does not hold packet number {}", number + 1)),
+            Found::Nothing => Ok(Some(SubBuffer::Unused)),
+            Found::Prepared if number >= self.closed => Ok(Some(SubBuffer::Unused)),
+            Found::Prepared | Found::Garbage => torn(format!("it does not hold packet number {}", number + 1)),
             Found::OtherStream => torn("it holds a packet of another trace or stream".to_owned()),
             Found::OtherPacket(sequence) => {
                 if number == self.closed && sequence.checked_add(area.count) == Some(self.closed + 1) {

@@ -6,6 +6,7 @@ use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccoun
 use crate::metadata::Metadata;
 use crate::ring::{EventCounters, REASONS, Ring, StreamCounters};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The reason of losses that the process could not count: it was killed before it committed the event.
 const KILLED: &str = "killed";
@@ -62,9 +63,18 @@ impl AccountBuilder {
         Ok(())
     }
 
-    /// Adds the events of one ring.
-    pub(crate) fn events(&mut self, ring: &Ring, accounting: &RingAccounting, journal: &mut Journal) {
-        let Some(channel) = self.channel(ring) else {
+    /// Takes the name of a channel from an output, unless a ring has named it.
+    pub(crate) fn introduce_unnamed(&mut self, class: u32, name: &str) {
+        if let Some(&index) = self.indices.get(&u64::from(class))
+            && !std::mem::replace(&mut self.named[index], true)
+        {
+            name.clone_into(&mut self.account.channels[index].name);
+        }
+    }
+
+    /// Adds the events of one ring of the stream class `class`, which messages call `path`.
+    pub(crate) fn events(&mut self, class: u32, path: &Path, accounting: &RingAccounting, journal: &mut Journal) {
+        let Some(channel) = self.channel(class) else {
             return;
         };
         let mut fits = true;
@@ -91,7 +101,7 @@ impl AccountBuilder {
                 add(event.lost.entry(reason.to_owned()).or_default(), count);
             }
         }
-        let path = ring.path().display();
+        let path = path.display();
         if unknown > 0 {
             journal.wrong(format!("{path}: {unknown} of its events are not in the metadata"));
         }
@@ -101,25 +111,25 @@ impl AccountBuilder {
     }
 
     /// Adds one stream. Records that were not written were lost: overwritten in the ring, or by the sink.
-    pub(crate) fn stream(&mut self, ring: &Ring, mut stream: StreamAccount, counters: &StreamCounters) {
+    pub(crate) fn stream(&mut self, class: u32, mut stream: StreamAccount, counters: &StreamCounters) {
         let gone = stream.recorded.saturating_sub(stream.written);
-        match ring.policy() {
-            Policy::Overwrite => stream.overwritten = gone,
-            Policy::Discard | Policy::Wait => stream.sink = gone,
-        }
         let notes = &mut self.account.notes;
         notes.clamped = notes.clamped.saturating_add(counters.clamped);
         notes.altered = notes.altered.saturating_add(counters.altered);
         notes.waited = notes.waited.saturating_add(counters.waited);
         notes.waited_ns = notes.waited_ns.saturating_add(counters.waited_ns);
-        if let Some(channel) = self.channel(ring) {
+        if let Some(channel) = self.channel(class) {
+            match channel.policy {
+                Policy::Overwrite => stream.overwritten = gone,
+                Policy::Discard | Policy::Wait => stream.sink = gone,
+            }
             channel.streams.push(stream);
         }
     }
 
-    fn channel(&mut self, ring: &Ring) -> Option<&mut ChannelAccount> {
-        let of_ring = *self.indices.get(&u64::from(ring.class()))?;
-        self.account.channels.get_mut(of_ring)
+    fn channel(&mut self, class: u32) -> Option<&mut ChannelAccount> {
+        let index = *self.indices.get(&u64::from(class))?;
+        self.account.channels.get_mut(index)
     }
 
     /// The finished account.

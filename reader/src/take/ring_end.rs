@@ -103,7 +103,7 @@ impl RingEnd {
         }
         // Losses that were counted by their reason and not yet on their stream, and events that were killed.
         main.discarded = main.discarded.saturating_add(accounting.lost.saturating_sub(discarded));
-        account.events(ring, &accounting, journal);
+        account.events(ring.class(), ring.path(), &accounting, journal);
         Self { streams, uncounted: accounting.uncounted }
     }
 }

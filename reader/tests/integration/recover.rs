@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::ring_file::{Consumer, Lost, Moment, Remains, Shape, Tracer, babeltrace, numbers};
 use tracepoint_reader::account::Account;
 use tracepoint_reader::recover::{RecoveredProcess, recover_with};
-use tracepoint_reader::{RecoverError, recover, verify};
+use tracepoint_reader::{Metadata, PacketDecoder, Packets, RecoverError, recover, verify};
 
 /// Recovers a process that can be read to the last byte.
 fn recovered(remains: &Remains, expected: &[u32]) -> RecoveredProcess {
@@ -99,6 +99,84 @@ fn packets_in_ring_and_output_are_recovered_once() {
     assert!(process.records < 75 && process.records + lost(&process, "sink") == 75, "{process:#?}");
     let note = process.notes.remove(0);
     assert!(note.contains("kept does not exist any more"), "{note}");
+}
+
+/// Two rings whose packets an output has, but for the last one of each; `0-0.ring` is then damaged by `damage`.
+fn with_outputs(what: &str, damage: impl Fn(&Path)) {
+    let ring = |instance| {
+        let mut tracer = Tracer::new(Shape { instance, ..Shape::default() });
+        (0..40).for_each(|_| tracer.fire(20));
+        tracer.drain(Consumer::Keeps);
+        tracer
+    };
+    let (first, second) = (ring(0), ring(2));
+    let remains = Remains::of_rings(&[("0-0.ring", &first), ("0-1.ring", &second)]);
+    let all = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
+    assert!(all.complete && all.records == first.committed() + second.committed(), "{all:#?}");
+    fs::remove_dir_all(remains.out()).unwrap();
+    let metadata = Metadata::parse(crate::ring_file::metadata().as_bytes()).unwrap();
+    let kept =
+        Packets::open(&metadata, &remains.output.join("channel0_0")).unwrap().map(Result::unwrap).last().unwrap();
+    let tail = PacketDecoder::new(&metadata, &first.output(0)[kept.offset as usize..]).unwrap().count() as u64;
+    let kept = kept.events_before.unwrap() + tail;
+    assert!(kept > 0 && kept < first.committed());
+
+    damage(&remains.process.join("0-0.ring"));
+    let process = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
+    let told = process.notes.iter().any(|note| note.contains("0-0.ring") || note.contains("channel0_0"));
+    assert!(!process.complete && told, "{what}: {process:#?}");
+    assert_eq!(process.records, kept + second.committed(), "{what}: {process:#?}");
+    assert_eq!(numbers(&babeltrace(&remains.out())).len() as u64, process.records, "{what}");
+    let failures: String = verify(&remains.out()).unwrap().failures().map(|check| check.rule).collect();
+    assert!(failures.contains('A') && !failures.contains(['B', 'I', 'J', 'L', 'N', 'P', 'Q']), "{what}: {failures}");
+
+    // The same if no other ring is left, and if none is left at all.
+    for ring in ["0-1.ring", "0-0.ring"] {
+        fs::remove_dir_all(remains.out()).unwrap();
+        let _ = fs::remove_file(remains.process.join(ring));
+        let process = recover(&remains.session(), &remains.out()).unwrap().processes.remove(0);
+        assert!(!process.complete && process.records >= kept, "{what} without {ring}: {process:#?}");
+        assert_eq!(process.pid, 4242, "{what} without {ring}");
+    }
+}
+
+#[test]
+fn packets_of_outputs_are_kept_where_the_ring_is_lost() {
+    let change = |path: &Path, act: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = fs::read(path).unwrap();
+        act(&mut bytes);
+        fs::write(path, bytes).unwrap();
+    };
+    with_outputs("gone", |path| fs::remove_file(path).unwrap());
+    with_outputs("empty", |path| fs::write(path, []).unwrap());
+    with_outputs("cut off", |path| change(path, &|bytes| bytes.truncate(5000)));
+    with_outputs("no header", |path| change(path, &|bytes| bytes[..4096].fill(0)));
+    with_outputs("garbage", |path| change(path, &|bytes| bytes[..4096].fill(7)));
+    with_outputs("no places", |path| change(path, &|bytes| bytes[112..120].fill(0)));
+    with_outputs("sparse", |path| {
+        fs::write(path, []).unwrap();
+        fs::File::options().write(true).open(path).unwrap().set_len(1 << 40).unwrap();
+    });
+    with_outputs("too long", |path| fs::File::options().write(true).open(path).unwrap().set_len(1 << 40).unwrap());
+}
+
+#[test]
+fn zeroed_packets_that_nobody_took_are_missing() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..40).for_each(|_| tracer.fire(20));
+    for packet in 0..3 {
+        let mut tracer = tracer.clone();
+        let (place, size) = (tracer.place_of(packet), tracer.shape.place);
+        tracer.put(place, &vec![0; size]);
+        let process = patched(&tracer, &format!("packet number {} is missing there", packet + 1));
+        assert!(process.missing > 0 && process.records + process.missing == tracer.committed(), "{process:#?}");
+    }
+    // Those that were taken need not be there: their memory may have been given back.
+    tracer.drain(Consumer::Keeps);
+    let place = tracer.place_of(0);
+    tracer.put(place, &vec![0; tracer.shape.place]);
+    let process = recovered(&Remains::of(&tracer), &tracer.expected());
+    assert_eq!((process.missing, process.torn_places), (0, 0), "{process:#?}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn record(path: &Path) {
 
 fn record_into(sink: impl Sink + 'static) {
     let _alone = RECORDING.lock().unwrap();
-    let channel = Channel::discard(8 << 20).packets(512);
+    let channel = Channel::discard(8 << 20).packets(512).spares(4);
     let session = Session::builder("ledger").events("ledger:*").channel(channel).sink(sink).start().unwrap();
     thread::scope(|scope| {
         for thread in 0..3 {
@@ -115,6 +115,27 @@ fn a_dt_file_is_served_like_a_directory() {
     let (code, out, err) = result_of(&read(port, &["--legacy"]).output().unwrap());
     assert_eq!((code, out.lines().count()), (Some(0), recorded.events.len() + 4), "{err}");
     server.wait_with_output().unwrap();
+}
+
+#[test]
+fn a_dt_file_that_is_cut_off_while_it_is_viewed_is_damaged() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("cut.dt");
+    record_into(DtSink::create(&file, 512).unwrap());
+    let whole = view(&file).events.len();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracectl"));
+    command.args(["view", "--json"]).arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Most of the output waits behind the first line.
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut String::new()).unwrap();
+    let header: [u8; 8] = fs::read(&file).unwrap()[..8].try_into().unwrap();
+    let slot = u64::from(u32::from_le_bytes(header[4..].try_into().unwrap()));
+    fs::File::options().write(true).open(&file).unwrap().set_len(20 + 4 * slot).unwrap();
+    let shown = out.lines().filter(|line| line.as_ref().unwrap().contains(r#""type":"event""#)).count();
+    let (code, _, err) = result_of(&child.wait_with_output().unwrap());
+    assert!(shown < whole && code == Some(1), "{shown} of {whole}, {code:?}: {err}");
+    assert!(err.contains("it was cut off since it was opened") && err.contains("; not shown"), "{err}");
 }
 
 #[test]

@@ -1,0 +1,69 @@
+//! Streams whose ring is gone or cannot be read: what an output has of them is all that is left.
+
+use super::RecoverError;
+use super::outputs::{Kept, StreamId};
+use super::packets::{Origin, Progress, take};
+use super::stream_file::StreamFile;
+use super::target::Target;
+use crate::account::StreamAccount;
+use crate::metadata::Metadata;
+use crate::packet_head::PacketHead;
+use crate::ring::{EventCounters, StreamCounters};
+use crate::take::{AccountBuilder, Position, RingAccounting, Walker};
+use std::path::Path;
+
+/// A stream that outputs have, and no ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LostRing {
+    pub(super) stream: StreamId,
+    /// The name of its file, which begins with that of its channel.
+    pub(super) file: String,
+}
+
+impl LostRing {
+    /// Writes the packets that `kept` has. What the stream had after them, and which events were lost before them, only its ring knew.
+    pub(super) fn recover(
+        self,
+        metadata: &Metadata,
+        target: &Target,
+        mut kept: Kept,
+        walker: &mut Walker,
+        account: &mut AccountBuilder,
+        progress: &mut Progress<'_, '_>,
+    ) -> Result<Option<StreamAccount>, RecoverError> {
+        let Self { stream: StreamId { uuid, class, instance }, file: name } = self;
+        let empty = |time| PacketHead::empty(uuid, class, instance, time);
+        let (mut position, mut file) = (Position::new(0), None);
+        while let Some(mut bytes) = kept.next(metadata, progress.journal) {
+            let head = PacketHead::parse(&bytes);
+            let file = file.get_or_insert_with(|| StreamFile::new(target, name.clone(), empty(head.begin)));
+            if let Some(Err(reason)) =
+                take(&mut bytes, Origin::Output, metadata, walker, &mut position, file, progress)?
+            {
+                progress.journal.wrong(format!("{name}: packet {} of its output: {reason}", head.sequence));
+            }
+        }
+        let Some(file) = file.filter(|_| position.records > 0 || position.discarded > 0) else { return Ok(None) };
+        progress.journal.wrong(format!(
+            "{name}: its ring is gone or cannot be read; what an output had of it is kept, and how many events followed is not known"
+        ));
+        let last = PacketHead {
+            sequence: position.sequence.saturating_add(1),
+            discarded: position.discarded,
+            before: position.records,
+            ..empty(position.end)
+        };
+        let (recorded, discarded) = (position.records, position.discarded);
+        let counts = StreamAccount { instance, recorded, discarded, ..StreamAccount::default() };
+        let counts = file.finish(&last, counts)?;
+        account.introduce_unnamed(class, name.rsplit_once('_').map_or(name.as_str(), |(channel, _)| channel));
+        let most = position.events.keys().next_back().map_or(0, |id| *id as usize + 1);
+        let mut events = vec![EventCounters::default(); most];
+        for (id, found) in &position.events {
+            (events[*id as usize].fired, events[*id as usize].recorded) = (found.count, found.count);
+        }
+        account.events(class, Path::new(&name), &RingAccounting::running(events), progress.journal);
+        account.stream(class, counts.clone(), &StreamCounters::default());
+        Ok(Some(counts))
+    }
+}
