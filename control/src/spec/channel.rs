@@ -45,7 +45,7 @@ pub struct ChannelSpec {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_wake: bool,
     /// Maximum size of the packets that a process keeps in its memory beside the rings while the sinks are slower than the events, in
-    /// bytes; the default is 32 MiB.
+    /// bytes; the default is 32 MiB under `discard`, and 0 otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overflow: Option<usize>,
 }
@@ -152,6 +152,7 @@ impl From<&Channel> for ChannelSpec {
         let ring_size = (!channel.is_sized_by_need()).then_some(channel.ring_size());
         let usual = match channel.policy() {
             Policy::Overwrite => Channel::overwrite(channel.ring_size()),
+            Policy::Wait => Channel::wait(channel.ring_size(), Duration::ZERO),
             _ => Channel::discard(channel.ring_size()),
         };
         let usual = if ring_size.is_some() { usual } else { usual.sized_by_need() };

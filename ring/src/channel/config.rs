@@ -138,7 +138,7 @@ impl Channel {
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
             wakes: policy != Policy::Overwrite,
-            overflow: if policy == Policy::Overwrite { 0 } else { OVERFLOW },
+            overflow: if policy == Policy::Discard { OVERFLOW } else { 0 },
         }
     }
 
@@ -217,7 +217,7 @@ impl Channel {
     }
 
     /// Sets how many bytes of packets this process keeps in its memory, beside the rings, while the sinks are slower than the events: 32 MiB
-    /// by default, 0 for none. The memory is taken when a ring is nearly full, and given back when the sinks have the packets. Beyond it
+    /// by default under [`Policy::Discard`], otherwise 0, which is none. The memory is taken when a ring is nearly full, and given back when the sinks have the packets. Beyond it
     /// events are lost as `ring_full`. If the process is killed, it loses what is in this memory.
     #[must_use]
     pub fn overflow(mut self, bytes: usize) -> Self {
