@@ -19,7 +19,7 @@
 //!   owner or the flusher may access the open packet. `wait_policy`: the bounded wait.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
-//! * `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
+//! * `overflow`: packets that were moved out of nearly full rings. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
 
@@ -38,6 +38,7 @@ mod flush_handshake;
 mod header;
 mod memory;
 mod open;
+mod overflow;
 mod ownership;
 mod packet;
 mod pool;

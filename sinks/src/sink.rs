@@ -33,7 +33,7 @@ impl StreamInfo {
 ///
 /// A sink needs a [`name`](Self::name) and a place for [packets](Self::packet); the other methods do nothing unless they are written.
 ///
-/// One thread calls the sink at a time, and that thread's events are never traced. A sink may block: meanwhile the rings fill up, and
+/// One thread calls the sink at a time, and that thread's events are never traced. A sink may block: meanwhile rings and overflow fill up, and
 /// the events that they cannot take are counted as lost. A sink that panics is not called again; the packets that follow are counted
 /// as lost by the sink.
 pub trait Sink: Send {

@@ -27,6 +27,9 @@ pub(crate) struct ChannelArguments {
     /// Contexts that each record has besides its fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
     #[arg(long = "context", value_name = "CONTEXT", value_delimiter = ',')]
     contexts: Vec<String>,
+    /// Memory of each process for packets that the rings cannot hold while the sinks are slower than the events; 0 for none [default: 32M]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    overflow: Option<u64>,
     /// No event wakes the consumer when a ring gets full while it sleeps: no event makes a system call, and bursts may lose more
     #[arg(long)]
     no_wake: bool,
@@ -38,7 +41,7 @@ pub(crate) struct ChannelArguments {
 #[derive(Debug, Args)]
 pub(crate) struct AddedChannels {
     /// Add a channel, for rules with `--channel`, here or in `enable`: `flight`, or with settings
-    /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=2,max-rings=100,max-wait=50ms,contexts=thread+cpu,no-wake`. May be given
+    /// `flight:policy=overwrite,ring-size=64K,packets=8,spares=2,max-rings=100,max-wait=50ms,contexts=thread+cpu,overflow=8M,no-wake`. May be given
     /// several times
     #[arg(long = "add-channel", value_name = "NAME[:KEY=VALUE,…]", value_parser = added_channel)]
     added: Vec<AddedChannel>,
@@ -76,6 +79,7 @@ impl ChannelArguments {
         self.memory.apply(spec);
         spec.channel.contexts.clone_from(&self.contexts);
         spec.channel.no_wake = self.no_wake;
+        spec.channel.overflow = self.overflow.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         self.added.apply(spec);
     }
 }
@@ -114,6 +118,9 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
                 spec.ring_size = Some(usize::try_from(units::size(value).map_err(invalid)?).unwrap_or(usize::MAX));
             }
             "packets" => spec.packets = number()?,
+            "overflow" => {
+                spec.overflow = Some(usize::try_from(units::size(value).map_err(invalid)?).unwrap_or(usize::MAX));
+            }
             "spares" => spec.spares = Some(number()?),
             "max-rings" => spec.max_rings = Some(number()?),
             "max-wait" => {
@@ -123,7 +130,7 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
             "contexts" => spec.contexts = value.split('+').map(str::to_owned).collect(),
             _ => {
                 return Err(format!(
-                    "a channel has no setting `{key}`; there are policy, ring-size, packets, spares, max-rings, max-wait, contexts and no-wake"
+                    "a channel has no setting `{key}`; there are policy, ring-size, packets, spares, max-rings, max-wait, contexts, overflow and no-wake"
                 ));
             }
         }
@@ -150,13 +157,13 @@ mod tests {
     #[test]
     fn channels_are_parsed() -> Result<(), String> {
         assert_eq!(added_channel("flight")?.spec("discard"), ChannelSpec::default().named("flight"));
-        let all = "a:policy=wait,ring-size=64K,packets=4,spares=2,max-rings=9,max-wait=2s,contexts=thread+cpu,no-wake"
+        let all = "a:policy=wait,ring-size=64K,packets=4,spares=2,max-rings=9,max-wait=2s,contexts=thread+cpu,overflow=8M,no-wake"
             .to_owned();
         let mut expected = ChannelSpec::default().named("a");
         (expected.ring_size, expected.packets, expected.spares) = (Some(64 << 10), 4, Some(2));
         (expected.max_rings, expected.max_wait_ms) = (Some(9), Some(2000));
         expected.policy = "wait".to_owned();
-        expected.no_wake = true;
+        (expected.no_wake, expected.overflow) = (true, Some(8 << 20));
         expected.contexts = vec!["thread".to_owned(), "cpu".to_owned()];
         assert_eq!(added_channel(&all)?.spec("overwrite"), expected);
         for (wrong, part) in [

@@ -44,6 +44,10 @@ pub struct ChannelSpec {
     /// Whether no event wakes a consumer that sleeps while a ring gets full, which takes one system call; by default events do.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_wake: bool,
+    /// Maximum size of the packets that a process keeps in its memory beside the rings while the sinks are slower than the events, in
+    /// bytes; the default is 32 MiB under `discard`, and 0 otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<usize>,
 }
 
 impl Default for ChannelSpec {
@@ -61,6 +65,7 @@ impl Default for ChannelSpec {
             contexts: Vec::new(),
             call_stack_depth: None,
             no_wake: false,
+            overflow: None,
         }
     }
 }
@@ -136,6 +141,7 @@ impl ChannelSpec {
         let channel = self.max_rings.map_or(channel.clone(), |most| channel.max_rings(most));
         let channel = self.at_first.map_or(channel.clone(), |rings| channel.at_first(rings));
         let channel = self.call_stack_depth.map_or(channel.clone(), |callers| channel.call_stack_depth(callers));
+        let channel = self.overflow.map_or(channel.clone(), |bytes| channel.overflow(bytes));
         let channel = if self.no_wake { channel.no_wake() } else { channel };
         self.contexts.iter().flat_map(|name| context::find(name)).fold(channel, Channel::context)
     }
@@ -146,6 +152,7 @@ impl From<&Channel> for ChannelSpec {
         let ring_size = (!channel.is_sized_by_need()).then_some(channel.ring_size());
         let usual = match channel.policy() {
             Policy::Overwrite => Channel::overwrite(channel.ring_size()),
+            Policy::Wait => Channel::wait(channel.ring_size(), Duration::ZERO),
             _ => Channel::discard(channel.ring_size()),
         };
         let usual = if ring_size.is_some() { usual } else { usual.sized_by_need() };
@@ -164,6 +171,7 @@ impl From<&Channel> for ChannelSpec {
                 .map(|most| most.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u32::MAX)),
             contexts: channel.contexts().map(|context| context::name(context).to_owned()).collect(),
             call_stack_depth: unless_usual(channel.callers(), usual.callers()),
+            overflow: unless_usual(channel.overflow_limit(), usual.overflow_limit()),
             no_wake: channel.policy() != Policy::Overwrite && !channel.wakes_consumer(),
         }
     }

@@ -39,6 +39,7 @@ mod many_threads;
 mod new_threads;
 mod no_ring;
 mod one_event;
+mod overflow;
 mod overwrite;
 mod ring_directories;
 mod ring_files;

@@ -20,6 +20,9 @@ const SPARE_BYTES: usize = 2 << 20;
 /// The number of spare rings when a channel is opened, by default, and their largest number at rest.
 const SPARES_AT_FIRST: usize = 16;
 
+/// The default of [`Channel::overflow`].
+const OVERFLOW: usize = 32 << 20;
+
 /// The upper limit of [`Channel::wait`].
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
@@ -79,6 +82,8 @@ pub struct Channel {
     pub(super) contexts: Contexts,
     /// Whether a thread wakes a consumer that sleeps while the thread's ring gets full.
     pub(super) wakes: bool,
+    /// The largest size of the overflow in bytes.
+    pub(super) overflow: usize,
 }
 
 impl Default for Channel {
@@ -133,6 +138,7 @@ impl Channel {
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
             wakes: policy != Policy::Overwrite,
+            overflow: if policy == Policy::Discard { OVERFLOW } else { 0 },
         }
     }
 
@@ -208,6 +214,20 @@ impl Channel {
     pub fn context(mut self, context: Context) -> Self {
         self.contexts = self.contexts.with(context);
         self
+    }
+
+    /// Sets how many bytes of packets this process keeps in its memory, beside the rings, while the sinks are slower than the events: 32 MiB
+    /// by default under [`Policy::Discard`], otherwise 0, which is none. The memory is taken when a ring is nearly full, and given back when the sinks have the packets. Beyond it
+    /// events are lost as `ring_full`. If the process is killed, it loses what is in this memory.
+    #[must_use]
+    pub fn overflow(mut self, bytes: usize) -> Self {
+        self.overflow = bytes;
+        self
+    }
+
+    /// How many bytes the [overflow](Self::overflow) has at most.
+    pub const fn overflow_limit(&self) -> usize {
+        self.overflow
     }
 
     /// No event wakes the consumer. By default a thread that closes a packet while half of its ring waits to be drained, and the consumer

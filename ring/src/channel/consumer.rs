@@ -1,11 +1,12 @@
 //! The consumer's side of a channel: takes closed packets, keeps the pool filled, and closes the open packets at the end.
 //!
-//! One thread at a time drains a channel or flushes its packets: the draining lock ensures that. It is held while packets are passed to the
-//! callback, so the callback must not drain or maintain the same channel.
+//! One thread at a time drains a channel: the lock on `taking` ensures that. It is held while packets are passed to the callback, so the
+//! callback must not drain the same channel. The draining lock, under which packets are copied, moved, closed and released, is not.
 
 use super::buffer::Buffer;
 use super::config::Policy;
 use super::open::{OpenChannel, RINGLESS_INSTANCE};
+use super::overflow::{MovedPacket, Overflow};
 use super::packet::{CHECKSUM, HEADER_SIZE, Opening, empty_packet};
 use super::ring::Ring;
 use super::wait_policy::{ConsumerGuard, WaitPolicy};
@@ -15,7 +16,7 @@ use crate::thread;
 use crate::update;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// Identifies a stream of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +79,9 @@ impl OpenChannel {
         if !self.ring_table.is_attached() || self.config.policy == Policy::Overwrite {
             return taken;
         }
+        if !self.overflow().is_empty() {
+            return 100;
+        }
         let rings = self.all_rings();
         let whole = rings.iter().filter(|ring| ring.is_whole());
         whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
@@ -136,12 +140,41 @@ impl OpenChannel {
     }
 
     fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copy = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         for ring in self.all_rings().iter().filter(|ring| ring.is_whole()) {
             for buffer in ring.buffers() {
-                self.drain_buffer(buffer, take);
+                self.drain_buffer(buffer, &mut copy, take);
             }
         }
+    }
+
+    /// Moves packets of rings that are nearly full into the [overflow](super::Channel::overflow). To be called while the consumer is in a sink
+    /// that may block; it does not wait for the sink.
+    pub fn spill(&self) {
+        if self.config.policy == Policy::Overwrite || !self.ring_table.is_attached() {
+            return;
+        }
+        let rings = self.all_rings();
+        let mut overflow = self.overflow();
+        for buffer in rings.iter().filter(|ring| ring.is_whole()).flat_map(|ring| ring.buffers()) {
+            self.spill_buffer(&mut overflow, buffer);
+        }
+    }
+
+    /// The number of packets that were moved into the overflow so far.
+    pub fn spilled(&self) -> u64 {
+        self.overflow().moved()
+    }
+
+    fn overflow(&self) -> MutexGuard<'_, Overflow> {
+        self.draining.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spill_buffer(&self, overflow: &mut Overflow, buffer: &Buffer) {
+        overflow.spill(buffer, self.config.overflow, |number| {
+            let (bytes, events_before, events_after) = self.leaving_packet(buffer, number)?;
+            Some(MovedPacket { number, bytes: bytes.to_vec(), events_before, events_after })
+        });
     }
 
     pub(super) fn wait_policy(&self) -> Option<WaitPolicy> {
@@ -152,37 +185,53 @@ impl OpenChannel {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn drain_buffer(&self, buffer: &Buffer, take: &mut dyn FnMut(Packet<'_>)) {
-        for number in buffer.closed_packets() {
-            if !self.take_packet(buffer, number, take) {
+    /// Takes the packets that are closed by now, those of the overflow first. `copy` is where a packet is copied to.
+    fn drain_buffer(&self, buffer: &Buffer, copy: &mut Vec<u8>, take: &mut dyn FnMut(Packet<'_>)) {
+        let stream = StreamId { class: self.class, instance: buffer.instance() };
+        let end = buffer.closed_packets().end;
+        loop {
+            let mut overflow = self.overflow();
+            if self.config.policy != Policy::Overwrite {
+                self.spill_buffer(&mut overflow, buffer);
+            }
+            if let Some(MovedPacket { bytes, events_before, events_after, .. }) = overflow.pop(stream.instance, end) {
+                drop(overflow);
+                take(Packet { stream, bytes: &bytes, events_before, events_after });
+                continue;
+            }
+            let number = buffer.closed_packets().start;
+            if number >= end {
                 return;
             }
+            let Some((bytes, events_before, events_after)) = self.leaving_packet(buffer, number) else { return };
+            copy.clear();
+            copy.extend_from_slice(bytes);
+            overflow.hand_on(stream.instance, number);
+            drop(overflow);
+            failpoint!(DrainBegun, stream.instance);
+            take(Packet { stream, bytes: copy, events_before, events_after });
+            failpoint!(DrainTaken, stream.instance);
+            self.overflow().handed_on(buffer, number);
+            failpoint!(DrainReleased, stream.instance);
         }
     }
 
-    /// A closed packet leaves its ring: it gets its checksum and goes to `take`, and its slot is released. `false` if it is not a packet,
-    /// because the memory has just been lost.
-    fn take_packet(&self, buffer: &Buffer, number: u64, take: &mut dyn FnMut(Packet<'_>)) -> bool {
-        let stream = StreamId { class: self.class, instance: buffer.instance() };
-        // SAFETY: the packet is closed and not released, and the draining lock excludes other consumers of this process. Under overwrite
-        // this runs only from `finish`, when the owners are outside any event.
+    /// The bytes of a closed packet, with its checksum, and the numbers of records in the stream before and after it; `None` if it is not a
+    /// packet, because the memory has just been lost. The draining lock is held.
+    fn leaving_packet<'b>(&self, buffer: &'b Buffer, number: u64) -> Option<(&'b [u8], u64, u64)> {
+        // SAFETY: the packet is closed and not released, and the draining lock, which the caller holds for as long as it uses the bytes, excludes
+        // other consumers of this process. Under overwrite this runs only from `finish`, when the owners are outside any event.
         let packet = || unsafe { buffer.packet(number) };
         let (bytes, events_before, events_after) = packet();
         if bytes.len() < HEADER_SIZE || events_before > events_after {
-            return false;
+            return None;
         }
         if let Some(checksum) = self.checksum.get() {
             let sum = checksum(bytes);
             // SAFETY: as above, and the bytes are not used any more.
             unsafe { buffer.put_checksum(number, sum) };
         }
-        let (bytes, ..) = packet();
-        failpoint!(DrainBegun, stream.instance);
-        take(Packet { stream, bytes, events_before, events_after });
-        failpoint!(DrainTaken, stream.instance);
-        buffer.release(number + 1);
-        failpoint!(DrainReleased, stream.instance);
-        true
+        Some(packet())
     }
 
     /// Gives each packet that leaves its ring from now on a checksum, which `of` makes of its bytes, those at [`CHECKSUM`] taken as zero. The

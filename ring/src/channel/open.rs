@@ -5,6 +5,7 @@ use super::buffer::Buffer;
 use super::config::{Channel, ConfigError};
 use super::header::{Layout, Mapped, Owner};
 use super::memory::{MemorySource, RingRequest};
+use super::overflow::Overflow;
 use super::packet::Stream;
 use super::pool::Pool;
 use super::ring::Ring;
@@ -88,7 +89,9 @@ pub struct OpenChannel {
     /// The word on which the consumer sleeps.
     pub(super) wake_word: Arc<WakeWord>,
     /// Held while packets are taken or closed by a consumer.
-    pub(super) draining: Mutex<()>,
+    pub(super) draining: Mutex<Overflow>,
+    /// The copy of the packet that is passed to the consumer's callback. Held while packets are taken.
+    pub(super) taking: Mutex<Vec<u8>>,
     /// Makes the checksums of packets that leave their rings.
     pub(super) checksum: OnceLock<fn(&[u8]) -> u32>,
     /// The number of subscriptions that record here. Changed under the update lock.
@@ -197,6 +200,7 @@ impl OpenChannel {
             consumers: Arc::default(),
             wake_word,
             draining: Mutex::default(),
+            taking: Mutex::default(),
             checksum: OnceLock::new(),
             subscriptions: AtomicU32::new(0),
             finished: AtomicBool::new(false),

@@ -10,7 +10,7 @@ use crate::error::SinkError;
 use crate::metadata::MetadataText;
 use crate::sink::StreamInfo;
 use crate::trace_info::TraceInfo;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tracepoint_reader::internal::checksum;
 use tracepoint_ring::channel::{ConsumerGuard, OpenChannel, Packet, Policy, WakeWord};
@@ -21,6 +21,8 @@ use tracepoint_ring::clock;
 pub struct LocalRings {
     trace: TraceInfo,
     channels: Vec<Arc<OpenChannel>>,
+    /// Those among them whose packets this process takes, for the spiller.
+    spilling: Arc<Mutex<Vec<Arc<OpenChannel>>>>,
     removed: Vec<RemovedChannel>,
     /// Tells channels that were added that they are drained regularly.
     consumers: Vec<(u32, ConsumerGuard)>,
@@ -37,7 +39,24 @@ struct RemovedChannel {
     account: Account,
 }
 
+/// Moves packets of nearly full rings out of them, on another thread than the drain's, which may be in a sink that blocks.
+#[derive(Clone, Debug)]
+pub struct Spiller(Arc<Mutex<Vec<Arc<OpenChannel>>>>);
+
+impl Spiller {
+    /// Moves them.
+    pub fn spill(&self) {
+        let channels = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        channels.iter().for_each(|channel| channel.spill());
+    }
+}
+
 impl LocalRings {
+    fn share_with_spiller(&self) {
+        let channels = if self.leaves_packets { Vec::new() } else { self.channels.clone() };
+        *self.spilling.lock().unwrap_or_else(PoisonError::into_inner) = channels;
+    }
+
     fn empty_account(&self) -> Account {
         Account::new(self.trace.uuid, self.trace.name.clone(), self.trace.process.pid)
     }
@@ -131,7 +150,9 @@ impl Drain<LocalRings> {
         for channel in &channels {
             channel.checksum_with(checksum);
         }
-        let source = LocalRings { trace, channels, removed, consumers, flushes: false, leaves_packets: false };
+        let spilling = Arc::new(Mutex::new(channels.clone()));
+        let source =
+            LocalRings { trace, channels, spilling, removed, consumers, flushes: false, leaves_packets: false };
         let metadata = MetadataText::begin(&source.trace, &source.channels());
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
     }
@@ -141,6 +162,7 @@ impl Drain<LocalRings> {
     #[must_use]
     pub fn leave_packets(mut self) -> Self {
         self.source.leaves_packets = true;
+        self.source.share_with_spiller();
         self
     }
 
@@ -161,6 +183,7 @@ impl Drain<LocalRings> {
         self.source.consumers.push((channel.class(), channel.register_consumer()));
         channel.checksum_with(checksum);
         self.source.channels.push(Arc::clone(channel));
+        self.source.share_with_spiller();
         Ok(())
     }
 
@@ -170,6 +193,7 @@ impl Drain<LocalRings> {
         let Self { source, events, sinks, progress, .. } = self;
         let index = source.channels.iter().position(|channel| channel.class() == class)?;
         let channel = source.channels.remove(index);
+        source.share_with_spiller();
         source.consumers.retain(|(registered, _)| *registered != class);
         let mut account = source.empty_account();
         account.complete = source.finish_channel(&channel, &mut |taken| deliver(taken, progress, sinks));
@@ -188,6 +212,17 @@ impl Drain<LocalRings> {
     pub fn wake_word(&self) -> Arc<WakeWord> {
         let of_channel = self.source.channels.first().filter(|_| !self.source.leaves_packets);
         of_channel.map(|channel| channel.wake_word()).unwrap_or_default()
+    }
+
+    /// Moves packets of nearly full rings out of them, while this drain is in a sink.
+    pub fn spiller(&self) -> Spiller {
+        Spiller(Arc::clone(&self.source.spilling))
+    }
+
+    /// How full the fullest ring is, in percent. 0 if packets are left to another process.
+    pub fn fullness(&self) -> u32 {
+        let channels = self.source.channels.iter().filter(|_| !self.source.leaves_packets);
+        channels.map(|channel| channel.fullness()).max().unwrap_or(0)
     }
 
     /// Tells the channels that they are drained regularly, until the answer is dropped.
