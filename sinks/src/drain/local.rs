@@ -47,7 +47,9 @@ impl Spiller {
     /// Moves them.
     pub fn spill(&self) {
         let channels = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        channels.iter().for_each(|channel| channel.spill());
+        for channel in &channels {
+            channel.spill();
+        }
     }
 }
 
