@@ -164,7 +164,7 @@ impl From<&Channel> for ChannelSpec {
                 .map(|most| most.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u32::MAX)),
             contexts: channel.contexts().map(|context| context::name(context).to_owned()).collect(),
             call_stack_depth: unless_usual(channel.callers(), usual.callers()),
-            no_wake: channel.policy() != Policy::Overwrite && !channel.wakes_consumer(),
+            no_wake: channel.never_wakes(),
         }
     }
 }

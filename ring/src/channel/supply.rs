@@ -8,9 +8,9 @@
 //!    └──── recycled, unparked or made, in this order ◀───────────────────────────────────┘
 //! ```
 //!
-//! Each round brings the pool to `wanted` rings: those that the channel is configured with, and in a round in which threads appeared for as
-//! many as have started, and for twice as many as took a ring. A thread that finds no ring makes the next round supply all threads that have
-//! none. What was unused for a whole period is parked. A ring is parked and not removed because its streams and its counters are part of the trace.
+//! Each round brings the pool to `wanted` rings: those that the channel is configured with; one for each thread that has started in this
+//! period or the last and has none; and in a round in which threads took rings, or found none, twice as many as took one. What was unused
+//! for a whole period is parked. A ring is parked and not removed because its streams and its counters are part of the trace.
 
 use super::config::Policy;
 use super::header::Layout;
@@ -21,12 +21,14 @@ use crate::clock;
 use crate::thread;
 use std::io;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How many rings the pool has room for at least, unless the channel may have fewer.
-const POOL_SIZE: usize = 256;
+const POOL_SIZE: usize = 2048;
+/// With fewer spare rings, a thread that takes one wakes the supplier.
+const FEW: usize = 2;
 /// The number of rings that one round makes while the pool is filled for the first time, so that draining is not delayed for long.
 const RINGS_PER_ROUND: usize = 2;
 /// How long one round may make rings, for the same reason.
@@ -34,28 +36,34 @@ const LONGEST_ROUND: Duration = Duration::from_millis(10);
 /// How often the threads of the process are counted while none takes a ring.
 const COUNT_INTERVAL: Duration = Duration::from_millis(50);
 /// How long rings stay unused before their memory is given back.
-const PERIOD: Duration = Duration::from_secs(1);
+const PERIOD: Duration = Duration::from_secs(4);
 
 /// The state of the supply.
 #[derive(Debug)]
 pub(super) struct Supply {
     /// The rings that the last round left in the pool. Relaxed: it is read for an estimate.
     left: AtomicUsize,
+    /// Whether the last round could make all rings that it wanted. Relaxed: at worst a thread wakes the supplier in vain.
+    can_make: AtomicBool,
     round: Mutex<Round>,
 }
 
 #[derive(Debug)]
 struct Round {
-    /// How many rings the pool is to have.
+    /// How many rings the pool is to have, for as many threads as took rings in a round.
     wanted: usize,
     /// Whether the pool has once been full, or could not be filled.
     was_filled: bool,
     /// Events that were lost without a ring, as of the last round.
     ringless: u64,
-    /// When the threads of the process were counted last, and how many there were. At first that is not known: the session's own threads
-    /// start after its channels.
+    /// When the threads of the process were counted last.
     counted: Instant,
-    threads: Option<usize>,
+    /// How many had no ring then; `None` if that is not known.
+    others: Option<usize>,
+    /// The fewest of these in the period.
+    fewest_others: usize,
+    /// How many threads had no ring for a whole period: they do not record. At first all are taken for such threads.
+    idle: usize,
     /// When the period began.
     since: Instant,
     /// The fewest rings that a round of the period found in the pool.
@@ -73,13 +81,15 @@ impl Supply {
             was_filled: false,
             ringless: 0,
             counted: Instant::now(),
-            threads: None,
+            others: None,
+            fewest_others: usize::MAX,
+            idle: usize::MAX,
             since: Instant::now(),
             fewest_spare: usize::MAX,
             unused_ended: 0,
             largest: 0,
         };
-        Self { left: AtomicUsize::new(0), round: Mutex::new(round) }
+        Self { left: AtomicUsize::new(0), can_make: AtomicBool::new(true), round: Mutex::new(round) }
     }
 }
 
@@ -110,8 +120,8 @@ impl OpenChannel {
         self.abandon_broken(&rings);
         let count = self.pool.count();
         round.fewest_spare = round.fewest_spare.min(count);
-        round.wanted = round.wanted.max(self.demand(&mut round, count)).min(self.pool.capacity());
-        let missing = round.wanted.saturating_sub(count);
+        let wanted = self.demand(&rings, &mut round, count);
+        let missing = wanted.saturating_sub(count);
         let most = if round.was_filled { missing } else { missing.min(RINGS_PER_ROUND) };
         let supplied = if most > 0 {
             self.fill_pool(&mut rings, &mut round, most, Some(Instant::now() + LONGEST_ROUND))
@@ -119,7 +129,9 @@ impl OpenChannel {
             Ok(())
         };
         let left = self.pool.count();
-        round.was_filled |= left >= round.wanted || left < count + most;
+        round.was_filled |= left >= wanted || left < count + most;
+        let is_at_limit = left == 0 && rings.len() >= self.config.max_rings;
+        self.supply.can_make.store(supplied.is_ok() && !is_at_limit, Ordering::Relaxed);
         if round.since.elapsed() >= PERIOD {
             self.park_unused(&rings, &mut round);
         }
@@ -128,19 +140,29 @@ impl OpenChannel {
     }
 
     /// How many rings the pool is to have after `count` of those that the last round left are still there.
-    fn demand(&self, round: &mut Round, count: usize) -> usize {
+    fn demand(&self, rings: &[Arc<Ring>], round: &mut Round, count: usize) -> usize {
         let ringless = self.ringless_discarded();
         let lost = ringless - std::mem::replace(&mut round.ringless, ringless);
         let appeared = self.supply.left.load(Ordering::Relaxed).saturating_sub(count);
         // Threads that fired for other channels only have no ring either, so the lost events are another bound.
         let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
-        let mut started = 0;
-        if lost + appeared as u64 > 0 || round.threads.is_none() || round.counted.elapsed() >= COUNT_INTERVAL {
-            let threads = self.source.thread_count().unwrap_or(0);
-            started = threads.saturating_sub(round.threads.replace(threads).unwrap_or(threads));
+        let seen = (2 * appeared).max(without.min(lost as usize));
+        if seen > 0 || round.counted.elapsed() >= COUNT_INTERVAL {
+            let owned = rings.iter().filter(|ring| ring.is_owned()).count();
+            round.others = self.source.thread_count().map(|threads| threads.saturating_sub(owned));
+            round.fewest_others = round.fewest_others.min(round.others.unwrap_or(0));
             round.counted = Instant::now();
         }
-        self.config.spare_rings().max(1) + (2 * appeared).max(without.min(lost as usize)).max(started)
+        let started = round.others.unwrap_or(0).saturating_sub(round.idle);
+        let spares = self.config.spare_rings().max(1);
+        round.wanted = round.wanted.max(spares + seen);
+        let most = round.others.map_or(usize::MAX, |others| spares + others);
+        round.wanted.max(spares + started).min(most).min(self.pool.capacity())
+    }
+
+    /// Whether the supplier is to be woken after a thread has `taken` a ring from the pool, or found none: the last but one is taken.
+    pub(super) fn is_supply_needed(&self, taken: bool) -> bool {
+        if taken { self.pool.count() < FEW } else { self.supply.can_make.load(Ordering::Relaxed) }
     }
 
     fn has_no_ring(&self, slot: usize) -> bool {
@@ -244,7 +266,7 @@ impl OpenChannel {
                 ring.park();
             }
         }
-        round.since = Instant::now();
+        (round.since, round.idle) = (Instant::now(), std::mem::replace(&mut round.fewest_others, usize::MAX));
         (round.fewest_spare, round.unused_ended) = (self.pool.count(), ended().count());
     }
 
