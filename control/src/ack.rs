@@ -206,6 +206,9 @@ pub struct Ack {
     /// The last rotation that was requested while it recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<Rotated>,
+    /// Size of its rings in bytes while it records; at most the session's [`memory`](crate::Limits::memory).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ring_memory: u64,
     /// Directory of its rings while it records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<PathBuf>,
@@ -232,6 +235,7 @@ impl Ack {
             outputs: Vec::new(),
             servers: Vec::new(),
             rotated: None,
+            ring_memory: 0,
             rings: None,
         }
     }

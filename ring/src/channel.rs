@@ -17,7 +17,7 @@
 //!   read it (`docs/format-ring.md`).
 //! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `packet`: the header of a packet. `flush_handshake`: whether the
 //!   owner or the flusher may access the open packet. `wait_policy`: the bounded wait.
-//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supply`: how many there are.
+//! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
 //! * `overflow`: packets that were moved out of nearly full rings. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer.
@@ -46,6 +46,7 @@ mod record;
 mod ring;
 mod ring_table;
 mod sleep_state;
+mod supplier;
 mod supply;
 mod wait_policy;
 mod wake_word;

@@ -107,7 +107,7 @@ impl Status {
         let acks = session.acks()?;
         write_counters(out, &acks, spec.generation)?;
         for ack in &acks {
-            details(ack, spec.generation)
+            details(ack, spec.generation, spec.limits.memory)
                 .iter()
                 .try_for_each(|line| writeln!(out, "  process {}: {line}", ack.process.pid))?;
         }
@@ -167,7 +167,7 @@ fn state(ack: &Ack, generation: u64) -> &'static str {
 }
 
 /// Everything that a process acknowledges besides its counters.
-fn details(ack: &Ack, generation: u64) -> Vec<String> {
+fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
     let mut lines = Vec::new();
     if ack.state == AckState::Dead {
         lines.push(
@@ -176,6 +176,9 @@ fn details(ack: &Ack, generation: u64) -> Vec<String> {
         );
     } else if ack.generation < generation && ack.state != AckState::Ended {
         lines.push(format!("it has acknowledged generation {}, and not the newer ones yet", ack.generation));
+    }
+    if ack.ring_memory > 0 {
+        lines.push(format!("its rings take {} of at most {}", units::bytes(ack.ring_memory), units::bytes(memory)));
     }
     let lost: Vec<_> = ack.counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     if !lost.is_empty() {
@@ -220,6 +223,7 @@ fn as_json(session: &NamedSession<'_>) -> Result<Value, Failure> {
         "channels": channels.collect::<Vec<_>>(),
         "sinks": spec.sinks,
         "budget": spec.budget,
+        "limits": spec.limits,
         "rules": rules,
         "processes": session.acks()?,
         "rings_of_dead": session.rings_of_dead()?.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),

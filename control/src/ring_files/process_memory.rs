@@ -15,8 +15,9 @@ const FRESH: Duration = Duration::from_millis(20);
 /// How long a request fails immediately after a refusal. What is full stays full for a while, and an attempt takes time.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The rings take the largest size up to an eighth of the bound, and half of it for each further sixteenth.
-const SIXTEENTHS_OF_FULL_SIZE: u64 = 2;
+/// Rings have the largest size up to an eighth of the bound, and half of it for each further part.
+const PARTS: u64 = 32;
+const PARTS_OF_FULL_SIZE: u64 = PARTS / 8;
 
 /// The memory of a session's rings in this process.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl ProcessMemory {
         let used = self.used();
         let room = self.tightest(used).map_or(u64::MAX, |place| place.room(used));
         let most = self.bound.min(used.saturating_add(room));
-        let step = (used.saturating_mul(16) / most.max(1)).saturating_sub(SIXTEENTHS_OF_FULL_SIZE - 1);
+        let step = (used.saturating_mul(PARTS) / most.max(1)).saturating_sub(PARTS_OF_FULL_SIZE - 1);
         let first = usize::try_from(step).unwrap_or(usize::MAX).min(sizes.len() - 1);
         let fits = |size: &&usize| used.saturating_add(**size as u64) <= most;
         *sizes[first..].iter().find(fits).unwrap_or(&sizes[sizes.len() - 1])
@@ -182,7 +183,7 @@ mod tests {
         assert!(sizes.len() > 1200, "{}", sizes.len());
         assert!(sizes.is_sorted_by(|a, b| a >= b));
         let count = |size: usize| sizes.iter().filter(|other| **other == size).count();
-        assert_eq!([count(SIZES[0]), count(SIZES[1])], [16, 16]);
+        assert_eq!([count(SIZES[0]), count(SIZES[1])], [16, 8]);
     }
 
     #[test]

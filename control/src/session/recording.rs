@@ -246,6 +246,11 @@ impl Recording {
         Some(Notice::NoRing { reason: running.rings.memory.refusal().unwrap_or_else(|| kind.to_string()) })
     }
 
+    /// Size of the rings, in bytes.
+    pub(crate) fn ring_memory(&self) -> u64 {
+        self.running.as_ref().map_or(0, |running| running.rings.memory.used())
+    }
+
     /// Directory of the rings; `None` if they are in memory.
     pub(crate) fn ring_dir(&self) -> Option<&Path> {
         Some(self.running.as_ref()?.rings.dir.as_ref()?.path())

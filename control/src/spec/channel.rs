@@ -172,7 +172,7 @@ impl From<&Channel> for ChannelSpec {
             contexts: channel.contexts().map(|context| context::name(context).to_owned()).collect(),
             call_stack_depth: unless_usual(channel.callers(), usual.callers()),
             overflow: unless_usual(channel.overflow_limit(), usual.overflow_limit()),
-            no_wake: channel.policy() != Policy::Overwrite && !channel.wakes_consumer(),
+            no_wake: channel.never_wakes(),
         }
     }
 }

@@ -44,6 +44,7 @@ mod overwrite;
 mod ring_directories;
 mod ring_files;
 mod ring_memory_cap;
+mod rings_by_need;
 mod rotate;
 mod same_name;
 mod several_sinks;

@@ -84,6 +84,8 @@ pub struct Channel {
     pub(super) wakes: bool,
     /// The largest size of the overflow in bytes.
     pub(super) overflow: usize,
+    /// Whether a thread wakes a consumer that sleeps while spare rings run out.
+    pub(super) wakes_for_rings: bool,
 }
 
 impl Default for Channel {
@@ -139,6 +141,7 @@ impl Channel {
             contexts: Contexts::NONE,
             wakes: policy != Policy::Overwrite,
             overflow: if policy == Policy::Discard { OVERFLOW } else { 0 },
+            wakes_for_rings: true,
         }
     }
 
@@ -173,7 +176,7 @@ impl Channel {
     }
 
     /// Sets the number of rings that are kept ready for new threads while none appear: by default as many as fit into 2 MiB, from 2 to 16.
-    /// When threads appear, the consumer makes more, for those that it has seen and for as many again; what stays unused for a second gives
+    /// When threads appear, the consumer makes more, for those that it has seen and for as many again; what stays unused for some seconds gives
     /// its memory back. A thread that finds no ring loses its events until there is one, counted as `no_ring`.
     #[must_use]
     pub fn spares(mut self, spares: usize) -> Self {
@@ -231,11 +234,12 @@ impl Channel {
     }
 
     /// No event wakes the consumer. By default a thread that closes a packet while half of its ring waits to be drained, and the consumer
-    /// sleeps, wakes it by one system call (`futex`); it is the only system call that an event makes, at most one for each packet. Without it a
-    /// burst after a quiet time loses what does not fit into the ring until the consumer's next round, after 200 ms at most.
+    /// sleeps, wakes it by one system call (`futex`); so does a thread that takes one of the last spare rings at its first event. It is the only
+    /// system call that an event makes, at most one for each packet. Without it a burst after a quiet time loses what does not fit into the
+    /// ring, and threads without a ring lose their events, until the consumer's next round, after 200 ms at most.
     #[must_use]
     pub fn no_wake(mut self) -> Self {
-        self.wakes = false;
+        (self.wakes, self.wakes_for_rings) = (false, false);
         self
     }
 
@@ -295,6 +299,11 @@ impl Channel {
     /// The largest number of callers in a call stack. See [`call_stack_depth`](Self::call_stack_depth).
     pub const fn callers(&self) -> usize {
         self.contexts.depth()
+    }
+
+    /// Whether no event wakes a consumer that sleeps: see [`no_wake`](Self::no_wake).
+    pub const fn never_wakes(&self) -> bool {
+        !self.wakes_for_rings
     }
 
     /// Whether events wake a consumer that sleeps: see [`no_wake`](Self::no_wake). Never under [`Policy::Overwrite`].

@@ -70,6 +70,12 @@ impl OpenChannel {
         Arc::clone(&self.wake_word)
     }
 
+    /// The word on which the thread of this process sleeps that calls [`maintain`](Self::maintain): a thread that takes one of the last spare
+    /// rings wakes it. It is the consumer's word, unless the consumer is in another process.
+    pub fn supply_wake_word(&self) -> Arc<WakeWord> {
+        Arc::clone(&self.supply_wake_word)
+    }
+
     /// How urgently the consumer is needed, in percent: the larger of the closed part of the fullest ring, and the part of the spare rings that
     /// was taken since the last [`maintain`](Self::maintain). Rings under [`Policy::Overwrite`] do not count.
     ///

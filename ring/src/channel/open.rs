@@ -88,6 +88,8 @@ pub struct OpenChannel {
     pub(super) consumers: Arc<ConsumerPresence>,
     /// The word on which the consumer sleeps.
     pub(super) wake_word: Arc<WakeWord>,
+    /// The same for the thread that supplies rings, which is in this process also where the consumer is in another one.
+    pub(super) supply_wake_word: Arc<WakeWord>,
     /// Held while packets are taken or closed by a consumer.
     pub(super) draining: Mutex<Overflow>,
     /// The copy of the packet that is passed to the consumer's callback. Held while packets are taken.
@@ -142,8 +144,10 @@ impl OpenChannel {
     ) -> Result<Arc<Self>, ConfigError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let wake_word = Arc::new(source.wake_memory().and_then(WakeWord::shared).unwrap_or_default());
-        Self::open_as((number, wake_word), config, uuid, class, max_events, source)
+        let supplier = Arc::<WakeWord>::default();
+        let shared = source.wake_memory().and_then(WakeWord::shared);
+        let wake_words = [shared.map_or_else(|| Arc::clone(&supplier), Arc::new), supplier];
+        Self::open_as((number, wake_words), config, uuid, class, max_events, source)
     }
 
     /// Opens another channel of the same trace: stream class `class`, for as many events. A thread that is
@@ -158,11 +162,18 @@ impl OpenChannel {
         class: u32,
         source: Box<dyn MemorySource>,
     ) -> Result<Arc<Self>, ConfigError> {
-        Self::open_as((self.number, self.wake_word()), config, self.uuid, class, self.max_events, source)
+        Self::open_as(
+            (self.number, [self.wake_word(), self.supply_wake_word()]),
+            config,
+            self.uuid,
+            class,
+            self.max_events,
+            source,
+        )
     }
 
     fn open_as(
-        (number, wake_word): (u64, Arc<WakeWord>),
+        (number, [wake_word, supply_wake_word]): (u64, [Arc<WakeWord>; 2]),
         config: Channel,
         uuid: [u8; 16],
         class: u32,
@@ -199,6 +210,7 @@ impl OpenChannel {
             supply: Supply::new(config.spare_rings().clamp(1, config.max_rings)),
             consumers: Arc::default(),
             wake_word,
+            supply_wake_word,
             draining: Mutex::default(),
             taking: Mutex::default(),
             checksum: OnceLock::new(),
@@ -418,7 +430,11 @@ impl OpenChannel {
         if !self.ring_table.is_attached() || !slot.is_recorded_by(self.number) {
             return None;
         }
-        let taken = self.pool.take()?;
+        let taken = self.pool.take();
+        if self.config.wakes_for_rings && self.is_supply_needed(taken.is_some()) {
+            self.supply_wake_word.wake();
+        }
+        let taken = taken?;
         // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
         let ring = unsafe { &*taken };
         ring.own(slot.tid());

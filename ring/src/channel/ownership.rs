@@ -36,6 +36,11 @@ impl Ownership {
         self.0.store(ENDED, Ordering::Release);
     }
 
+    /// Whether it has an owner, as far as is known: the owner may come or go meanwhile.
+    pub(super) fn is_owned(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == OWNED
+    }
+
     /// Whether the owner has ended.
     pub(super) fn has_ended(&self) -> bool {
         // L1: pairs with the Release store in `end`.

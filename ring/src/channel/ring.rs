@@ -114,6 +114,11 @@ impl Ring {
 
     // -- consumer -------------------------------------------------------------------------------------------------------
 
+    /// Whether a thread has it.
+    pub(super) fn is_owned(&self) -> bool {
+        self.header().state.is_owned()
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.header().state.has_ended()
     }

@@ -1,69 +1,43 @@
-//! The supply of spare rings: as many as threads appear, and few while none do.
-//!
-//! ```text
-//!            thread appears: takes a spare ring          thread ends, and its packets are drained
-//!   pool ──────────────────────────────────▶ owned ──────────────────────────────────▶ ended
-//!    ▲ │                                                                                 │
-//!    │ └── unused for a period ──▶ parked: header and counters, no memory for packets ◀──┤ unused for a period
-//!    └──── recycled, unparked or made, in this order ◀───────────────────────────────────┘
-//! ```
-//!
-//! Each round brings the pool to `wanted` rings: those that the channel is configured with, and in a round in which threads appeared for as
-//! many as have started, and for twice as many as took a ring. A thread that finds no ring makes the next round supply all threads that have
-//! none. What was unused for a whole period is parked. A ring is parked and not removed because its streams and its counters are part of the trace.
+//! The state of the supply of spare rings: see `supplier`.
 
-use super::config::Policy;
-use super::header::Layout;
-use super::memory::RingRequest;
-use super::open::OpenChannel;
-use super::ring::Ring;
-use crate::clock;
-use crate::thread;
-use std::io;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How many rings the pool has room for at least, unless the channel may have fewer.
-const POOL_SIZE: usize = 256;
-/// The number of rings that one round makes while the pool is filled for the first time, so that draining is not delayed for long.
-const RINGS_PER_ROUND: usize = 2;
-/// How long one round may make rings, for the same reason.
-const LONGEST_ROUND: Duration = Duration::from_millis(10);
-/// How often the threads of the process are counted while none takes a ring.
-const COUNT_INTERVAL: Duration = Duration::from_millis(50);
-/// How long rings stay unused before their memory is given back.
-const PERIOD: Duration = Duration::from_secs(1);
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Instant;
 
 /// The state of the supply.
 #[derive(Debug)]
 pub(super) struct Supply {
     /// The rings that the last round left in the pool. Relaxed: it is read for an estimate.
-    left: AtomicUsize,
-    round: Mutex<Round>,
+    pub(super) left: AtomicUsize,
+    /// Whether the last round could make all rings that it wanted. Relaxed: at worst a thread wakes the supplier in vain.
+    pub(super) can_make: AtomicBool,
+    pub(super) round: Mutex<Round>,
 }
 
 #[derive(Debug)]
-struct Round {
-    /// How many rings the pool is to have.
-    wanted: usize,
+pub(super) struct Round {
+    /// How many rings the pool is to have, for as many threads as took rings in a round.
+    pub(super) wanted: usize,
     /// Whether the pool has once been full, or could not be filled.
-    was_filled: bool,
+    pub(super) was_filled: bool,
     /// Events that were lost without a ring, as of the last round.
-    ringless: u64,
-    /// When the threads of the process were counted last, and how many there were. At first that is not known: the session's own threads
-    /// start after its channels.
-    counted: Instant,
-    threads: Option<usize>,
+    pub(super) ringless: u64,
+    /// When the threads of the process were counted last.
+    pub(super) counted: Instant,
+    /// How many had no ring then; `None` if that is not known.
+    pub(super) others: Option<usize>,
+    /// The fewest of these in the period.
+    pub(super) fewest_others: usize,
+    /// How many threads had no ring for a whole period: they do not record. At first all are taken for such threads.
+    pub(super) idle: usize,
     /// When the period began.
-    since: Instant,
+    pub(super) since: Instant,
     /// The fewest rings that a round of the period found in the pool.
-    fewest_spare: usize,
+    pub(super) fewest_spare: usize,
     /// The rings of threads that had ended when the period began, without those that were recycled since.
-    unused_ended: usize,
+    pub(super) unused_ended: usize,
     /// The size of the first ring, which no other exceeds; 0 before it is made.
-    largest: usize,
+    pub(super) largest: usize,
 }
 
 impl Supply {
@@ -73,201 +47,14 @@ impl Supply {
             was_filled: false,
             ringless: 0,
             counted: Instant::now(),
-            threads: None,
+            others: None,
+            fewest_others: usize::MAX,
+            idle: usize::MAX,
             since: Instant::now(),
             fewest_spare: usize::MAX,
             unused_ended: 0,
             largest: 0,
         };
-        Self { left: AtomicUsize::new(0), round: Mutex::new(round) }
-    }
-}
-
-impl OpenChannel {
-    /// The number of entries that the pool of a channel needs.
-    pub(super) fn pool_size(config: &super::Channel) -> usize {
-        let [at_first, _] = config.first_rings();
-        config.spare_rings().max(at_first).max(POOL_SIZE).clamp(1, config.max_rings)
-    }
-
-    /// Makes the rings that exist when the channel is opened. If there is no memory for those beyond the usual spares, that is no error.
-    pub(super) fn supply_at_first(&self) -> io::Result<()> {
-        let [at_first, needed] = self.config.first_rings();
-        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
-        let supplied = self.fill_pool(&mut rings, &mut round, at_first, None);
-        round.was_filled = at_first >= self.config.spare_rings();
-        self.supply.left.store(self.pool.count(), Ordering::Relaxed);
-        if rings.len() < needed { supplied } else { Ok(()) }
-    }
-
-    /// One round.
-    pub(super) fn supply(&self) -> io::Result<()> {
-        // Recycling closes packets, as `flush` does, and only one thread may do that at a time.
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
-        self.abandon_broken(&rings);
-        let count = self.pool.count();
-        round.fewest_spare = round.fewest_spare.min(count);
-        round.wanted = round.wanted.max(self.demand(&mut round, count)).min(self.pool.capacity());
-        let missing = round.wanted.saturating_sub(count);
-        let most = if round.was_filled { missing } else { missing.min(RINGS_PER_ROUND) };
-        let supplied = if most > 0 {
-            self.fill_pool(&mut rings, &mut round, most, Some(Instant::now() + LONGEST_ROUND))
-        } else {
-            Ok(())
-        };
-        let left = self.pool.count();
-        round.was_filled |= left >= round.wanted || left < count + most;
-        if round.since.elapsed() >= PERIOD {
-            self.park_unused(&rings, &mut round);
-        }
-        self.supply.left.store(self.pool.count(), Ordering::Relaxed);
-        supplied
-    }
-
-    /// How many rings the pool is to have after `count` of those that the last round left are still there.
-    fn demand(&self, round: &mut Round, count: usize) -> usize {
-        let ringless = self.ringless_discarded();
-        let lost = ringless - std::mem::replace(&mut round.ringless, ringless);
-        let appeared = self.supply.left.load(Ordering::Relaxed).saturating_sub(count);
-        // Threads that fired for other channels only have no ring either, so the lost events are another bound.
-        let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
-        let mut started = 0;
-        if lost + appeared as u64 > 0 || round.threads.is_none() || round.counted.elapsed() >= COUNT_INTERVAL {
-            let threads = self.source.thread_count().unwrap_or(0);
-            started = threads.saturating_sub(round.threads.replace(threads).unwrap_or(threads));
-            round.counted = Instant::now();
-        }
-        self.config.spare_rings().max(1) + (2 * appeared).max(without.min(lost as usize)).max(started)
-    }
-
-    fn has_no_ring(&self, slot: usize) -> bool {
-        self.ring_table.rings()[slot].load(Ordering::Relaxed).is_null()
-    }
-
-    /// Puts up to `wanted` rings into the pool.
-    fn fill_pool(
-        &self,
-        rings: &mut Vec<Arc<Ring>>,
-        round: &mut Round,
-        mut wanted: usize,
-        deadline: Option<Instant>,
-    ) -> io::Result<()> {
-        if !Ring::keeps_history(&self.config) {
-            self.recycle(rings, round, &mut wanted);
-        }
-        let made = self.make_rings(rings, round, &mut wanted, deadline);
-        // Under overwrite the rings of ended threads keep their history as long as other rings can be had.
-        self.recycle(rings, round, &mut wanted);
-        if wanted > 0 { made } else { Ok(()) }
-    }
-
-    /// Puts up to `wanted` rings of ended threads into the pool.
-    fn recycle(&self, rings: &[Arc<Ring>], round: &mut Round, wanted: &mut usize) {
-        for ring in rings.iter().filter(|ring| ring.is_whole() && ring.has_ended()) {
-            if *wanted == 0 {
-                return;
-            }
-            ring.recycle();
-            *wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
-            round.unused_ended = round.unused_ended.saturating_sub(1);
-            failpoint!(RingPooled, ring.buffers()[0].instance());
-        }
-    }
-
-    /// Puts up to `wanted` rings into the pool that are parked or new, until the deadline.
-    fn make_rings(
-        &self,
-        rings: &mut Vec<Arc<Ring>>,
-        round: &mut Round,
-        wanted: &mut usize,
-        deadline: Option<Instant>,
-    ) -> io::Result<()> {
-        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        for ring in rings.iter().filter(|ring| ring.is_whole() && ring.is_parked()) {
-            if *wanted == 0 || is_late() {
-                return Ok(());
-            }
-            ring.unpark()?;
-            *wanted -= usize::from(self.pool.put(Arc::as_ptr(ring)));
-        }
-        let mut may_make = self.config.max_rings.saturating_sub(rings.iter().filter(|ring| ring.is_whole()).count());
-        while *wanted > 0 && may_make > 0 && !is_late() {
-            let ring = Arc::new(self.make_ring(rings.len() as u64, round)?);
-            *wanted -= usize::from(self.pool.put(Arc::as_ptr(&ring)));
-            rings.push(ring);
-            may_make -= 1;
-        }
-        Ok(())
-    }
-
-    fn make_ring(&self, index: u64, round: &mut Round) -> io::Result<Ring> {
-        let largest = if round.largest > 0 { round.largest } else { usize::MAX };
-        let layouts: Vec<_> = self
-            .config
-            .ring_sizes()
-            .filter(|size| *size <= largest)
-            .map(|size| (size, Layout::of_ring(&self.config, size, self.max_events())))
-            .collect();
-        let sizes: Vec<_> = layouts.iter().map(|(_, layout)| layout.size).collect();
-        let chosen = self.source.choose_size(&sizes);
-        let fits = |(_, layout): &&(usize, Layout)| layout.size <= chosen;
-        let Some((size, layout)) = layouts.iter().find(fits).or(layouts.last()).copied() else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        let memory = self.source.ring_memory(RingRequest::new(self.name(), self.class, Some(index), layout.size))?;
-        let ring = Ring::new(&self.config, self.owner(2 * index), layout, memory, self.wait_policy(), clock::now())?;
-        if round.largest == 0 {
-            round.largest = size;
-        }
-        Ok(ring.with_wake_word(Some(&self.wake_word).filter(|_| self.config.wakes_consumer())))
-    }
-
-    /// Parks what was unused for a period, beyond the usual spares, and begins the next period.
-    fn park_unused(&self, rings: &[Arc<Ring>], round: &mut Round) {
-        let spares = self.config.spare_rings().max(1);
-        let unused = round.fewest_spare.saturating_sub(spares).min(self.pool.count());
-        round.wanted -= unused.min(round.wanted.saturating_sub(spares));
-        for _ in 0..unused {
-            let Some(ring) = self.pool.take() else { break };
-            // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
-            if !unsafe { &*ring }.park() {
-                self.pool.put(ring);
-                break;
-            }
-        }
-        let ended = || rings.iter().filter(|ring| ring.is_whole() && ring.has_ended());
-        if self.config.policy != Policy::Overwrite {
-            for ring in ended().take(round.unused_ended) {
-                ring.park();
-            }
-        }
-        round.since = Instant::now();
-        (round.fewest_spare, round.unused_ended) = (self.pool.count(), ended().count());
-    }
-
-    /// Abandons rings whose memory was lost: removes them from the pool, and makes their threads take another one at their next event.
-    fn abandon_broken(&self, rings: &[Arc<Ring>]) {
-        for ring in rings.iter().filter(|ring| !ring.is_whole()) {
-            let broken = Arc::as_ptr(ring).cast_mut();
-            self.pool.remove(broken);
-            for entry in self.ring_table.rings() {
-                // Relaxed, as for the whole table: a thread that finds null takes a ring from the pool (L2). A thread that is using the
-                // old ring may go on, since the ring lives as long as the channel.
-                let _ = entry.compare_exchange(broken, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// How urgently [`maintain`](Self::maintain) is needed, in percent: the part of the spare rings that was taken since the last call.
-    pub fn spares_taken(&self) -> u32 {
-        if !self.ring_table.is_attached() {
-            return 0;
-        }
-        let left = self.supply.left.load(Ordering::Relaxed);
-        let taken = left.saturating_sub(self.pool.count());
-        (taken * 100 / left.max(1)) as u32
+        Self { left: AtomicUsize::new(0), can_make: AtomicBool::new(true), round: Mutex::new(round) }
     }
 }

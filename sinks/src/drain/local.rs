@@ -210,10 +210,9 @@ impl Drain<LocalRings> {
         self.source.channels.iter().filter_map(|channel| channel.config().max_wait()).min()
     }
 
-    /// The word on which the thread sleeps that drains these channels. If packets are left to another process, no event wakes it.
+    /// The word on which the thread sleeps that drains these channels and supplies them with rings.
     pub fn wake_word(&self) -> Arc<WakeWord> {
-        let of_channel = self.source.channels.first().filter(|_| !self.source.leaves_packets);
-        of_channel.map(|channel| channel.wake_word()).unwrap_or_default()
+        self.source.channels.first().map(|channel| channel.supply_wake_word()).unwrap_or_default()
     }
 
     /// Moves packets of nearly full rings out of them, while this drain is in a sink.
