@@ -80,7 +80,7 @@ fn fire(load: &Load) -> (Duration, Duration) {
         // So that what the drain does later with the last events is counted.
         thread::sleep(Duration::from_millis(900));
     }
-    (wall, processor() - before)
+    (wall, processor().saturating_sub(before))
 }
 
 fn burst(from: u64, to: u64) {

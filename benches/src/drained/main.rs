@@ -6,6 +6,7 @@
 //! * *Burst*: events as fast as one thread can, after a quiet time; how many are lost.
 //! * *Processor*: what the process takes at a low rate, recording and not recording, for each event.
 #![forbid(unsafe_code)]
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 mod floor;
 mod load;

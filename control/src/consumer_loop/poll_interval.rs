@@ -93,7 +93,7 @@ mod tests {
     fn a_steady_flow_converges() {
         for per_second in [50_u32, 1_000, 10_000] {
             let mut interval = interval();
-            let fullness = |pause: Duration| (pause.as_secs_f64() * f64::from(per_second)) as u32;
+            let fullness = |pause: Duration| (pause.as_micros() as u64 * u64::from(per_second) / 1_000_000) as u32;
             for _ in 0..100 {
                 interval.adapt(interval.pause(), fullness(interval.pause()));
             }

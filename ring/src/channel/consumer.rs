@@ -40,6 +40,9 @@ pub struct Packet<'a> {
     pub events_after: u64,
 }
 
+/// The fullness in percent below which the overflow keeps no memory.
+const NEARLY_EMPTY: u32 = 25;
+
 impl OpenChannel {
     /// Keeps spare rings ready, recycling the rings of ended threads, and gives the memory of unused ones back. To be called regularly by the
     /// consumer.
@@ -152,6 +155,10 @@ impl OpenChannel {
                 self.drain_buffer(buffer, &mut copy, take);
             }
         }
+        // Under load the next round follows at once, and may need the memory again.
+        if self.fullness() < NEARLY_EMPTY {
+            self.overflow().shrink();
+        }
     }
 
     /// Moves packets of rings that are nearly full into the [overflow](super::Channel::overflow). To be called while the consumer is in a sink
@@ -177,10 +184,7 @@ impl OpenChannel {
     }
 
     fn spill_buffer(&self, overflow: &mut Overflow, buffer: &Buffer) {
-        overflow.spill(buffer, self.config.overflow, |number| {
-            let (bytes, events_before, events_after) = self.leaving_packet(buffer, number)?;
-            Some(MovedPacket { number, bytes: bytes.to_vec(), events_before, events_after })
-        });
+        overflow.spill(buffer, self.config.overflow, |number| self.leaving_packet(buffer, number));
     }
 
     pub(super) fn wait_policy(&self) -> Option<WaitPolicy> {
@@ -203,6 +207,7 @@ impl OpenChannel {
             if let Some(MovedPacket { bytes, events_before, events_after, .. }) = overflow.pop(stream.instance, end) {
                 drop(overflow);
                 take(Packet { stream, bytes: &bytes, events_before, events_after });
+                self.overflow().reuse(bytes);
                 continue;
             }
             let number = buffer.closed_packets().start;

@@ -29,6 +29,8 @@ pub(super) struct Overflow {
     is_exhausted: bool,
     /// The stream instance and the number of the packet of which the consumer has a copy.
     handed_on: Option<(u64, u64)>,
+    /// Memory of packets that were taken, for the next ones: fresh memory costs a page fault for each page.
+    spare: Vec<Vec<u8>>,
     /// The number of packets that were moved so far.
     moved: u64,
 }
@@ -61,6 +63,16 @@ impl Overflow {
         Some(packet)
     }
 
+    /// Takes the memory of a packet that the sinks have.
+    pub(super) fn reuse(&mut self, bytes: Vec<u8>) {
+        self.spare.push(bytes);
+    }
+
+    /// Gives back what memory is not in use.
+    pub(super) fn shrink(&mut self) {
+        self.spare = Vec::new();
+    }
+
     /// The consumer has a copy of this packet.
     pub(super) const fn hand_on(&mut self, instance: u64, number: u64) {
         self.handed_on = Some((instance, number));
@@ -74,21 +86,31 @@ impl Overflow {
         }
     }
 
-    /// Moves the packets of a buffer that is nearly full, and releases their slots. `copy` makes the copy of a packet, or tells that it is none.
-    pub(super) fn spill(&mut self, buffer: &Buffer, limit: usize, copy: impl Fn(u64) -> Option<MovedPacket>) {
+    /// Moves the packets of a buffer that is nearly full, and releases their slots. `packet` returns the bytes
+    /// of a packet, and the numbers of records in the stream before and after it; `None` if it is not one.
+    pub(super) fn spill<'b>(
+        &mut self,
+        buffer: &Buffer,
+        limit: usize,
+        packet: impl Fn(u64) -> Option<(&'b [u8], u64, u64)>,
+    ) {
         if self.is_exhausted || buffer.waiting_percent() < NEARLY_FULL {
             return;
         }
         for number in buffer.closed_packets() {
             if self.handed_on != Some((buffer.instance(), number)) {
-                let Some(packet) = copy(number) else { return };
-                if self.bytes + packet.bytes.len() > limit {
+                let Some((content, events_before, events_after)) = packet(number) else { return };
+                if self.bytes + content.len() > limit {
                     self.is_exhausted = true;
                     return;
                 }
-                self.bytes += packet.bytes.len();
+                let mut bytes = self.spare.pop().unwrap_or_default();
+                bytes.clear();
+                bytes.extend_from_slice(content);
+                self.bytes += content.len();
                 self.moved += 1;
-                self.streams.entry(buffer.instance()).or_default().push_back(packet);
+                let moved = MovedPacket { number, bytes, events_before, events_after };
+                self.streams.entry(buffer.instance()).or_default().push_back(moved);
             }
             buffer.release(number + 1);
         }

@@ -111,7 +111,7 @@ impl PacketSource for LocalRings {
             // If another process takes the packets, it watches how full the rings are.
             let fullness = if self.leaves_packets { channel.spares_taken() } else { channel.fullness() };
             drained.fullness = drained.fullness.max(fullness);
-            drained.unsupplied = drained.unsupplied.or(channel.maintain().err().map(|error| error.kind()));
+            // Before rings are made, which takes as long as a burst takes to fill one.
             if !self.leaves_packets {
                 channel.drain(|packet| {
                     drained.packets += 1;
@@ -119,6 +119,7 @@ impl PacketSource for LocalRings {
                     hand_out(channel, packet, deliver);
                 });
             }
+            drained.unsupplied = drained.unsupplied.or(channel.maintain().err().map(|error| error.kind()));
         }
         drained
     }
