@@ -46,6 +46,7 @@ mutate() { # letter, file, extended regex, replacement
 }
 
 mutate "G1 (fence in enter)" grace.rs '        fence\(\);(?=\n        true)' ''
+mutate "G1 (fence in enter, inside a section)" grace.rs '            fence\(\);(?=\n            return false)' ''
 mutate "G2 (fence of the waiter)" grace.rs '    heavy_fence\(\)(?=\n\})' '    true'
 mutate "G3 (release in exit)" grace.rs 'inside.wrapping_add\(1\), Ordering::Release\)' 'inside.wrapping_add(1), Ordering::Relaxed)'
 mutate "G3 (release in enter)" grace.rs 'store\(outside \+ 1, Ordering::Release\)' 'store(outside + 1, Ordering::Relaxed)'

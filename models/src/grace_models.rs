@@ -106,6 +106,29 @@ fn the_grace_period_orders_the_probes_stores() {
     });
 }
 
+/// A signal handler that interrupts `enter` between its store and its fence runs the fence itself, and finds no freed probe. Needs G1 in an
+/// `enter` inside a section.
+#[test]
+fn a_handler_inside_enter_runs_the_fence() {
+    loom::model(|| {
+        let probe = probe();
+        let world = World::new(&probe);
+        let firing = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let is_outermost = world.section.enter(|| {
+                    world.fire();
+                    light_fence();
+                });
+                assert!(is_outermost, "the handler has not left the section");
+                world.section.exit();
+            })
+        };
+        world.unregister(&probe);
+        firing.join().unwrap();
+    });
+}
+
 /// A waiter that finds the next section open, and has never loaded the word between the two, sees what was done in the first one. Needs G3 in
 /// `enter`. The waiter loads twice without a yield, at which loom would run the other thread to its end.
 #[test]

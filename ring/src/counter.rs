@@ -3,6 +3,7 @@
 //! The increment of a handler that interrupts `load, add, store` between the load and the store would be overwritten. On x86-64 one unlocked
 //! `add` to memory cannot be interrupted half-way, and costs the same as the three instructions. Other targets use an atomic addition.
 
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A counter with one writing thread, signal handlers included.
@@ -18,14 +19,28 @@ impl LocalCounter {
     /// Adds one. Called only by the owning thread and its signal handlers.
     #[inline(always)]
     pub(crate) fn increment(&self) {
+        // SAFETY: `self` is a live counter.
+        unsafe { Self::increment_at::<0>(NonNull::from(self).cast()) }
+    }
+
+    /// Adds one to the counter that is `OFFSET` bytes behind `base`, without an instruction that computes its address. Called only by the owning
+    /// thread and its signal handlers.
+    ///
+    /// # Safety
+    ///
+    /// There is a live counter at that offset in the object that `base` points to.
+    #[inline(always)]
+    pub(crate) unsafe fn increment_at<const OFFSET: usize>(base: NonNull<u8>) {
         #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
-        // SAFETY: the operand is a live, aligned u64 that only this thread writes. It is changed by one instruction, which a signal handler
-        // cannot split. Other threads read it with atomic loads of the same width, which do not tear on this architecture.
+        // SAFETY: the operand is a live, aligned u64 that only this thread writes (the caller's promise). It is changed by one instruction,
+        // which a signal handler cannot split. Other threads read it with atomic loads of the same width, which do not tear on this
+        // architecture.
         unsafe {
-            std::arch::asm!("add qword ptr [{}], 1", in(reg) self.0.as_ptr(), options(nostack));
+            std::arch::asm!("add qword ptr [{} + {}], 1", in(reg) base.as_ptr(), const OFFSET, options(nostack));
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
-        self.0.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { base.add(OFFSET).cast::<Self>().as_ref() }.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds `n` to a counter that several threads share.

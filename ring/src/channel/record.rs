@@ -15,9 +15,11 @@ use super::open::{EventId, OpenChannel};
 use super::packet::PacketPtr;
 use super::ring::Ring;
 use crate::clock::{self, TIME_SHIFT, Timestamp};
+use crate::counter::LocalCounter;
 use crate::field::{Fields, NulHandling, Writer, size_behind};
 use crate::hint::{materialize, opaque_ref, unlikely};
 use crate::thread::ThreadSlot;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -113,7 +115,10 @@ impl Ring {
         });
         if is_recorded {
             failpoint!(Left, self.main.instance());
-            event.recorded.increment();
+            // SAFETY: the counter at that offset is `event.recorded`.
+            unsafe {
+                LocalCounter::increment_at::<{ offset_of!(EventCounters, recorded) }>(NonNull::from(event).cast())
+            };
         }
         is_recorded
     }

@@ -42,6 +42,7 @@ mod fork;
 #[cfg(target_os = "linux")]
 mod fork_first;
 mod fullness;
+mod handed_over;
 mod hygiene;
 mod inside_a_probe;
 mod lazy;

@@ -3,4 +3,5 @@
 
 mod circles;
 mod dependencies;
+mod fast_path;
 mod size;
