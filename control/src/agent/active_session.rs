@@ -191,10 +191,17 @@ impl ActiveSession {
             events.clear();
         }
         self.ack.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
+        // Without a sink, a stopped session keeps its recording for snapshots. It ends when the session starts with other channels.
+        let was_stopped = self.spec.as_ref().is_some_and(|before| before.state == State::Stopped);
+        let keeps_settings =
+            self.recording.as_ref().is_none_or(|recording| recording.pending_settings(&spec).is_empty());
         let is_taken = !spec.sinks.is_empty() || spec.drain == DrainedBy::Recorder;
         if is_over || (spec.state == State::Stopped && is_taken) {
             self.end();
         } else {
+            if was_stopped && spec.state == State::Active && !keeps_settings {
+                self.end();
+            }
             self.record(&spec, &events, context);
         }
         self.rotate(spec.rotations);
@@ -216,7 +223,8 @@ impl ActiveSession {
                 self.errors.fail(text.to_owned(), false);
                 return;
             }
-            let Changed { more_events, errors } = recording.follow(spec, events);
+            let Changed { more_events, notices, errors } = recording.follow(spec, events);
+            self.notices.extend(notices);
             recording.dump_state(if more_events { Round::All } else { Round::New });
             self.acknowledge_outputs();
             if !errors.is_empty() {
