@@ -190,18 +190,16 @@ impl ActiveSession {
         if spec.state != State::Active || is_over {
             events.clear();
         }
+        // Without a sink, a stopped session keeps its recording for snapshots, until it starts with other settings of its channels.
+        let starts = spec.state == State::Active && self.spec.as_ref().is_some_and(|spec| spec.state == State::Stopped);
+        if starts && self.recording.as_ref().is_some_and(|recording| !recording.pending_settings(&spec).is_empty()) {
+            self.end();
+        }
         self.ack.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
-        // Without a sink, a stopped session keeps its recording for snapshots. It ends when the session starts with other channels.
-        let was_stopped = self.spec.as_ref().is_some_and(|before| before.state == State::Stopped);
-        let keeps_settings =
-            self.recording.as_ref().is_none_or(|recording| recording.pending_settings(&spec).is_empty());
         let is_taken = !spec.sinks.is_empty() || spec.drain == DrainedBy::Recorder;
         if is_over || (spec.state == State::Stopped && is_taken) {
             self.end();
         } else {
-            if was_stopped && spec.state == State::Active && !keeps_settings {
-                self.end();
-            }
             self.record(&spec, &events, context);
         }
         self.rotate(spec.rotations);

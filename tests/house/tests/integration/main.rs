@@ -3,4 +3,6 @@
 
 mod circles;
 mod dependencies;
+mod errors;
+mod facade;
 mod size;
