@@ -34,6 +34,8 @@ pub(crate) struct Round {
     pub(crate) packets: u64,
     /// How full the fullest ring was before the round, in percent.
     pub(crate) fullness: u32,
+    /// The shortest time that an event waits for the consumer; `None` if events do not wait.
+    pub(crate) wait_limit: Option<Duration>,
 }
 
 /// How often the thread ran that drains the rings.
@@ -74,6 +76,7 @@ impl ConsumerLoop {
             let began = Instant::now();
             let found = round().unwrap_or_default();
             self.rounds.fetch_add(1, Ordering::Relaxed);
+            interval.limit_wait(found.wait_limit);
             interval.adapt(began.duration_since(last), found.fullness);
             last = began;
             let is_urgent = found.packets > 0 && found.fullness >= HALF;
@@ -108,6 +111,11 @@ impl ConsumerLoop {
     /// Ends the loop, after its current round.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Ends the current sleep, if there is one.
+    pub(crate) fn wake(&self) {
         self.word.wake();
     }
 

@@ -45,11 +45,8 @@ impl DrainThread {
         let taken = Arc::<AtomicU64>::default();
         let unsupplied = Arc::<Mutex<_>>::default();
         // Registered before the thread runs: events may start to wait for the drain before that.
-        let begin = |drain: &mut Drain| {
-            (drain.register_consumers(), PollInterval::new(LONGEST, drain.wait_limit()), drain.spiller())
-        };
-        let (consumers, interval, spiller) =
-            drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
+        let begin = |drain: &mut Drain| (drain.register_consumers(), drain.spiller());
+        let (consumers, spiller) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let mut rounds = Rounds {
             drain: Arc::clone(&drain),
             taken: Arc::clone(&taken),
@@ -62,7 +59,7 @@ impl DrainThread {
             tracepoint_core::private::never_trace_this_thread();
             leave_signals_to_the_program();
             let drain = Arc::clone(&rounds.drain);
-            drain.rounds().run(interval, || rounds.round());
+            drain.rounds().run(PollInterval::new(LONGEST), || rounds.round());
             drop(consumers);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
@@ -130,6 +127,7 @@ impl Rounds {
             tsc::check_source();
             self.looked = Instant::now();
         }
-        drained.map(|drained| Round { packets: drained.packets, fullness: drained.fullness })
+        let wait_limit = self.drain.with(|drain| drain.wait_limit()).flatten();
+        drained.map(|drained| Round { packets: drained.packets, fullness: drained.fullness, wait_limit })
     }
 }

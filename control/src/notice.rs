@@ -100,6 +100,15 @@ pub enum Notice {
         /// Why no ring can be made.
         reason: String,
     },
+    /// The description of a channel has changed, and the running recording continues with the settings that the channel began with.
+    ChannelSettingsPending {
+        /// The session.
+        session: String,
+        /// The channel.
+        channel: String,
+        /// The settings that differ, by their keys in `session.toml`.
+        settings: Vec<String>,
+    },
     /// A notice of another process, as its acknowledgement has it.
     Reported {
         /// The [kind](Notice::kind) of the notice; empty if the process did not write it.
@@ -128,6 +137,7 @@ impl Notice {
             Self::SinkBlocked => "sink_blocked",
             Self::CountersOutOfDate { .. } => "counters_out_of_date",
             Self::NoRing { .. } => "no_ring",
+            Self::ChannelSettingsPending { .. } => "channel_settings_pending",
             Self::Reported { kind, .. } => kind,
         }
     }
@@ -178,6 +188,12 @@ impl fmt::Display for Notice {
             Self::NoRing { reason } => {
                 write!(f, "new threads get no ring, and their events are lost (no_ring): {reason}")
             }
+            Self::ChannelSettingsPending { session, channel, settings } => write!(
+                f,
+                "channel `{channel}`: {} changed, which applies to the next recording: `tracectl stop {session}`, then `tracectl start \
+                 {session}`",
+                settings.iter().map(|setting| format!("`{setting}`")).collect::<Vec<_>>().join(", ")
+            ),
             Self::Reported { text, .. } => f.write_str(text),
         }
     }

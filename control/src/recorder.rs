@@ -100,7 +100,7 @@ impl Recorder {
         let dir = session.dir()?;
         let word = wake_word(&dir);
         let longest = if word.is_some() { LONGEST } else { LONGEST_WITHOUT_WORD };
-        let interval = PollInterval::new(longest, None);
+        let interval = PollInterval::new(longest);
         let mut state = State {
             session: dir,
             rings: None,

@@ -360,12 +360,12 @@ impl Active {
         }
         budget.follow(wanted.budget.as_ref());
         events.retain(|event| !budget.is_off(&event.name));
-        let Changed { more_events, mut errors } = recording.follow(&wanted, &events);
+        let Changed { more_events, notices: pending, mut errors } = recording.follow(&wanted, &events);
         recording.dump_state(if more_events { Round::All } else { Round::New });
         if !errors.is_empty() {
             return Err(errors.swap_remove(0));
         }
-        notices.extend(new.into_iter().filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
+        notices.extend(new.into_iter().chain(pending).filter(|notice| !notices.contains(notice)).collect::<Vec<_>>());
         *spec = wanted;
         Ok(())
     }

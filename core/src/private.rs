@@ -16,7 +16,9 @@ pub use crate::registry::{MARKERS, TRACEPOINTS};
 pub use crate::registry::{PinnedTables, object_generation, pin_objects};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
-pub use crate::tracepoint::{Argument, Tracepoint, TracepointParts, TracepointType, probes_changed, register};
+pub use crate::tracepoint::{
+    Argument, Tracepoint, TracepointDescriptor, TracepointParts, TracepointType, probes_changed, register,
+};
 pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
 #[cfg(not(patched_sites))]
 pub use linkme;

@@ -98,7 +98,8 @@ impl Tracepoint {
         self.probes.key().is_on()
     }
 
-    /// The description.
+    /// The description, for readers of the object's tables.
+    #[doc(hidden)]
     pub const fn descriptor(&self) -> &TracepointDescriptor {
         &self.descriptor
     }

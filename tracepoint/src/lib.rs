@@ -147,8 +147,8 @@ assert_eq!((paid.fired, paid.recorded), (1, 1));
 pub use tracepoint_core::private;
 pub use tracepoint_core::{
     Argument, Level, Location, MAX_PROBE_DEPTH, MAX_THREADS, Marker, NotFound, ParseLevelError, Platform, Probe,
-    RegisterError, SwitchError, Tracepoint, TracepointDescriptor, context, define_trace, find, in_probe, marker,
-    markers, platform, probe, synchronize, trace, trace_mark, tracepoints, unserved_events,
+    RegisterError, SwitchError, Tracepoint, context, define_trace, find, in_probe, marker, markers, platform, probe,
+    synchronize, trace, trace_mark, tracepoints, unserved_events,
 };
 
 /// The clock that gives events their times.
@@ -180,5 +180,15 @@ pub use tracepoint_control::{
     ProcessKey, ProcessKeyError, Recorded, Recorder, Removed, Rights, RingDirError, Rotated, Rotation, Rule, RuleAck,
     RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionSpec, SinkFailure,
     SinkSource, SinkSpec, SpecError, State, StateDump, StateDumpStatus, Status, Summary, TracepointInfo,
-    TracepointKind, Unmatched, filter, sinks, state_dump, testing,
+    TracepointKind, Unmatched, filter, state_dump, testing,
 };
+
+/// The sinks that a session can be given, and what a sink of your own needs.
+#[cfg(feature = "session")]
+pub mod sinks {
+    pub use tracepoint_sinks::{
+        ChannelDescription, ClockInfo, CtfError, CtfSink, DtError, DtSink, EventDescription, NewEvents, Packet,
+        ProcessInfo, Sink, SinkError, SinkId, SinkReport, StreamId, StreamInfo, TextSink, TraceInfo, TraceStart,
+        UdpSink, account, decode, udp,
+    };
+}

@@ -1,6 +1,7 @@
 //! Sessions with several channels.
 
 use super::{Outcome, Place, counters, is_traced, viewed};
+use tracepoint_control::{Controller, RunDir};
 
 #[test]
 fn rules_use_the_channels_that_they_name() -> Outcome {
@@ -151,4 +152,29 @@ fn invalid_channels_are_refused() {
     assert!(place.well(&["status", "bad"]).contains("channel a: rings of at most 1.00 MiB, overwrite"));
     let err = place.refused(&["enable", "bad", "-e", "x:*", "--channel", "b", "--wait"]);
     assert!(err.contains("the session has no channel `b`; it has channel0, a"), "{err}");
+}
+
+/// `tracectl` has no verb for that; a program, or an editor, changes the description.
+#[test]
+fn changed_settings_of_a_channel_are_told() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _traced = place.start("channels::changed_settings_of_a_channel_are_told");
+    place.well(&["create", "live", "-e", "shop:paid", "-o", "out", "--start"]);
+    let controller = Controller::at(RunDir::at(&place.path("run"))?)?;
+    controller.session("live")?.change("more packets", |spec| {
+        spec.channel.packets = 4;
+        Ok(())
+    })?;
+    let told = "channel `channel0`: `packets` changed, which applies to the next recording: `tracectl stop live`, then `tracectl start live`";
+    let (code, _, err) = place.tracectl(&["enable", "live", "-e", "shop:looked"]);
+    assert!(code == Some(0) && err.contains(told), "{err}");
+    assert!(place.well(&["status", "live"]).contains(told));
+    place.well(&["stop", "live"]);
+    place.well(&["start", "live"]);
+    assert!(!place.well(&["status", "live"]).contains("`packets` changed"));
+    place.well(&["destroy", "live"]);
+    Ok(())
 }

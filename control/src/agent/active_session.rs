@@ -190,6 +190,11 @@ impl ActiveSession {
         if spec.state != State::Active || is_over {
             events.clear();
         }
+        // Without a sink, a stopped session keeps its recording for snapshots, until it starts with other settings of its channels.
+        let starts = spec.state == State::Active && self.spec.as_ref().is_some_and(|spec| spec.state == State::Stopped);
+        if starts && self.recording.as_ref().is_some_and(|recording| !recording.pending_settings(&spec).is_empty()) {
+            self.end();
+        }
         self.ack.events = events.iter().map(|event| &event.name).collect::<BTreeSet<_>>().len();
         let is_taken = !spec.sinks.is_empty() || spec.drain == DrainedBy::Recorder;
         if is_over || (spec.state == State::Stopped && is_taken) {
@@ -216,7 +221,8 @@ impl ActiveSession {
                 self.errors.fail(text.to_owned(), false);
                 return;
             }
-            let Changed { more_events, errors } = recording.follow(spec, events);
+            let Changed { more_events, notices, errors } = recording.follow(spec, events);
+            self.notices.extend(notices);
             recording.dump_state(if more_events { Round::All } else { Round::New });
             self.acknowledge_outputs();
             if !errors.is_empty() {

@@ -17,15 +17,21 @@ pub(crate) struct PollInterval {
     pause: Duration,
     shortest: Duration,
     longest: Duration,
+    /// The longest interval if no event waits.
+    most: Duration,
 }
 
 impl PollInterval {
-    /// Intervals up to `longest`. `max_wait` is how long events wait for the consumer, if they do.
-    pub(crate) fn new(longest: Duration, max_wait: Option<Duration>) -> Self {
-        let most = |wait: Duration| (wait / ROUNDS_PER_WAIT).clamp(Duration::from_millis(1), longest);
-        let longest = max_wait.map_or(longest, most);
-        let shortest = SHORTEST.min(longest);
-        Self { pause: shortest, shortest, longest }
+    /// Intervals up to `most`.
+    pub(crate) fn new(most: Duration) -> Self {
+        let shortest = SHORTEST.min(most);
+        Self { pause: shortest, shortest, longest: most, most }
+    }
+
+    /// Limits the intervals to a part of the time that events wait for the consumer, if they do.
+    pub(crate) fn limit_wait(&mut self, max_wait: Option<Duration>) {
+        let part = |wait: Duration| (wait / ROUNDS_PER_WAIT).clamp(Duration::from_millis(1), self.most);
+        self.longest = max_wait.map_or(self.most, part);
     }
 
     /// The interval until the next round.
@@ -50,7 +56,7 @@ mod tests {
     const LONGEST: Duration = Duration::from_millis(200);
 
     fn interval() -> PollInterval {
-        PollInterval::new(LONGEST, None)
+        PollInterval::new(LONGEST)
     }
 
     fn ms(ms: u64) -> Duration {
@@ -102,11 +108,12 @@ mod tests {
         }
     }
 
-    /// Events that wait for the consumer must not wait until their timeout.
+    /// Events that wait for the consumer must not wait until their timeout. The channels of a session may change.
     #[test]
     fn the_wait_limit_bounds_the_interval() {
-        for (max_wait, longest) in [(1, 1), (40, 10), (10_000, 200)] {
-            let mut interval = PollInterval::new(LONGEST, Some(ms(max_wait)));
+        let mut interval = interval();
+        for (max_wait, longest) in [(Some(1), 1), (Some(40), 10), (None, 200), (Some(4), 1), (Some(10_000), 200)] {
+            interval.limit_wait(max_wait.map(ms));
             (0..100).for_each(|_| interval.adapt(LONGEST, 0));
             assert_eq!(interval.pause(), ms(longest));
         }

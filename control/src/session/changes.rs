@@ -9,7 +9,7 @@ use crate::drain_thread::shared::will_complete_later;
 use crate::event::PlannedEvent;
 use crate::notice::Notice;
 use crate::outputs::{InRings, Output};
-use crate::spec::{SessionSpec, SinkSpec};
+use crate::spec::{ChannelSpec, SessionSpec, SinkSpec};
 use std::sync::{Arc, OnceLock};
 use tracepoint_core::channel::Channel;
 use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
@@ -19,6 +19,8 @@ use tracepoint_sinks::{Drain, Sink, SinkId, SinkReport};
 pub(crate) struct Changed {
     /// Whether it enabled further events.
     pub(crate) more_events: bool,
+    /// Deviations of the recording from the description.
+    pub(crate) notices: Vec<Notice>,
     /// Errors of the parts that failed; the other parts were done.
     pub(crate) errors: Vec<SessionError>,
 }
@@ -26,7 +28,7 @@ pub(crate) struct Changed {
 impl Recording {
     /// Applies a description and a set of events to the recording: adds and removes what differs.
     pub(crate) fn follow(&mut self, spec: &SessionSpec, events: &[PlannedEvent]) -> Changed {
-        let mut changed = Changed::default();
+        let mut changed = Changed { notices: self.pending_settings(spec), ..Changed::default() };
         let Some(running) = self.running_mut() else { return changed };
         if !running.drained_remotely {
             for channel in spec.all_channels() {
@@ -55,6 +57,17 @@ impl Recording {
             }
         }
         changed
+    }
+
+    /// Settings of open channels that differ from their descriptions: a channel keeps those that it began with.
+    pub(crate) fn pending_settings(&self, spec: &SessionSpec) -> Vec<Notice> {
+        let Some(running) = self.running() else { return Vec::new() };
+        let pending = |channel: &ChannelSpec| {
+            let settings = channel.settings_unlike(running.channels.named(&channel.name)?.config());
+            let (session, channel) = (self.name().to_owned(), channel.name.clone());
+            (!settings.is_empty()).then_some(Notice::ChannelSettingsPending { session, channel, settings })
+        };
+        spec.all_channels().filter_map(pending).collect()
     }
 
     /// Adds a sink, which gets the packets that are moved from now on.
@@ -107,7 +120,11 @@ impl Running {
             return Err(error);
         }
         match self.drain.act(move |drain| drain.add_channel(&channel)) {
-            Ok(_) => self.channels.commit_add(),
+            Ok(_) => {
+                self.channels.commit_add();
+                // Its events may wait for a shorter time than the interval in which the drain thread sleeps.
+                self.drain.rounds().wake();
+            }
             // The drain may add it later; the next attempt continues from here.
             Err(error) if will_complete_later(&error) => return Err(SessionError::Change(error)),
             Err(error) => {

@@ -3,7 +3,9 @@
 use super::SpecError;
 use super::context;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
+use toml::Table;
 use tracepoint_core::channel::{Channel, Policy};
 
 /// A channel of a session: the serializable form of [`Channel`].
@@ -124,6 +126,17 @@ impl ChannelSpec {
             ("call_stack_depth", self.call_stack_depth.unwrap_or(0) as u64),
         ]
         .into_iter()
+    }
+
+    /// The settings in which an open channel differs from this description, by their keys. The process may have chosen what this leaves
+    /// open.
+    pub(crate) fn settings_unlike(&self, open: &Channel) -> Vec<String> {
+        let at_first = self.at_first.and(open.rings_at_first());
+        let table = |spec| Table::try_from(spec).unwrap_or_default();
+        let open = table(Self { at_first, ..Self::from(open) });
+        let wanted = table(Self::from(&self.channel()));
+        let keys: BTreeSet<_> = open.keys().chain(wanted.keys()).collect();
+        keys.into_iter().filter(|key| open.get(*key) != wanted.get(*key)).cloned().collect()
     }
 
     /// The channel described.

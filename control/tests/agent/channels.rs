@@ -1,13 +1,13 @@
 //! Sessions with several channels in a process that runs.
 
-use crate::common::{Outcome, assert_balances, view};
+use crate::common::{Outcome, assert_balances, ring_files, view};
 use crate::traced::{PATIENCE, Place, is_traced, spec, traces};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_control::sinks::account::Account;
-use tracepoint_control::{AckState, ChannelSpec, Counters, NamedSession, Rule, RuleAck, SinkSpec};
+use tracepoint_control::{AckState, ChannelSpec, Counters, NamedSession, Rule, RuleAck, SinkSpec, State};
 use tracepoint_reader::{Item, Recovered, Trace, recover, verify};
 
 fn rule(event: &str, channel: &str, filter: Option<&str>) -> Rule {
@@ -250,6 +250,50 @@ fn a_budget_counts_all_channels() -> Outcome {
     session.destroy(PATIENCE, false)?;
     for trace in traces(&place.out("budget")) {
         assert_balances(&trace);
+    }
+    Ok(())
+}
+
+/// A change of a channel's settings is told, and applies when the session is stopped and started.
+#[test]
+fn changed_settings_of_a_channel_apply_to_the_next_recording() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let _child = place.start("channels::changed_settings_of_a_channel_apply_to_the_next_recording");
+    let mut flight_recorder = spec(&["traced:tick"], &[]);
+    flight_recorder.channel = ChannelSpec::overwrite(1 << 20);
+    let sessions = [place.record("live", &["traced:tick"]), place.controller.create("flight", &flight_recorder)?];
+    for session in &sessions {
+        place.until_recorded(session, 5);
+        session.change("another size", |spec| {
+            (spec.channel.ring_size, spec.channel.packets) = (Some(128 << 10), 4);
+            Ok(())
+        })?;
+        let ack = place.until_recorded(session, 5).remove(0);
+        assert_eq!((ack.state, ack.error), (AckState::Recording, None));
+        let told = &ack.notices[0];
+        let name = session.name();
+        assert_eq!((ack.notices.len(), told.kind()), (1, "channel_settings_pending"));
+        assert_eq!(
+            told.to_string(),
+            format!(
+                "channel `channel0`: `packets`, `ring_size` changed, which applies to the next recording: `tracectl stop {name}`, \
+                 then `tracectl start {name}`"
+            )
+        );
+        for state in [State::Stopped, State::Active] {
+            session.change("stop and start", |spec| {
+                spec.state = state;
+                Ok(())
+            })?;
+        }
+        let ack = place.until_recorded(session, 5).remove(0);
+        assert_eq!((ack.state, &ack.error, ack.notices.len()), (AckState::Recording, &None, 0), "{ack:?}");
+        let rings = ack.rings.ok_or("no directory of rings")?;
+        let ring = ring_files(&rings).first().ok_or("no ring")?.metadata()?.len();
+        assert!(ring < 1 << 20, "{ring}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Sessions that change while they run: rules, filters, channels and sinks come and go, and every trace balances.
 
-use crate::common::{Outcome, assert_balances, memory_place, place, view};
+use crate::common::{Outcome, assert_balances, memory_place, place, process_dirs, view};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -117,6 +117,36 @@ fn sinks_are_added_and_removed_while_recording() -> Outcome {
     Ok(())
 }
 
+/// Recovery finds packets there that have left the rings.
+#[test]
+fn the_list_of_outputs_follows_the_sinks() -> Outcome {
+    own_process!();
+    let (place, rings) = (place(), memory_place());
+    let (dir, own) = (|name: &str| place.path().join(name), rings.path().join("rings"));
+    let listed = || std::fs::read_to_string(process_dirs(&own).remove(0).join("outputs"));
+    let line = |path: &Path| format!("ctf {}\n", path.display());
+    let session = builder(&own).events("changing:*").sink(CtfSink::create(dir("first"))?).start()?;
+    let first = session.sinks()[0].0;
+    assert_eq!(listed()?, line(&dir("first")));
+    let second = session.add_sink(CtfSink::create(dir("second"))?)?;
+    assert_eq!(listed()?, line(&dir("first")) + &line(&dir("second")));
+    session.add_sink(TextSink::new(Vec::new()))?;
+    session.remove_sink(first)?;
+    assert_eq!(listed()?, line(&dir("second")), "the text is no trace");
+    session.add_sink(SinkSpec::ctf(file_in_the_way(&dir("file"))?)).expect_err("no directory");
+    assert_eq!(listed()?, line(&dir("second")));
+    session.remove_sink(second)?;
+    assert_eq!(listed()?, "");
+    session.stop()?;
+    Ok(())
+}
+
+/// A path below a file, where nothing can be made.
+fn file_in_the_way(file: &Path) -> std::io::Result<std::path::PathBuf> {
+    std::fs::write(file, "")?;
+    Ok(file.join("below"))
+}
+
 /// How many events of each kind, recorded before a sink was added, were still in the rings then.
 fn held(dir: &Path) -> usize {
     counts(dir).0.saturating_sub(1010)
@@ -142,6 +172,23 @@ fn a_flight_recorder_gets_a_sink_and_loses_it() -> Outcome {
     assert_eq!(summary.accounts.len(), 1);
     assert_balances(&dir);
     assert_eq!(counts(&dir), (20, 20), "what is in the rings at the end");
+    // Without its sinks, what it fired and recorded is counted all the same, and its rings are given back.
+    let own = rings.path().join("again");
+    let flight =
+        Session::builder("flight").events("changing:*").dir(&own).channel(Channel::overwrite(64 << 10).spares(2));
+    let session = flight.sink(TextSink::new(Vec::new())).start()?;
+    let text = session.add_sink(TextSink::new(Vec::new()))?;
+    fire(0..10);
+    session.remove_sink(text)?;
+    session.remove_sink(session.sinks()[0].0)?;
+    assert!(session.sinks().is_empty());
+    fire(0..10);
+    assert_eq!(process_dirs(&own).len(), 1);
+    let summary = session.stop()?;
+    assert_eq!(summary.accounts.len(), 1);
+    assert!(summary.account().is_some_and(|account| account.complete));
+    assert!(summary.events().iter().all(|event| (event.fired, event.recorded) == (20, 20)), "{:?}", summary.events());
+    assert!(process_dirs(&own).is_empty());
     // One that is drained needs a sink.
     let session = builder(&rings.path().join("other")).events("changing:*").sink(TextSink::new(Vec::new())).start()?;
     let message = session.remove_sink(session.sinks()[0].0).expect_err("the last one").to_string();

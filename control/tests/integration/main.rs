@@ -22,6 +22,7 @@ mod cut_off_rings;
 mod discard;
 mod drain_is_not_traced;
 mod drop_in_panic;
+mod errors;
 mod failing_sinks;
 mod field_extremes;
 mod filter_language;

@@ -3,7 +3,7 @@
 use crate::common::{Outcome, assert_balances, event, lost, place};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint_control::{Channel, Rule, Session, sinks::CtfSink};
 
 tracepoint::define_trace! {
     provider = "wake";
@@ -66,6 +66,34 @@ fn a_burst_wakes_a_drain_at_rest() -> Outcome {
     let event = event(&summary, "wake:burst");
     assert_eq!((event.recorded, lost(event)), (bursts * BURST, 0));
     assert_balances(&dir);
+    Ok(())
+}
+
+/// Nothing wakes the drain for such a channel, so that it has to come within the time for which events wait.
+#[test]
+fn a_channel_that_is_added_and_waits_shortens_the_intervals() -> Outcome {
+    own_process!();
+    let place = place();
+    let session = session(Channel::discard(RING), &place.path().join("trace"))?;
+    rest(&session);
+    session.add_channel(Channel::wait(8 << 10, Duration::from_millis(40)).packets(4).no_wake().name("waits"))?;
+    let before = session.status().drain.rounds;
+    let begun = Instant::now();
+    // At intervals of 200 ms that takes four seconds.
+    while session.status().drain.rounds - before < 20 {
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", session.status().drain);
+        sleep(Duration::from_millis(1));
+    }
+    session.enable(Rule::new("wake:burst").channel("waits"))?;
+    // Rings that hold less than a twentieth of that.
+    (0..BURST / 4).for_each(|n| tracepoint::trace!(burst(n, n)));
+    session.remove_channel("waits")?;
+    rest(&session);
+    let summary = session.stop()?;
+    let waited = summary.account().and_then(|account| account.channels.iter().find(|channel| channel.name == "waits"));
+    let event = &waited.ok_or("no channel")?.events[0];
+    assert_eq!((event.fired, event.fired), (BURST / 4, event.recorded + lost(event)));
+    assert!(event.recorded > BURST / 8, "it was drained while events waited: {event:?}");
     Ok(())
 }
 

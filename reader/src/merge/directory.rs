@@ -28,6 +28,10 @@ pub(super) fn traces(root: &Path) -> Result<Vec<PathBuf>, ReadError> {
 }
 
 /// The files of a trace directory that hold streams: all regular files but the metadata and hidden ones.
+///
+/// # Errors
+///
+/// If the directory cannot be read.
 pub fn stream_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -3,5 +3,7 @@
 
 mod circles;
 mod dependencies;
+mod errors;
+mod facade;
 mod fast_path;
 mod size;

@@ -1,0 +1,39 @@
+//! The error types of all crates can be returned as `Box<dyn Error + Send + Sync>`. `tests/house` checks that none is missing here.
+
+use std::error::Error;
+use std::fmt::{Debug, Display};
+
+fn is_error<E: Error + Debug + Display + Send + Sync + 'static>() {}
+
+#[test]
+fn errors_cross_threads() {
+    is_error::<tracepoint::NotFound>();
+    is_error::<tracepoint::ParseLevelError>();
+    is_error::<tracepoint::RegisterError>();
+    is_error::<tracepoint::SwitchError>();
+    is_error::<tracepoint_ring::channel::ConfigError>();
+    is_error::<tracepoint_ring::channel::FinishError>();
+    is_error::<tracepoint_ring::channel::TooManyEvents>();
+    is_error::<tracepoint_ring::clock::ClockInUse>();
+    is_error::<tracepoint_reader::ReadError>();
+    is_error::<tracepoint_reader::RecoverError>();
+    is_error::<tracepoint_reader::convert::ConvertError>();
+    is_error::<tracepoint_reader::udp::DirectoryError>();
+    is_error::<tracepoint_control::sinks::CtfError>();
+    is_error::<tracepoint_control::sinks::DtError>();
+    is_error::<tracepoint_control::sinks::SinkError>();
+    is_error::<tracepoint_control::AgentError>();
+    is_error::<tracepoint_control::ControlError>();
+    is_error::<tracepoint_control::CpuPercentError>();
+    is_error::<tracepoint_control::DirError>();
+    is_error::<tracepoint_control::LimitError>();
+    is_error::<tracepoint_control::ProcessKeyError>();
+    is_error::<tracepoint_control::RingDirError>();
+    is_error::<tracepoint_control::RuleError>();
+    is_error::<tracepoint_control::RuleProblem>();
+    is_error::<tracepoint_control::RunDirError>();
+    is_error::<tracepoint_control::SessionError>();
+    is_error::<tracepoint_control::SinkFailure>();
+    is_error::<tracepoint_control::SpecError>();
+    is_error::<tracepoint_control::filter::FilterError>();
+}
