@@ -1,13 +1,14 @@
 //! A server whose recording may begin long after its clients connected. A state dump records their names.
 //!
-//! `cargo run --example connections`, or with `--serve` and, from another terminal, `tracectl record -e 'server:*' -o /tmp/late`.
+//! `cargo run --example connections`, or with `--serve`, for so many seconds if a number follows, and, from another terminal,
+//! `tracectl record -e 'server:*' -o /tmp/late`.
 
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracepoint_control::{Agent, Session, sinks::CtfSink, state_dump};
 
 tracepoint::define_trace! {
@@ -64,17 +65,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (id, peer) in (1..).zip(["anna", "bert", "cleo"]) {
         connections.connect(id, peer);
     }
-    if std::env::args().any(|argument| argument == "--serve") {
+    let mut arguments = std::env::args().skip(1);
+    let first = arguments.next();
+    if first.as_deref() == Some("--serve") {
         println!("serving, as process {}", std::process::id());
-        loop {
+        let time =
+            arguments.next().map_or(Ok(Duration::MAX), |seconds| seconds.parse().map(Duration::from_secs_f64))?;
+        let begin = Instant::now();
+        while begin.elapsed() < time {
             (1..=3).for_each(|id| connections.request(id));
             std::thread::sleep(Duration::from_millis(10));
         }
+        return Ok(());
     }
 
-    let directory = std::env::args()
-        .nth(1)
-        .map_or_else(|| std::env::temp_dir().join(format!("late-{}", std::process::id())), Into::into);
+    let directory = first.map_or_else(|| std::env::temp_dir().join(format!("late-{}", std::process::id())), Into::into);
     let session = Session::builder("late").events("server:*").sink(CtfSink::create(&directory)?).start()?;
     connections.request(2);
     connections.connect(4, "dora");

@@ -35,8 +35,9 @@ use unrecorded::Unrecorded;
 const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
 /// With many processes, asking takes at most one part in so many of the time.
 const REFRESH_SHARE: u32 = 10;
-/// The rings of how many dead processes are kept until the recorder has read them.
-const KEEP_DEAD: usize = 64;
+/// The rings of dead processes are kept until the recorder has read and removed them, all of them: when it is killed, those of all its
+/// processes are left at once, within the bounds of [`Controller::leftovers`].
+const KEEP_DEAD: usize = usize::MAX >> 1;
 /// The shortest time to wait at the end until the processes have ended their recordings.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -168,7 +169,7 @@ impl Record {
         let mut spec = SessionSpec::new();
         spec.state = State::Active;
         spec.end_with_this_process();
-        spec.limits.keep_dead = KEEP_DEAD;
+        (spec.limits.keep_dead, spec.limits.keep_dead_bytes) = (KEEP_DEAD, KEEP_DEAD as u64);
         self.memory.apply(&mut spec);
         spec.channel.no_wake = self.no_wake;
         spec.budget = self.budget.spec();

@@ -2,9 +2,11 @@
 //!
 //! `TRACEPOINT_PROCESSES` says how many there are; a thousand take a few minutes and some gigabytes.
 
+use super::remote_recording::until;
 use super::{Outcome, PAUSE, Place, Traced, is_traced, program};
 use std::collections::BTreeSet;
 use std::env;
+use std::fs;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -82,5 +84,24 @@ fn those_for_which_there_are_no_files_are_named() -> Outcome {
         let (code, out, err) = place.tracectl(&["verify", output]);
         assert_eq!(code, Some(0), "{output}: {out}{err}");
     }
+    Ok(())
+}
+
+/// The rings of all processes are left when their recorder is killed, however many there are.
+#[test]
+fn a_killed_recorder_leaves_the_rings_of_all() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let count = processes().max(70);
+    let _traced = start(&place, "many_processes::a_killed_recorder_leaves_the_rings_of_all", count);
+    let mut recorder = place.command(&["record", "-e", "shop:paid", "-o", "out"]).stderr(Stdio::null()).spawn()?;
+    until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == count));
+    recorder.kill()?;
+    recorder.wait()?;
+    until(|| place.on().is_empty());
+    let status: serde_json::Value = serde_json::from_str(&place.well(&["status", "--json"]))?;
+    assert_eq!(status["leftovers"][0]["processes"], count, "{status}");
     Ok(())
 }
