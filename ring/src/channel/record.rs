@@ -117,7 +117,7 @@ impl Ring {
             failpoint!(Left, self.main.instance());
             // SAFETY: the counter at that offset is `event.recorded`.
             unsafe {
-                LocalCounter::increment_at::<{ offset_of!(EventCounters, recorded) }>(NonNull::from(event).cast())
+                LocalCounter::increment_at::<{ offset_of!(EventCounters, recorded) }>(NonNull::from(event).cast());
             };
         }
         is_recorded
