@@ -88,6 +88,10 @@ impl MemorySource for RingFiles {
         self.memory.choose_size(sizes)
     }
 
+    fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
+        self.memory.overflow_limit(taken, configured)
+    }
+
     fn thread_count(&self) -> Option<usize> {
         thread_count()
     }
@@ -120,6 +124,10 @@ pub(crate) struct RingsInMemory(pub(crate) Arc<ProcessMemory>);
 impl MemorySource for RingsInMemory {
     fn choose_size(&self, sizes: &[usize]) -> usize {
         self.0.choose_size(sizes)
+    }
+
+    fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
+        self.0.overflow_limit(taken, configured)
     }
 
     fn thread_count(&self) -> Option<usize> {

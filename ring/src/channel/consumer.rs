@@ -184,7 +184,8 @@ impl OpenChannel {
     }
 
     fn spill_buffer(&self, overflow: &mut Overflow, buffer: &Buffer) {
-        overflow.spill(buffer, self.config.overflow, |number| self.leaving_packet(buffer, number));
+        let limit = |taken| self.source.overflow_limit(taken, self.config.overflow);
+        overflow.spill(buffer, limit, |number| self.leaving_packet(buffer, number));
     }
 
     pub(super) fn wait_policy(&self) -> Option<WaitPolicy> {

@@ -90,6 +90,12 @@ pub trait MemorySource: Send + Sync {
     /// If there is no memory; the channel then continues with the rings that it has.
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>>;
 
+    /// How many bytes the [overflow](super::Channel::overflow) of the channel may take now, of the `configured` ones; it has `taken` bytes.
+    fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
+        let _ = taken;
+        configured
+    }
+
     /// The memory of the word on which a consumer in another process sleeps (see [`WakeWord`](super::WakeWord)), 4 bytes at least; `None` if
     /// this process drains the rings itself.
     fn wake_memory(&self) -> Option<Box<dyn RingMemory>> {

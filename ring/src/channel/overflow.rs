@@ -86,17 +86,19 @@ impl Overflow {
         }
     }
 
-    /// Moves the packets of a buffer that is nearly full, and releases their slots. `packet` returns the bytes
-    /// of a packet, and the numbers of records in the stream before and after it; `None` if it is not one.
+    /// Moves the packets of a buffer that is nearly full, and releases their slots. `limit` returns how many bytes the packets here may have,
+    /// which have so many now. `packet` returns the bytes of a packet, and the numbers of records in the stream before and after it; `None`
+    /// if it is not one.
     pub(super) fn spill<'b>(
         &mut self,
         buffer: &Buffer,
-        limit: usize,
+        limit: impl Fn(usize) -> usize,
         packet: impl Fn(u64) -> Option<(&'b [u8], u64, u64)>,
     ) {
         if self.is_exhausted || buffer.waiting_percent() < NEARLY_FULL {
             return;
         }
+        let limit = limit(self.bytes);
         for number in buffer.closed_packets() {
             if self.handed_on != Some((buffer.instance(), number)) {
                 let Some((content, events_before, events_after)) = packet(number) else { return };
