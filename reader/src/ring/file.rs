@@ -60,7 +60,7 @@ fn id(file: &File) -> io::Result<(u64, u64)> {
 
 impl Bytes for Arc<RingFile> {
     fn length(&self) -> io::Result<u64> {
-        self.with(|file| file.length())
+        self.with(Bytes::length)
     }
 
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
