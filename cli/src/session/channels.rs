@@ -144,9 +144,8 @@ pub(crate) fn describe(spec: &SessionSpec) -> impl Iterator<Item = String> {
     spec.all_channels().map(move |channel| {
         let name = if several { format!("channel {}: ", channel.name) } else { String::new() };
         let with = if channel.contexts.is_empty() { "" } else { ", with " };
-        let at_most = if channel.ring_size.is_some() { "" } else { "at most " };
         let size = units::bytes(channel.first_ring_size() as u64);
-        format!("{name}rings of {at_most}{size}, {}{with}{}", channel.policy, channel.contexts.join(", "))
+        format!("{name}rings of {size}, {}{with}{}", channel.policy, channel.contexts.join(", "))
     })
 }
 

@@ -43,8 +43,8 @@ fn a_program_may_have_fewer_files_than_there_are_sessions() -> Outcome {
     let test = "many_sessions::a_program_may_have_fewer_files_than_there_are_sessions";
     let child = until_ready(again(test, "limited").env("TRACEPOINT_RUN_DIR", place.run_dir()));
     let last = place.controller.session(&format!("s{}", sessions - 1))?;
-    let waited = last.wait(1, PATIENCE)?;
-    assert!(waited.silent.is_empty(), "{waited:?}");
+    let silent = last.wait(1, PATIENCE)?.silent;
+    assert!(silent.is_empty(), "{silent:?}");
     let open = fs::read_dir(format!("/proc/{}/fd", child.id()))?.count();
     assert!(open < 32, "{open} descriptors are open");
     assert!(child.end());
