@@ -151,7 +151,7 @@ check_ended() { # pid
         recover_rings "$rings"
         # `tracectl clean` removes what a session has left that is over.
         [ ! -e "$run/sessions/soak/session.toml" ] || rm -rf "$rings"
-    elif [ -n "$(compgen -G "$trace/*" || true)" ]; then
+    elif [ -n "$trace" ] && [ -n "$(ls -A "$trace")" ]; then
         # Without files, the process ended before its agent had begun the session.
         [ -z "${killed[$1]-}" ] || fail "process $1 was killed, and has no rings: $trace"
         verify_trace "$trace"
