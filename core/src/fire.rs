@@ -8,7 +8,7 @@
 
 use crate::marker::declared::MarkerType;
 use crate::marker::{Marker, deliver, deliver_again, panicked};
-use crate::tracepoint::TracepointType;
+use crate::tracepoint::{Served, TracepointType};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,11 +33,12 @@ pub fn fire_fast<T: TracepointType>(args: &T::Args<'_>) -> Result<(), Entered> {
         unlikely();
         return Err(None);
     };
-    if !T::mark::<true>(slot, args) {
-        return Err(Some(slot));
+    match T::mark::<true>(slot, args) {
+        Served::Fast => slot.exit(),
+        // Looks the slot up again: keeping it in a register across the call would save that register at every event.
+        Served::InFull => thread::exit_fast(),
+        Served::No => return Err(Some(slot)),
     }
-    // SAFETY: `enter_fast` has entered this section, and nothing has left it.
-    unsafe { thread::exit_fast() };
     Ok(())
 }
 
@@ -90,7 +91,7 @@ pub struct Stage<'s, M> {
 
 /// Proof that the values were passed to `emit`: a field expression cannot leave the evaluation early.
 #[derive(Debug)]
-pub struct Emitted(());
+pub struct Emitted(Served);
 
 impl<M: MarkerType> Stage<'_, M> {
     /// Serves all subscribers.
@@ -99,38 +100,41 @@ impl<M: MarkerType> Stage<'_, M> {
         self.emitted.set(true);
         let Some(sole) = self.sole else {
             deliver::<M>(self.slot, std::ptr::from_ref(values).cast());
-            return Emitted(());
+            return Emitted(Served::InFull);
         };
-        if !sole.try_record(self.slot, values) {
-            // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
-            let values = std::hint::black_box(*values);
-            deliver_again::<M>(std::ptr::from_ref(&values).cast());
+        if sole.try_record(self.slot, values) {
+            return Emitted(Served::Fast);
         }
-        Emitted(())
+        // `black_box` hides that the copy has the same value, so that the compiler need not keep the values in memory on the fast path.
+        let values = std::hint::black_box(*values);
+        deliver_again::<M>(std::ptr::from_ref(&values).cast());
+        Emitted(Served::InFull)
     }
 }
 
-/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a read-side section. Returns
-/// whether the event was served; if not, nothing was evaluated.
+/// The stage of a marker derived from a field block: `evaluate` holds the field expressions. Called inside a read-side section.
 #[inline(always)]
 pub fn derived<M: MarkerType, const FAST: bool>(
     slot: &'static ThreadSlot,
     evaluate: impl FnOnce(Stage<'_, M>) -> Emitted,
-) -> bool {
+) -> Served {
     let marker = M::marker();
     let sole = if FAST {
         // SAFETY: the caller is inside a read-side section, and the stage is not used after it ends.
-        let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return false };
+        let Some(sole) = (unsafe { marker.sole_subscriber() }) else { return Served::No };
         Some(sole)
     } else if marker.is_subscribed() {
         None
     } else {
-        return false;
+        return Served::No;
     };
     let emitted = Cell::new(false);
     let stage = Stage { slot, sole, emitted: &emitted, marker: PhantomData };
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
-        panicked(marker, emitted.get(), panic);
+    match catch_unwind(AssertUnwindSafe(|| evaluate(stage))) {
+        Ok(Emitted(served)) => served,
+        Err(panic) => {
+            panicked(marker, emitted.get(), panic);
+            Served::InFull
+        }
     }
-    true
 }

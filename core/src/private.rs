@@ -17,7 +17,7 @@ pub use crate::registry::{PinnedTables, object_generation, pin_objects};
 #[cfg(patched_sites)]
 pub use crate::site::{register_object, unregister_object};
 pub use crate::tracepoint::{
-    Argument, Tracepoint, TracepointDescriptor, TracepointParts, TracepointType, probes_changed, register,
+    Argument, Served, Tracepoint, TracepointDescriptor, TracepointParts, TracepointType, probes_changed, register,
 };
 pub use crate::values::{array, by_value, path, pointer, printed, scalar, sequence, text};
 #[cfg(not(patched_sites))]

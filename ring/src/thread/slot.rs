@@ -162,7 +162,7 @@ pub fn claimed() -> Option<&'static ThreadSlot> {
 }
 
 /// Enters a section of the calling thread, if the thread has a slot, is outside any section, and needs no fence of its own.
-/// [`exit_fast`], or the [`section`](super::section) that goes on in it, leaves it.
+/// [`ThreadSlot::exit`] leaves it.
 #[inline(always)]
 pub fn enter_fast() -> Option<&'static ThreadSlot> {
     let slot = fast_path_slot();
@@ -170,15 +170,9 @@ pub fn enter_fast() -> Option<&'static ThreadSlot> {
     slot.section.enter(owner_fence).then_some(slot)
 }
 
-/// Leaves the section that [`enter_fast`] entered. Loads the slot again, because an event pays for each register that it keeps from one end to
-/// the other; from `CURRENT`, because the compiler would keep the offset of `FAST_PATH_SLOT` instead.
-///
-/// # Safety
-///
-/// The calling thread is inside a section that `enter_fast` entered.
-#[inline(always)]
-pub unsafe fn exit_fast() {
-    let slot = CURRENT.with(|current| current.load(Ordering::Relaxed));
-    // SAFETY: inside a section, CURRENT points to the thread's slot in the table, a static: a thread gives its slot back outside only.
-    unsafe { &*slot }.exit();
+/// Leaves the section that `enter_fast` entered.
+#[cold]
+#[inline(never)]
+pub fn exit_fast() {
+    fast_path_slot().exit();
 }

@@ -104,7 +104,7 @@ fn type_impl(krate: &Ident, tracepoint: &Tracepoint, arguments: &Arguments<'_>) 
             fn mark<const FAST: ::core::primitive::bool>(
                 #slot: &'static #krate::private::ThreadSlot,
                 #args: &<Self as #krate::private::ArgumentsType>::Args<'_>,
-            ) -> ::core::primitive::bool {
+            ) -> #krate::private::Served {
                 let (#(#names,)*) = __tracepoint_copy(#args);
                 #krate::private::derived::<#name, FAST>(#slot, |#stage| #stage.emit(&#values))
             }
