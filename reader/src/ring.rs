@@ -37,7 +37,7 @@ pub const RING_EXTENSION: &str = "ring";
 pub(crate) const RELEASED: u64 = 448;
 /// Size of header and identity in bytes.
 const HEADER_AND_IDENTITY: usize = 4096;
-/// How much of a file without a magic is searched for what a ring may have held: more than any ring has.
+/// A longer file without a magic is not searched for what a ring may have held: no ring is so long.
 const MOST_SEARCHED: u64 = 4 << 30;
 /// More packets than any ring closes.
 const MAX_CLOSED: u64 = u64::MAX / 2;
@@ -225,15 +225,15 @@ impl Ring {
     }
 }
 
-/// Whether a file without a magic was a ring: its owner allocates all of it at first, and writes to the part behind the identity only when
-/// the header is complete.
+/// Whether a file without a magic was a ring: its owner sets its length and allocates it first, and writes to the part behind the identity
+/// only when the header is complete.
 fn was_used(bytes: &dyn Bytes, length: u64) -> io::Result<bool> {
-    if bytes.is_sparse()? {
+    if length > MOST_SEARCHED {
         return Ok(true);
     }
     let mut part = vec![0; 64 << 10];
     let mut at = HEADER_AND_IDENTITY as u64;
-    while at < length.min(MOST_SEARCHED) {
+    while at < length {
         let size = (length - at).min(part.len() as u64) as usize;
         bytes.fill(&mut part[..size], at)?;
         if part[..size].iter().any(|byte| *byte != 0) {
@@ -241,7 +241,7 @@ fn was_used(bytes: &dyn Bytes, length: u64) -> io::Result<bool> {
         }
         at += size as u64;
     }
-    Ok(length > MOST_SEARCHED)
+    Ok(false)
 }
 
 fn fill(path: &Path, bytes: &dyn Bytes, buffer: &mut [u8], offset: u64) -> Result<(), ReadError> {

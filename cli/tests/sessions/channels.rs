@@ -19,9 +19,9 @@ fn rules_use_the_channels_that_they_name() -> Outcome {
     assert_eq!(place.on(), ["shop:looked", "shop:paid"]);
     let shown = place.well(&["status", "both"]);
     for part in [
-        "  channel channel0: rings of at most 1.00 MiB, discard\n",
+        "  channel channel0: rings of 1.00 MiB, discard\n",
         "  channel flight: rings of 4.00 MiB, overwrite, with thread, thread_name\n",
-        "  channel more: rings of at most 1.00 MiB, discard\n",
+        "  channel more: rings of 1.00 MiB, discard\n",
         "  `shop:paid`\n",
         "  `shop:looked` --channel 'flight'\n",
         "  `shop:paid` --filter 'cents & 1' --channel 'flight'\n",
@@ -149,7 +149,7 @@ fn invalid_channels_are_refused() {
     }
     // Without sinks, all channels overwrite.
     place.well(&[&create[..], &["--add-channel", "a"]].concat());
-    assert!(place.well(&["status", "bad"]).contains("channel a: rings of at most 1.00 MiB, overwrite"));
+    assert!(place.well(&["status", "bad"]).contains("channel a: rings of 1.00 MiB, overwrite"));
     let err = place.refused(&["enable", "bad", "-e", "x:*", "--channel", "b", "--wait"]);
     assert!(err.contains("the session has no channel `b`; it has channel0, a"), "{err}");
 }

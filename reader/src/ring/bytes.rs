@@ -3,16 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 /// Bytes at offsets, as they are at the time of the call. A file is not mapped: if it is cut short, this process must not get a signal.
 pub(crate) trait Bytes: fmt::Debug + Send {
     fn length(&self) -> io::Result<u64>;
-
-    /// Whether parts of it have no space on the medium.
-    fn is_sparse(&self) -> io::Result<bool> {
-        Ok(false)
-    }
 
     /// Fills all of `buffer` with the bytes from `offset` on.
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
@@ -21,11 +16,6 @@ pub(crate) trait Bytes: fmt::Debug + Send {
 impl Bytes for File {
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
-    }
-
-    fn is_sparse(&self) -> io::Result<bool> {
-        let file = self.metadata()?;
-        Ok(file.blocks().saturating_mul(512) < file.len())
     }
 
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

@@ -63,10 +63,6 @@ impl Bytes for Arc<RingFile> {
         self.with(Bytes::length)
     }
 
-    fn is_sparse(&self) -> io::Result<bool> {
-        self.with(Bytes::is_sparse)
-    }
-
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.with(|file| file.fill(buffer, offset))
     }

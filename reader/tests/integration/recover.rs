@@ -161,6 +161,17 @@ fn packets_of_outputs_are_kept_where_the_ring_is_lost() {
 }
 
 #[test]
+fn a_ring_that_was_being_allocated_is_no_loss() {
+    let mut tracer = Tracer::new(Shape::default());
+    (0..40).for_each(|_| tracer.fire(20));
+    let remains = Remains::of(&tracer);
+    // The process was killed between giving the file its length and allocating its space, and had not written its header.
+    fs::File::create(remains.process.join("0-1.ring")).unwrap().set_len(1 << 20).unwrap();
+    let process = recovered(&remains, &tracer.expected());
+    assert!(process.complete, "{process:#?}");
+}
+
+#[test]
 fn zeroed_packets_that_nobody_took_are_missing() {
     let mut tracer = Tracer::new(Shape::default());
     (0..40).for_each(|_| tracer.fire(20));
