@@ -112,19 +112,19 @@ fn the_grace_period_orders_the_probes_stores() {
 fn a_handler_inside_enter_runs_the_fence() {
     loom::model(|| {
         let probe = probe();
-        let world = World::new(&probe);
+        let site = Site::new(&probe);
         let firing = {
-            let world = Arc::clone(&world);
+            let site = Arc::clone(&site);
             thread::spawn(move || {
-                let is_outermost = world.section.enter(|| {
-                    world.fire();
+                let is_outermost = site.section.enter(|| {
+                    site.fire();
                     light_fence();
                 });
                 assert!(is_outermost, "the handler has not left the section");
-                world.section.exit();
+                site.section.exit();
             })
         };
-        world.unregister(&probe);
+        site.unregister(&probe);
         firing.join().unwrap();
     });
 }
