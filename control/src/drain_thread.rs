@@ -19,7 +19,7 @@ use tracepoint_sinks::Drain;
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";
-/// Maximum age of an open packet: events of a slow trickle reach the sinks after this time plus [`FLUSH`].
+/// Maximum age of an open packet: events of a slow trickle reach the sinks after this time plus [`LONGEST`].
 const AGE: Duration = Duration::from_millis(500);
 /// The longest interval between two rounds.
 const LONGEST: Duration = Duration::from_millis(200);

@@ -64,7 +64,7 @@ fn a_flight_recorder_beside_a_channel_with_a_sink() -> Outcome {
     assert_eq!(place.on(), ["traced:tick", "traced:tock"]);
 
     // A snapshot has the packets that the sink got from one channel, and the rings of both.
-    sleep(Duration::from_millis(600));
+    sleep(Duration::from_secs(1));
     let out = place.temp.path().join("snapshot");
     let taken = snapshot(&session, &out)?;
     assert!(taken.processes[0].packets_from_outputs > 0 && taken.processes[0].packets_from_rings > 0, "{taken:?}");

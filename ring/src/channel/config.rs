@@ -20,9 +20,6 @@ const SPARE_BYTES: usize = 2 << 20;
 /// The number of spare rings when a channel is opened, by default, and their largest number at rest.
 const SPARES_AT_FIRST: usize = 16;
 
-/// The default of [`Channel::overflow`].
-const OVERFLOW: usize = 32 << 20;
-
 /// The upper limit of [`Channel::wait`].
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
@@ -140,7 +137,7 @@ impl Channel {
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
             wakes: policy != Policy::Overwrite,
-            overflow: if policy == Policy::Discard { OVERFLOW } else { 0 },
+            overflow: 0,
             wakes_for_rings: true,
         }
     }
@@ -219,9 +216,10 @@ impl Channel {
         self
     }
 
-    /// Sets how many bytes of packets this process keeps in its memory, beside the rings, while the sinks are slower than the events: 32 MiB
-    /// by default under [`Policy::Discard`], otherwise 0, which is none. The memory is taken when a ring is nearly full, and given back when the sinks have the packets. Beyond it
-    /// events are lost as `ring_full`. If the process is killed, it loses what is in this memory.
+    /// Sets how many bytes of packets this process keeps in its memory, beside the rings, while the sinks are slower than the events: 0
+    /// by default, which is none. The memory is taken when a ring is nearly full, and given back when the sinks have the packets. Beyond it
+    /// events are lost as `ring_full`. If the process is killed, it loses what is in this memory, and recovery counts that as lost by the
+    /// `sink`.
     #[must_use]
     pub fn overflow(mut self, bytes: usize) -> Self {
         self.overflow = bytes;
