@@ -288,6 +288,8 @@ fn changed_settings_of_a_channel_apply_to_the_next_recording() -> Outcome {
                 spec.state = state;
                 Ok(())
             })?;
+            // Otherwise the agent may see both at once, as if nothing had happened.
+            place.acks(session);
         }
         let ack = place.until_recorded(session, 5).remove(0);
         assert_eq!((ack.state, &ack.error, ack.notices.len()), (AckState::Recording, &None, 0), "{ack:?}");
