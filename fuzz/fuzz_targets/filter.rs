@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tracepoint::field::{
+use tracepoint_ring::field::{
     Array, Base, ByteOrder, EnumLabel, FieldDescriptor, FieldType, FieldValue, IntegerType, PathBytes, Sequence, Value,
 };
 use tracepoint_control::filter::{Expression, FilterError};
