@@ -63,7 +63,11 @@ impl Glob {
     pub(crate) fn matches(&self, text: Text<'_>) -> bool {
         match &self.0 {
             Pattern::Exact(bytes) => text.same(Text::Bytes(bytes)),
-            Pattern::Symbols(symbols) => matches_symbols(symbols, text),
+            // A copy of the code for each kind of text, which does not ask for the kind at each byte.
+            Pattern::Symbols(symbols) => match text {
+                Text::Bytes(bytes) => matches_symbols(symbols, Text::Bytes(bytes)),
+                Text::Elements(elements) => matches_symbols(symbols, Text::Elements(elements)),
+            },
         }
     }
 
@@ -81,6 +85,7 @@ impl Set {
 
 /// Each star takes as few bytes as possible. When a later symbol fails, only the last star takes one more byte: whatever an earlier star
 /// could take in addition, the last one can take instead.
+#[inline(always)]
 fn matches_symbols(symbols: &[Symbol], text: Text<'_>) -> bool {
     let (mut at, mut next) = (0, 0);
     // After the last star: the symbol, and where its text begins.
@@ -92,6 +97,7 @@ fn matches_symbols(symbols: &[Symbol], text: Text<'_>) -> bool {
                 if next == symbols.len() {
                     return true;
                 }
+                at = first_candidate(&symbols[next], text, at);
                 retry = Some((next, at));
                 continue;
             }
@@ -108,9 +114,20 @@ fn matches_symbols(symbols: &[Symbol], text: Text<'_>) -> bool {
             continue;
         }
         let Some((symbol, from)) = retry.filter(|(_, from)| *from < text.len()) else { return false };
-        (at, next) = (from + 1, symbol);
+        (at, next) = (first_candidate(&symbols[symbol], text, from + 1), symbol);
         retry = Some((symbol, at));
     }
+}
+
+/// The first place from `at` on at which `symbol` may match: a byte is searched for in a loop of its own, which is short.
+#[inline(always)]
+fn first_candidate(symbol: &Symbol, text: Text<'_>, mut at: usize) -> usize {
+    if let Symbol::Byte(byte) = symbol {
+        while text.at(at).is_some_and(|found| found != *byte) {
+            at += 1;
+        }
+    }
+    at
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ impl<'v> Text<'v> {
         }
     }
 
+    #[inline]
     pub(super) fn len(self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
