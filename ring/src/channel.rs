@@ -20,7 +20,8 @@
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
 //! * `overflow`: packets that were moved out of nearly full rings. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
-//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel and its producers. `consumer`: its consumer.
+//! * `account`: what was fired, recorded and lost, by reason. `open`: the channel. `producer`: events on
+//!   their way into it. `consumer`: its consumer.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
 
 #[cfg(not(feature = "failpoints"))]
@@ -42,6 +43,7 @@ mod overflow;
 mod ownership;
 mod packet;
 mod pool;
+mod producer;
 mod record;
 mod ring;
 mod ring_table;

@@ -1,6 +1,6 @@
-//! An open channel, and the full path of its producers: from an event to this thread's ring.
+//! An open channel: how it is opened and closed, its events, and its account.
 
-use super::account::{ChannelAccount, EventAccount, EventCounters, Loss, StreamAccount};
+use super::account::{ChannelAccount, EventAccount, EventCounters, StreamAccount};
 use super::buffer::Buffer;
 use super::config::{Channel, ConfigError};
 use super::header::{Layout, Mapped, Owner};
@@ -14,15 +14,12 @@ use super::supply::Supply;
 use super::wait_policy::ConsumerPresence;
 use super::wake_word::WakeWord;
 use crate::clock;
-use crate::context::{ContextValues, with_callers};
-use crate::field::{Both, Fields};
 use crate::fork::{self, ForkHooks};
 use crate::rcu_pointer::RcuPointer;
 use crate::thread::{self, ExitHook, ThreadSlot};
 use crate::update::{self, UpdateGuard};
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -67,7 +64,7 @@ impl std::error::Error for TooManyEvents {}
 /// An open channel.
 pub struct OpenChannel {
     /// From 1 on, unique in the process, except that channels that were opened beside each other share one.
-    number: u64,
+    pub(super) number: u64,
     pub(super) config: Channel,
     pub(super) uuid: [u8; 16],
     pub(super) class: u32,
@@ -75,7 +72,7 @@ pub struct OpenChannel {
     clock: clock::ClockHold,
     pub(super) start: u64,
     /// The id of the process that opened the channel.
-    process: u32,
+    pub(super) process: u32,
     max_events: usize,
     events: AtomicU32,
     pub(super) ring_table: RingTable,
@@ -101,9 +98,9 @@ pub struct OpenChannel {
     /// No new subscriptions are allowed. Changed under the update lock.
     finished: AtomicBool,
     /// The counters of threads without a ring, and the losses of their stream.
-    ringless: ManuallyDrop<Mapped>,
+    pub(super) ringless: ManuallyDrop<Mapped>,
     /// The counters of a forked child, where nothing else of the channel exists.
-    forked: Box<[EventCounters]>,
+    pub(super) forked: Box<[EventCounters]>,
 }
 
 impl fmt::Debug for OpenChannel {
@@ -124,8 +121,6 @@ const MAX_OPEN: usize = 32;
 
 /// The number of 16-bit event ids.
 const MAX_EVENTS: usize = 1 << 16;
-
-// -- control plane ------------------------------------------------------------------------------------------------------
 
 impl OpenChannel {
     /// Opens a channel: stream class `class` of the trace `uuid`, for up to `max_events` events (at most 65,536). Makes the spare rings, or
@@ -406,131 +401,6 @@ impl Drop for OpenChannel {
         } else {
             // The memory belongs to the parent; its addresses may be in use for something else here.
             std::mem::forget(std::mem::take(&mut *self.rings.lock().unwrap_or_else(PoisonError::into_inner)));
-        }
-    }
-}
-
-// -- data plane ---------------------------------------------------------------------------------------------------------
-
-impl OpenChannel {
-    #[inline(always)]
-    fn ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        let ring = self.ring_table.ring(slot).load(Ordering::Relaxed);
-        if ring.is_null() {
-            return self.take_ring(slot);
-        }
-        // Relaxed: this thread has stored the pointer itself.
-        // SAFETY: pointers in the table are to rings of this channel, which live as long as it.
-        Some(unsafe { &*ring })
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn take_ring(&self, slot: &'static ThreadSlot) -> Option<&Ring> {
-        if !self.ring_table.is_attached() || !slot.is_recorded_by(self.number) {
-            return None;
-        }
-        let taken = self.pool.take();
-        if self.config.wakes_for_rings && self.is_supply_needed(taken.is_some()) {
-            self.supply_wake_word.wake();
-        }
-        let taken = taken?;
-        // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
-        let ring = unsafe { &*taken };
-        ring.own(slot.tid());
-        let entry = self.ring_table.ring(slot);
-        match entry.compare_exchange(null_mut(), taken.cast_mut(), Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => Some(ring),
-            Err(by_handler) => {
-                // A signal handler has taken a ring for this thread in between; use that one.
-                ring.end();
-                // SAFETY: as above.
-                Some(unsafe { &*by_handler })
-            }
-        }
-    }
-
-    /// Handles an event of the calling thread: counts that it fired, calls `filter`, and records the event or counts why not.
-    #[inline(always)]
-    pub fn serve<V: Fields>(
-        &self,
-        slot: &'static ThreadSlot,
-        id: EventId,
-        time: u64,
-        values: &V,
-        filter: impl FnOnce() -> FilterOutcome,
-    ) {
-        let Some(ring) = self.ring(slot) else {
-            // Checked before the filter runs: a rate limit would count the event.
-            if slot.is_recorded_by(self.number) {
-                self.count_ringless(id, filter());
-            }
-            return;
-        };
-        let event = ring.event(id.0);
-        event.fired.increment();
-        match filter() {
-            FilterOutcome::Accepted => ring.record(event, id.0, time, values),
-            FilterOutcome::Refused => event.filtered.increment(),
-            FilterOutcome::Suppressed => event.suppressed.increment(),
-            FilterOutcome::Panicked => ring.lost(id.0, Loss::Panicked),
-        }
-    }
-
-    /// Whether the records begin with contexts.
-    pub fn has_contexts(&self) -> bool {
-        !self.config.contexts.is_empty()
-    }
-
-    /// The same as `serve`, with the outcome of the filter known, for a channel with contexts.
-    pub fn serve_with_contexts<V: Fields>(
-        &self,
-        slot: &'static ThreadSlot,
-        id: EventId,
-        time: u64,
-        values: &V,
-        outcome: FilterOutcome,
-    ) {
-        if outcome != FilterOutcome::Accepted {
-            return self.serve(slot, id, time, &(), || outcome);
-        }
-        with_callers(self.config.contexts, |callers| {
-            let contexts = ContextValues::now(self.config.contexts, self.process, slot, callers);
-            self.serve(slot, id, time, &Both(contexts, *values), || outcome);
-        });
-    }
-
-    /// Handles an event one of whose field expressions panicked.
-    pub fn panicked(&self, slot: &'static ThreadSlot, id: EventId) {
-        self.serve(slot, id, 0, &(), || FilterOutcome::Panicked);
-    }
-
-    /// Counts an event of a thread without a ring.
-    #[cold]
-    #[inline(never)]
-    fn count_ringless(&self, id: EventId, outcome: FilterOutcome) {
-        let attached = self.ring_table.is_attached();
-        let row = if attached { self.ringless.account() } else { &*self.forked };
-        let event = &row[id.0 as usize];
-        event.fired.add_shared(1);
-        let reason = match outcome {
-            FilterOutcome::Refused => return event.filtered.add_shared(1),
-            FilterOutcome::Suppressed => return event.suppressed.add_shared(1),
-            FilterOutcome::Panicked => Loss::Panicked,
-            FilterOutcome::Accepted if attached => Loss::NoRing,
-            FilterOutcome::Accepted => Loss::NotAttached,
-        };
-        event.lost(reason).add_shared(1);
-        if attached {
-            self.ringless.header().main_counters.discarded.add_shared(1);
-        }
-    }
-
-    fn thread_exits(&self, slot: &'static ThreadSlot) {
-        let ring = self.ring_table.ring(slot).swap(null_mut(), Ordering::Relaxed);
-        // SAFETY: pointers in the table are null, or to rings of this channel, which live as long as it.
-        if let Some(ring) = unsafe { ring.as_ref() } {
-            ring.end();
         }
     }
 }
