@@ -34,10 +34,10 @@ fn missing_rings_are_made_later_or_reported() -> Outcome {
         dirs.iter().map(|dir| ring_files(dir).len()).sum::<usize>()
     };
 
-    // In addition to the spares: the rings of the threads that fire, and the counters of ringless threads.
+    // One for each thread of the process, a spare one for the next, and the counters of threads without a ring.
     let all = place.record("all", &["traced:tick"]);
     assert_eq!(place.until_recorded(&all, 5)[0].counters.total_lost(), 0);
-    assert!(until(|| count("all") > 2 + 1), "{}", count("all"));
+    assert!(until(|| count("all") as u64 == threads + 2), "{}", count("all"));
     assert_eq!(place.acks(&all)[0].notices, []);
     all.destroy(PATIENCE, false)?;
 

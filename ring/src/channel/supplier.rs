@@ -106,9 +106,11 @@ impl OpenChannel {
         round.wanted.max(spares + started).min(most).min(self.pool.capacity())
     }
 
-    /// Whether the supplier is to be woken after a thread has `taken` a ring from the pool, or found none: the last but one is taken.
+    /// Whether the supplier is to be woken after a thread has `taken` a ring from the pool, or found none: the last but one is taken, or half of
+    /// those that the last round left.
     pub(super) fn is_supply_needed(&self, taken: bool) -> bool {
-        if taken { self.pool.count() < FEW } else { self.supply.can_make.load(Ordering::Relaxed) }
+        let few = FEW.max(self.supply.left.load(Ordering::Relaxed) / 2);
+        if taken { self.pool.count() < few } else { self.supply.can_make.load(Ordering::Relaxed) }
     }
 
     fn has_no_ring(&self, slot: usize) -> bool {
