@@ -52,10 +52,11 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Maps the first `len` bytes of `file`, which has that length, whose space is allocated, and which other processes may have mapped.
+    /// Maps the first `len` bytes of `file`, which has that length, whose space is allocated, and which other processes have mapped too. They
+    /// are made resident without a write, which could undo one of another process.
     pub(super) fn shared(file: &File, len: usize) -> io::Result<Self> {
         let reservation = ProcessMemory::new(len as u64, None).reserve(len)?;
-        Self::new(MmapOptions::new().len(len).map_raw(file)?, None, reservation)
+        Self::new(MmapOptions::new().len(len).populate().map_raw(file)?, None, reservation)
     }
 
     fn new(map: MmapRaw, file: Option<FileName>, reservation: Reservation) -> io::Result<Self> {
@@ -122,12 +123,13 @@ unsafe impl Send for Mapping {}
 // SAFETY: a shared reference gives access to the address and the length only.
 unsafe impl Sync for Mapping {}
 
-// SAFETY: `of` mapped `len` bytes, readable and writable, at a multiple of the page size, which is a multiple of 4096; they stay
-// mapped until the value is dropped. This process made the file for this mapping alone, under a new name, in a directory that
-// belongs to this user, or it is private memory; no other code of this process maps it. Another process of the same user could write to it
-// maliciously, as it could write to this process's memory. It could also truncate it: that ends this process by SIGBUS or, if
-// the mapping is guarded, makes `is_whole` false. The space is allocated beforehand, so no store meets a full file system. The
-// memory is resident, and zero except for the identity page, which the parent module writes.
+// SAFETY: `new` is given `len` bytes, mapped readable and writable, at a multiple of the page size, which is a multiple of 4096; they stay
+// mapped until the value is dropped. For a ring, this process made the file for this mapping alone, under a new name, in a directory that
+// belongs to this user, or it is private memory; no other code of this process maps it, and it is resident, and zero except for the identity
+// page, which the parent module writes. The file of `shared` holds one word, which all processes access as an atomic, and for which any
+// value is valid. Another process of the same user could write to a file maliciously, as it could write to this process's memory. It could
+// also truncate it: that ends this process by SIGBUS or, if the mapping is guarded, makes `is_whole` false. The space is allocated
+// beforehand, so no store meets a full file system.
 unsafe impl RingMemory for Mapping {
     fn base(&self) -> NonNull<u8> {
         self.base

@@ -11,7 +11,8 @@ use std::ptr::NonNull;
 ///
 /// For as long as the value lives, the `len` bytes at `base` are readable and writable, and aligned to 4096 bytes. Only the ring writes to
 /// them; other processes may read what is committed. They are zero at first, except for those of [`RING_IDENTITY`], which the source of the
-/// memory writes. They should be resident: a page fault in a site is a stall that this crate promises not to cause.
+/// memory writes. They should be resident: a page fault in a site is a stall that this crate promises not to cause. Memory for a
+/// [wake word](MemorySource::wake_memory) may have any content, and other processes write its first word, as an atomic.
 pub unsafe trait RingMemory: Send + Sync {
     /// The address of the first byte.
     fn base(&self) -> NonNull<u8>;

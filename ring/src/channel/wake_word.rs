@@ -1,9 +1,9 @@
 //! Wakes the consumer of a channel when it is needed: a futex on a word of shared memory.
 //!
-//! The owner of a ring calls [`WakeWord::wake`] when it has closed a packet and at least half of its ring waits to be drained. If the consumer
-//! sleeps, that is one system call, `futex(FUTEX_WAKE)`; otherwise it is a fence and a load. It is the only system call that a site makes,
-//! at most one for each closed packet, it never blocks, and it is safe in signal handlers. [`Channel::no_wake`](super::Channel::no_wake)
-//! switches it off.
+//! The owner of a ring calls [`WakeWord::wake`] when it has closed a packet and at least half of its ring waits to be drained; a thread does
+//! so when it takes one of the last spare rings, or finds none. If the consumer sleeps, that is one system call, `futex(FUTEX_WAKE)`;
+//! otherwise it is a fence and a load. It is the only system call that a site makes, at most one for each closed packet and each spare ring,
+//! it never blocks, and it is safe in signal handlers. [`Channel::no_wake`](super::Channel::no_wake) switches it off.
 //!
 //! The futex is not private to the process, since the consumer may be in another one; see [`MemorySource::wake_memory`].
 //!
