@@ -21,6 +21,7 @@ case "${1-}" in
         mode=long
         long=--long
         export TRACEPOINT_ROUNDS=500000 TRACEPOINT_THREADS=10000 TRACEPOINT_PROCESSES=10000 TRACEPOINT_SNAPSHOTS=1000
+        export TRACEPOINT_CROWD=1200 TRACEPOINT_FLEET=1000 TRACEPOINT_SESSIONS=2000
         export TRACEPOINT_PROGRAMS=2000 DATATRACE_KILLS=5000 TRACEPOINT_UDP_SEEDS=10000
         ;;
     *) echo "usage: scripts/test.sh [--quick|--long]" >&2; exit 2 ;;

@@ -1,6 +1,6 @@
 //! Many processes under one `record`: each is recorded, or named.
 //!
-//! `TRACEPOINT_PROCESSES` says how many there are; a thousand take a few minutes and some gigabytes.
+//! `TRACEPOINT_FLEET` says how many there are; a thousand take a few minutes and some gigabytes.
 
 use super::remote_recording::until;
 use super::{Outcome, PAUSE, Place, Traced, is_traced, program};
@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 fn processes() -> usize {
-    env::var("TRACEPOINT_PROCESSES").map_or(40, |processes| processes.parse().expect("a number"))
+    env::var("TRACEPOINT_FLEET").map_or(40, |processes| processes.parse().expect("a number"))
 }
 
 /// Starts them all at once, and waits until they are listed.
@@ -92,7 +92,7 @@ fn a_killed_recorder_leaves_the_rings_of_all() -> Outcome {
         return Ok(());
     }
     let place = Place::new();
-    let count = processes().max(70);
+    let count = 70;
     let _traced = start(&place, "many_processes::a_killed_recorder_leaves_the_rings_of_all", count);
     let mut recorder = place.command(&["record", "-e", "shop:paid", "-o", "out"]).stderr(Stdio::null()).spawn()?;
     until(|| fs::read_dir(place.path("out")).is_ok_and(|traces| traces.count() == count));
