@@ -36,7 +36,7 @@ impl Channel {
     }
 }
 
-/// Needs W1 and W2: without one of them the consumer may sleep over a packet that nobody tells it of.
+/// Needs W1 and W2: without one of them the consumer may sleep although a packet waits, and no owner wakes it.
 #[test]
 fn a_full_ring_finds_the_consumer_awake_or_wakes_it() {
     loom::model(|| {

@@ -76,7 +76,7 @@ fn checked(
     if !packet.is_checkable(metadata) {
         return Ok(packet);
     }
-    // A packet that is cut off is checked as far as its records go, by whoever decodes them.
+    // A packet that is cut off cannot be checked. It is decoded as far as it goes, and the decoder reports where it ends.
     let found = check_at(source, offset, packet.size()).ok().flatten();
     if let Some(reason) = found.and_then(Checked::damage) {
         let fault = Fault { bit: 0, reason: format!("packet {number}: {reason}"), short: false };

@@ -1,5 +1,6 @@
 //! How fast packets get to a file.
 
+use crate::describe::describe;
 use crate::{MIB, Outcome, RECORD, events_in, fire};
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use tracepoint::find;
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, EventId, HEADER_SIZE, OpenChannel};
-use tracepoint_sinks::{ClockInfo, CtfSink, Drain, EventDescription, ProcessInfo, TraceInfo};
+use tracepoint_sinks::{ClockInfo, CtfSink, Drain, ProcessInfo, TraceInfo};
 
 /// The ring that is emptied, in packets of the size that a ring of 1 MiB has.
 const RING: u32 = 32 * MIB;
@@ -143,15 +144,7 @@ impl Full {
         let mut drain = Drain::new(info, vec![Arc::clone(&self.channel)]);
         let marker = find("bench:small")?.marker().ok_or("bench:small has fields")?;
         drain.add_sink(Box::new(CtfSink::create(trace.path().join("trace"))?))?;
-        drain.describe(&[EventDescription {
-            class: self.channel.class(),
-            id: self.id.get(),
-            name: marker.full_name(),
-            level: marker.level(),
-            fields: marker.fields(),
-            doc: marker.doc(),
-            format: marker.format(),
-        }])?;
+        drain.describe(&[describe(marker, self.channel.class(), self.id.get())])?;
         let begun = Instant::now();
         let drained = drain.drain();
         Ok((drained.bytes as usize, begun.elapsed()))

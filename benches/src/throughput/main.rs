@@ -5,6 +5,8 @@
 //! by default), next to a loop that writes the same bytes, in pieces of the same size, in the same round.
 #![forbid(unsafe_code)]
 
+#[path = "../../../tests/support/describe.rs"]
+mod describe;
 mod drain;
 mod snapshot;
 

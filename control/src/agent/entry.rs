@@ -57,7 +57,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Whether nobody has changed or removed what was published last.
+    /// Whether the files that were published last are still there, and unchanged.
     pub(super) fn is_as_published(&self) -> bool {
         self.versions() == self.published
     }

@@ -4,6 +4,8 @@
 //! 60 kills, or `DATATRACE_KILLS`. The program starts itself as the victim.
 #![forbid(unsafe_code)]
 
+#[path = "../../../tests/support/describe.rs"]
+mod describe;
 mod judge;
 #[path = "../../../tests/support/kills.rs"]
 mod kills;

@@ -1,5 +1,6 @@
 //! The program that is killed: threads that count, and a sink that reports each packet to the judge once the file has it.
 
+use crate::describe::describe;
 use crate::{Ready, Round};
 use std::fs::File;
 use std::io::Write;
@@ -11,8 +12,7 @@ use std::time::Duration;
 use tracepoint::marker::Subscriber;
 use tracepoint_control::sinks::account::Account;
 use tracepoint_control::sinks::{
-    ClockInfo, Drain, DtSink, EventDescription, NewEvents, ProcessInfo, Sink, SinkError, SinkExtension, StreamInfo,
-    TraceInfo, TraceStart,
+    ClockInfo, Drain, DtSink, NewEvents, ProcessInfo, Sink, SinkError, SinkExtension, StreamInfo, TraceInfo, TraceStart,
 };
 use tracepoint_control::{Channel, Session};
 use tracepoint_ring::channel::{AnonymousMemory, OpenChannel, Packet};
@@ -123,17 +123,7 @@ fn drain_without_pause(channel: Channel, sink: CountingSink, threads: u32) -> ! 
     drain.add_sink(Box::new(sink)).expect("room");
     let marker = tracepoint::markers().find(|marker| marker.full_name() == "dt_kills:counted").expect("declared");
     let id = channel.add_event().expect("it is the first");
-    drain
-        .describe(&[EventDescription {
-            class: channel.class(),
-            id: id.get(),
-            name: marker.full_name(),
-            level: marker.level(),
-            fields: marker.fields(),
-            doc: marker.doc(),
-            format: marker.format(),
-        }])
-        .expect("room");
+    drain.describe(&[describe(marker, channel.class(), id.get())]).expect("room");
     let _consumers = drain.register_consumers();
     let _subscription = marker.subscribe(Subscriber::record(channel, id)).expect("switches");
     thread::scope(|scope| {

@@ -2,6 +2,7 @@
 //! drained and flushed at any moment, stopped at the end or before. The account balances, and the decoded events were fired, in that order.
 
 use crate::common::{Outcome, memory_place};
+use crate::describe::describe;
 use crate::seed;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -13,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_control::sinks::account::Account;
-use tracepoint_control::sinks::{ClockInfo, CtfSink, Drain, EventDescription, ProcessInfo, TraceInfo};
+use tracepoint_control::sinks::{ClockInfo, CtfSink, Drain, ProcessInfo, TraceInfo};
 use tracepoint_control::{Channel, Session};
 use tracepoint_reader::{Event, Item, StructValue, Trace, Value, verify};
 use tracepoint_ring::channel::{AnonymousMemory, OpenChannel};
@@ -142,15 +143,7 @@ fn drained_by_hand(program: &Program, turns: &[Turn], trace: &Path) -> Outcome {
     let mut subscriptions = Vec::new();
     for marker in markers {
         let id = channel.add_event()?;
-        drain.describe(&[EventDescription {
-            class: 0,
-            id: id.get(),
-            name: marker.full_name(),
-            level: marker.level(),
-            fields: marker.fields(),
-            doc: marker.doc(),
-            format: marker.format(),
-        }])?;
+        drain.describe(&[describe(marker, 0, id.get())])?;
         subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id))?);
     }
     let drain = RefCell::new(Some(drain));

@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../tests/support/describe.rs"]
+mod describe;
 #[macro_use]
 #[path = "../../../tests/support/own_process.rs"]
 mod own_process;

@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "every test uses its part of this")]
 
+#[path = "../../../tests/support/describe.rs"]
+mod describe;
+
+use describe::describe;
 use std::panic::Location;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 use tracepoint::marker::{Subscriber, Subscription};
 use tracepoint_ring::channel::{AnonymousMemory, Channel, OpenChannel};
-use tracepoint_sinks::{ClockInfo, Drain, EventDescription, ProcessInfo, Sink, SinkReport, TraceInfo};
+use tracepoint_sinks::{ClockInfo, Drain, ProcessInfo, Sink, SinkReport, TraceInfo};
 
 pub(crate) type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -60,15 +64,7 @@ impl Recording {
         let mut subscriptions = Vec::new();
         for marker in markers {
             let id = channel.add_event()?;
-            drain.describe(&[EventDescription {
-                class: 0,
-                id: id.get(),
-                name: marker.full_name(),
-                level: marker.level(),
-                fields: marker.fields(),
-                doc: marker.doc(),
-                format: marker.format(),
-            }])?;
+            drain.describe(&[describe(marker, 0, id.get())])?;
             subscriptions.push(marker.subscribe(Subscriber::record(Arc::clone(&channel), id)).expect("switches"));
         }
         Ok(Self { drain, channel, subscriptions })
