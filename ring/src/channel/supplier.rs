@@ -69,15 +69,14 @@ impl OpenChannel {
         let wanted = self.demand(&rings, &mut round, count);
         let missing = wanted.saturating_sub(count);
         let most = if round.was_filled { missing } else { missing.min(RINGS_PER_ROUND) };
-        let supplied = if most > 0 {
-            self.fill_pool(&mut rings, &mut round, most, Some(Instant::now() + LONGEST_ROUND))
-        } else {
-            Ok(())
-        };
+        let deadline = Instant::now() + LONGEST_ROUND;
+        let supplied = if most > 0 { self.fill_pool(&mut rings, &mut round, most, Some(deadline)) } else { Ok(()) };
         let left = self.pool.count();
         round.was_filled |= left >= wanted || left < count + most;
         let is_at_limit = left == 0 && rings.len() >= self.config.max_rings;
         self.supply.can_make.store(supplied.is_ok() && !is_at_limit, Ordering::Relaxed);
+        let is_behind = left < wanted && supplied.is_ok() && Instant::now() >= deadline;
+        self.supply.is_behind.store(is_behind, Ordering::Relaxed);
         if round.since.elapsed() >= PERIOD {
             self.park_unused(&rings, &mut round);
         }
@@ -231,10 +230,14 @@ impl OpenChannel {
         }
     }
 
-    /// How urgently [`maintain`](Self::maintain) is needed, in percent: the part of the spare rings that was taken since the last call.
+    /// How urgently [`maintain`](Self::maintain) is needed, in percent: the part of the spare rings that was taken since the last call, or 100
+    /// if that had not the time to make all rings.
     pub fn spares_taken(&self) -> u32 {
         if !self.ring_table.is_attached() {
             return 0;
+        }
+        if self.supply.is_behind.load(Ordering::Relaxed) {
+            return 100;
         }
         let left = self.supply.left.load(Ordering::Relaxed);
         let taken = left.saturating_sub(self.pool.count());

@@ -11,6 +11,8 @@ pub(super) struct Supply {
     pub(super) left: AtomicUsize,
     /// Whether the last round could make all rings that it wanted. Relaxed: at worst a thread wakes the supplier in vain.
     pub(super) can_make: AtomicBool,
+    /// Whether the last round ended by its deadline, before it had made all rings that it wanted. Relaxed: it is read for an estimate.
+    pub(super) is_behind: AtomicBool,
     pub(super) round: Mutex<Round>,
 }
 
@@ -55,6 +57,11 @@ impl Supply {
             unused_ended: 0,
             largest: 0,
         };
-        Self { left: AtomicUsize::new(0), can_make: AtomicBool::new(true), round: Mutex::new(round) }
+        Self {
+            left: AtomicUsize::new(0),
+            can_make: AtomicBool::new(true),
+            is_behind: AtomicBool::new(false),
+            round: Mutex::new(round),
+        }
     }
 }
