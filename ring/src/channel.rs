@@ -21,7 +21,7 @@
 //!   `ring_table`: the ring of each thread, empty in a forked child.
 //! * `overflow`: packets that were moved out of nearly full rings. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel. `producer`: events on
-//!   their way into it. `consumer`: its consumer.
+//!   their way into it. `consumer`: its consumer. `finish`: the end of its recording.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.
 
 #[cfg(not(feature = "failpoints"))]
@@ -35,6 +35,7 @@ mod account;
 mod buffer;
 mod config;
 mod consumer;
+mod finish;
 mod flush_handshake;
 mod header;
 mod memory;
@@ -55,7 +56,8 @@ mod wake_word;
 
 pub use account::{ChannelAccount, EventAccount, Loss, StreamAccount};
 pub use config::{Channel, ConfigError, Policy};
-pub use consumer::{FinishError, Packet, StreamId};
+pub use consumer::{Packet, StreamId};
+pub use finish::FinishError;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 pub use open::FilterOutcome;
 pub use open::{EventId, OpenChannel, TooManyEvents};
