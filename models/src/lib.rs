@@ -22,6 +22,9 @@ mod ownership;
 #[path = "../../ring/src/channel/packet.rs"]
 #[expect(dead_code, reason = "the models do what the owner of a packet does, and not what its consumer does")]
 mod packet;
+#[path = "../../ring/src/channel/packet_header.rs"]
+#[expect(dead_code, reason = "the models do not parse headers")]
+mod packet_header;
 #[path = "../../ring/src/channel/pool.rs"]
 #[expect(dead_code, reason = "the models do not use its capacity, and lose no memory")]
 mod pool;

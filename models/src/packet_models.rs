@@ -4,21 +4,24 @@
 //! The reader's system calls are modelled as `docs/ordering.md` assumes: the loads of one call come before those of the next, and a copying
 //! call loads in the order of the bytes.
 
-use crate::packet::{Closing, HEADER_SIZE, Opening, PACKET_MAGIC, PacketPtr, Stream};
+use crate::packet::{Closing, PacketPtr};
+use crate::packet_header::{
+    CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PACKET_SIZE, PacketHeader, SEQ_NUM, StreamKey, bits,
+};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 
 const WORDS_OF_HEADER: usize = HEADER_SIZE / 8;
 /// The words of a header that a reader uses.
-const CONTENT: usize = 6;
-const SIZE: usize = 7;
-const NUMBER: usize = 8;
+const CONTENT: usize = CONTENT_SIZE / 8;
+const SIZE: usize = PACKET_SIZE / 8;
+const NUMBER: usize = SEQ_NUM / 8;
 /// The number of records that fit; each is one word.
 const ROOM: usize = 2;
 const SLOT_SIZE: usize = HEADER_SIZE + 8 * ROOM;
 
-const STREAM: Stream = Stream { uuid: [7; 16], class: 0, instance: 0 };
+const STREAM: StreamKey = StreamKey { uuid: [7; 16], class: 0, instance: 0 };
 
 /// A stream with one slot, and the number of its closed packets.
 struct Slot {
@@ -50,9 +53,10 @@ impl Slot {
     // -- the owner: what `Buffer` does ------------------------------------------------------------------------------------
 
     fn open(&self, number: u64) {
-        let opening = Opening { time: 0, seq_num: number, tid: 1, events_before: 0, size: SLOT_SIZE };
+        let packet_bits = bits(SLOT_SIZE);
+        let header = PacketHeader { packet_bits, sequence: number, tid: 1, ..PacketHeader::empty(STREAM, 0) };
         // SAFETY: the slot has `SLOT_SIZE` bytes, and only one thread of a model writes to it.
-        unsafe { self.packet().open(&STREAM, opening) };
+        unsafe { self.packet().open(&header) };
     }
 
     fn write(&self, number: u64, index: usize) {

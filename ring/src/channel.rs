@@ -15,7 +15,8 @@
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: its layout, so that other processes can
 //!   read it (`docs/format-ring.md`).
-//! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `packet`: the header of a packet. `flush_handshake`: whether the
+//! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `slots`: where each of them is.
+//!   `packet_header`: the header of a packet; `packet`: its stores. `flush_handshake`: whether the
 //!   owner or the flusher may access the open packet. `wait_policy`: the bounded wait.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
@@ -43,12 +44,14 @@ mod open;
 mod overflow;
 mod ownership;
 mod packet;
+mod packet_header;
 mod pool;
 mod producer;
 mod record;
 mod ring;
 mod ring_table;
 mod sleep_state;
+mod slots;
 mod supplier;
 mod supply;
 mod wait_policy;
@@ -61,7 +64,8 @@ pub use finish::FinishError;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
 pub use open::FilterOutcome;
 pub use open::{EventId, OpenChannel, TooManyEvents};
-pub use packet::{CHECKSUM, HEADER_SIZE, PACKET_MAGIC};
+pub use packet_header::{CHECKSUM, CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PacketHeader, StreamKey};
 pub use record::SoleSubscriber;
+pub use slots::{PacketSlots, sequence_of};
 pub use wait_policy::ConsumerGuard;
 pub use wake_word::WakeWord;

@@ -1,18 +1,7 @@
-//! One buffer of a ring: its packets, the switch from a full one to the next, and their consumption. [`record`](super::record) has the
-//! writing of records.
+//! One buffer of a ring: the [slots](super::slots) of its packets. [`record`](super::record) has the writing of records, `switch` the switch
+//! from a full packet to the next, `take` the consumer's side.
 //!
 //! The owner of the ring writes it (and its signal handlers, but never while `writing` is set); the consumer reads it.
-//!
-//! ```text
-//!   the slots of the ring, packet k in slot k mod n:
-//!
-//!   released          closed        (packets counted since the beginning)
-//!      ▼                 ▼
-//!   ───┬────────┬────────┬────────┬─────────
-//!      │ closed │ closed │  open  │  free …
-//!   ───┴────────┴────────┴────────┴─────────
-//!        consumer takes these  ▲ the owner writes here
-//! ```
 //!
 //! * Producer (the owner): writes the open packet; when a record does not fit, closes it (`closed` + 1) and opens the next. Under discard it
 //!   does so only if a slot is free; otherwise the event is lost, and the packet stays open for smaller records. Under overwrite it reuses
@@ -20,11 +9,16 @@
 //! * Consumer: takes closed packets, then stores `released`; it may be in another process. Under overwrite it runs only when the owner is
 //!   known to be outside. It also closes the open packets of idle owners (see `flush_handshake`).
 
+mod switch;
+mod take;
+
 use super::account::Loss;
 use super::config::Policy;
-use super::flush_handshake::{FlushHandshake, Switch};
+use super::flush_handshake::FlushHandshake;
 use super::header::StreamCounters;
-use super::packet::{Closing, HEADER_SIZE, Opening, PacketPtr, Stream, empty_packet};
+use super::packet::PacketPtr;
+use super::packet_header::{HEADER_SIZE, StreamKey};
+use super::slots::PacketSlots;
 use super::wait_policy::WaitPolicy;
 use super::wake_word::WakeWord;
 #[cfg(target_pointer_width = "64")]
@@ -51,8 +45,7 @@ pub(super) const WAKE_AT: u32 = 50;
 #[repr(C, align(128))]
 pub(super) struct Buffer {
     base: *mut u8,
-    packet_size: usize,
-    packets: u64,
+    slots: PacketSlots,
     /// The time at which the open packet must be closed.
     pub(super) expires_at: AtomicU64,
     pub(super) counters: NonNull<StreamCounters>,
@@ -69,7 +62,7 @@ pub(super) struct Buffer {
     pub(super) used: AtomicUsize,
     /// The time of the last record. Never 0 if the clock is the counter.
     pub(super) last_time: AtomicU64,
-    pub(super) stream: Stream,
+    pub(super) stream: StreamKey,
     /// For each slot, the number of records in the stream up to the end of the closed packet in it. Published by `closed` (R2).
     records_at_end: Box<[AtomicU64]>,
     /// The bytes of all closed packets. Written by the thread that closes a packet.
@@ -106,23 +99,15 @@ impl From<Loss> for Refused {
     }
 }
 
-/// The memory of a buffer's packets.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PacketSlots {
-    pub(super) base: *mut u8,
-    pub(super) packet_size: usize,
-    pub(super) packets: usize,
-}
-
 impl Buffer {
     /// # Safety
     ///
-    /// At `base` there are `packets * packet_size` bytes for the exclusive use of this buffer, which live as long as it, as do `counters` and
-    /// `released`. `packet_size` is a multiple of 8 and larger than a header.
+    /// At `base` there is room for all `slots`, for the exclusive use of this buffer, which lives as long as it, as do `counters` and `released`.
+    /// The size of a slot is a multiple of 8 and larger than a header.
     pub(super) unsafe fn new(
-        stream: Stream,
+        stream: StreamKey,
         policy: Policy,
-        slots: PacketSlots,
+        (base, slots): (*mut u8, PacketSlots),
         counters: &StreamCounters,
         released: &AtomicU64,
         now: u64,
@@ -135,14 +120,13 @@ impl Buffer {
             expires_at: AtomicU64::new(0),
             last_time: AtomicU64::new(now),
             counters: NonNull::from(counters),
-            base: slots.base,
-            packet_size: slots.packet_size,
-            packets: slots.packets as u64,
+            base,
+            slots,
             stream,
             policy,
             wait_policy: None,
             released: NonNull::from(released),
-            records_at_end: (0..slots.packets).map(|_| AtomicU64::new(0)).collect(),
+            records_at_end: (0..slots.count).map(|_| AtomicU64::new(0)).collect(),
             closed_bytes: AtomicU64::new(0),
             wake_word: None,
         }
@@ -172,87 +156,6 @@ impl Buffer {
         self.stream.instance
     }
 
-    // -- data plane: the owner, beside `record` -------------------------------------------------------------------------
-
-    /// Makes sure that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn next_packet(&self, size: usize, tid: u32, time: u64) -> Result<usize, Refused> {
-        if size > self.packet_size - HEADER_SIZE {
-            return Err(Loss::TooLarge.into());
-        }
-        match self.handshake.may_switch() {
-            Switch::Busy => return Err(Refused::Writing),
-            Switch::Close if self.has_records() => {
-                failpoint!(SwitchRequested, self.stream.instance);
-                self.close();
-            }
-            Switch::Free | Switch::Close => {}
-        }
-        let open = !self.packet.load(Ordering::Relaxed).is_null();
-        let used = self.used.load(Ordering::Relaxed);
-        let fresh = time < self.expires_at.load(Ordering::Relaxed);
-        if open && fresh && used + size <= self.packet_size {
-            // The flusher requested it while it was empty.
-            self.handshake.set_limit(self.packet_size);
-            return Ok(used);
-        }
-        let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
-        if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
-            return Err(Loss::RingFull.into());
-        }
-        failpoint!(SwitchBegun, self.stream.instance);
-        if open {
-            self.close();
-        }
-        let slot = self.slot(next);
-        // SAFETY: `slot` is below the number of packets, so the packet is inside the memory that `new` was given, and it is free.
-        let packet = unsafe {
-            let packet = PacketPtr(self.base.add(slot * self.packet_size));
-            let opening = Opening {
-                time,
-                seq_num: next + 1, // 0 is the empty packet that begins the stream
-                tid,
-                events_before: self.records(),
-                size: self.packet_size,
-            };
-            packet.open(&self.stream, opening);
-            packet
-        };
-        self.packet.store(packet.0, Ordering::Relaxed);
-        self.used.store(HEADER_SIZE, Ordering::Relaxed);
-        self.opened_at.store(time, Ordering::Relaxed);
-        self.expires_at.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
-        failpoint!(OpenWithoutLimit, self.stream.instance);
-        self.handshake.set_limit(self.packet_size);
-        failpoint!(Opened, self.stream.instance);
-        if let (true, Some(wake_word)) = (open, &self.wake_word) {
-            if self.waiting_percent() >= WAKE_AT {
-                wake_word.wake();
-            }
-        }
-        Ok(HEADER_SIZE)
-    }
-
-    /// Whether the slot of packet `next` is free, or becomes free while the owner waits.
-    fn has_free_slot(&self, next: u64) -> bool {
-        let closed = self.counters().closed.load(Ordering::Relaxed);
-        // R1: Acquire pairs with the Release store in `release`: the consumer has read the slot before the owner writes to it. A consumer in
-        // another process may store anything: a number beyond the closed packets is invalid, and frees nothing.
-        let released = || Some(self.released().load(Ordering::Acquire)).filter(|taken| *taken <= closed).unwrap_or(0);
-        let enough = (next + 1).saturating_sub(self.packets);
-        if released() >= enough {
-            return true;
-        }
-        let Some(wait_policy) = &self.wait_policy else { return false };
-        let (waited, has_room) = wait_policy.wait(enough, released);
-        if !waited.is_zero() {
-            self.counters().waited.increment();
-            self.counters().waited_ns.add_shared(waited.as_nanos() as u64);
-        }
-        has_room
-    }
-
     /// Whether a packet with a record is open.
     fn has_records(&self) -> bool {
         !self.packet.load(Ordering::Relaxed).is_null() && self.used.load(Ordering::Relaxed) > HEADER_SIZE
@@ -262,33 +165,19 @@ impl Buffer {
         self.counters().records.load(Ordering::Relaxed)
     }
 
-    /// The slot of packet `number`.
-    fn slot(&self, number: u64) -> usize {
-        (number % self.packets) as usize
+    /// The size of a packet's slot, in bytes.
+    const fn packet_size(&self) -> usize {
+        self.slots.size as usize
     }
 
-    /// Closes the open packet. The caller is the owner between `enter` and `leave`, or the flusher inside `try_close`.
-    fn close(&self) {
-        let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
-        let closing = Closing {
-            time: self.last_time.load(Ordering::Relaxed),
-            content: self.used.load(Ordering::Relaxed),
-            events_discarded: self.counters().discarded.get(),
-        };
-        failpoint!(CloseBegun, self.stream.instance);
-        // SAFETY: the open packet is in the buffer's memory, and the handshake makes the caller its only writer.
-        unsafe { packet.close(closing) };
-        self.packet.store(null_mut(), Ordering::Relaxed);
-        self.used.store(0, Ordering::Relaxed);
-        let closed_bytes = self.closed_bytes.load(Ordering::Relaxed) + closing.content as u64;
-        self.closed_bytes.store(closed_bytes, Ordering::Relaxed);
-        self.handshake.clear_limit();
-        let number = self.counters().closed.load(Ordering::Relaxed);
-        self.records_at_end[self.slot(number)].store(self.records(), Ordering::Relaxed);
-        failpoint!(CloseNotCounted, self.stream.instance);
-        // R2: Release pairs with the Acquire load in `closed_packets`: the packet is whole before it counts as closed.
-        self.counters().closed.store(number + 1, Ordering::Release);
-        failpoint!(CloseCounted, self.stream.instance);
+    fn records_at_end(&self, number: u64) -> &AtomicU64 {
+        &self.records_at_end[self.slots.index_of(number) as usize]
+    }
+
+    /// The slot of packet `number`.
+    fn packet_at(&self, number: u64) -> PacketPtr {
+        // SAFETY: the offset is that of a slot, so the packet is inside the memory that `new` was given.
+        PacketPtr(unsafe { self.base.add(self.slots.offset_of(number) as usize) })
     }
 
     /// Runs `handler` as a signal handler that has interrupted a write would run.
@@ -302,111 +191,9 @@ impl Buffer {
         self.counters().discarded.increment();
     }
 
-    // -- consumer -------------------------------------------------------------------------------------------------------
-
-    /// Closes the open packet if it has a record. The owner is outside any event, or gone.
-    pub(super) fn flush(&self) {
-        self.handshake.reset();
-        if self.has_records() {
-            self.close();
-        }
-    }
-
-    /// Forgets an open packet without records, whose memory is given back. There is no owner.
-    pub(super) fn forget_empty_packet(&self) {
-        self.handshake.clear_limit();
-        self.packet.store(null_mut(), Ordering::Relaxed);
-        self.used.store(0, Ordering::Relaxed);
-    }
-
-    /// Requests that the open packet be closed, if it has a record and was opened before `before`. `false` if there is no such packet;
-    /// otherwise `thread::fence_owners` and [`try_flush`](Self::try_flush) must follow.
-    pub(super) fn request_flush(&self, before: u64) -> bool {
-        let wanted = self.has_records() && self.opened_at.load(Ordering::Relaxed) < before;
-        if wanted {
-            self.handshake.request();
-            failpoint!(FlushRequested, self.stream.instance);
-        }
-        wanted
-    }
-
-    /// Closes the requested packet, unless the owner is writing or has closed it itself.
-    pub(super) fn try_flush(&self) {
-        failpoint!(FlushFenced, self.stream.instance);
-        // If the owner is writing, it closes the packet at its next reserve, or a later request does.
-        let _ = self.handshake.try_close(|| {
-            failpoint!(FlushTaken, self.stream.instance);
-            if self.has_records() {
-                self.close();
-            }
-            failpoint!(FlushClosed, self.stream.instance);
-        });
-        failpoint!(FlushDone, self.stream.instance);
-    }
-
-    /// The numbers of the packets that are closed and not released. Under overwrite the oldest ones may already be overwritten.
-    pub(super) fn closed_packets(&self) -> std::ops::Range<u64> {
-        // R2: pairs with the Release store in `close`.
-        let closed = self.counters().closed.load(Ordering::Acquire);
-        let oldest = closed.saturating_sub(self.packets);
-        self.released().load(Ordering::Relaxed).max(oldest)..closed
-    }
-
-    /// The part of the buffer that is closed and not released, in percent.
-    pub(super) fn waiting_percent(&self) -> u32 {
-        let waiting = self.closed_packets();
-        (waiting.end.saturating_sub(waiting.start) * 100 / self.packets.max(1)) as u32
-    }
-
-    /// The bytes of a closed packet, and the numbers of records in the stream before and after it.
-    ///
-    /// # Safety
-    ///
-    /// `number` is in `closed_packets`. For as long as the bytes are used, the packet is not released (discard, wait), or the owner is outside
-    /// any event (overwrite).
-    pub(super) unsafe fn packet(&self, number: u64) -> (&[u8], u64, u64) {
-        let slot = self.slot(number);
-        let after = self.records_at_end[slot].load(Ordering::Relaxed);
-        // SAFETY: inside the memory that `new` was given; a closed packet is not written while the caller's condition holds. Its content is
-        // limited to `packet_size` bytes, whatever the memory says.
-        unsafe {
-            let packet = PacketPtr(self.base.add(slot * self.packet_size));
-            let content = packet.content().min(self.packet_size);
-            (std::slice::from_raw_parts(packet.0, content), packet.events_before(), after)
-        }
-    }
-
-    /// Stores the checksum of a closed packet in its header.
-    ///
-    /// # Safety
-    ///
-    /// As [`packet`](Self::packet), whose bytes are not in use.
-    pub(super) unsafe fn put_checksum(&self, number: u64, sum: u32) {
-        // SAFETY: inside the memory that `new` was given; the packet is closed, and its owner does not write to it.
-        unsafe { PacketPtr(self.base.add(self.slot(number) * self.packet_size)).put_checksum(sum) }
-    }
-
-    /// Releases the slots of all packets before `end` to the owner.
-    pub(super) fn release(&self, end: u64) {
-        // R1: pairs with the Acquire load in `has_free_slot`.
-        self.released().store(end, Ordering::Release);
-    }
-
     /// Whether the buffer has ever recorded or lost an event.
     pub(super) fn is_used(&self) -> bool {
         self.records() > 0 || self.counters().discarded.get() > 0
-    }
-
-    /// The empty packet that ends the stream, with the final counts. The owner is outside any event, or gone.
-    pub(super) fn last_packet(&self, time: u64) -> Vec<u8> {
-        let opening = Opening {
-            time: time.max(self.last_time.load(Ordering::Relaxed)),
-            seq_num: self.counters().closed.load(Ordering::Relaxed) + 1,
-            tid: 0,
-            events_before: self.records(),
-            size: HEADER_SIZE,
-        };
-        empty_packet(&self.stream, opening, self.counters().discarded.get())
     }
 
     /// The account of the stream; exact if the owner is outside any event.

@@ -1,6 +1,6 @@
 //! The configuration of a channel.
 
-use super::packet::HEADER_SIZE;
+use super::packet_header::HEADER_SIZE;
 use crate::context::{Context, Contexts};
 use crate::field::FieldDescriptor;
 use std::fmt;

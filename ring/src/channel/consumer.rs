@@ -7,7 +7,7 @@ use super::buffer::Buffer;
 use super::config::Policy;
 use super::open::OpenChannel;
 use super::overflow::{MovedPacket, Overflow};
-use super::packet::{CHECKSUM, HEADER_SIZE, Opening, empty_packet};
+use super::packet_header::{CHECKSUM, HEADER_SIZE, PacketHeader};
 use super::ring::Ring;
 use super::wait_policy::{ConsumerGuard, WaitPolicy};
 use super::wake_word::WakeWord;
@@ -251,11 +251,8 @@ impl OpenChannel {
     }
 
     /// A packet without records, with its checksum.
-    pub(super) fn empty_packet(&self, stream: StreamId, opening: Opening, events_discarded: u64) -> Vec<u8> {
-        self.checked(empty_packet(&self.stream(stream.instance), opening, events_discarded))
-    }
-
-    pub(super) fn checked(&self, mut packet: Vec<u8>) -> Vec<u8> {
+    pub(super) fn empty_packet(&self, header: &PacketHeader) -> Vec<u8> {
+        let mut packet = header.bytes().to_vec();
         if let Some(checksum) = self.checksum.get() {
             let sum = checksum(&packet);
             packet[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
@@ -265,13 +262,6 @@ impl OpenChannel {
 
     /// The empty packet that begins the stream.
     pub fn first_packet(&self, stream: StreamId) -> Vec<u8> {
-        self.empty_packet(stream, Opening::empty(self.start), 0)
-    }
-}
-
-impl Opening {
-    /// A packet without records at `time`, the first of its stream.
-    pub(super) fn empty(time: u64) -> Self {
-        Self { time, seq_num: 0, tid: 0, events_before: 0, size: HEADER_SIZE }
+        self.empty_packet(&PacketHeader::empty(self.stream(stream.instance), self.start))
     }
 }

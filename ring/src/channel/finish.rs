@@ -2,8 +2,9 @@
 
 use super::consumer::{Packet, StreamId};
 use super::open::{OpenChannel, RINGLESS_INSTANCE};
-use super::packet::Opening;
+use super::packet_header::PacketHeader;
 use super::ring::Ring;
+use super::slots::sequence_of;
 use crate::clock;
 use crate::update;
 use std::fmt;
@@ -24,14 +25,15 @@ impl OpenChannel {
         let whole = rings.iter().filter(|ring| ring.is_whole());
         for buffer in whole.flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
             let account = buffer.account();
-            let bytes = self.checked(buffer.last_packet(end));
+            let bytes = self.empty_packet(&buffer.last_packet(end));
             let stream = StreamId { class: self.class, instance: buffer.instance() };
             take(Packet { stream, bytes: &bytes, events_before: account.recorded, events_after: account.recorded });
         }
         if self.ringless_discarded() > 0 {
             let stream = StreamId { class: self.class, instance: RINGLESS_INSTANCE };
-            let opening = Opening { seq_num: 1, ..Opening::empty(end) };
-            let bytes = self.empty_packet(stream, opening, self.ringless_discarded());
+            let (sequence, discarded) = (sequence_of(0), self.ringless_discarded());
+            let last = PacketHeader { sequence, discarded, ..PacketHeader::empty(self.stream(stream.instance), end) };
+            let bytes = self.empty_packet(&last);
             take(Packet { stream, bytes: &bytes, events_before: 0, events_after: 0 });
         }
         self.check_whole(&rings)

@@ -4,6 +4,8 @@ use super::account::EventCounters;
 use super::config::{Channel, Policy};
 use super::memory::{RING_IDENTITY, RingMemory};
 use super::ownership::Ownership;
+use super::packet_header::StreamKey;
+use super::slots::PacketSlots;
 use crate::counter::LocalCounter;
 use std::io;
 use std::mem::offset_of;
@@ -92,11 +94,9 @@ const _: () = {
 pub(super) struct Layout {
     pub(super) events: usize,
     pub(super) main: usize,
-    pub(super) packet_size: usize,
-    pub(super) packets: usize,
+    pub(super) main_slots: PacketSlots,
     pub(super) nested: usize,
-    pub(super) nested_packet_size: usize,
-    pub(super) nested_packets: usize,
+    pub(super) nested_slots: PacketSlots,
     pub(super) size: usize,
 }
 
@@ -124,20 +124,20 @@ impl Layout {
         [packet_size, packets]: [usize; 2],
         [nested_packet_size, nested_packets]: [usize; 2],
     ) -> Self {
+        let slots = |size: usize, count: usize| PacketSlots { size: size as u64, count: count as u64 };
         let main = (HEADER_PAGE + events * size_of::<EventCounters>()).next_multiple_of(PAGE);
         let nested = (main + packets * packet_size).next_multiple_of(PAGE);
         let size = (nested + nested_packets * nested_packet_size).next_multiple_of(PAGE);
-        Self { events, main, packet_size, packets, nested, nested_packet_size, nested_packets, size }
+        let main_slots = slots(packet_size, packets);
+        Self { events, main, main_slots, nested, nested_slots: slots(nested_packet_size, nested_packets), size }
     }
 }
 
 /// The contents of a header besides the layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owner {
-    pub(super) uuid: [u8; 16],
-    pub(super) class: u32,
+    pub(super) stream: StreamKey,
     pub(super) policy: Policy,
-    pub(super) instance: u64,
     pub(super) start: u64,
 }
 
@@ -159,36 +159,35 @@ impl Mapped {
         header.version.store(VERSION.to_le(), Ordering::Relaxed);
         header.page_size.store((HEADER_PAGE as u32).to_le(), Ordering::Relaxed);
         store(&header.file_size, layout.size);
-        for (word, bytes) in header.uuid.iter().zip(owner.uuid.chunks_exact(8)) {
+        for (word, bytes) in header.uuid.iter().zip(owner.stream.uuid.chunks_exact(8)) {
             word.store(u64::from_le_bytes(std::array::from_fn(|n| bytes[n])).to_le(), Ordering::Relaxed);
         }
-        header.class.store(owner.class.to_le(), Ordering::Relaxed);
+        header.class.store(owner.stream.class.to_le(), Ordering::Relaxed);
         let policy: u32 = match owner.policy {
             Policy::Discard => 0,
             Policy::Overwrite => 1,
             Policy::Wait => 2,
         };
         header.policy.store(policy.to_le(), Ordering::Relaxed);
-        header.instance.store(owner.instance.to_le(), Ordering::Relaxed);
+        header.instance.store(owner.stream.instance.to_le(), Ordering::Relaxed);
         store(&header.events, layout.events);
         store(&header.account_offset, HEADER_PAGE);
         store(&header.account_entry_size, size_of::<EventCounters>());
         header.start.store(owner.start.to_le(), Ordering::Relaxed);
-        for (stream, [offset, size, packets]) in [
-            (&header.main, [layout.main, layout.packet_size, layout.packets]),
-            (&header.nested, [layout.nested, layout.nested_packet_size, layout.nested_packets]),
-        ] {
+        for (stream, offset, slots) in
+            [(&header.main, layout.main, layout.main_slots), (&header.nested, layout.nested, layout.nested_slots)]
+        {
             store(&stream.offset, offset);
-            store(&stream.packet_size, size);
-            store(&stream.packets, packets);
+            stream.packet_size.store(slots.size.to_le(), Ordering::Relaxed);
+            stream.packets.store(slots.count.to_le(), Ordering::Relaxed);
         }
         header.consumer.store(u64::from(std::process::id()).to_le(), Ordering::Relaxed);
         header.clock_error.store(crate::clock::error_bound().to_le(), Ordering::Relaxed);
-        failpoint!(RingWithoutMagic, owner.instance);
+        failpoint!(RingWithoutMagic, owner.stream.instance);
         // H1: Release: the header and the identity are stored before the magic. Its partner is the read of another process, which reads the
         // magic first.
         header.magic.store(MAGIC.to_le(), Ordering::Release);
-        failpoint!(RingMade, owner.instance);
+        failpoint!(RingMade, owner.stream.instance);
         Ok(mapped)
     }
 

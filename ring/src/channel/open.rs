@@ -6,7 +6,7 @@ use super::config::{Channel, ConfigError};
 use super::header::{Layout, Mapped, Owner};
 use super::memory::{MemorySource, RingRequest};
 use super::overflow::Overflow;
-use super::packet::Stream;
+use super::packet_header::StreamKey;
 use super::pool::Pool;
 use super::ring::Ring;
 use super::ring_table::RingTable;
@@ -183,7 +183,8 @@ impl OpenChannel {
         let start = clock::now();
         let layout = Layout::of_ringless(max_events);
         let request = RingRequest::new(&config.name, class, None, layout.size);
-        let owner = Owner { uuid, class, policy: config.policy, instance: RINGLESS_INSTANCE, start };
+        let stream = StreamKey { uuid, class, instance: RINGLESS_INSTANCE };
+        let owner = Owner { stream, policy: config.policy, start };
         let ringless = source
             .ring_memory(request)
             .and_then(|memory| Mapped::new(memory, layout, owner))
@@ -341,11 +342,12 @@ impl OpenChannel {
 
     /// The contents of the header of this channel's ring with this instance.
     pub(super) const fn owner(&self, instance: u64) -> Owner {
-        Owner { uuid: self.uuid, class: self.class, policy: self.config.policy, instance, start: self.start }
+        Owner { stream: self.stream(instance), policy: self.config.policy, start: self.start }
     }
 
-    pub(super) fn stream(&self, instance: u64) -> Stream {
-        Stream { uuid: self.uuid, class: self.class, instance }
+    /// The stream of this channel with this instance.
+    pub(super) const fn stream(&self, instance: u64) -> StreamKey {
+        StreamKey { uuid: self.uuid, class: self.class, instance }
     }
 
     pub(super) const fn max_events(&self) -> usize {

@@ -2,11 +2,11 @@
 //! the account.
 
 use super::account::EventCounters;
-use super::buffer::{Buffer, PacketSlots};
+use super::buffer::Buffer;
 use super::config::{Channel, Policy};
 use super::header::{Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
-use super::packet::Stream;
+use super::packet_header::StreamKey;
 use super::wait_policy::WaitPolicy;
 use super::wake_word::WakeWord;
 use std::io;
@@ -43,29 +43,17 @@ impl Ring {
     ) -> io::Result<Self> {
         let memory = Mapped::new(memory, layout, owner)?;
         let header = memory.header();
-        let stream = |instance| Stream { uuid: owner.uuid, class: owner.class, instance };
-        let main =
-            PacketSlots { base: memory.at(layout.main), packet_size: layout.packet_size, packets: layout.packets };
-        let nested = PacketSlots {
-            base: memory.at(layout.nested),
-            packet_size: layout.nested_packet_size,
-            packets: layout.nested_packets,
-        };
+        let main = (memory.at(layout.main), layout.main_slots);
+        let nested = (memory.at(layout.nested), layout.nested_slots);
+        let nested_stream = StreamKey { instance: owner.stream.instance + 1, ..owner.stream };
         // SAFETY: the layout has separate room for the packets of both, and the ring keeps the memory as long as the buffers; it is for
         // exclusive use (the contract of RingMemory). Packet sizes are multiples of 8, and `Channel::check` has made sure that they are
         // large enough.
         let (main, nested) = unsafe {
             (
+                Buffer::new(owner.stream, config.policy, main, &header.main_counters, &header.main_released, now),
                 Buffer::new(
-                    stream(owner.instance),
-                    config.policy,
-                    main,
-                    &header.main_counters,
-                    &header.main_released,
-                    now,
-                ),
-                Buffer::new(
-                    stream(owner.instance + 1),
+                    nested_stream,
                     config.policy,
                     nested,
                     &header.nested_counters,
@@ -196,13 +184,13 @@ mod tests {
     use super::*;
     use crate::channel::account::Loss;
     use crate::channel::memory::{AnonymousMemory, MemorySource, RingRequest};
-    use crate::channel::packet::HEADER_SIZE;
+    use crate::channel::packet_header::HEADER_SIZE;
 
     fn ring() -> Ring {
         let config = Channel::discard(8 * 4096);
         let layout = Layout::of_ring(&config, config.ring_size, 1);
         let memory = AnonymousMemory.ring_memory(RingRequest::new("test", 0, Some(0), layout.size)).expect("memory");
-        let owner = Owner { uuid: [1; 16], class: 0, policy: config.policy, instance: 0, start: 100 };
+        let owner = Owner { stream: StreamKey::default(), policy: config.policy, start: 100 };
         Ring::new(&config, owner, layout, memory, None, 100).expect("large enough")
     }
 

@@ -1,0 +1,114 @@
+//! The owner's switch from one packet to the next: where a record does not fit, the open packet is closed and the next is opened, if there is
+//! a free slot.
+
+use super::super::account::Loss;
+use super::super::config::Policy;
+use super::super::flush_handshake::Switch;
+use super::super::packet::{Closing, PacketPtr};
+use super::super::packet_header::{HEADER_SIZE, PacketHeader, bits};
+use super::super::slots::sequence_of;
+use super::{Buffer, MAX_AGE, Refused, WAKE_AT};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+impl Buffer {
+    /// Makes sure that a packet with room for `size` bytes is open, opening the next one if necessary. Returns the offset of the free bytes.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::channel) fn next_packet(&self, size: usize, tid: u32, time: u64) -> Result<usize, Refused> {
+        let packet_size = self.packet_size();
+        if size > packet_size - HEADER_SIZE {
+            return Err(Loss::TooLarge.into());
+        }
+        match self.handshake.may_switch() {
+            Switch::Busy => return Err(Refused::Writing),
+            Switch::Close if self.has_records() => {
+                failpoint!(SwitchRequested, self.stream.instance);
+                self.close();
+            }
+            Switch::Free | Switch::Close => {}
+        }
+        let open = !self.packet.load(Ordering::Relaxed).is_null();
+        let used = self.used.load(Ordering::Relaxed);
+        let fresh = time < self.expires_at.load(Ordering::Relaxed);
+        if open && fresh && used + size <= packet_size {
+            // The flusher requested it while it was empty.
+            self.handshake.set_limit(packet_size);
+            return Ok(used);
+        }
+        let next = self.counters().closed.load(Ordering::Relaxed) + u64::from(open);
+        if self.policy != Policy::Overwrite && !self.has_free_slot(next) {
+            return Err(Loss::RingFull.into());
+        }
+        failpoint!(SwitchBegun, self.stream.instance);
+        if open {
+            self.close();
+        }
+        let packet = self.packet_at(next);
+        let header = PacketHeader {
+            packet_bits: bits(packet_size),
+            sequence: sequence_of(next),
+            tid,
+            events_before: self.records(),
+            ..PacketHeader::empty(self.stream, time)
+        };
+        // SAFETY: the slot is in the buffer's memory, and it is free.
+        unsafe { packet.open(&header) };
+        self.packet.store(packet.0, Ordering::Relaxed);
+        self.used.store(HEADER_SIZE, Ordering::Relaxed);
+        self.opened_at.store(time, Ordering::Relaxed);
+        self.expires_at.store(time.saturating_add(MAX_AGE), Ordering::Relaxed);
+        failpoint!(OpenWithoutLimit, self.stream.instance);
+        self.handshake.set_limit(packet_size);
+        failpoint!(Opened, self.stream.instance);
+        if let (true, Some(wake_word)) = (open, &self.wake_word) {
+            if self.waiting_percent() >= WAKE_AT {
+                wake_word.wake();
+            }
+        }
+        Ok(HEADER_SIZE)
+    }
+
+    /// Whether the slot of packet `next` is free, or becomes free while the owner waits.
+    fn has_free_slot(&self, next: u64) -> bool {
+        let closed = self.counters().closed.load(Ordering::Relaxed);
+        // R1: Acquire pairs with the Release store in `release`: the consumer has read the slot before the owner writes to it. A consumer in
+        // another process may store anything: a number beyond the closed packets is invalid, and frees nothing.
+        let released = || Some(self.released().load(Ordering::Acquire)).filter(|taken| *taken <= closed).unwrap_or(0);
+        let enough = self.slots.released_for(next);
+        if released() >= enough {
+            return true;
+        }
+        let Some(wait_policy) = &self.wait_policy else { return false };
+        let (waited, has_room) = wait_policy.wait(enough, released);
+        if !waited.is_zero() {
+            self.counters().waited.increment();
+            self.counters().waited_ns.add_shared(waited.as_nanos() as u64);
+        }
+        has_room
+    }
+
+    /// Closes the open packet. The caller is the owner between `enter` and `leave`, or the flusher inside `try_close`.
+    pub(super) fn close(&self) {
+        let packet = PacketPtr(self.packet.load(Ordering::Relaxed));
+        let closing = Closing {
+            time: self.last_time.load(Ordering::Relaxed),
+            content: self.used.load(Ordering::Relaxed),
+            events_discarded: self.counters().discarded.get(),
+        };
+        failpoint!(CloseBegun, self.stream.instance);
+        // SAFETY: the open packet is in the buffer's memory, and the handshake makes the caller its only writer.
+        unsafe { packet.close(closing) };
+        self.packet.store(null_mut(), Ordering::Relaxed);
+        self.used.store(0, Ordering::Relaxed);
+        let closed_bytes = self.closed_bytes.load(Ordering::Relaxed) + closing.content as u64;
+        self.closed_bytes.store(closed_bytes, Ordering::Relaxed);
+        self.handshake.clear_limit();
+        let number = self.counters().closed.load(Ordering::Relaxed);
+        self.records_at_end(number).store(self.records(), Ordering::Relaxed);
+        failpoint!(CloseNotCounted, self.stream.instance);
+        // R2: Release pairs with the Acquire load in `closed_packets`: the packet is whole before it counts as closed.
+        self.counters().closed.store(number + 1, Ordering::Release);
+        failpoint!(CloseCounted, self.stream.instance);
+    }
+}
