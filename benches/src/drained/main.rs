@@ -1,4 +1,5 @@
-//! What a session keeps up with: `drained [ROUNDS [DIR]]` prints rates, bursts and processor times, in one interleaved run.
+//! What a session keeps up with: `drained [ROUNDS [DIR [ROW]]]` prints rates, bursts and processor times, in one interleaved run. With ROW only
+//! the rows whose names contain it are measured.
 //!
 //! * *Flat out*: one thread records as fast as it can; how many events per second of wall time reach the trace in DIR (`/dev/shm` unless
 //!   told otherwise). Next to it a loop that writes packets which another core has just filled, through a ring of the same size.
@@ -16,16 +17,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+const HELP: &str = "\
+usage: drained [ROUNDS [DIR [ROW]]]
+
+  ROUNDS  how often each row is measured; the medians are printed (5)
+  DIR     where the traces are written (/dev/shm)
+  ROW     measure only the rows whose names contain this: plain loop, flat out, M/s, burst, processor
+";
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let rounds = arguments.next().map_or(Some(5), |rounds| rounds.to_str()?.parse().ok());
     let Some(rounds @ 1..) = rounds else {
-        eprintln!("usage: drained [ROUNDS [DIR]]");
+        eprint!("{HELP}");
         return ExitCode::from(2);
     };
     let directory = arguments.next().map_or_else(|| PathBuf::from("/dev/shm"), PathBuf::from);
+    let row = arguments.next().unwrap_or_default();
     println!("{}; {rounds} rounds", tracepoint::platform());
-    match measure(rounds, &directory) {
+    match measure(rounds, &directory, &row.to_string_lossy()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("drained: {error}");
@@ -35,9 +45,11 @@ fn main() -> ExitCode {
 }
 
 const QUIET: Duration = Duration::from_secs(2);
+/// The name of the row without a session.
+const FLOOR: &str = "plain loop: filled here, written there";
 const SECOND: Duration = Duration::from_secs(1);
 
-fn measure(rounds: usize, directory: &std::path::Path) -> Outcome<()> {
+fn measure(rounds: usize, directory: &std::path::Path, only: &str) -> Outcome<()> {
     let flat =
         |ring_mib| Load { ring_mib, threads: 1, rate: None, events: 40_000_000, quiet: Duration::from_millis(100) };
     let steady = |rate, threads| Load {
@@ -61,9 +73,12 @@ fn measure(rounds: usize, directory: &std::path::Path) -> Outcome<()> {
     for rate in [10_000, 100_000, 1_000_000] {
         rows.push((format!("processor at {rate}/s"), steady(rate, 1), Vec::new()));
     }
+    rows.retain(|(name, ..)| name.contains(only));
     let mut floors = Vec::new();
     for _ in 0..rounds {
-        floors.push(floor::kept_per_second(directory, SECOND)?);
+        if FLOOR.contains(only) || only == "flat out" {
+            floors.push(floor::kept_per_second(directory, SECOND)?);
+        }
         for (_, load, seen) in &mut rows {
             seen.push(run(load, directory)?);
         }
@@ -72,8 +87,9 @@ fn measure(rounds: usize, directory: &std::path::Path) -> Outcome<()> {
         "{:<34} {:>10} {:>10} {:>9} {:>9} {:>7} {:>7}",
         "medians", "kept M/s", "lost", "of", "ns CPU", "rounds", "woken"
     );
-    let floor = median(floors.iter().copied());
-    println!("{:<34} {:>10.1}", "plain loop: filled here, written there", floor / 1e6);
+    if !floors.is_empty() {
+        println!("{FLOOR:<34} {:>10.1}", median(floors.into_iter()) / 1e6);
+    }
     for (name, _, seen) in &rows {
         let of = |what: fn(&Seen) -> f64| median(seen.iter().map(what));
         println!(
