@@ -3,6 +3,7 @@
 use crate::message;
 use std::fmt::{self, Display, Formatter};
 use std::io;
+use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
 use tracepoint_control::ControlError;
@@ -14,25 +15,27 @@ use tracepoint_sinks::SinkError;
 /// The result of a verb.
 pub(crate) type VerbResult = Result<Outcome, Failure>;
 
-/// How a verb ended. The number is the exit code; where several apply, the highest is the one.
+/// How a verb ended, in the order of the exit codes; where several apply, the last is the one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// Everything was done.
-    Success = 0,
+    Success,
     /// Something is damaged or missing; the messages say what.
-    Incomplete = 1,
+    Incomplete,
     /// The command line is invalid; `clap` ends the program.
-    Usage = 2,
+    Usage,
     /// The verb could not do its work: most kinds of [`Failure`].
-    Failed = 3,
+    Failed,
     /// Events were lost, or may have been.
-    Lossy = 4,
+    Lossy,
     /// [`Failure::NoServer`].
-    NoServer = 5,
+    NoServer,
     /// `record`: processes that take part were not recorded.
-    NotRecorded = 6,
+    NotRecorded,
     /// `record`: a recorded process was killed.
-    Killed = 7,
+    Killed,
+    /// `record`: the command ended with this status, which is not 0.
+    Command(NonZero<u8>),
 }
 
 impl Outcome {
@@ -58,14 +61,21 @@ impl Outcome {
         (Self::NotRecorded, "`record`: processes that take part were not recorded; they are named"),
         (
             Self::Killed,
-            "`record`: a process was killed, or ended without closing its recording; of a command to start: the command",
+            "`record`: a process was killed, or ended without closing its recording; with a command, see the status of that",
         ),
     ];
+
+    fn code(self) -> u8 {
+        match self {
+            Self::Command(status) => status.get(),
+            other => Self::ALL.iter().position(|(outcome, _)| *outcome == other).unwrap_or_default() as u8,
+        }
+    }
 }
 
 impl From<Outcome> for ExitCode {
     fn from(outcome: Outcome) -> Self {
-        Self::from(outcome as u8)
+        Self::from(outcome.code())
     }
 }
 
@@ -81,7 +91,7 @@ impl Display for ExitCodes {
         const WIDTH: usize = 94;
         write!(f, "Exit codes:")?;
         for (outcome, text) in Outcome::ALL {
-            write!(f, "\n  {} ", outcome as u8)?;
+            write!(f, "\n  {} ", outcome.code())?;
             let mut width = 0;
             for word in text.split(' ') {
                 if width + word.len() > WIDTH {

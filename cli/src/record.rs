@@ -20,9 +20,10 @@ use recorded::RecordedProcesses;
 use report::Report;
 use servers::Servers;
 use std::fs;
+use std::num::NonZero;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 use stop::StopCondition;
 use tracepoint_control::{
@@ -47,6 +48,9 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// again. Each process has a trace of its own: CTF in the output directory, or what `--dt`, `--text` and `--udp` say, or with `-o` both. This
 /// program reads the rings of the processes and writes the traces, so that the processes need no rights in the output directory, and a process
 /// that is killed or stopped loses no event that it has committed.
+///
+/// With a command, the exit code is the command's status if that is not 0, and 128 plus the number of a signal that ended it. If it is 0, or the
+/// command still runs when the recording ends, the exit code tells how the recording went, as in the table below.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -137,23 +141,22 @@ impl Record {
             let _ = rights.as_self(|| out.as_ref().map(fs::remove_dir));
         })?;
         rights.as_self(|| self.write_report(&report, out.as_deref()))?;
-        let mut killed = report.any_died();
+        let lossy = self.fail_on_loss && report.any_lost();
+        let mut outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });
         if let Some(mut child) = child {
             if report.processes() == 0 {
                 message::note(
                     "no process took part; a program becomes traceable with `let _agent = tracepoint::Agent::start();` in its `main`",
                 );
             }
-            let status = child.try_wait()?;
-            if status.is_none() {
-                message::note(&format!("the command is still running, as process {}", child.id()));
+            match child.try_wait()? {
+                Some(status) => outcome = outcome.max(status_of(status)),
+                None => message::note(&format!("the command is still running, as process {}", child.id())),
             }
-            // A shell reports a signal that ended its command by 128 and the number.
-            killed = status.is_some_and(|status| status.signal().is_some() || status.code() > Some(128));
+        } else if report.any_died() {
+            outcome = Outcome::Killed;
         }
-        let lossy = self.fail_on_loss && report.any_lost();
-        let outcome = report.outcome().max(if lossy { Outcome::Lossy } else { Outcome::Success });
-        Ok(outcome.max(if killed { Outcome::Killed } else { Outcome::Success }))
+        Ok(outcome)
     }
 
     /// The absolute path of the directory for CTF; `None` if there are other outputs only.
@@ -262,6 +265,12 @@ impl Record {
     fn write_report(&self, report: &Report, out: Option<&Path>) -> std::io::Result<()> {
         if self.json { report.write_json(out) } else { report.write_text(out) }
     }
+}
+
+/// The outcome of a command, as a shell tells it: its status, or 128 and the number of the signal that ended it.
+fn status_of(status: ExitStatus) -> Outcome {
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or_default();
+    u8::try_from(code).ok().and_then(NonZero::new).map_or(Outcome::Success, Outcome::Command)
 }
 
 fn make_output(out: &Path) -> Result<(), Failure> {

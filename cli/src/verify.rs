@@ -64,7 +64,8 @@ impl Verify {
             return Ok(Outcome::Incomplete);
         }
         if !self.json {
-            message::summary(&format!("the account balances: {all} checks"));
+            let goes_on = if report.snapshots() > 0 { "; snapshot, the session goes on" } else { "" };
+            message::summary(&format!("the account balances: {all} checks{goes_on}"));
         }
         Ok(Outcome::Success)
     }

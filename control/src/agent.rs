@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod file_version;
 mod fork;
+mod running;
 mod spare_descriptors;
 mod wakeup;
 mod watch;
@@ -26,12 +27,10 @@ use crate::rundir::RunDir;
 use crate::state::{Dump, StateDump, state_dump};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io::Write;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use worker::Worker;
@@ -65,7 +64,8 @@ static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// costs another thread, its rings, and the recorded data. The agent's own threads are not recorded.
 ///
 /// Dropping the agent ends the sessions that other processes control, so that their traces are complete; it waits at most 5 s for their
-/// sinks. A process that ends without dropping the agent (`process::exit`, a signal) leaves its rings to `tracectl recover`.
+/// sinks. So does `process::exit`, and the end of `main` with an agent that was never dropped, but not inside a probe. A process that ends in
+/// another way (a signal, `abort`, `_exit`, `exec`) leaves its rings to `tracectl recover`.
 ///
 /// # In the environment
 ///
@@ -85,9 +85,6 @@ pub struct Agent {
     process: u32,
     path: PathBuf,
     notices: Vec<Notice>,
-    /// Written to in order to wake and stop the thread.
-    stop: Arc<OwnedFd>,
-    ended: Receiver<()>,
     thread: Option<JoinHandle<()>>,
     follows_fork: bool,
 }
@@ -128,8 +125,7 @@ impl Agent {
 
     fn start_claimed(run_dir: &RunDir, process: u32, follows_fork: bool) -> Result<Self, AgentError> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
-        let stop = Arc::new(stop);
-        let stopped = Arc::clone(&stop);
+        let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0).map_err(|errno| AgentError::Thread(errno.into()))?;
         let mut worker = Worker::new(run_dir)?;
         let notices = worker.follow_environment();
         for notice in &notices {
@@ -144,9 +140,10 @@ impl Agent {
         };
         let builder = std::thread::Builder::new().name("tracepoint-agent".to_owned());
         let thread = builder.spawn(run).map_err(AgentError::Thread)?;
+        running::register(stop, ended);
         // On a timeout the program continues, and the agent goes on in the background.
         let _ = first_scan.recv_timeout(START_TIMEOUT);
-        let agent = Self { process, path, notices, stop, ended, thread: Some(thread), follows_fork };
+        let agent = Self { process, path, notices, thread: Some(thread), follows_fork };
         // If this fails, the agent is dropped, which stops its thread.
         if follows_fork {
             fork::follow(run_dir)?;
@@ -177,15 +174,15 @@ impl Drop for Agent {
             // In a forked child: the thread exists in the parent only.
             std::mem::forget(thread);
             if self.follows_fork {
-                fork::end_child();
+                fork::stop_following();
+                running::end();
             }
             return;
         }
         if self.follows_fork {
             fork::stop_following();
         }
-        // An eventfd accepts any number but 0 to become readable.
-        if rustix::io::write(&*self.stop, &[1; 8]).is_ok() && self.ended.recv_timeout(END_TIMEOUT).is_ok() {
+        if running::end() {
             let _ = thread.join();
         }
         RUNNING.store(0, Ordering::Relaxed);

@@ -35,8 +35,12 @@ pub struct Account {
     pub session: String,
     /// The traced process.
     pub pid: u32,
-    /// Whether the session ended in order. Otherwise the counters are a snapshot.
+    /// Whether the session ended in order, so that the counters are final.
     pub complete: bool,
+    /// Whether this is a snapshot: the counts are those of one moment for each ring, with the packets of that moment, and the session
+    /// goes on. An account that is neither complete nor a snapshot need not balance.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub snapshot: bool,
     /// The channels.
     #[serde(default)]
     pub channels: Vec<ChannelAccount>,
@@ -58,6 +62,7 @@ impl Account {
             session: session.into(),
             pid,
             complete: false,
+            snapshot: false,
             channels: Vec::new(),
             notes: Notes::default(),
             chunk: None,

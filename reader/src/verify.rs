@@ -2,7 +2,7 @@
 //!
 //! The rules, by the letters that [`Check::rule`] cites:
 //!
-//! - **A** the account is there and complete.
+//! - **A** the account is there and complete, or that of a snapshot.
 //! - **B** the UUID is the same in account, metadata and every packet.
 //! - **C** the process is that of the metadata (`vpid` in its environment), if it has one.
 //! - **D** account and metadata have the same channels and events.
@@ -81,6 +81,11 @@ impl Report {
     /// Whether every check passed.
     pub fn passed(&self) -> bool {
         self.checks.iter().all(|check| check.pass)
+    }
+
+    /// How many of the traces are snapshots of sessions that went on.
+    pub fn snapshots(&self) -> usize {
+        self.checks.iter().filter(|check| check.rule == 'A' && check.left == SNAPSHOT).count()
     }
 
     /// The checks that did not pass.
@@ -167,10 +172,14 @@ fn packets_alone(subject: &Path, metadata: &Metadata, files: impl Iterator<Item 
     files.for_each(|file| drop(balance.intact(file, 0)));
 }
 
+/// What rule A says of a snapshot.
+const SNAPSHOT: &str = "snapshot, the session goes on";
+
 /// Rule A.
 fn completeness(subject: &Path, account: Option<&Account>) -> Check {
     let found = match account {
         Some(account) if account.complete => "complete",
+        Some(account) if account.snapshot => SNAPSHOT,
         Some(_) => "not complete: the session had not ended when it was written",
         None => "missing: the process ended before writing its account; `tracectl recover` completes such a trace",
     };
@@ -180,6 +189,6 @@ fn completeness(subject: &Path, account: Option<&Account>) -> Check {
         compares: "the account = complete",
         left: found.to_owned(),
         right: "complete".to_owned(),
-        pass: found == "complete",
+        pass: account.is_some_and(|account| account.complete || account.snapshot),
     }
 }

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 /// Writes the current contents of a session's rings, of running processes and of those that died
 ///
-/// Reads the rings from outside and leaves them as they are. The account of a running process is reported as incomplete.
+/// Reads the rings from outside and leaves them as they are. The account of a running process says that it is a snapshot; `tracectl verify`
+/// balances it.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

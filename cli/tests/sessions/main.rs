@@ -53,6 +53,9 @@ const PAUSE: &str = "TEST_PAUSE";
 /// Set if that process aborts after its events.
 const DIES: &str = "TEST_DIES";
 
+/// Set to the status with which that process calls `exit` after its events, its agent and a thread that fires still there.
+const EXITS: &str = "TEST_EXITS";
+
 /// Set if that process becomes another program after its events.
 const BECOMES: &str = "TEST_BECOMES";
 
@@ -89,6 +92,10 @@ fn is_traced() -> bool {
         if env::var_os(BECOMES).is_some() {
             let error = program(&path_of_test(), 0).env_remove(BECOMES).stdout(Stdio::null()).exec();
             panic!("{error}");
+        }
+        if let Ok(status) = env::var(EXITS) {
+            std::thread::spawn(|| (0..).for_each(fire));
+            std::process::exit(status.parse().expect("a number"));
         }
         if env::var_os(DIES).is_some() {
             std::process::abort();

@@ -24,8 +24,7 @@ impl AgentBuilder {
     /// of the fork (the lock of an allocator that does not handle forks, for example), the child is not traced and otherwise runs normally.
     ///
     /// `TRACEPOINT` also records children, each into a trace of its own, but not into `text:FILE`, which belongs to the parent. Dropping
-    /// the child's copy of the agent ends the child's agent. A child that ends without dropping it leaves its rings to `tracectl recover`,
-    /// as any process does.
+    /// the child's copy of the agent ends the child's agent, and so does `exit`.
     ///
     /// Each fork costs the creation of one thread; without this option forks cost nothing.
     pub const fn follow_fork(mut self, follow: bool) -> Self {

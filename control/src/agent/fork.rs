@@ -22,19 +22,17 @@
 )]
 
 use super::worker::Worker;
-use super::{AgentError, END_TIMEOUT, RUNNING};
+use super::{AgentError, RUNNING, running};
 use crate::rundir::RunDir;
 use nix::libc;
 use rustix::event::{EventfdFlags, eventfd};
 use std::ffi::c_void;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::channel;
 use std::thread::sleep;
 use std::time::Duration;
 use tracepoint_core::marker::Subscription;
@@ -44,16 +42,6 @@ const EXEC_GRACE: Duration = Duration::from_millis(50);
 
 /// The absolute path of the run directory for children. Null if children get no agent. The pointee is never freed.
 static CHILD_RUN_DIR: AtomicPtr<PathBuf> = AtomicPtr::new(null_mut());
-
-/// The agent of this process, if the fork handler started it.
-#[derive(Debug)]
-struct Child {
-    process: u32,
-    stop: Arc<OwnedFd>,
-    ended: Receiver<()>,
-}
-
-static CHILD: Mutex<Option<Child>> = Mutex::new(None);
 
 /// Gives children that are forked from now on an agent in this run directory.
 pub(super) fn follow(run_dir: &RunDir) -> Result<(), AgentError> {
@@ -128,40 +116,24 @@ fn run_agent(path: &Path) -> Result<(), AgentError> {
     if !super::claim(process) {
         return Ok(());
     }
-    let result = run_claimed(path, process);
+    let result = run_claimed(path);
     RUNNING.store(0, Ordering::Relaxed);
     result
 }
 
-fn run_claimed(path: &Path, process: u32) -> Result<(), AgentError> {
+fn run_claimed(path: &Path) -> Result<(), AgentError> {
     Subscription::end_inherited();
     let run_dir = RunDir::at(path)?;
     let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| AgentError::Thread(errno.into()))?;
-    let stop = Arc::new(stop);
+    let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0).map_err(|errno| AgentError::Thread(errno.into()))?;
     let mut worker = Worker::new(&run_dir)?;
     worker.follow_environment_as_a_child();
     let (end, ended) = channel();
-    let child = Child { process, stop: Arc::clone(&stop), ended };
-    *CHILD.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+    running::register(stop, ended);
     // No thread waits for the first scan.
     let (ready, _) = channel();
-    // After a panic the sender is dropped, so `end_child` does not wait in vain.
-    let _ = catch_unwind(AssertUnwindSafe(|| worker.run(&stop, &ready)));
+    // After a panic the sender is dropped, which ends the wait for it.
+    let _ = catch_unwind(AssertUnwindSafe(|| worker.run(&stopped, &ready)));
     drop(end);
     Ok(())
-}
-
-/// Ends the agent that the fork handler started in this child, if it did, so that the sessions' traces are complete. Waits as dropping an
-/// agent does.
-pub(super) fn end_child() {
-    let mut child = CHILD.lock().unwrap_or_else(PoisonError::into_inner);
-    // The value may be the parent's, inherited by the fork.
-    if let Some(Child { stop, ended, .. }) = child.take().filter(|child| child.process == process::id()) {
-        drop(child);
-        stop_following();
-        // An eventfd accepts any number but 0 to become readable.
-        if rustix::io::write(&*stop, &[1; 8]).is_ok() {
-            let _ = ended.recv_timeout(END_TIMEOUT);
-        }
-    }
 }

@@ -74,10 +74,9 @@ fn snapshot(process: &Path, out: &Path, ring: &File, viewed: bool) -> Result<Sna
     let [process] = &recovered.processes[..] else { return Err(format!("one process: {recovered:?}").into()) };
     let (events, gaps) = gaps(out)?;
     assert_eq!(events, process.records, "{process:?}");
-    // The process runs: the account is not complete, and its events and its streams were not counted at the same moment.
     let report = verify(out)?;
-    let wrong: Vec<_> = report.failures().filter(|check| !matches!(check.rule, 'A' | 'F' | 'O')).collect();
-    assert!(wrong.is_empty(), "{wrong:?} {process:?}");
+    let wrong: Vec<_> = report.failures().collect();
+    assert!(wrong.is_empty() && report.snapshots() == 1 && process.snapshot, "{wrong:?} {process:?}");
     if viewed {
         assert_eq!(view(&[out]).lines.len() as u64, process.records);
     }

@@ -22,6 +22,8 @@ pub(super) struct Progress<'t, 'm> {
 /// The part of a stream that is in its ring.
 pub(super) struct RingPart<'r> {
     pub(super) counters: StreamCounters,
+    /// Whether its owner may overwrite packets while they are read.
+    pub(super) runs: bool,
     /// The sub-buffers, in the order of their packets.
     pub(super) sub_buffers: Box<dyn Iterator<Item = Result<SubBuffer, ReadError>> + 'r>,
 }
@@ -78,6 +80,11 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
             match found? {
                 SubBuffer::Packet(packet) => return Ok(Some(packet)),
                 SubBuffer::Unused => self.progress.summary.unused_places += 1,
+                // What was overwritten is missing between the counters, and is counted by them.
+                SubBuffer::Torn(reason) if self.in_ring.runs => {
+                    self.progress.summary.torn_places += 1;
+                    self.progress.journal.note(format!("{}: {reason}", self.ring.path().display()));
+                }
                 SubBuffer::Torn(reason) => self.torn(&reason),
             }
         }

@@ -13,7 +13,7 @@ use crate::account::Account;
 use crate::error::ReadError;
 use crate::metadata::{MAX_METADATA, Metadata};
 use crate::record_sizes::RecordSizes;
-use crate::ring::{Ring, Side, StreamCounters, StreamSnapshot};
+use crate::ring::{EventCounters, Ring, Side, StreamCounters, StreamSnapshot};
 use crate::source::read_bounded;
 use crate::take::{AccountBuilder, Journal, Position, RingEnd, StreamEnd, Walker};
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,16 +109,19 @@ impl<'a> Recovery<'a, '_> {
     }
 
     fn contents(&mut self, ring: &Ring, known: &mut BTreeSet<(u32, u64)>) -> Result<(), RecoverError> {
-        let counted = ring.account()?;
+        let before = ring.account()?;
         let (main, nested) = (self.look(ring, Side::Main)?, self.look(ring, Side::Nested)?);
         known.extend(Side::ALL.map(|side| (ring.class(), ring.instance(side))));
         let (main_file, main) = self.take(ring, Side::Main, main)?;
         let (nested_file, nested) = self.take(ring, Side::Nested, nested)?;
+        let after = ring.account()?;
+        let runs = self.is_running;
         let now = Side::ALL.map(|side| ring.counters(side).unwrap_or_default());
-        if [main.counters, nested.counters] != now || ring.account()? != counted {
+        if !runs && ([main.counters, nested.counters] != now || after != before) {
             self.journal.wrong(format!("{}: it was written to while it was read", ring.path().display()));
         }
-        let end = RingEnd::new(ring, counted, [main, nested], false, (&mut self.account, &mut self.journal));
+        let counted = if runs { EventCounters::around(before, &after, &ring.account()?) } else { before };
+        let end = RingEnd::new(ring, counted, [main, nested], runs, (&mut self.account, &mut self.journal));
         self.summary.uncounted = self.summary.uncounted.saturating_add(end.uncounted);
         for (file, stream) in [main_file, nested_file].into_iter().zip(&end.streams) {
             // Threads without a ring lose events until the very end.
@@ -153,7 +156,8 @@ impl<'a> Recovery<'a, '_> {
         match self.look_closely(ring, side) {
             Err(RecoverError::Read(error @ ReadError::Ring { .. })) => {
                 self.journal.wrong(format!("{error}; this stream of it is left out"));
-                Ok(RingPart { counters: StreamCounters::default(), sub_buffers: Box::new(std::iter::empty()) })
+                let (counters, sub_buffers) = (StreamCounters::default(), Box::new(std::iter::empty()));
+                Ok(RingPart { counters, runs: self.is_running, sub_buffers })
             }
             looked => looked,
         }
@@ -163,10 +167,10 @@ impl<'a> Recovery<'a, '_> {
     fn look_closely<'r>(&self, ring: &'r Ring, side: Side) -> Result<RingPart<'r>, RecoverError> {
         if self.is_running && ring.fits_in_memory(side) {
             let StreamSnapshot { counters, sub_buffers, .. } = ring.snapshot(side)?;
-            return Ok(RingPart { counters, sub_buffers: Box::new(sub_buffers.into_iter().map(Ok)) });
+            return Ok(RingPart { counters, runs: true, sub_buffers: Box::new(sub_buffers.into_iter().map(Ok)) });
         }
         let counters = ring.counters(side)?;
-        Ok(RingPart { counters, sub_buffers: Box::new(ring.sub_buffers(side, &counters)) })
+        Ok(RingPart { counters, runs: self.is_running, sub_buffers: Box::new(ring.sub_buffers(side, &counters)) })
     }
 
     /// Takes all packets of one stream.
@@ -194,12 +198,14 @@ impl<'a> Recovery<'a, '_> {
 
     /// Writes metadata and account.
     fn finish(mut self, metadata: &[u8]) -> Result<RecoveredProcess, RecoverError> {
-        let complete = self.journal.is_complete();
-        let account = self.account.close(complete);
+        let intact = self.journal.is_complete();
+        let (complete, snapshot) = (intact && !self.is_running, intact && self.is_running);
+        let mut account = self.account.close(complete);
+        account.snapshot = snapshot;
         self.target.describe(metadata)?;
         self.target.finish(&account)?;
         self.meter.end();
-        self.summary.complete = complete;
+        (self.summary.complete, self.summary.snapshot) = (complete, snapshot);
         self.summary.lost = losses(&account);
         self.summary.missing = self.summary.lost.get(SINK).copied().unwrap_or(0);
         self.summary.notes = self.journal.into_notes();

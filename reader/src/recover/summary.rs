@@ -53,6 +53,8 @@ pub struct RecoveredProcess {
     pub session: String,
     /// Whether everything could be read and the process has ended, as in the account.
     pub complete: bool,
+    /// Whether everything could be read while the process runs, as in the account: what is there balances, and the session goes on.
+    pub snapshot: bool,
     /// Ring files.
     pub rings: u64,
     /// Streams that were used.

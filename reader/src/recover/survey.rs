@@ -123,7 +123,7 @@ impl Survey {
         self.is_running = liveness::is_recording(identity, directory);
         if self.is_running {
             let pid = identity.pid;
-            journal.wrong(format!("process {pid} is running: this is what it had committed when it was looked at"));
+            journal.note(format!("process {pid} is running: this is what it had committed when it was looked at"));
         }
     }
 }

@@ -59,6 +59,18 @@ pub struct EventCounters {
 }
 
 impl EventCounters {
+    /// The counters of a ring whose owner records meanwhile, to go with packets that were taken between `before` and `after`; `latest` was
+    /// read behind `after`.
+    ///
+    /// An event is counted as fired, then committed or lost, then counted as such. What was recorded `before` is thus in the
+    /// packets; a loss that the packets report is counted in `after`; and each of these has fired in `latest`.
+    pub(crate) fn around(before: Vec<Self>, after: &[Self], latest: &[Self]) -> Vec<Self> {
+        let readings = before.into_iter().zip(after).zip(latest);
+        readings
+            .map(|((before, after), latest)| Self { fired: latest.fired, recorded: before.recorded, ..*after })
+            .collect()
+    }
+
     pub(crate) fn parse(fields: Fields<'_>) -> Self {
         Self {
             fired: fields.u64(0),

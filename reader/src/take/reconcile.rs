@@ -41,9 +41,11 @@ impl RingAccounting {
         Self { counted, outcomes, ..Self::default() }
     }
 
-    /// The same for a ring whose owner runs: an event without an outcome will get one.
+    /// The same for a ring whose owner runs: an event without an outcome will get one, and is counted from then on.
     pub(crate) fn without_killed(mut self) -> Self {
-        self.outcomes.iter_mut().for_each(|event| event.killed = 0);
+        for (counted, outcome) in self.counted.iter_mut().zip(&mut self.outcomes) {
+            counted.fired = counted.fired.saturating_sub(std::mem::take(&mut outcome.killed));
+        }
         self.lost = self.lost.saturating_sub(std::mem::take(&mut self.killed));
         self
     }

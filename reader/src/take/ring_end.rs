@@ -72,7 +72,7 @@ pub(crate) struct RingEnd {
 
 impl RingEnd {
     /// Reconciles the counters of events, read before the packets, with what was taken of the `streams`, and adds them to the account.
-    /// While the owner `runs`, counters and packets need not agree.
+    /// While the owner `runs`, an event without an outcome is not lost; see [`EventCounters::around`] for the counters.
     pub(crate) fn new(
         ring: &Ring,
         counted: Vec<EventCounters>,
