@@ -43,6 +43,7 @@
 mod after_fork;
 mod error;
 mod fire;
+mod getters;
 mod key;
 mod location;
 mod macros;

@@ -3,6 +3,7 @@
 //! What a site that is on calls is in [`fire`](crate::fire).
 
 use crate::error::RegisterError;
+use crate::getters::getters;
 use crate::location::Location;
 use crate::marker::Marker;
 use crate::probe::set::{ArgumentsType, ProbeSet};
@@ -76,6 +77,25 @@ impl fmt::Debug for Tracepoint {
     }
 }
 
+getters! { Tracepoint, &self => self.descriptor.parts;
+    /// The part of the name before the colon.
+    provider: &'static str,
+    /// The part of the name after the colon.
+    name: &'static str,
+    /// How important the event is.
+    level: Level,
+    /// The arguments, in order.
+    arguments: &'static [Argument],
+    /// The condition as written; empty if there is none.
+    condition: &'static str,
+    /// The doc comment above the declaration; empty if there is none.
+    doc: &'static str,
+    /// Where it was declared.
+    location: Location,
+    /// The marker that the field block declares; `None` for a bare hook.
+    marker: Option<&'static Marker>,
+}
+
 impl Tracepoint {
     /// Built by the macros only.
     #[doc(hidden)]
@@ -104,49 +124,9 @@ impl Tracepoint {
         &self.descriptor
     }
 
-    /// The part of the name before the colon.
-    pub const fn provider(&self) -> &'static str {
-        self.descriptor.parts.provider
-    }
-
-    /// The part of the name after the colon.
-    pub const fn name(&self) -> &'static str {
-        self.descriptor.parts.name
-    }
-
     /// `provider:name`.
     pub fn full_name(&self) -> String {
         format!("{}:{}", self.provider(), self.name())
-    }
-
-    /// How important the event is.
-    pub const fn level(&self) -> Level {
-        self.descriptor.parts.level
-    }
-
-    /// The arguments, in order.
-    pub const fn arguments(&self) -> &'static [Argument] {
-        self.descriptor.parts.arguments
-    }
-
-    /// The condition as written; empty if there is none.
-    pub const fn condition(&self) -> &'static str {
-        self.descriptor.parts.condition
-    }
-
-    /// The doc comment above the declaration; empty if there is none.
-    pub const fn doc(&self) -> &'static str {
-        self.descriptor.parts.doc
-    }
-
-    /// Where it was declared.
-    pub const fn location(&self) -> Location {
-        self.descriptor.parts.location
-    }
-
-    /// The marker that the field block declares; `None` for a bare hook.
-    pub const fn marker(&self) -> Option<&'static Marker> {
-        self.descriptor.parts.marker
     }
 
     /// The number of probe calls that panicked, each of which disconnected its probe, and of condition evaluations that panicked.

@@ -104,47 +104,20 @@ impl Printed for str {
     }
 }
 
-impl Printed for String {
-    #[inline(always)]
-    fn text(&self) -> &str {
-        self
-    }
+/// Pointers to text print what they point to.
+macro_rules! printed_pointers {
+    ($([$($parameters:tt)*] $pointer:ty),*) => {$(
+        impl<$($parameters)*> Printed for $pointer {
+            #[inline(always)]
+            fn text(&self) -> &str {
+                (**self).text()
+            }
+        }
+    )*};
 }
 
-impl Printed for std::borrow::Cow<'_, str> {
-    #[inline(always)]
-    fn text(&self) -> &str {
-        self
-    }
-}
-
-impl<T: Printed + ?Sized> Printed for &T {
-    #[inline(always)]
-    fn text(&self) -> &str {
-        (**self).text()
-    }
-}
-
-impl<T: Printed + ?Sized> Printed for Box<T> {
-    #[inline(always)]
-    fn text(&self) -> &str {
-        (**self).text()
-    }
-}
-
-impl<T: Printed + ?Sized> Printed for std::sync::Arc<T> {
-    #[inline(always)]
-    fn text(&self) -> &str {
-        (**self).text()
-    }
-}
-
-impl<T: Printed + ?Sized> Printed for std::rc::Rc<T> {
-    #[inline(always)]
-    fn text(&self) -> &str {
-        (**self).text()
-    }
-}
+printed_pointers!([] String, [] std::borrow::Cow<'_, str>, [T: Printed + ?Sized] &T, [T: Printed + ?Sized] Box<T>);
+printed_pointers!([T: Printed + ?Sized] std::sync::Arc<T>, [T: Printed + ?Sized] std::rc::Rc<T>);
 
 /// The argument of `%s`.
 #[inline(always)]

@@ -1,6 +1,5 @@
 //! Errors of the writing side.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -112,24 +111,14 @@ fn mend(error: &io::Error) -> &'static str {
 }
 
 /// Some trace objects could not be written in full. All of them are closed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
+#[error("{}", joined(failures))]
 pub struct CloseAllError {
     /// The errors, in the order of creation.
     pub failures: Vec<Error>,
 }
 
-impl fmt::Display for CloseAllError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.failures
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, failure)| write!(f, "{}{failure}", if index == 0 { "" } else { "; " }))
-    }
-}
-
-impl std::error::Error for CloseAllError {
-    /// The first failure.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.failures.first().map(|failure| failure as _)
-    }
+/// The messages of all failures in one.
+fn joined(failures: &[Error]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

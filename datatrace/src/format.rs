@@ -128,16 +128,7 @@ impl DtReader {
     ///
     /// [`ReadError::Io`]; [`ReadError::Postamble`] if it is malformed.
     pub fn format(&self) -> Result<Option<Format>, ReadError> {
-        let mut last = None;
-        for tagged in self.tagged_postambles() {
-            let tagged = tagged?;
-            if tagged.tag == FORMAT_TAG {
-                last = Some(tagged);
-            }
-        }
-        let Some(tagged) = last else {
-            return Ok(None);
-        };
+        let Some(tagged) = self.tagged_postamble(FORMAT_TAG)? else { return Ok(None) };
         let wrong = |reason| ReadError::Postamble { path: self.path().to_owned(), offset: tagged.offset, reason };
         let text = std::str::from_utf8(&tagged.contents).map_err(|error| wrong(format!("the format: {error}")))?;
         text.parse().map(Some).map_err(|error| wrong(format!("the format: {error}")))
@@ -156,10 +147,8 @@ impl FromStr for Format {
                 let field = parse_field(part, fields.len() + 1).map_err(|reason| FormatError { column, reason })?;
                 size = size.saturating_add(field.kind.size());
                 if size > MAX_SIZE {
-                    return Err(FormatError {
-                        column,
-                        reason: format!("an entry would have more than {MAX_SIZE} bytes"),
-                    });
+                    let reason = format!("an entry would have more than {MAX_SIZE} bytes");
+                    return Err(FormatError { column, reason });
                 }
                 fields.push(field);
             }
@@ -179,17 +168,10 @@ fn parse_field(text: &str, number: usize) -> Result<Field, String> {
         None => (format!("arg{number}"), text),
     };
     let (kind, hex) = kind.strip_suffix("/x").map_or((kind, false), |kind| (kind, true));
+    let bytes = || kind[1..].parse::<usize>().map_or(1, |bits| bits / 8);
     let kind = match kind {
-        "u8" => Kind::Unsigned(1),
-        "u16" => Kind::Unsigned(2),
-        "u32" => Kind::Unsigned(4),
-        "u64" => Kind::Unsigned(8),
-        "u128" => Kind::Unsigned(16),
-        "i8" => Kind::Signed(1),
-        "i16" => Kind::Signed(2),
-        "i32" => Kind::Signed(4),
-        "i64" => Kind::Signed(8),
-        "i128" => Kind::Signed(16),
+        "u8" | "u16" | "u32" | "u64" | "u128" => Kind::Unsigned(bytes()),
+        "i8" | "i16" | "i32" | "i64" | "i128" => Kind::Signed(bytes()),
         "f32" => Kind::Float32,
         "f64" => Kind::Float64,
         "bool" => Kind::Bool,

@@ -36,6 +36,7 @@ impl StreamInfo {
 /// One thread calls the sink at a time, and that thread's events are never traced. A sink may block: meanwhile rings and overflow fill up, and
 /// the events that they cannot take are counted as lost. A sink that panics is not called again; the packets that follow are counted
 /// as lost by the sink.
+#[expect(unused_variables, reason = "parameters of methods that do nothing by default")]
 pub trait Sink: Send {
     /// The name of the sink in messages, such as `CTF in /tmp/trace`.
     fn name(&self) -> String;
@@ -46,7 +47,6 @@ pub trait Sink: Send {
     ///
     /// If the sink cannot write. It is not added to the session then; a session that is being started does not start.
     fn begin(&mut self, trace: &TraceStart<'_>) -> Result<(), SinkError> {
-        let _ = trace;
         Ok(())
     }
 
@@ -56,7 +56,6 @@ pub trait Sink: Send {
     ///
     /// If the sink cannot write the description. The events are not switched on then.
     fn describe(&mut self, new: &NewEvents<'_>) -> Result<(), SinkError> {
-        let _ = new;
         Ok(())
     }
 
@@ -76,7 +75,6 @@ pub trait Sink: Send {
     ///
     /// If something could not be written.
     fn finish(&mut self, account: &Account) -> Result<(), SinkError> {
-        let _ = account;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use crate::attributes;
 use crate::name;
+use crate::problems::expect;
 use proc_macro2::Span;
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
@@ -36,10 +37,7 @@ impl Parse for Argument {
         }
         let ident: Ident = input.parse()?;
         name::of_ident(&ident)?;
-        if !input.peek(Token![:]) {
-            return Err(Error::new(ident.span(), "expected an argument's name and its type: `name: Type`"));
-        }
-        let _: Token![:] = input.parse()?;
+        let _: Token![:] = expect(input, ident.span(), "expected an argument's name and its type: `name: Type`")?;
         let ty: Type = input.parse()?;
         let mut check = Check { problem: None };
         check.visit_type_mut(&mut ty.clone());

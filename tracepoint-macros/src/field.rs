@@ -2,6 +2,7 @@
 
 use crate::attributes;
 use crate::name;
+use crate::problems::expect;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -87,15 +88,10 @@ impl Parse for Field {
             .call(Ident::parse_any)
             .map_err(|error| Error::new(error.span(), "expected a field: `name: type = expression`"))?;
         let name = name::of_ident(&ident)?;
-        if !input.peek(Token![:]) {
-            return Err(Error::new(ident.span(), format!("expected the field's type: `{name}: type = expression`")));
-        }
-        let _: Token![:] = input.parse()?;
+        let missing = |what| format!("expected the field's {what}: `{name}: type = expression`");
+        let _: Token![:] = expect(input, ident.span(), missing("type"))?;
         let kind = parse_kind(input)?;
-        if !input.peek(Token![=]) {
-            return Err(Error::new(ident.span(), format!("expected the field's value: `{name}: type = expression`")));
-        }
-        let _: Token![=] = input.parse()?;
+        let _: Token![=] = expect(input, ident.span(), missing("value"))?;
         Ok(Self { name, span: ident.span(), doc, kind, value: input.parse()? })
     }
 }

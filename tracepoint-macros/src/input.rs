@@ -4,7 +4,7 @@ use crate::argument::Argument;
 use crate::attributes::{self, Attributes};
 use crate::field::Field;
 use crate::name;
-use crate::problems::{Problems, skip_declaration};
+use crate::problems::{Problems, expect, skip_declaration};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Error, Expr, Ident, LitStr, Result, Token, Visibility, braced, parenthesized, token};
@@ -77,10 +77,7 @@ fn provider(input: ParseStream<'_>) -> Result<Option<LitStr>> {
     let provider: LitStr =
         input.parse().map_err(|error| Error::new(error.span(), "a provider's name is a string literal"))?;
     name::check_provider(&provider)?;
-    if !input.peek(Token![;]) {
-        return Err(Error::new(provider.span(), "expected `;` after the provider's name"));
-    }
-    let _: Token![;] = input.parse()?;
+    let _: Token![;] = expect(input, provider.span(), "expected `;` after the provider's name")?;
     Ok(Some(provider))
 }
 
@@ -166,16 +163,8 @@ fn of_class(input: ParseStream<'_>, classes: &[Class], problems: &mut Problems) 
     if input.peek(token::Brace) || input.peek(token::Paren) {
         return Err(input.error("an event of a class has the arguments and fields of the class: expected `;`"));
     }
-    semicolon(input, &class)?;
+    let _: Token![;] = expect(input, class.span(), format!("expected `;` after `{class}`"))?;
     Ok(found.map_or_else(Prototype::default, |(_, prototype)| prototype.clone()))
-}
-
-/// Parses the `;` after `last`. An error about a missing `;` points to `last`, not to the next line.
-fn semicolon(input: ParseStream<'_>, last: &Ident) -> Result<()> {
-    if !input.peek(Token![;]) {
-        return Err(Error::new(last.span(), format!("expected `;` after `{last}`")));
-    }
-    input.parse::<Token![;]>().map(|_| ())
 }
 
 /// `(arguments) [if condition] { fields }`, or `;` in place of the fields. `name` is that of the tracepoint or class.
@@ -191,11 +180,8 @@ fn prototype(input: ParseStream<'_>, name: &Ident, problems: &mut Problems) -> R
     let fields = if input.peek(token::Brace) {
         Some(fields(input, problems)?)
     } else {
-        if !input.peek(Token![;]) {
-            let message = format!("expected `;`, `if condition` or a field block in braces after `{name}(…)`");
-            return Err(Error::new(name.span(), message));
-        }
-        let _: Token![;] = input.parse()?;
+        let message = format!("expected `;`, `if condition` or a field block in braces after `{name}(…)`");
+        let _: Token![;] = expect(input, name.span(), message)?;
         None
     };
     Ok(Prototype { arguments, condition, fields })

@@ -1,6 +1,7 @@
 //! Collects all errors of an input, so that one build reports all of them and not only the first.
 
-use proc_macro2::TokenTree;
+use proc_macro2::{Span, TokenTree};
+use std::fmt::Display;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, Result, Token, token};
@@ -47,6 +48,11 @@ impl Problems {
         }
         items
     }
+}
+
+/// Parses `T`, or fails with this message at this place: the token in front of it, not the next line.
+pub(crate) fn expect<T: Parse>(input: ParseStream<'_>, place: Span, message: impl Display) -> Result<T> {
+    input.parse().map_err(|_| Error::new(place, message))
 }
 
 /// Skips to the next item: to after a comma that `name:` or an attribute follows. Other commas may be part of the type or expression that

@@ -2,6 +2,7 @@
 
 use super::descriptor::{MarkerDescriptor, MarkerParts, ValuesType};
 use super::subscriber::{Entry, SubscriberList};
+use crate::getters::getters;
 use crate::key::{Key, KeyBatch};
 use crate::location::Location;
 use crate::probe::set::ProbeSet;
@@ -44,44 +45,9 @@ impl Marker {
         &self.descriptor
     }
 
-    /// The part of the name before the colon.
-    pub const fn provider(&self) -> &'static str {
-        self.descriptor.parts.provider
-    }
-
-    /// The part of the name after the colon.
-    pub const fn name(&self) -> &'static str {
-        self.descriptor.parts.name
-    }
-
     /// `provider:name`.
     pub fn full_name(&self) -> String {
         format!("{}:{}", self.provider(), self.name())
-    }
-
-    /// How important the event is.
-    pub const fn level(&self) -> Level {
-        self.descriptor.parts.level
-    }
-
-    /// The fields, in the order of the record.
-    pub const fn fields(&self) -> &'static [FieldDescriptor] {
-        self.descriptor.parts.fields
-    }
-
-    /// The format string: `"prev_pid %d next_pid %d"`.
-    pub const fn format(&self) -> &'static str {
-        self.descriptor.parts.format
-    }
-
-    /// The doc comment above the declaration; empty if there is none.
-    pub const fn doc(&self) -> &'static str {
-        self.descriptor.parts.doc
-    }
-
-    /// Where it was declared.
-    pub const fn location(&self) -> Location {
-        self.descriptor.parts.location
     }
 
     /// Whether this is the field block of a tracepoint, and not a `trace_mark!`.
@@ -94,6 +60,23 @@ impl Marker {
     pub fn is_on(&self) -> bool {
         self.key.is_on()
     }
+}
+
+getters! { Marker, &self => self.descriptor.parts;
+    /// The part of the name before the colon.
+    provider: &'static str,
+    /// The part of the name after the colon.
+    name: &'static str,
+    /// How important the event is.
+    level: Level,
+    /// The fields, in the order of the record.
+    fields: &'static [FieldDescriptor],
+    /// The format string: `"prev_pid %d next_pid %d"`.
+    format: &'static str,
+    /// The doc comment above the declaration; empty if there is none.
+    doc: &'static str,
+    /// Where it was declared.
+    location: Location,
 }
 
 impl fmt::Debug for Marker {

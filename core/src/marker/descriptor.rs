@@ -1,5 +1,6 @@
 //! The static description of a marker, readable before its first event.
 
+use crate::getters::getters;
 use crate::location::Location;
 use tracepoint_ring::Level;
 use tracepoint_ring::field::{FieldDescriptor, Fields, Value, Writer};
@@ -49,6 +50,15 @@ pub trait ValuesType: 'static {
     type Values<'a>: Fields;
 }
 
+getters! { MarkerDescriptor, &self => self.parts;
+    /// The part of the event's name before the colon.
+    provider: &'static str,
+    /// The part of the event's name after the colon.
+    name: &'static str,
+    /// The fields, in the order of the record.
+    fields: &'static [FieldDescriptor],
+}
+
 impl MarkerDescriptor {
     pub(super) const fn new<M: ValuesType>(parts: MarkerParts) -> Self {
         Self {
@@ -61,24 +71,9 @@ impl MarkerDescriptor {
         }
     }
 
-    /// The part of the event's name before the colon.
-    pub const fn provider(&self) -> &'static str {
-        self.parts.provider
-    }
-
-    /// The part of the event's name after the colon.
-    pub const fn name(&self) -> &'static str {
-        self.parts.name
-    }
-
     /// `provider:name`.
     pub fn full_name(&self) -> String {
         format!("{}:{}", self.provider(), self.name())
-    }
-
-    /// The fields, in the order of the record.
-    pub const fn fields(&self) -> &'static [FieldDescriptor] {
-        self.parts.fields
     }
 }
 

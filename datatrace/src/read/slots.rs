@@ -9,10 +9,7 @@ use std::io::Read;
 #[derive(Debug)]
 pub struct Slot<'a> {
     reader: &'a DtReader,
-    index: u32,
-    offset: u64,
-    length: u32,
-    checksum: Option<u32>,
+    place: SlotPlace,
 }
 
 /// The place of a slot's entries when the slots were listed, for a later [`DtReader::bytes_at`].
@@ -24,44 +21,26 @@ pub struct SlotPlace {
     checksum: Option<u32>,
 }
 
-impl SlotPlace {
-    /// The slot's number in the file.
-    pub fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// Offset of its entries in the file.
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    /// Size of its entries in bytes. Not 0.
-    #[allow(clippy::len_without_is_empty)] // No slot is empty.
-    pub fn len(&self) -> u32 {
-        self.length
-    }
-}
-
 impl<'a> Slot<'a> {
     /// Its number in the file.
     pub fn index(&self) -> u32 {
-        self.index
+        self.place.index
     }
 
     /// Offset of its entries in the file.
     pub fn offset(&self) -> u64 {
-        self.offset
+        self.place.offset
     }
 
     /// Size of its entries in bytes. Not 0.
     #[allow(clippy::len_without_is_empty)] // No slot is empty.
     pub fn len(&self) -> u32 {
-        self.length
+        self.place.length
     }
 
     /// Its place, without the reader.
     pub fn place(&self) -> SlotPlace {
-        SlotPlace { index: self.index, offset: self.offset, length: self.length, checksum: self.checksum }
+        self.place
     }
 
     /// Its entries' bytes as a stream.
@@ -70,7 +49,7 @@ impl<'a> Slot<'a> {
     }
 
     pub(super) fn span(&self) -> Span<'a> {
-        Span { reader: self.reader, next: self.offset, end: self.offset + u64::from(self.length) }
+        Span { reader: self.reader, next: self.offset(), end: self.offset() + u64::from(self.len()) }
     }
 
     /// Its entries' bytes in memory. [`Self::reader`] reads them as a stream.
@@ -79,10 +58,14 @@ impl<'a> Slot<'a> {
     ///
     /// [`ReadError::Io`]; [`ReadError::Damaged`] if the file has been cut since it was opened.
     pub fn bytes(&self) -> Result<Vec<u8>, ReadError> {
-        let mut bytes = vec![0; self.length as usize];
-        let there = self.reader.read_at(self.offset, &mut bytes)?;
+        let mut bytes = vec![0; self.len() as usize];
+        let there = self.reader.read_at(self.offset(), &mut bytes)?;
         if there < bytes.len() {
-            return Err(self.reader.damaged(self.index, self.offset + there as u64, "the file ends here now".into()));
+            return Err(self.reader.damaged(
+                self.index(),
+                self.offset() + there as u64,
+                "the file ends here now".into(),
+            ));
         }
         Ok(bytes)
     }
@@ -169,7 +152,7 @@ impl DtReader {
             let there = self.length - offset;
             return Err(self.damaged(index, self.length, format!("the file ends after {there} of {length} bytes")));
         }
-        Ok(Slot { reader: self, index, offset, length, checksum: None })
+        Ok(Slot { reader: self, place: SlotPlace { index, offset, length, checksum: None } })
     }
 
     fn framed_slot(&self, index: u32) -> Result<Option<Slot<'_>>, ReadError> {
@@ -191,7 +174,8 @@ impl DtReader {
         let offset = start + FRAME_SIZE as u64;
         for length in lengths.into_iter().take(if last.is_none_or(|last| last == length) { 1 } else { 2 }) {
             if self.agrees(offset, length, checksum)? {
-                return Ok(Some(Slot { reader: self, index, offset, length, checksum: Some(checksum) }));
+                let place = SlotPlace { index, offset, length, checksum: Some(checksum) };
+                return Ok(Some(Slot { reader: self, place }));
             }
         }
         let most = self.header.buffer_size() - FRAME_SIZE as u32;

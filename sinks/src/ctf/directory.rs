@@ -116,10 +116,7 @@ impl Directory {
         for name in [".account.json.new", "account.json"] {
             self.remove_file(&format!("account/{name}"))?;
         }
-        match unlinkat(&self.fd, "account", AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        unless(Errno::NOENT, unlinkat(&self.fd, "account", AtFlags::REMOVEDIR))
     }
 
     /// The same, and the directory itself; nothing if it contains anything else.
@@ -183,18 +180,17 @@ impl Directory {
 
     /// Removes a file, if it exists.
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        match unlinkat(&self.fd, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        unless(Errno::NOENT, unlinkat(&self.fd, name, AtFlags::empty()))
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
-        match mkdirat(&self.fd, folder, FOLDER) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        unless(Errno::EXIST, mkdirat(&self.fd, folder, FOLDER))
     }
+}
+
+/// The outcome of a call, where this error means that nothing was left to do.
+fn unless(done: Errno, outcome: rustix::io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|errno| if errno == done { Ok(()) } else { Err(errno.into()) })
 }
 
 /// The name of a file until it is complete.

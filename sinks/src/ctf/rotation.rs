@@ -9,48 +9,25 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The chunks of a trace: the settings, and the chunks so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Chunks {
-    size: Option<u64>,
-    every: Option<Duration>,
-    keep: Option<usize>,
+    /// The size in bytes at which a chunk is closed.
+    pub(super) size: Option<u64>,
+    /// The age at which a chunk is closed.
+    pub(super) every: Option<Duration>,
+    /// How many chunks are retained.
+    pub(super) keep: Option<usize>,
     /// The number of the present chunk; 0 if the trace is not in chunks.
-    number: u64,
-    began: Instant,
+    pub(super) number: u64,
+    /// When it began.
+    began: Option<Instant>,
     failed: Option<Instant>,
     /// The chunks before it that are retained, oldest first.
     closed: VecDeque<(u64, Content)>,
     removed: Removed,
 }
 
-impl Default for Chunks {
-    fn default() -> Self {
-        Self {
-            size: None,
-            every: None,
-            keep: None,
-            number: 0,
-            began: Instant::now(),
-            failed: None,
-            closed: VecDeque::new(),
-            removed: Removed::default(),
-        }
-    }
-}
-
 impl Chunks {
-    pub(super) const fn by_size(&mut self, bytes: u64) {
-        self.size = Some(bytes);
-    }
-
-    pub(super) const fn by_time(&mut self, every: Duration) {
-        self.every = Some(every);
-    }
-
-    pub(super) const fn keep(&mut self, chunks: usize) {
-        self.keep = Some(chunks);
-    }
-
     /// Whether the trace is rotated by size or time.
     pub(super) const fn is_asked_for(&self) -> bool {
         self.size.is_some() || self.every.is_some()
@@ -59,12 +36,8 @@ impl Chunks {
     /// Whether a rotation by size or time is due.
     pub(super) fn is_due(&self, content: Content) -> bool {
         let due = self.size.is_some_and(|size| content.bytes >= size)
-            || self.every.is_some_and(|every| self.began.elapsed() >= every);
+            || self.every.zip(self.began).is_some_and(|(every, began)| began.elapsed() >= every);
         due && content.packets > 0 && self.failed.is_none_or(|failed| failed.elapsed() >= AGAIN)
-    }
-
-    pub(super) const fn number(&self) -> u64 {
-        self.number
     }
 
     /// A chunk begins; `before` is the content of the previous one.
@@ -72,7 +45,7 @@ impl Chunks {
         if let Some(content) = before {
             self.closed.push_back((self.number, content));
         }
-        (self.number, self.began, self.failed) = (number, Instant::now(), None);
+        (self.number, self.began, self.failed) = (number, Some(Instant::now()), None);
     }
 
     /// A rotation failed.

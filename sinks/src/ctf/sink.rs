@@ -70,7 +70,7 @@ impl CtfSink {
     /// Rotates when the packets in the present chunk have this many bytes, or a little more. Not done by default.
     #[must_use]
     pub const fn rotate_size(mut self, bytes: u64) -> Self {
-        self.rotation.by_size(bytes);
+        self.rotation.size = Some(bytes);
         self
     }
 
@@ -78,7 +78,7 @@ impl CtfSink {
     /// 200 ms. Not done by default.
     #[must_use]
     pub const fn rotate_every(mut self, time: Duration) -> Self {
-        self.rotation.by_time(time);
+        self.rotation.every = Some(time);
         self
     }
 
@@ -86,7 +86,7 @@ impl CtfSink {
     /// their content. By default all are retained.
     #[must_use]
     pub const fn keep(mut self, chunks: usize) -> Self {
-        self.rotation.keep(chunks);
+        self.rotation.keep = Some(chunks);
         self
     }
 
@@ -185,7 +185,7 @@ impl CtfSink {
         if self.chunk.is_none() {
             self.move_into_first_chunk()?;
         }
-        let next = self.rotation.number() + 1;
+        let next = self.rotation.number + 1;
         let (directory, streams) = self.make_chunk(next)?;
         let account = self.accounting.account(self.rotation.chunk(false));
         let (folder, name) = account_path();

@@ -26,6 +26,7 @@ pub enum Rotation {
 ///
 /// This is not a public interface: it changes as the sinks of the tracepoint crates need.
 #[doc(hidden)]
+#[expect(unused_variables, reason = "parameters of methods that do nothing by default")]
 pub trait SinkExtension {
     /// The place of its packets, if it writes them in a format that can be read back. Recovery of a killed process looks for packets
     /// there.
@@ -35,9 +36,7 @@ pub trait SinkExtension {
 
     /// Adds to the account what the drain cannot know: the files of streams, and records in packets that the sink took and did not keep.
     /// Called for every account that the sink or a caller gets.
-    fn adjust_account(&self, account: &mut Account) {
-        let _ = account;
-    }
+    fn adjust_account(&self, account: &mut Account) {}
 
     /// Whether [`checkpoint`](Self::checkpoint) is to be called.
     fn wants_checkpoints(&self) -> bool {
@@ -50,7 +49,6 @@ pub trait SinkExtension {
     ///
     /// If it could not be written. The first error of a sink is reported at the end.
     fn checkpoint(&mut self, account: &Account) -> Result<(), SinkError> {
-        let _ = account;
         Ok(())
     }
 
@@ -65,7 +63,6 @@ pub trait SinkExtension {
     ///
     /// If the next chunk cannot be begun. The sink continues in the present one.
     fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
-        let _ = when;
         Ok(None)
     }
 

@@ -1,7 +1,6 @@
 //! A reorder buffer: events that wait, by time.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use tracepoint_reader::Event;
 
 /// The content of a line.
@@ -13,45 +12,11 @@ pub(super) enum Entry {
     Note(String),
 }
 
-#[derive(Debug)]
-struct Waiting {
-    time: i64,
-    /// The order of arrival, which entries with the same time keep.
-    arrival: u64,
-    cost: usize,
-    entry: Entry,
-}
-
-impl Waiting {
-    const fn key(&self) -> (i64, u64) {
-        (self.time, self.arrival)
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
 /// Entries by time.
 #[derive(Debug, Default)]
 pub(super) struct ReorderBuffer {
-    heap: BinaryHeap<Reverse<Waiting>>,
+    /// With their costs, by time and, where that is equal, by arrival.
+    entries: BTreeMap<(i64, u64), (usize, Entry)>,
     arrivals: u64,
     cost: usize,
     /// The time of the last entry that was removed.
@@ -63,25 +28,25 @@ impl ReorderBuffer {
     pub(super) fn push(&mut self, time: i64, cost: usize, entry: Entry) {
         self.arrivals += 1;
         self.cost += cost;
-        self.heap.push(Reverse(Waiting { time, arrival: self.arrivals, cost, entry }));
+        self.entries.insert((time, self.arrivals), (cost, entry));
     }
 
     /// Removes the oldest entry.
     pub(super) fn pop(&mut self) -> Option<Entry> {
-        let Reverse(waiting) = self.heap.pop()?;
-        self.cost -= waiting.cost;
-        if self.last.is_some_and(|last| waiting.time < last) {
-            self.late += u64::from(matches!(waiting.entry, Entry::Event(_)));
+        let ((time, _), (cost, entry)) = self.entries.pop_first()?;
+        self.cost -= cost;
+        if self.last.is_some_and(|last| time < last) {
+            self.late += u64::from(matches!(entry, Entry::Event(_)));
         } else {
-            self.last = Some(waiting.time);
+            self.last = Some(time);
         }
-        Some(waiting.entry)
+        Some(entry)
     }
 
     /// Removes the oldest entry, if it is not after `until`.
     pub(super) fn pop_until(&mut self, until: i64) -> Option<Entry> {
-        let Reverse(oldest) = self.heap.peek()?;
-        if oldest.time <= until { self.pop() } else { None }
+        let ((oldest, _), _) = self.entries.first_key_value()?;
+        if *oldest <= until { self.pop() } else { None }
     }
 
     /// The memory of all entries, in bytes.
@@ -91,7 +56,7 @@ impl ReorderBuffer {
 
     /// The number of entries.
     pub(super) fn len(&self) -> usize {
-        self.heap.len()
+        self.entries.len()
     }
 
     /// The number of events that were removed after a later one.

@@ -207,18 +207,18 @@ impl Dispatcher {
     }
 
     fn datagram(&mut self, bytes: &[u8], from: SocketAddr, now: Instant) {
-        self.counters.received();
+        self.counters.received.add(1);
         let Ok(message) = ToServer::decode(bytes) else {
-            self.counters.ignored();
+            self.counters.ignored.add(1);
             return;
         };
         let client = self.session.as_ref().map(|session| session.outbox().client());
         if self.over {
-            self.counters.refused();
+            self.counters.refused.add(1);
             return;
         }
         match (message, client) {
-            (_, Some(client)) if client != from => self.counters.ignored(),
+            (_, Some(client)) if client != from => self.counters.ignored.add(1),
             (ToServer::Start, Some(_)) => self.start_again(from, now),
             (ToServer::Start, None) => self.start(from, now),
             (ToServer::Accept(accept), Some(_)) => self.accept_again(accept, from, now),
@@ -231,7 +231,7 @@ impl Dispatcher {
         if self.validator.is_trusted(from) {
             self.open_legacy(from, now);
         } else if !self.offers() {
-            self.counters.refused();
+            self.counters.refused.add(1);
         } else if self.validator.credit(from, 1, MARK_SIZE) {
             let offer = Some(self.validator.nonce(from, now));
             let seq = self.number(MARK_SIZE);
@@ -274,7 +274,7 @@ impl Dispatcher {
     fn accept(&mut self, accept: Accept, from: SocketAddr, now: Instant) {
         // A trusted address is served from its START on: without a session it has no offer.
         if self.validator.is_trusted(from) || !self.validator.is_nonce(from, accept.nonce, now) || !self.offers() {
-            self.counters.ignored();
+            self.counters.ignored.add(1);
         } else if self.validator.is_token(from, accept.token, now) {
             if let Some(outbox) = self.open(from) {
                 self.counters.session();
@@ -314,7 +314,7 @@ impl Dispatcher {
                 batches.queue_message(&mut context, |seq| challenge.encode(seq));
             }
             Some(Session::Batch(batches)) => batches.accepted_again(accept, now),
-            _ => self.counters.ignored(),
+            _ => self.counters.ignored.add(1),
         }
     }
 
@@ -329,7 +329,7 @@ impl Dispatcher {
             (ToServer::Leave(number), Some(Session::Batch(batches))) if number == batches.id() => {
                 batches.leave(now);
             }
-            _ => self.counters.ignored(),
+            _ => self.counters.ignored.add(1),
         }
     }
 

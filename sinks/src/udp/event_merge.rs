@@ -212,6 +212,6 @@ mod tests {
         events.requeue(&queue);
         let left = [(); 3].map(|()| queue.take().map(|held| (held.stream.instance, held.left())));
         assert_eq!(left, [Some((1, 1)), Some((0, 1)), Some((0, 1))]);
-        assert!(queue.take().is_none() && queue.waiting() > 0);
+        assert!(queue.take().is_none() && queue.lock().bytes > 0);
     }
 }

@@ -95,111 +95,71 @@ pub fn port_from_environment() -> u16 {
     std::env::var(SERVER_PORT_VARIABLE).ok().and_then(|port| port.trim().parse().ok()).unwrap_or(SERVER_PORT)
 }
 
-impl UdpOptions {
+/// Makes a setter of each line: its documentation, its name and parameter, and the field that it sets.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($value:ident: $ty:ty) { $field:ident = $set:expr })*) => {
+        impl UdpOptions {
+            $($(#[$doc])*
+            #[must_use]
+            pub const fn $name(mut self, $value: $ty) -> Self {
+                self.$field = $set;
+                self
+            })*
+        }
+    };
+}
+
+setters! {
     /// The address to listen on. Port 0 takes a free one. To serve other machines, listen on an address of this machine, or on all
     /// (`0.0.0.0`, `::`).
-    #[must_use]
-    pub const fn address(mut self, address: SocketAddr) -> Self {
-        self.address = address;
-        self
-    }
+    address(address: SocketAddr) { address = address }
 
     /// Limits the bytes of events that wait for a client. More events are dropped and counted. The default is 64 MiB.
-    #[must_use]
-    pub const fn limit(mut self, bytes: usize) -> Self {
-        self.limit = bytes;
-        self
-    }
+    limit(bytes: usize) { limit = bytes }
 
     /// Which events are dropped when the limit is reached. The default is the oldest.
-    #[must_use]
-    pub const fn drops(mut self, drops: DropPolicy) -> Self {
-        self.drops = drops;
-        self
-    }
+    drops(drops: DropPolicy) { drops = drops }
 
     /// The content of messages in the legacy layout. The default is text.
-    #[must_use]
-    pub const fn content(mut self, content: LegacyContent) -> Self {
-        self.content = content;
-        self
-    }
+    content(content: LegacyContent) { content = content }
 
     /// Whether the batch layout is offered. The default is yes. Without the offer a session begins 100 ms sooner.
-    #[must_use]
-    pub const fn offer_batches(mut self, offer: bool) -> Self {
-        self.batch = offer;
-        self
-    }
+    offer_batches(offer: bool) { batch = offer }
 
     /// Limits the rate of sending, in bytes per second. By default it is not limited.
-    #[must_use]
-    pub const fn rate(mut self, bytes_per_second: u64) -> Self {
-        self.rate = Some(bytes_per_second);
-        self
-    }
+    rate(bytes_per_second: u64) { rate = Some(bytes_per_second) }
 
     /// Limits the rate in the legacy layout, in bytes per second: its clients cannot report that they are overrun. The default is 4 MiB/s.
-    #[must_use]
-    pub const fn legacy_rate(mut self, bytes_per_second: u64) -> Self {
-        self.legacy_rate = bytes_per_second;
-        self
-    }
+    legacy_rate(bytes_per_second: u64) { legacy_rate = bytes_per_second }
 
     /// Whether clients on this machine are served without address validation, and may use the legacy layout. The default is yes.
-    #[must_use]
-    pub const fn trust_loopback(mut self, trust: bool) -> Self {
-        self.trusts_loopback = trust;
-        self
-    }
+    trust_loopback(trust: bool) { trusts_loopback = trust }
 
+    /// Limits the rate to an allowed address in the legacy layout, in bytes per second. The default is 1 MiB/s.
+    allowed_rate(bytes_per_second: u64) { allowed_rate = bytes_per_second }
+
+    /// Ends a session in the legacy layout when there was nothing to send for this time. Not done by default.
+    idle(time: Duration) { idle = Some(time) }
+
+    /// Ends a session in the legacy layout after this time. Not done by default.
+    max_session(time: Duration) { max_session = Some(time) }
+
+    /// Gives up a client of the batch layout that has sent nothing for this time. The default is 5 s.
+    client_timeout(time: Duration) { client_timeout = time }
+
+    /// How long the server continues to serve its client after the end of the trace. The rest is lost. The default is 10 s.
+    flush(time: Duration) { flush = time }
+
+    /// How long a server without a client waits for one after the end of the trace. By default it does not wait.
+    linger(time: Duration) { linger = time }
+}
+
+impl UdpOptions {
     /// Allows the legacy layout to an address of another machine, without address validation. An attacker who can forge this address can
     /// cause the trace to be sent there, at `allowed_rate`.
     #[must_use]
     pub fn allow(mut self, address: IpAddr) -> Self {
         self.allowed.push(address.to_canonical());
-        self
-    }
-
-    /// Limits the rate to an allowed address in the legacy layout, in bytes per second. The default is 1 MiB/s.
-    #[must_use]
-    pub const fn allowed_rate(mut self, bytes_per_second: u64) -> Self {
-        self.allowed_rate = bytes_per_second;
-        self
-    }
-
-    /// Ends a session in the legacy layout when there was nothing to send for this time. Not done by default.
-    #[must_use]
-    pub const fn idle(mut self, time: Duration) -> Self {
-        self.idle = Some(time);
-        self
-    }
-
-    /// Ends a session in the legacy layout after this time. Not done by default.
-    #[must_use]
-    pub const fn max_session(mut self, time: Duration) -> Self {
-        self.max_session = Some(time);
-        self
-    }
-
-    /// Gives up a client of the batch layout that has sent nothing for this time. The default is 5 s.
-    #[must_use]
-    pub const fn client_timeout(mut self, time: Duration) -> Self {
-        self.client_timeout = time;
-        self
-    }
-
-    /// How long the server continues to serve its client after the end of the trace. The rest is lost. The default is 10 s.
-    #[must_use]
-    pub const fn flush(mut self, time: Duration) -> Self {
-        self.flush = time;
-        self
-    }
-
-    /// How long a server without a client waits for one after the end of the trace. By default it does not wait.
-    #[must_use]
-    pub const fn linger(mut self, time: Duration) -> Self {
-        self.linger = time;
         self
     }
 

@@ -89,7 +89,8 @@ pub(super) enum Serving {
 #[derive(Debug, Default)]
 pub(super) struct State {
     queue: VecDeque<QueuedPacket>,
-    bytes: usize,
+    /// Bytes in the queue.
+    pub(super) bytes: usize,
     /// The metadata so far, and its layout.
     pub(super) metadata: Vec<u8>,
     pub(super) layout: Option<Arc<Layout>>,
@@ -260,11 +261,6 @@ impl PacketQueue {
         self.wake();
     }
 
-    /// Bytes in the queue.
-    pub(super) fn waiting(&self) -> usize {
-        self.lock().bytes
-    }
-
     /// What was lost of a stream, by reason.
     pub(super) fn lost_of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
         self.lock().lost_of(stream)
@@ -329,7 +325,7 @@ mod tests {
             queue.finished(&first);
             assert!(queue.push_blocking(held(0, 1000)));
             (0..100).for_each(|_| queue.push(held(1, 100)));
-            assert!(queue.waiting() <= 4000);
+            assert!(queue.lock().bytes <= 4000);
             assert_eq!(queue.take().map(|held| held.stream.instance), Some(0));
             assert!(queue.lost_of(StreamId { class: 0, instance: 0 }).is_empty());
         }

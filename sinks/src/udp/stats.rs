@@ -48,79 +48,64 @@ impl UdpWatch {
 
     /// The statistics so far.
     pub fn stats(&self) -> UdpStats {
-        let mut stats = self.counters.read();
-        stats.waiting = self.queue.waiting() as u64;
         let queue = self.queue.lock();
-        stats.lost = queue.losses().total();
-        stats.serving = queue.serving != Serving::NoClient;
-        stats
+        UdpStats {
+            sessions: self.counters.sessions.read(),
+            messages: self.counters.messages.read(),
+            bytes: self.counters.bytes.read(),
+            legacy_events: self.counters.legacy.read(),
+            batch_events: self.counters.batch.read(),
+            acknowledged: self.counters.acknowledged.read(),
+            received: self.counters.received.read(),
+            ignored: self.counters.ignored.read(),
+            refused: self.counters.refused.read(),
+            serving: queue.serving != Serving::NoClient,
+            waiting: queue.bytes as u64,
+            lost: queue.losses().total(),
+        }
     }
 }
 
-/// Independent counters. Relaxed: no other memory is ordered by them.
+/// A counter. Relaxed: no other memory is ordered by it.
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What [`UdpStats`] has, while the server counts. The counters are independent.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    sessions: AtomicU64,
-    messages: AtomicU64,
-    bytes: AtomicU64,
-    legacy: AtomicU64,
-    batch: AtomicU64,
-    acknowledged: AtomicU64,
-    received: AtomicU64,
-    ignored: AtomicU64,
-    refused: AtomicU64,
+    sessions: Counter,
+    messages: Counter,
+    bytes: Counter,
+    pub(super) legacy: Counter,
+    pub(super) batch: Counter,
+    acknowledged: Counter,
+    pub(super) received: Counter,
+    pub(super) ignored: Counter,
+    pub(super) refused: Counter,
 }
 
 impl Counters {
     pub(super) fn session(&self) {
-        self.sessions.fetch_add(1, Ordering::Relaxed);
-        self.acknowledged.store(0, Ordering::Relaxed);
+        self.sessions.add(1);
+        self.acknowledged.0.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn sent(&self, bytes: usize) {
-        self.messages.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(super) fn legacy(&self, events: u64) {
-        self.legacy.fetch_add(events, Ordering::Relaxed);
-    }
-
-    pub(super) fn batch(&self, events: u64) {
-        self.batch.fetch_add(events, Ordering::Relaxed);
+        self.messages.add(1);
+        self.bytes.add(bytes as u64);
     }
 
     pub(super) fn acknowledged(&self, events: u64) {
-        self.acknowledged.fetch_max(events, Ordering::Relaxed);
-    }
-
-    pub(super) fn received(&self) {
-        self.received.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn ignored(&self) {
-        self.ignored.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn read(&self) -> UdpStats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        UdpStats {
-            sessions: read(&self.sessions),
-            messages: read(&self.messages),
-            bytes: read(&self.bytes),
-            legacy_events: read(&self.legacy),
-            batch_events: read(&self.batch),
-            acknowledged: read(&self.acknowledged),
-            received: read(&self.received),
-            ignored: read(&self.ignored),
-            refused: read(&self.refused),
-            serving: false,
-            waiting: 0,
-            lost: 0,
-        }
+        self.acknowledged.0.fetch_max(events, Ordering::Relaxed);
     }
 }

@@ -74,6 +74,32 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
     let unregister_doc = format!(
         "Disconnects a probe of {link}. Once this returns, if called outside any probe, the probe is not running and never runs again."
     );
+    let priority = quote!(priority: ::core::primitive::i32,);
+    let registrations = [
+        (register, register_doc, None, quote!(#krate::private::DEFAULT_PRIORITY)),
+        (register_prio, prio_doc, Some(priority), quote!(priority)),
+    ];
+    let registrations = registrations.map(|(register, doc, parameter, priority)| {
+        quote_spanned! {place=>
+            #(#cfg)*
+            #[doc = #doc]
+            #[doc = ""]
+            #[doc = "# Errors"]
+            #[doc = ""]
+            #[doc = "If the sites cannot be switched on."]
+            #(#shown)*
+            #allows
+            #visibility fn #register<#probe>(
+                #parameter
+                probe: #probe,
+            ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
+            where
+                #probe: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
+            {
+                #name::__tracepoint_register(#priority, probe)
+            }
+        }
+    });
     quote_spanned! {place=>
         #(#cfg)*
         #(#docs)*
@@ -106,40 +132,7 @@ pub(super) fn functions(krate: &Ident, tracepoint: &Tracepoint) -> TokenStream {
             #name::__tracepoint_is_on()
         }
 
-        #(#cfg)*
-        #[doc = #register_doc]
-        #[doc = ""]
-        #[doc = "# Errors"]
-        #[doc = ""]
-        #[doc = "If the sites cannot be switched on."]
-        #(#shown)*
-        #allows
-        #visibility fn #register<#probe>(
-            probe: #probe,
-        ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
-        where
-            #probe: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
-        {
-            #name::__tracepoint_register(#krate::private::DEFAULT_PRIORITY, probe)
-        }
-
-        #(#cfg)*
-        #[doc = #prio_doc]
-        #[doc = ""]
-        #[doc = "# Errors"]
-        #[doc = ""]
-        #[doc = "If the sites cannot be switched on."]
-        #(#shown)*
-        #allows
-        #visibility fn #register_prio<#probe>(
-            priority: ::core::primitive::i32,
-            probe: #probe,
-        ) -> ::core::result::Result<#krate::Probe<#name>, #krate::RegisterError>
-        where
-            #probe: ::core::ops::Fn(#(#types),*) + ::core::marker::Send + ::core::marker::Sync + 'static,
-        {
-            #name::__tracepoint_register(priority, probe)
-        }
+        #(#registrations)*
 
         #(#cfg)*
         #[doc = #unregister_doc]

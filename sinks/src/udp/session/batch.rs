@@ -259,7 +259,7 @@ impl BatchSession {
             seal_batch(room, seq, self.session, &batch);
             self.events += u64::from(events);
             self.number = self.number.wrapping_add(1);
-            context.counters.batch(u64::from(events));
+            context.counters.batch.add(u64::from(events));
             self.rate_limit.spend(self.outbox.add());
         }
         Some(context.now)

@@ -157,7 +157,7 @@ impl LegacySession {
                 context.number(size);
                 self.rate_limit.spend(size);
                 self.sent += 1;
-                context.counters.legacy(1);
+                context.counters.legacy.add(1);
             }
             self.events.pass(context.queue, None);
             self.active = context.now;

@@ -3,15 +3,26 @@
 use crate::input::{Block, Tracepoint};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::Ident;
+use syn::{Ident, LitStr};
 
 /// The common parts of the descriptions of a tracepoint and of its marker.
 pub(super) fn common_parts(block: &Block, tracepoint: &Tracepoint) -> TokenStream {
-    let krate = &block.krate;
-    let text = &tracepoint.text;
-    let provider = block.provider.as_ref().map_or_else(|| default_provider(krate), |provider| quote!(#provider));
-    let level = tracepoint.attributes.level.as_ref().map_or_else(|| quote!(DebugLine), |level| quote!(#level));
-    let location = location(krate, tracepoint.name.span());
+    let Tracepoint { text, name, attributes, .. } = tracepoint;
+    parts_of(&block.krate, text, name.span(), block.provider.as_ref(), attributes.level.as_ref())
+}
+
+/// The same of anything with a name. The provider's default is the name of the crate, the level's is `DebugLine`.
+pub(super) fn parts_of(
+    krate: &Ident,
+    text: &str,
+    span: Span,
+    provider: Option<&LitStr>,
+    level: Option<&Ident>,
+) -> TokenStream {
+    let crate_name = quote!(#krate::private::crate_name(::core::module_path!()));
+    let provider = provider.map_or(crate_name, |provider| quote!(#provider));
+    let level = level.map_or_else(|| quote!(DebugLine), |level| quote!(#level));
+    let location = location(krate, span);
     quote! {
         provider: #provider,
         name: #text,
@@ -20,13 +31,9 @@ pub(super) fn common_parts(block: &Block, tracepoint: &Tracepoint) -> TokenStrea
     }
 }
 
-pub(super) fn default_provider(krate: &Ident) -> TokenStream {
-    quote!(#krate::private::crate_name(::core::module_path!()))
-}
-
 /// The source location of `span`. `file!()` and `line!()` get this span, because with that of the call site all locations would be the
 /// line on which the block begins.
-pub(super) fn location(krate: &Ident, span: Span) -> TokenStream {
+fn location(krate: &Ident, span: Span) -> TokenStream {
     let file = quote_spanned!(span=> ::core::file!());
     let line = quote_spanned!(span=> ::core::line!());
     quote! {
