@@ -28,7 +28,7 @@ echo "soak.sh: TRACEPOINT_SEED=$seed, $processes processes for $seconds s, $kill
 
 missing=
 [ "$(id -u)" -eq 0 ] || missing="root, for a loop device and fsfreeze"
-for tool in mkfs.ext4 mount fsfreeze; do
+for tool in mkfs.ext4 mount fsfreeze flock; do
     command -v $tool >/dev/null || missing=$tool
 done
 if [ -n "$missing" ]; then
@@ -186,6 +186,10 @@ check_recorder() { # its process id, its number
             break
         fi
         sleep 0.2
+    done
+    # The session is over when all of its processes have been told. One that gets no processor time ends its recording later.
+    for rings in "$session"/rings/*; do
+        [ ! -d "$rings" ] || flock --shared --timeout 60 "$rings" true || fail "${rings##*/} still records for the killed recorder $1"
     done
     for trace in "$whole"/*; do
         rings=$session/rings/$(grep -oE '[0-9]+-[0-9]+(-[0-9]+)?$' <<<"$trace")

@@ -304,10 +304,12 @@ impl Dispatcher {
                 }
             }
             Some(Session::Batch(batches)) if taken && proven => {
+                let (legacy, first) = batches.unanswered();
                 self.close(now);
                 if let Some(outbox) = self.open(from) {
                     self.counters.session();
-                    self.open_batches(outbox, accept, 0, false, now);
+                    self.earlier -= legacy;
+                    self.open_batches(outbox, accept, legacy, first, now);
                 }
             }
             Some(Session::Batch(batches)) if taken => {

@@ -110,6 +110,12 @@ impl BatchSession {
         self.events + self.legacy_events
     }
 
+    /// If the client has acknowledged nothing, perhaps because no WELCOME has reached it: the events that it was sent before, in the legacy
+    /// layout, and whether it was to be told that the trace begins. Both pass to the session that replaces this one.
+    pub(in crate::udp) const fn unanswered(&self) -> (u64, bool) {
+        if self.acknowledged { (0, false) } else { (self.legacy_events, self.welcome.first) }
+    }
+
     pub(in crate::udp) const fn is_limited(&self) -> bool {
         self.rate_limit.is_limited()
     }

@@ -7,7 +7,7 @@ use crate::udp::served::{Served, UUID, metadata, options};
 use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
-use tracepoint_reader::udp::wire::{Accept, Losses, MarkKind, ToClient, ToServer};
+use tracepoint_reader::udp::wire::{Accept, FromServer, Losses, MarkKind, ToClient, ToServer};
 use tracepoint_ring::channel::StreamId;
 use tracepoint_sinks::account::Account;
 use tracepoint_sinks::udp::DropPolicy;
@@ -315,6 +315,41 @@ fn an_offer_is_taken_late() {
     served.server.end(None);
     let end = client.rest();
     assert_eq!((end.events, end.legacy), (1, 2));
+}
+
+/// The client has received no WELCOME, so that it cannot know the session that the server has opened for it.
+#[test]
+fn a_session_that_no_acknowledgement_has_reached_passes_its_count_on() {
+    let mut served = Served::start(options());
+    served.numbers(0, 0..3);
+    let mut client = BatchClient::new(served.address());
+    client.say(ToServer::Start);
+    let nonce = client.offer();
+    // The ACCEPT is late, and each WELCOME gets lost.
+    for _ in 0..4 {
+        client.next(|_| ());
+    }
+    client.say(ToServer::Accept(Accept { nonce, ..usual() }));
+    let lost = client.next(|from| {
+        assert!(matches!(from.message, ToClient::Welcome(_)), "{from:?}");
+        from.session
+    });
+    client.say(ToServer::Start);
+    let offer = |from: &FromServer<'_>| if let ToClient::Mark(mark) = from.message { mark.offer } else { None };
+    let nonce = loop {
+        if let Some(nonce) = client.next(offer) {
+            break nonce;
+        }
+    };
+    client.say(ToServer::Accept(Accept { nonce, ..usual() }));
+    while client.next(|from| from.session.is_none() || from.session == lost) {}
+    client.until(|kept| !kept.metadata.is_empty());
+    let welcome = client.kept.welcome.expect("it is repeated until it is acknowledged");
+    assert_eq!((welcome.first, welcome.earlier), (true, 0));
+    served.numbers(0, 3..5);
+    served.server.end(None);
+    let end = client.rest();
+    assert_eq!((end.legacy, end.events), (3, 2));
 }
 
 #[test]
