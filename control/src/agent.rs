@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod file_version;
 mod fork;
+mod recordings;
 mod running;
 mod spare_descriptors;
 mod wakeup;
@@ -24,11 +25,15 @@ pub use error::AgentError;
 
 use crate::notice::Notice;
 use crate::rundir::RunDir;
+use crate::session::{RecordingHandle, SessionError};
+use crate::snapshot::SnapshotSummary;
 use crate::state::{Dump, StateDump, state_dump};
+use recordings::Recordings;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -87,6 +92,7 @@ pub struct Agent {
     notices: Vec<Notice>,
     thread: Option<JoinHandle<()>>,
     follows_fork: bool,
+    recordings: Arc<Recordings>,
 }
 
 impl Agent {
@@ -131,7 +137,7 @@ impl Agent {
         for notice in &notices {
             print_notice(notice);
         }
-        let path = worker.path().to_owned();
+        let (path, recordings) = (worker.path().to_owned(), worker.recordings());
         let (ready, first_scan) = channel();
         let (end, ended) = channel();
         let run = move || {
@@ -143,7 +149,7 @@ impl Agent {
         running::register(stop, ended);
         // On a timeout the program continues, and the agent goes on in the background.
         let _ = first_scan.recv_timeout(START_TIMEOUT);
-        let agent = Self { process, path, notices, thread: Some(thread), follows_fork };
+        let agent = Self { process, path, notices, thread: Some(thread), follows_fork, recordings };
         // If this fails, the agent is dropped, which stops its thread.
         if follows_fork {
             fork::follow(run_dir)?;
@@ -154,6 +160,50 @@ impl Agent {
     /// Registers a state dump: a function that records existing state into sessions that begin later. See [`state_dump`].
     pub fn state_dump(&self, name: impl Into<String>, tell: impl Fn(&Dump) + Send + Sync + 'static) -> StateDump {
         state_dump(name, tell)
+    }
+
+    /// Takes a snapshot of what this process records for the session `name`, which another process controls, as [`Session::snapshot`](crate::Session::snapshot) does.
+    /// [`NamedSession::snapshot`](crate::NamedSession::snapshot) takes one of all its processes.
+    ///
+    /// ```no_run
+    /// let agent = tracepoint_control::Agent::start()?;
+    /// if let Err(error) = agent.snapshot("flight", "/var/tmp/flight") {
+    ///     eprintln!("{error}"); // nobody has started `flight`, for example
+    /// }
+    /// # Ok::<(), tracepoint_control::AgentError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotRecorded`] if this process records no session of that name; and as [`Session::snapshot`](crate::Session::snapshot).
+    pub fn snapshot(&self, name: &str, out: impl AsRef<Path>) -> Result<SnapshotSummary, SessionError> {
+        self.recording(name)?.snapshot(out.as_ref())
+    }
+
+    /// Makes the CTF sinks of the session `name` in this process continue in a new chunk, as [`Session::rotate`](crate::Session::rotate) does.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotRecorded`] if this process records no session of that name; and as [`Session::rotate`](crate::Session::rotate).
+    pub fn rotate(&self, name: &str) -> Result<Vec<PathBuf>, SessionError> {
+        self.recording(name)?.rotate()
+    }
+
+    /// Moves all events of the session `name` to its sinks in this process, as [`Session::flush`](crate::Session::flush) does. If `tracectl record` takes the packets,
+    /// they are closed for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotRecorded`] if this process records no session of that name; and as [`Session::flush`](crate::Session::flush).
+    pub fn flush(&self, name: &str) -> Result<(), SessionError> {
+        self.recording(name)?.flush()
+    }
+
+    fn recording(&self, name: &str) -> Result<Arc<RecordingHandle>, SessionError> {
+        if self.process != process::id() {
+            return Err(SessionError::Forked { name: name.to_owned(), process: self.process });
+        }
+        self.recordings.find(name)
     }
 
     /// The agent's entry in the run directory: `apps/PID-START`.

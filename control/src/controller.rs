@@ -10,6 +10,7 @@ mod leftover;
 mod matching;
 mod named;
 mod remove;
+mod snapshot;
 mod wait;
 
 pub use application::Application;

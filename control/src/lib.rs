@@ -69,6 +69,7 @@ mod rundir;
 mod secure_exec;
 mod session;
 mod session_dir;
+mod snapshot;
 mod spec;
 mod state;
 mod syntax;
@@ -91,6 +92,7 @@ pub use rights::Rights;
 pub use rundir::{RunDir, RunDirError};
 pub use session::{Session, SessionBuilder, SessionError, SinkFailure, SinkSource, Status, Summary};
 pub use session_dir::RingDirError;
+pub use snapshot::SnapshotSummary;
 pub use spec::{
     BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, DrainedBy, Limits, Rule, RuleError, RuleProblem, SessionSpec,
     SinkSpec, SpecError, State,
@@ -98,5 +100,7 @@ pub use spec::{
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint_core::channel::Channel;
 pub use tracepoint_core::clock::Clock;
+/// Why a snapshot cannot be taken.
+pub use tracepoint_reader::RecoverError;
 /// The sinks that a session can be given, and the trait for sinks of one's own.
 pub use tracepoint_sinks as sinks;

@@ -5,9 +5,11 @@
 mod headroom;
 mod identity;
 mod mapping;
+mod memory_image;
 mod process_memory;
 
 pub(crate) use identity::pid_namespace_of;
+pub(crate) use memory_image::MemoryImage;
 pub(crate) use process_memory::ProcessMemory;
 
 use crate::process::thread_count;
@@ -119,15 +121,19 @@ impl MemorySource for RingFiles {
 
 /// Makes rings in private memory.
 #[derive(Debug)]
-pub(crate) struct RingsInMemory(pub(crate) Arc<ProcessMemory>);
+pub(crate) struct RingsInMemory {
+    pub(crate) memory: Arc<ProcessMemory>,
+    /// Lists the rings.
+    pub(crate) image: Arc<MemoryImage>,
+}
 
 impl MemorySource for RingsInMemory {
     fn choose_size(&self, sizes: &[usize]) -> usize {
-        self.0.choose_size(sizes)
+        self.memory.choose_size(sizes)
     }
 
     fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
-        self.0.overflow_limit(taken, configured)
+        self.memory.overflow_limit(taken, configured)
     }
 
     fn thread_count(&self) -> Option<usize> {
@@ -135,8 +141,8 @@ impl MemorySource for RingsInMemory {
     }
 
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>> {
-        let made = self.0.reserve(request.len).and_then(|reserved| Mapping::anonymous(request.len, reserved));
-        Ok(Box::new(self.0.note(made)?))
+        let made = self.memory.reserve(request.len).and_then(|reserved| Mapping::anonymous(request.len, reserved));
+        Ok(Box::new(self.image.add(request, self.memory.note(made)?)))
     }
 }
 

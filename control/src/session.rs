@@ -7,8 +7,10 @@ mod changes;
 mod channels;
 mod ending;
 mod error;
+mod handle;
 mod live;
 mod output_list;
+mod panic_hook;
 mod recording;
 mod rings;
 mod sink_source;
@@ -20,6 +22,7 @@ pub(crate) use builder::check_name;
 pub(crate) use changes::Changed;
 pub(crate) use ending::Ending;
 pub use error::SessionError;
+pub(crate) use handle::RecordingHandle;
 pub(crate) use recording::Recording;
 pub use sink_source::SinkSource;
 pub use status::{SinkFailure, Status, Summary};
@@ -31,11 +34,12 @@ use crate::event::all_events;
 use crate::notice::Notice;
 use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
+use crate::snapshot::SnapshotSummary;
 use crate::spec::{ChannelSpec, Rule, SessionSpec, SinkSpec};
 use crate::state::{Round, StateDumpStatus};
 use budget_thread::BudgetThread;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracepoint_core::channel::Channel;
@@ -58,6 +62,8 @@ pub struct Session {
     /// The process that started it.
     process: u32,
     drain: Option<Arc<SharedDrain>>,
+    /// `None` if the recording had ended before.
+    handle: Option<Arc<RecordingHandle>>,
     active: Arc<Mutex<Active>>,
     /// Checks the session's budget, if it has one.
     budget: Option<BudgetThread>,
@@ -81,6 +87,7 @@ impl Session {
 
     fn new(mut recording: Recording, spec: SessionSpec, matcher: Matcher) -> Result<Self, SessionError> {
         let (name, process, drain) = (recording.name().to_owned(), recording.process(), recording.drain());
+        let handle = recording.handle();
         let notices = std::mem::take(&mut recording.notices);
         let mut budget = BudgetWatch::default();
         budget.follow(spec.budget.as_ref());
@@ -88,7 +95,7 @@ impl Session {
         let active = Active { spec, matcher, budget, notices, recording: Some(recording) };
         let active = Arc::new(Mutex::new(active));
         let budget = has_budget.then(|| BudgetThread::start(&active)).transpose().map_err(SessionError::Thread)?;
-        Ok(Self { name, process, drain, active, budget })
+        Ok(Self { name, process, drain, handle, active, budget })
     }
 
     /// The session's name.
@@ -285,8 +292,61 @@ impl Session {
     /// [`SessionError::CannotRotate`] if no sink can rotate; [`SessionError::Rotate`] if a sink cannot start a new chunk, for example on a
     /// full disk: it continues in the current one. [`SessionError::Forked`] in a forked child, [`SessionError::InsideProbe`] inside a probe.
     pub fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
-        self.check_caller()?;
-        self.lock().recording.as_ref().ok_or_else(|| self.stopped())?.rotate()
+        self.handle()?.rotate()
+    }
+
+    /// Moves all events that this thread has fired until now to the sinks, without waiting for packets to be full or old: open packets are
+    /// closed, whatever their threads do. A [`CtfSink`](tracepoint_sinks::CtfSink) and a dt sink have written them when this returns; text
+    /// and UDP sinks, which order events of several threads, write them within two seconds.
+    ///
+    /// Waits for the sinks. The contents of flight recorders stay in their rings.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Stopped`] if the session has stopped; in a forked child and inside a probe, as [`stop`](Self::stop). Errors of sinks
+    /// are in [`Session::status`].
+    pub fn flush(&self) -> Result<(), SessionError> {
+        self.handle()?.flush()
+    }
+
+    /// Takes a snapshot while the session goes on: writes what the rings hold now, all committed events of all channels, as a CTF trace with
+    /// its metadata and account into `out`. `tracectl verify` balances it and says that it is a snapshot. Packets that CTF and dt sinks of
+    /// the session have kept are in it as well, each event once; events that have gone to other sinks only are counted as lost there
+    /// (`sink`).
+    ///
+    /// `out` must be empty if it exists. It gets its contents when they are complete: an error, or a kill of the process, leaves no part of a
+    /// trace.
+    ///
+    /// Can be called by any thread at any time, by several at once, and by a panic hook: it waits for no lock, and for nothing but the
+    /// reading and writing. The recording threads are not slowed down but for memory bandwidth. Costs the time to copy the rings, twice their
+    /// largest one as memory, and the disk space of the trace. [`stop`](Self::stop) waits for snapshots that are being written.
+    ///
+    /// ```
+    /// use tracepoint_control::{Channel, Session};
+    ///
+    /// # tracepoint::define_trace! { provider = "engine"; pub step(n: u64) { n: u64 = n } }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let place = tempfile::tempdir()?;
+    /// # let out = place.path().join("out");
+    /// let flight = Session::builder("flight").events("engine:*").channel(Channel::overwrite(1 << 20)).in_memory().start()?;
+    /// tracepoint::trace!(step(1));
+    /// let summary = flight.snapshot(&out)?;
+    /// assert_eq!(summary.events, 1);
+    /// # flight.stop()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Snapshot`] if `out` is not empty or cannot be written, or if no ring can be read; [`SessionError::Stopped`] if the
+    /// session has stopped, or is being stopped. In a forked child and inside a probe, as [`stop`](Self::stop).
+    pub fn snapshot(&self, out: impl AsRef<Path>) -> Result<SnapshotSummary, SessionError> {
+        self.handle()?.snapshot(out.as_ref())
+    }
+
+    fn handle(&self) -> Result<&RecordingHandle, SessionError> {
+        self.handle.as_deref().ok_or_else(|| self.stopped())
     }
 
     /// Ends the recording: disables the events, waits for those that are being written, moves the contents of the rings to the sinks, and

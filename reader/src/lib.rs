@@ -73,9 +73,10 @@ pub use verify::{Report, verify};
 pub mod internal {
     pub use crate::checksum::{CHECKSUM, Checked, check, checksum, seal, sealed};
     pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
+    pub use crate::recover::{MemoryRings, snapshot_memory};
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};
     pub use crate::ring::{
-        EventCounters, Identity, REASONS, RING_EXTENSION, Ring, RingPacket, Side, StreamCounters, StreamSnapshot,
-        SubBuffer, SubBuffers,
+        Bytes, EventCounters, Identity, REASONS, RING_EXTENSION, Ring, RingPacket, Side, StreamCounters,
+        StreamSnapshot, SubBuffer, SubBuffers,
     };
 }

@@ -20,17 +20,22 @@ mod meter;
 mod outputs;
 mod packets;
 mod process;
+mod process_source;
+mod staged;
 mod stream_file;
 mod summary;
 mod survey;
 mod target;
 
 use meter::Meter;
+use process_source::ProcessSource;
+use staged::Staged;
 use std::path::Path;
 
 pub(crate) use target::Target;
 
 pub use error::RecoverError;
+pub use process_source::MemoryRings;
 pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};
 
 /// Writes a trace to `out` from the rings of a process in `dir`. If there are several processes below `dir`, each gets a directory in
@@ -64,7 +69,7 @@ pub fn recover_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) ->
     let mut first_error = None;
     for (index, (directory, target)) in processes.iter().zip(&targets).enumerate() {
         let meter = Meter::new(&mut report, index, processes.len());
-        match process::recover(directory, target, meter) {
+        match process::recover(ProcessSource::Directory(directory), target, meter) {
             Ok(process) => recovered.processes.push(process),
             Err(error @ RecoverError::Write { .. }) => return Err(error),
             Err(error) => {
@@ -77,4 +82,47 @@ pub fn recover_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) ->
         Some(error) if recovered.processes.is_empty() => Err(error),
         _ => Ok(recovered),
     }
+}
+
+/// Takes a snapshot: writes the same traces to `out` while the processes record. `out` gets its contents when they are complete: an error,
+/// or the end of the calling process, leaves no part of a trace.
+///
+/// # Errors
+/// As [`recover`]; [`RecoverError::NotEmpty`] also if another snapshot was written to `out` meanwhile.
+pub fn snapshot(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
+    snapshot_with(dir, out, |_| {})
+}
+
+/// The same, and calls `report` repeatedly with the progress.
+///
+/// # Errors
+/// As [`snapshot`].
+pub fn snapshot_with(dir: &Path, out: &Path, report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
+    staged(out, |temporary| recover_with(dir, temporary, report))
+}
+
+/// Takes a snapshot of rings of this process that are in no file.
+///
+/// # Errors
+/// As [`snapshot`].
+#[doc(hidden)]
+pub fn snapshot_memory(rings: &MemoryRings, out: &Path) -> Result<Recovered, RecoverError> {
+    staged(out, |temporary| {
+        let mut ignore = |_| {};
+        let process = process::recover(ProcessSource::Memory(rings), temporary, Meter::new(&mut ignore, 0, 1))?;
+        Ok(Recovered { processes: vec![process], failed: Vec::new() })
+    })
+}
+
+/// Has traces written under a temporary name, and publishes them as `out`.
+fn staged(out: &Path, write: impl FnOnce(&Path) -> Result<Recovered, RecoverError>) -> Result<Recovered, RecoverError> {
+    let staged = Staged::begin(out)?;
+    let mut recovered = write(staged.path())?;
+    for process in &mut recovered.processes {
+        if let Ok(below) = process.output.strip_prefix(staged.path()) {
+            process.output = out.components().chain(below.components()).collect();
+        }
+    }
+    staged.publish()?;
+    Ok(recovered)
 }

@@ -17,11 +17,11 @@ use crate::error::ReadError;
 use crate::fields::Fields;
 use crate::packet_head::PacketHead;
 use crate::source;
-use bytes::Bytes;
 use header::{ENTRY_SIZE, Header, MAGIC};
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use bytes::Bytes;
 pub use counters::{EventCounters, REASONS, StreamCounters};
 pub(crate) use file::RingFile;
 pub use identity::Identity;
@@ -125,6 +125,11 @@ impl Ring {
     /// Path of the file; `ring` for bytes in memory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The number of its bytes; 0 if it is unknown.
+    pub(crate) fn length(&self) -> u64 {
+        self.bytes.length().unwrap_or(0)
     }
 
     /// The process that owns the ring.

@@ -261,6 +261,7 @@ impl ActiveSession {
             .trace_name(context.trace_name());
         let started = builder.record(events, context.events.len() + state::EVENTS, Vec::new());
         let mut recording = started.map_err(|error| (error.to_string(), is_for_sinks(&error)))?;
+        context.recordings.add(&recording);
         recording.dump_state(Round::All);
         self.ack.rings = recording.ring_dir().map(std::path::Path::to_owned);
         (self.recording, self.last_status) = (Some(recording), Status::default());

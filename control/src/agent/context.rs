@@ -1,11 +1,13 @@
 //! The process of the agent and its recordable events.
 
+use super::recordings::Recordings;
 use crate::app::{ApplicationInfo, TracepointInfo, describe_tracepoints};
 use crate::catalog::Catalog;
 use crate::event::{PlannedEvent, all_events};
 use crate::process::{ProcessKey, thread_count, trace_name};
 use crate::state::registered;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// For how many threads a program that starts gets rings.
 const FIRST_THREADS: usize = 4;
@@ -21,6 +23,8 @@ pub(super) struct Context {
     pub(super) events: Vec<PlannedEvent>,
     /// Keeps the objects that declare `events` loaded.
     pub(super) catalog: Catalog,
+    /// The running recordings, for [`Agent`](super::Agent).
+    pub(super) recordings: Arc<Recordings>,
     /// Whether the agent has applied the sessions that existed at its start.
     pub(super) initial_scan_done: bool,
 }
@@ -30,7 +34,8 @@ impl Context {
     pub(super) fn new(info: ApplicationInfo, entry: String, sessions: PathBuf) -> Self {
         let catalog = Catalog::new();
         let events = events_of(&catalog);
-        Self { info, entry, sessions, events, catalog, initial_scan_done: false }
+        let recordings = Arc::default();
+        Self { info, entry, sessions, events, catalog, recordings, initial_scan_done: false }
     }
 
     /// Collects the events again if objects were loaded or unloaded since the last time; returns the new description, or `None` if nothing

@@ -5,6 +5,7 @@ use super::active_session::ActiveSession;
 use super::context::Context;
 use super::entry::Entry;
 use super::environment;
+use super::recordings::Recordings;
 use super::spare_descriptors::SpareDescriptors;
 use super::wakeup::{Wakeup, stop_requested, timespec, wait_for_stop};
 use crate::app::{AppStatus, ApplicationInfo, LOG, SESSIONS, describe_tracepoints};
@@ -23,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -95,6 +97,7 @@ impl Worker {
     pub(super) fn follow_environment(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         self.environment = environment::start(&self.context, &mut notices);
+        self.environment.iter().for_each(|recording| self.context.recordings.add(recording));
         notices
     }
 
@@ -109,6 +112,11 @@ impl Worker {
     /// The path of the process's entry.
     pub(super) fn path(&self) -> &Path {
         self.entry.path()
+    }
+
+    /// The running recordings.
+    pub(super) fn recordings(&self) -> Arc<Recordings> {
+        Arc::clone(&self.context.recordings)
     }
 
     /// Runs until `stopped` is written to. Notifies `ready` after the first scan.

@@ -6,6 +6,7 @@ use crate::session::SessionError;
 use crate::spec::SpecError;
 use std::io;
 use std::path::PathBuf;
+use tracepoint_reader::RecoverError;
 
 /// Why an operation of a controller failed.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +82,9 @@ pub enum ControlError {
         /// The reason, and the command that helps.
         reason: String,
     },
+    /// A snapshot cannot be taken.
+    #[error("cannot take a snapshot: {0}")]
+    Snapshot(#[source] RecoverError),
     /// A session of that name exists already.
     #[error("there is a session {name} already; choose another name, or destroy it (`tracectl destroy {name}`)")]
     Exists {

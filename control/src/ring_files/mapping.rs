@@ -13,11 +13,14 @@ use std::ops::Range;
 use std::process;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tracepoint_core::channel::RingMemory;
+use tracepoint_reader::internal::Bytes;
 
 /// The smallest page size of all supported architectures.
 const PAGE: usize = 4096;
+/// The size of what is loaded at once, in bytes.
+const WORD: usize = 8;
 
 /// The directory and the name of a mapped file.
 pub(super) type FileName = (Arc<ProcessDir>, String);
@@ -166,6 +169,62 @@ unsafe impl RingMemory for Mapping {
         });
         let made = allocated.and_then(|()| self.make_resident(bytes.clone()));
         made.inspect_err(|_| self.reservation.shrink(bytes.len()))
+    }
+}
+
+/// A mapping that is also copied for snapshots.
+#[derive(Debug)]
+pub(super) struct SharedMapping(pub(super) Arc<Mapping>);
+
+// SAFETY: as for the mapping itself, which lives at least as long as this value. The other owners only copy from it ([`Bytes`]).
+unsafe impl RingMemory for SharedMapping {
+    fn base(&self) -> NonNull<u8> {
+        self.0.base()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn is_whole(&self) -> bool {
+        self.0.is_whole()
+    }
+
+    fn give_back(&self, bytes: Range<usize>) -> io::Result<()> {
+        self.0.give_back(bytes)
+    }
+
+    fn take_back(&self, bytes: Range<usize>) -> io::Result<()> {
+        self.0.take_back(bytes)
+    }
+}
+
+/// Copies words that other threads may be writing.
+impl Bytes for Mapping {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.map.len() as u64)
+    }
+
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        let end = start.checked_add(buffer.len().next_multiple_of(WORD)).ok_or(io::ErrorKind::UnexpectedEof)?;
+        if end > self.map.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if !start.is_multiple_of(WORD) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        for (index, bytes) in buffer.chunks_mut(WORD).enumerate() {
+            // SAFETY: an aligned word inside the mapping, as just checked. What publishes a ring's contents, and the counters, are stores of
+            // atomics. The bytes of a record are stored as plain bytes, and are either committed before this load (C1), or in a slot that is
+            // being reused: the reader then finds the magic or the number of the packet changed (C2), and drops the copy, as every reader
+            // of a seqlock does.
+            let word = unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(start + index * WORD).cast()) };
+            // C3: Acquire: before all later loads of the reader; pairs with the stores of C1, C2, R2 and H1.
+            let word = word.load(Ordering::Acquire).to_ne_bytes();
+            bytes.copy_from_slice(&word[..bytes.len()]);
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::recording::{Plan, Recording};
 use super::rings::RingPlace;
 use super::sink_source::SinkSource;
-use super::{Session, SessionError};
+use super::{Session, SessionError, panic_hook};
 use crate::catalog;
 use crate::clock;
 use crate::event::{PlannedEvent, all_events};
@@ -36,6 +36,8 @@ pub struct SessionBuilder {
     /// Initial number of rings of the default channel, unless its description sets it.
     rings_at_first: Option<usize>,
     trace_name: Option<String>,
+    /// Where the snapshot at a panic is written.
+    on_panic: Option<PathBuf>,
 }
 
 impl SessionBuilder {
@@ -58,6 +60,7 @@ impl SessionBuilder {
             sink_timeout: None,
             rings_at_first: None,
             trace_name: None,
+            on_panic: None,
         }
     }
 
@@ -197,6 +200,19 @@ impl SessionBuilder {
         self
     }
 
+    /// Takes a [snapshot](Session::snapshot) into `dir` at the first panic of the process while the session runs, whether the panic unwinds,
+    /// is caught, or ends the process (`panic = "abort"`); later panics take none. If `dir` exists and is not empty, the snapshot goes into
+    /// `dir-PID-TIME` beside it. A message on standard error says where it is, or why there is none. A panic in a probe or field expression
+    /// is caught and counted, and does not count as one.
+    ///
+    /// Starting the session chains a panic hook in front of the installed one: it has a thread write the snapshot, waits for it, and then
+    /// runs the other hook. A hook that the program installs later, without calling the previous one, replaces it. The hook stays
+    /// installed; without a session that wants a snapshot it does nothing.
+    pub fn on_panic(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.on_panic = Some(dir.into());
+        self
+    }
+
     /// Limits how long the caller waits for the session's sinks while it runs.
     pub(crate) const fn sink_timeout(mut self, timeout: Duration) -> Self {
         self.sink_timeout = Some(timeout);
@@ -222,8 +238,8 @@ impl SessionBuilder {
     ///
     /// If the name, a rule, a channel, a sink or the budget is invalid; if a rule matches no event, or the rules exclude all; if a sink
     /// cannot start; if there is no directory or no space for the rings; if other sessions use another clock. No event is enabled then.
-    pub fn start(self) -> Result<Session, SessionError> {
-        let spec = self.spec();
+    pub fn start(mut self) -> Result<Session, SessionError> {
+        let (spec, on_panic) = (self.spec(), self.on_panic.take());
         check_name(&self.name)?;
         if let Some(error) = spec.first_bad_rule() {
             return Err(error.into());
@@ -244,6 +260,9 @@ impl SessionBuilder {
         // If there are state dumps, their two enclosing events are recorded as well.
         let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
         let mut recording = self.record(&result.events, most, notices)?;
+        if let Some((handle, dir)) = recording.handle().zip(on_panic) {
+            panic_hook::register(&handle, dir)?;
+        }
         recording.dump_state(Round::All);
         Session::new(recording, spec, matcher)
     }

@@ -114,7 +114,7 @@ impl Running {
     fn add_channel(&mut self, config: Channel) -> Result<(), SessionError> {
         let channel = self.channels.begin_add(config, self.rings.source())?;
         // Before its first record: the rings of a killed process must be readable.
-        let described = self.live.describe_channel(&self.trace, &channel, self.rings.dir.as_deref());
+        let described = self.live.describe_channel(&self.trace, &channel, &self.rings.store);
         if let Err(error) = described {
             self.channels.abort_add();
             return Err(error);
@@ -212,7 +212,7 @@ impl Running {
 
     fn list_outputs(&mut self) -> Result<(), SessionError> {
         let lines = self.sinks.iter().map(|sink| &sink.line[..]).collect::<Vec<_>>().concat();
-        self.live.list_outputs(lines, self.rings.dir.as_deref())
+        self.live.list_outputs(lines, &self.rings.store)
     }
 
     /// The descriptions in `wanted` without a sink. Two equal descriptions are two sinks.

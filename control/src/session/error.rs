@@ -7,6 +7,7 @@ use std::io;
 use tracepoint_core::SwitchError;
 use tracepoint_core::channel::{ConfigError, TooManyEvents};
 use tracepoint_core::clock::ClockInUse;
+use tracepoint_reader::RecoverError;
 use tracepoint_sinks::SinkError;
 
 /// A session cannot start, cannot be changed, or failed while it ran.
@@ -133,9 +134,26 @@ pub enum SessionError {
     /// A sink cannot start a new chunk, and continues in the current one.
     #[error("{0}")]
     Rotate(#[source] SinkError),
-    /// A probe tried to stop, change or rotate the session.
+    /// A snapshot cannot be taken: nothing was written, and the session goes on.
+    #[error("cannot take a snapshot of the session {name}: {source}")]
+    Snapshot {
+        /// The session's name.
+        name: String,
+        /// The reason.
+        source: RecoverError,
+    },
+    /// This process records no session of that name.
+    #[error("this process does not record a session {name}; it records {known}")]
+    NotRecorded {
+        /// The name.
+        name: String,
+        /// The names of those that it records.
+        known: String,
+    },
+    /// A probe tried to stop, change, rotate, flush or copy the session.
     #[error(
-        "the session {name} cannot be stopped or changed inside a probe; a session that `stop` consumed ends by itself"
+        "nothing can be done with the session {name} inside a probe; do it on another thread. A session that `stop` consumed ends \
+         by itself"
     )]
     InsideProbe {
         /// The session's name.

@@ -4,10 +4,10 @@
 
 use super::SessionError;
 use super::channels::Channels;
+use super::rings::RingStore;
 use crate::drain_thread::shared::SharedDrain;
 use crate::event::PlannedEvent;
 use crate::event_filter::EventFilter;
-use crate::session_dir::ProcessDir;
 use crate::state;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ pub(super) struct LiveEvents {
     outputs: Option<Vec<u8>>,
     /// The metadata of the trace so far.
     metadata: String,
-    /// Whether the files next to the rings have been written.
+    /// Whether the description next to the rings has been written.
     is_described: bool,
     known: BTreeMap<Key, Known>,
     /// Ids of events whose description failed. The next attempt reuses them: some sinks may know them already.
@@ -72,7 +72,7 @@ impl LiveEvents {
         events: &[PlannedEvent],
         channels: &Channels,
         drain: &Arc<SharedDrain>,
-        dir: Option<&ProcessDir>,
+        store: &RingStore,
     ) -> Result<(), SessionError> {
         let mut new = Vec::new();
         for event in events.iter().filter(|event| !self.known.contains_key(&key(event))) {
@@ -89,7 +89,7 @@ impl LiveEvents {
             drain.act(move |drain| drain.describe(&descriptions)).map_err(SessionError::Start)?;
         }
         if !new.is_empty() || !self.is_described {
-            self.extend_metadata(metadata.as_str(), dir)?;
+            self.extend_metadata(metadata.as_str(), store)?;
         }
         for (event, id, _) in new {
             let PlannedEvent { markers, filter, .. } = event;
@@ -105,10 +105,10 @@ impl LiveEvents {
         &mut self,
         trace: &TraceInfo,
         channel: &OpenChannel,
-        dir: Option<&ProcessDir>,
+        store: &RingStore,
     ) -> Result<(), SessionError> {
         let text = MetadataText::added_channel(trace, &ChannelDescription::of(channel));
-        self.extend_metadata(text.as_str(), dir)
+        self.extend_metadata(text.as_str(), store)
     }
 
     /// Disables and forgets the events of a removed channel.
@@ -121,20 +121,18 @@ impl LiveEvents {
     }
 
     /// Replaces the list of the sinks' outputs, if this process writes it.
-    pub(super) fn list_outputs(&mut self, outputs: Vec<u8>, dir: Option<&ProcessDir>) -> Result<(), SessionError> {
+    pub(super) fn list_outputs(&mut self, outputs: Vec<u8>, store: &RingStore) -> Result<(), SessionError> {
         if self.outputs.is_some() {
             self.outputs = Some(outputs);
-            self.extend_metadata("", dir)?;
+            self.extend_metadata("", store)?;
         }
         Ok(())
     }
 
     /// Appends to the metadata, and writes it next to the rings.
-    fn extend_metadata(&mut self, text: &str, dir: Option<&ProcessDir>) -> Result<(), SessionError> {
+    fn extend_metadata(&mut self, text: &str, store: &RingStore) -> Result<(), SessionError> {
         let metadata = format!("{}{text}", self.metadata);
-        if let Some(dir) = dir {
-            dir.describe(&metadata, self.outputs.as_deref())?;
-        }
+        store.describe(&metadata, self.outputs.as_deref())?;
         (self.metadata, self.is_described) = (metadata, true);
         Ok(())
     }
@@ -150,14 +148,14 @@ impl LiveEvents {
         &mut self,
         channels: &Channels,
         drain: &Arc<SharedDrain>,
-        dir: Option<&ProcessDir>,
+        store: &RingStore,
     ) -> Result<(), SessionError> {
         let on = self.known.iter().filter(|(_, known)| !known.subscriptions.is_empty());
         let on = on.map(|((channel, _), _)| channel).filter(|channel| !self.with_state.contains(*channel));
         let new: BTreeSet<String> = on.cloned().collect();
         if !new.is_empty() {
             let events: Vec<_> = new.iter().flat_map(|channel| state::planned(channel)).collect();
-            self.describe(&events, channels, drain, dir)?;
+            self.describe(&events, channels, drain, store)?;
             self.switch_on(&events.iter().map(key).collect(), channels)?;
             self.with_state.extend(new);
         }

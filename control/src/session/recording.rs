@@ -2,6 +2,7 @@
 
 use super::active_sink::ActiveSink;
 use super::channels::Channels;
+use super::handle::RecordingHandle;
 use super::live::LiveEvents;
 use super::rings::{RingPlace, Rings};
 use super::sink_source::SinkSource;
@@ -66,6 +67,8 @@ pub(super) struct Running {
     pub(super) channels: Channels,
     pub(super) rings: Rings,
     pub(super) sinks: Vec<ActiveSink>,
+    /// For any thread.
+    handle: Arc<RecordingHandle>,
     pub(super) trace: TraceInfo,
     /// Name of the process's traces in a directory with several.
     pub(super) trace_name: String,
@@ -99,8 +102,8 @@ impl Recording {
             guard.outputs.push(Output::default());
         }
         let rings = Rings::make(plan.place, &spec.limits, &name)?;
-        guard.dir.clone_from(&rings.dir);
-        if let Some(dir) = rings.dir.as_ref().filter(|_| drained_remotely) {
+        guard.dir = rings.store.dir().cloned();
+        if let Some(dir) = rings.store.dir().filter(|_| drained_remotely) {
             dir.admit_consumer()?;
         }
         let mut default = spec.channel.channel();
@@ -125,7 +128,7 @@ impl Recording {
             added.push((drain.add_sink(sink).map_err(SessionError::Start)?, description));
         }
         let drain = Arc::new(SharedDrain::new(drain));
-        live.describe(events, channels, &drain, rings.dir.as_deref())?;
+        live.describe(events, channels, &drain, &rings.store)?;
         if let Some(timeout) = plan.sink_timeout {
             drain.set_timeout(timeout);
         }
@@ -136,8 +139,9 @@ impl Recording {
         let sinks =
             sinks.map(|(((id, spec), output), line)| ActiveSink { id: Arc::new(id.into()), spec, output, line });
         let (sinks, dumps) = (sinks.collect(), Runs::default());
+        let handle = RecordingHandle::new(&name, &drain, rings.store.clone());
         let running =
-            Running { live, thread, drain, channels, rings, sinks, trace, trace_name, drained_remotely, dumps };
+            Running { live, thread, drain, channels, rings, sinks, handle, trace, trace_name, drained_remotely, dumps };
         Ok(Self { name, process: process::id(), notices, running: Some(running) })
     }
 
@@ -186,13 +190,15 @@ impl Recording {
         self.running().map(|running| running.dumps.status()).unwrap_or_default()
     }
 
+    /// What any thread can do with it; `None` once it has stopped.
+    pub(crate) fn handle(&self) -> Option<Arc<RecordingHandle>> {
+        self.running().map(|running| Arc::clone(&running.handle))
+    }
+
     /// Makes the sinks that can rotate continue in a new chunk.
     pub(crate) fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
         let cannot = || SessionError::CannotRotate { name: self.name.clone() };
-        let running = self.running().ok_or_else(cannot)?;
-        let rotate = |drain: &mut Drain| drain.can_rotate().then(|| drain.rotate()).transpose();
-        let rotated = running.drain.act(rotate).map_err(SessionError::Rotate)?;
-        rotated.flatten().ok_or_else(cannot)
+        self.running().ok_or_else(cannot)?.handle.rotate()
     }
 
     /// Ends the recording, and waits for its sinks.
@@ -213,7 +219,7 @@ impl Recording {
         let due = self.running.as_ref().map(|running| running.dumps.due(round)).unwrap_or_default();
         if let Some(running) = self.running.as_mut().filter(|_| !due.is_empty()) {
             // Without the enclosing events a reader could not tell state from new events.
-            if running.live.switch_state_on(&running.channels, &running.drain, running.rings.dir.as_deref()).is_ok() {
+            if running.live.switch_state_on(&running.channels, &running.drain, &running.rings.store).is_ok() {
                 running.dumps.run(&due, &self.name, running.channels.first());
             } else {
                 running.dumps.skip(&due);
@@ -253,7 +259,7 @@ impl Recording {
 
     /// Directory of the rings; `None` if they are in memory.
     pub(crate) fn ring_dir(&self) -> Option<&Path> {
-        Some(self.running.as_ref()?.rings.dir.as_ref()?.path())
+        Some(self.running.as_ref()?.rings.store.dir()?.path())
     }
 
     /// The outputs of the sinks that it made.
@@ -291,7 +297,7 @@ impl Running {
     ///
     /// If the new events cannot be enabled, the recording continues unchanged.
     pub(super) fn switch(&mut self, events: &[PlannedEvent]) -> Result<bool, SessionError> {
-        self.live.describe(events, &self.channels, &self.drain, self.rings.dir.as_deref())?;
+        self.live.describe(events, &self.channels, &self.drain, &self.rings.store)?;
         self.live.switch_to(events, &self.channels)
     }
 
@@ -310,14 +316,15 @@ impl Running {
 
     /// Moves the remaining packets from the rings to the sinks, and finishes these. The events must be disabled.
     pub(super) fn finish(self) -> Vec<SinkReport> {
-        let Self { thread, drain, channels, rings, drained_remotely, .. } = self;
+        let Self { thread, drain, channels, rings, handle, drained_remotely, .. } = self;
+        handle.close();
         thread.stop();
         let reports = drain.take().map(Drain::finish).unwrap_or_default();
         channels.close();
         drop(channels);
         // Complete accounts mean that every packet went to the sinks or is counted as lost; otherwise the ring files stay.
         let drained = !reports.is_empty() && reports.iter().all(|report| report.account.complete);
-        match rings.dir {
+        match rings.store.dir() {
             Some(dir) if drained_remotely => dir.leave(),
             Some(dir) if drained => dir.remove(),
             _ => {}

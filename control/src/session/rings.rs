@@ -1,6 +1,6 @@
 //! The location and the memory cap of a session's rings.
 
-use crate::ring_files::{ProcessMemory, RingFiles, RingsInMemory};
+use crate::ring_files::{MemoryImage, ProcessMemory, RingFiles, RingsInMemory};
 use crate::session_dir::{KeepDead, Options, Place, ProcessDir, RingDirError};
 use crate::spec::Limits;
 use std::path::PathBuf;
@@ -29,12 +29,39 @@ impl RingPlace {
     }
 }
 
+/// Where rings are, with what explains them to readers.
+#[derive(Clone, Debug)]
+pub(super) enum RingStore {
+    /// In files of a directory.
+    Files(Arc<ProcessDir>),
+    /// In anonymous memory.
+    Memory(Arc<MemoryImage>),
+}
+
+impl RingStore {
+    /// The directory of the files.
+    pub(super) const fn dir(&self) -> Option<&Arc<ProcessDir>> {
+        match self {
+            Self::Files(dir) => Some(dir),
+            Self::Memory(_) => None,
+        }
+    }
+
+    /// Replaces the metadata, and the list of outputs unless another process writes it.
+    pub(super) fn describe(&self, metadata: &str, outputs: Option<&[u8]>) -> Result<(), RingDirError> {
+        match self {
+            Self::Files(dir) => dir.describe(metadata, outputs)?,
+            Self::Memory(image) => image.describe(metadata, outputs.unwrap_or_default()),
+        }
+        Ok(())
+    }
+}
+
 /// The memory of a session's rings.
 #[derive(Debug)]
 pub(super) struct Rings {
     session: String,
-    /// `None` if they are in anonymous memory.
-    pub(super) dir: Option<Arc<ProcessDir>>,
+    pub(super) store: RingStore,
     pub(super) memory: Arc<ProcessMemory>,
     /// The most that the rings of all processes may take, in bytes.
     memory_cap: Option<u64>,
@@ -50,17 +77,19 @@ impl Rings {
         let dir = if place.in_memory { None } else { Some(Arc::new(ProcessDir::make(&options, session)?)) };
         let cut_off = place.survive_cut_off.then(Arc::default);
         let memory = ProcessMemory::new(limits.memory, dir.clone());
-        Ok(Self { session: session.to_owned(), dir, memory, memory_cap: limits.memory_cap, cut_off })
+        let store = dir.map_or_else(|| RingStore::Memory(MemoryImage::new(session)), RingStore::Files);
+        Ok(Self { session: session.to_owned(), store, memory, memory_cap: limits.memory_cap, cut_off })
     }
 
     /// The source of ring memory: files if there is a directory, else anonymous memory.
     pub(super) fn source(&self) -> Box<dyn MemorySource> {
-        match &self.dir {
-            Some(dir) => {
-                let (dir, memory) = (Arc::clone(dir), Arc::clone(&self.memory));
+        let memory = Arc::clone(&self.memory);
+        match &self.store {
+            RingStore::Files(dir) => {
+                let dir = Arc::clone(dir);
                 Box::new(RingFiles::new(dir, &self.session, memory, self.memory_cap, self.cut_off.clone()))
             }
-            None => Box::new(RingsInMemory(Arc::clone(&self.memory))),
+            RingStore::Memory(image) => Box::new(RingsInMemory { memory, image: Arc::clone(image) }),
         }
     }
 }

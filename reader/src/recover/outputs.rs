@@ -1,53 +1,45 @@
 //! The outputs of a process: the CTF directories and dt files of its sinks, which the file `outputs` names.
 
 use super::chunks;
+use super::process_source::ProcessSource;
 use crate::checked_packet::{self, Damaged};
 use crate::decode::State;
 use crate::dt::DtTrace;
 use crate::merge::stream_files;
 use crate::metadata::Metadata;
 use crate::packet::Packet;
-use crate::source::{FileWindow, Source, read_bounded};
+use crate::source::{FileWindow, Source};
 use crate::stream::Packets;
 use crate::take::Journal;
 use crate::window::Window;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The longest `outputs` file that is read.
-const MAX_LENGTH: usize = 1 << 20;
 /// The largest packet that is read, which is the largest of any channel.
 const MAX_PACKET: u64 = 1 << 30;
 
 /// The outputs that exist.
 #[derive(Debug, Default)]
 pub(super) struct Outputs {
-    /// For each sink its directory, and the chunks in it.
-    directories: Vec<Vec<PathBuf>>,
+    /// The directory of each sink.
+    directories: Vec<PathBuf>,
     traces: Vec<DtTrace>,
 }
 
 impl Outputs {
-    /// Reads the file in the directory of a process. Without the file there were no such sinks.
-    pub(super) fn read(process: &Path, journal: &mut Journal) -> Self {
-        let path = process.join("outputs");
+    /// Reads the list of a process. Without a list there were no such sinks.
+    pub(super) fn read(source: ProcessSource<'_>, journal: &mut Journal) -> Self {
         let mut outputs = Self::default();
-        if !path.exists() {
-            return outputs;
-        }
-        let text = match read_bounded(&path, MAX_LENGTH) {
-            Ok(text) if text.len() <= MAX_LENGTH => text,
-            Ok(_) => {
-                journal.wrong(format!("{}: longer than {MAX_LENGTH} bytes", path.display()));
-                return outputs;
-            }
-            Err(error) => {
-                journal.wrong(error.to_string());
+        let text = match source.outputs() {
+            Ok(text) => text,
+            Err(reason) => {
+                journal.wrong(reason);
                 return outputs;
             }
         };
+        let path = source.path().join("outputs");
         for line in text.split(|byte| *byte == b'\n') {
             let Some(at) = line.iter().position(|byte| *byte == b' ') else {
                 continue;
@@ -57,7 +49,7 @@ impl Outputs {
                 b"ctf" | b"dt" if !output.is_absolute() => {
                     journal.wrong(format!("{}: `{}` is not an absolute path", path.display(), output.display()));
                 }
-                b"ctf" if output.is_dir() => outputs.directories.push(chunks::of(output)),
+                b"ctf" if output.is_dir() => outputs.directories.push(output),
                 b"dt" if output.is_file() => match DtTrace::open(&output) {
                     Ok(trace) => outputs.traces.push(trace),
                     Err(error) => journal.wrong(error.to_string()),
@@ -69,6 +61,11 @@ impl Outputs {
         outputs
     }
 
+    /// Each directory with the chunks in it as they are now: a running session may begin further ones.
+    fn directories(&self) -> impl Iterator<Item = Vec<PathBuf>> {
+        self.directories.iter().map(|directory| chunks::of(directory))
+    }
+
     /// The file of a stream in the first directory that has it.
     pub(super) fn stream(
         &self,
@@ -77,7 +74,7 @@ impl Outputs {
         file: &str,
         journal: &mut Journal,
     ) -> Option<Kept> {
-        for directories in &self.directories {
+        for directories in self.directories() {
             let mut files: VecDeque<_> =
                 directories.iter().map(|directory| directory.join(file)).filter(|path| path.exists()).collect();
             while let Some(path) = files.pop_front() {
@@ -111,7 +108,7 @@ impl Outputs {
                 streams.entry((class, instance)).or_insert(name);
             }
         };
-        for path in self.directories.iter().flatten().filter_map(|directory| stream_files(directory).ok()).flatten() {
+        for path in self.directories().flatten().filter_map(|directory| stream_files(&directory).ok()).flatten() {
             let first = Packets::open(metadata, &path).ok().and_then(|packets| packets.flatten().next());
             if let (Some(packet), Some(name)) = (first, path.file_name()) {
                 add(packet.uuid, packet.class.id, packet.instance, name.to_string_lossy().into_owned());
@@ -127,7 +124,7 @@ impl Outputs {
 
     /// The number of bytes in the files of this name.
     pub(super) fn length(&self, file: &str) -> u64 {
-        let lengths = self.directories.iter().flatten().filter_map(|directory| directory.join(file).metadata().ok());
+        let lengths = self.directories().flatten().filter_map(|directory| directory.join(file).metadata().ok());
         let streams = self.traces.iter().flat_map(DtTrace::streams).filter(|stream| stream.name == file);
         let slots = streams.flat_map(|stream| stream.parts.iter()).map(|part| part.length);
         lengths.map(|file| file.len()).chain(slots).fold(0, u64::saturating_add)

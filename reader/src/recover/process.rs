@@ -5,16 +5,16 @@ use super::lost_ring::LostRing;
 use super::meter::Meter;
 use super::outputs::{Outputs, StreamId};
 use super::packets::{Progress, RingPart, StreamTaker};
+use super::process_source::{ProcessSource, RingPlace};
 use super::stream_file::StreamFile;
 use super::summary::RecoveredProcess;
 use super::survey::{Survey, file_name};
 use super::target::Target;
 use crate::account::Account;
 use crate::error::ReadError;
-use crate::metadata::{MAX_METADATA, Metadata};
+use crate::metadata::Metadata;
 use crate::record_sizes::RecordSizes;
 use crate::ring::{EventCounters, Ring, Side, StreamCounters, StreamSnapshot};
-use crate::source::read_bounded;
 use crate::take::{AccountBuilder, Journal, Position, RingEnd, StreamEnd, Walker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -38,14 +38,17 @@ struct Recovery<'a, 'm> {
     end: u64,
 }
 
-/// Writes a trace to `out` from what the process left in `directory`.
-pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Result<RecoveredProcess, RecoverError> {
+/// Writes a trace to `out` from what the process has left, or has now.
+pub(super) fn recover(
+    source: ProcessSource<'_>,
+    out: &Path,
+    mut meter: Meter<'_>,
+) -> Result<RecoveredProcess, RecoverError> {
     let mut journal = Journal::default();
-    let path = directory.join("metadata");
-    let text = read_bounded(&path, MAX_METADATA)?;
-    let metadata = Metadata::parse(&text).map_err(|error| error.in_file(&path))?;
-    let outputs = Outputs::read(directory, &mut journal);
-    let survey = Survey::of(directory, &metadata, &outputs, &mut journal)?;
+    let text = source.metadata()?;
+    let metadata = Metadata::parse(&text).map_err(|error| error.in_file(&source.path().join("metadata")))?;
+    let outputs = Outputs::read(source, &mut journal);
+    let survey = Survey::of(source, &metadata, &outputs, &mut journal)?;
     let target = Target::create(out)?;
     meter.expect(survey.bytes);
     let mut recovery = Recovery {
@@ -56,7 +59,7 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
         walker: Walker::new(RecordSizes::of(&metadata)),
         account: AccountBuilder::new(&metadata, survey.uuid, &survey.session, survey.pid),
         summary: RecoveredProcess {
-            directory: directory.to_owned(),
+            directory: source.path().to_owned(),
             output: out.to_owned(),
             pid: survey.pid,
             session: survey.session,
@@ -68,9 +71,9 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
         end: 0,
     };
     let mut known = BTreeSet::new();
-    for (path, bytes) in survey.rings {
+    for (place, bytes) in survey.rings {
         recovery.meter.part(bytes);
-        recovery.ring(&path, &mut known)?;
+        recovery.ring(&place, &mut known)?;
     }
     for ((class, instance), file) in recovery.outputs.streams(&metadata, survey.uuid) {
         if !known.contains(&(class, instance)) {
@@ -82,8 +85,8 @@ pub(super) fn recover(directory: &Path, out: &Path, mut meter: Meter<'_>) -> Res
 
 impl<'a> Recovery<'a, '_> {
     /// Recovers one ring. A fault in it does not affect the others.
-    fn ring(&mut self, path: &Path, known: &mut BTreeSet<(u32, u64)>) -> Result<(), RecoverError> {
-        let ring = match Ring::open(path) {
+    fn ring(&mut self, place: &RingPlace, known: &mut BTreeSet<(u32, u64)>) -> Result<(), RecoverError> {
+        let ring = match place.open() {
             Ok(Some(ring)) => ring,
             Ok(None) => return Ok(()),
             Err(error) => {
@@ -96,7 +99,7 @@ impl<'a> Recovery<'a, '_> {
             if fresh { Ok(()) } else { Err("another ring has the same streams".to_owned()) }
         });
         if let Err(reason) = usable {
-            self.journal.wrong(format!("{}: {reason}; not used", path.display()));
+            self.journal.wrong(format!("{}: {reason}; not used", place.path().display()));
             return Ok(());
         }
         match self.contents(&ring, known) {

@@ -1,12 +1,12 @@
 //! Reads the headers of all rings of a process before they are recovered.
 
+use super::RecoverError;
 use super::outputs::Outputs;
-use super::{RecoverError, find, liveness};
+use super::process_source::{ProcessSource, RingPlace};
 use crate::error::ReadError;
 use crate::metadata::{EnvValue, Metadata};
 use crate::ring::{Ring, Side};
 use crate::take::{Journal, check_layout};
-use std::path::{Path, PathBuf};
 
 /// The rings of a process, and the identity of the process according to them.
 pub(super) struct Survey {
@@ -18,18 +18,19 @@ pub(super) struct Survey {
     /// Whether the process runs and writes to its rings while they are read.
     pub(super) is_running: bool,
     /// The readable rings, with the number of bytes in each and in its outputs.
-    pub(super) rings: Vec<(PathBuf, u64)>,
+    pub(super) rings: Vec<(RingPlace, u64)>,
     pub(super) bytes: u64,
 }
 
 impl Survey {
     /// Reads the headers of all rings. Unreadable ones are reported; it is an error if all are unreadable.
     pub(super) fn of(
-        directory: &Path,
+        source: ProcessSource<'_>,
         metadata: &Metadata,
         outputs: &Outputs,
         journal: &mut Journal,
     ) -> Result<Self, RecoverError> {
+        let directory = source.path();
         let no_uuid = || ReadError::Metadata {
             path: directory.join("metadata"),
             line: 0,
@@ -44,18 +45,18 @@ impl Survey {
         let mut survey =
             Self { uuid, pid: 0, described, session: String::new(), is_running: false, rings: Vec::new(), bytes: 0 };
         let mut first_error = None;
-        let paths = find::rings(directory)?;
-        for (class, missing) in find::missing(&paths, |path| matches!(Ring::open(path), Ok(None))) {
+        let (places, missing) = source.rings()?;
+        for (class, missing) in missing {
             journal.wrong(format!(
                 "{}: there is no ring in {class}-{missing}.ring, though later rings were made; what it held is missing",
                 directory.display()
             ));
         }
-        for path in paths {
-            match Ring::open(&path) {
-                Ok(None) => journal.note(format!("{}: not begun", path.display())),
+        for place in places {
+            match place.open() {
+                Ok(None) => journal.note(format!("{}: not begun", place.path().display())),
                 Ok(Some(ring)) => match survey.check(metadata, &ring) {
-                    Ok(()) => survey.add(directory, &ring, outputs, journal),
+                    Ok(()) => survey.add(source, place, &ring, outputs, journal),
                     Err(error) => {
                         journal.wrong(format!("{error}; not used"));
                         first_error.get_or_insert(error);
@@ -95,12 +96,18 @@ impl Survey {
             .map_err(|reason| wrong(40, format!("with the metadata beside it: {reason}")))
     }
 
-    fn add(&mut self, directory: &Path, ring: &Ring, outputs: &Outputs, journal: &mut Journal) {
-        let file = ring.path().metadata().map_or(0, |file| file.len());
+    fn add(
+        &mut self,
+        source: ProcessSource<'_>,
+        place: RingPlace,
+        ring: &Ring,
+        outputs: &Outputs,
+        journal: &mut Journal,
+    ) {
         let kept = Side::ALL.iter().map(|side| outputs.length(&file_name(ring, *side)));
-        let bytes = kept.fold(file, u64::saturating_add);
+        let bytes = kept.fold(ring.length(), u64::saturating_add);
         if self.rings.is_empty() {
-            self.introduce(directory, ring, journal);
+            self.introduce(source, ring, journal);
         }
         let found = ring.identity().pid;
         let pid = self.described.unwrap_or(self.pid.into());
@@ -111,16 +118,16 @@ impl Survey {
             ));
         }
         self.bytes = self.bytes.saturating_add(bytes);
-        self.rings.push((ring.path().to_owned(), bytes));
+        self.rings.push((place, bytes));
     }
 
     /// Takes process and session from the first ring.
-    fn introduce(&mut self, directory: &Path, ring: &Ring, journal: &mut Journal) {
+    fn introduce(&mut self, source: ProcessSource<'_>, ring: &Ring, journal: &mut Journal) {
         let identity = ring.identity();
         // The metadata takes precedence: the account is verified against it.
         self.pid = self.described.and_then(|pid| pid.try_into().ok()).unwrap_or(identity.pid);
         self.session.clone_from(&identity.session);
-        self.is_running = liveness::is_recording(identity, directory);
+        self.is_running = source.is_recording(identity);
         if self.is_running {
             let pid = identity.pid;
             journal.note(format!("process {pid} is running: this is what it had committed when it was looked at"));

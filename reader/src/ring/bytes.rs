@@ -1,15 +1,25 @@
-//! The bytes of a ring: a file that another process may be writing, or memory.
+//! The bytes of a ring: a file that another process may be writing, or memory that threads of this process may be writing.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Bytes at offsets, as they are at the time of the call. A file is not mapped: if it is cut short, this process must not get a signal.
-pub(crate) trait Bytes: fmt::Debug + Send {
+///
+/// An implementation loads the bytes of one call in their order, and before those of the next call (C3 in `docs/ordering.md`).
+pub trait Bytes: fmt::Debug + Send {
+    /// How many there are.
+    ///
+    /// # Errors
+    /// That of the system.
     fn length(&self) -> io::Result<u64>;
 
     /// Fills all of `buffer` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if there are fewer; that of the system.
     fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
@@ -34,5 +44,15 @@ impl Bytes for Vec<u8> {
         let bytes = range.and_then(|range| self.get(range)).ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(bytes);
         Ok(())
+    }
+}
+
+impl<B: Bytes + Sync + ?Sized> Bytes for Arc<B> {
+    fn length(&self) -> io::Result<u64> {
+        (**self).length()
+    }
+
+    fn fill(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        (**self).fill(buffer, offset)
     }
 }

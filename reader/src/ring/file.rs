@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// A ring file, open for reading and writing, or closed until it is accessed.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ fn id(file: &File) -> io::Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-impl Bytes for Arc<RingFile> {
+impl Bytes for RingFile {
     fn length(&self) -> io::Result<u64> {
         self.with(Bytes::length)
     }
@@ -72,6 +72,7 @@ impl Bytes for Arc<RingFile> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::sync::Arc;
 
     #[test]
     fn a_closed_file_is_opened_again_unless_another_one_is_in_its_place() -> io::Result<()> {

@@ -240,6 +240,12 @@ impl Drain<LocalRings> {
         self.source.close_packets_older_than(age);
     }
 
+    /// Closes all open packets that have a record, except those of flight recorders, and moves them to the sinks.
+    pub fn flush_all(&mut self) {
+        self.source.close_packets();
+        self.drain();
+    }
+
     /// Describes events to the sinks. Called before the events are switched on.
     ///
     /// # Errors

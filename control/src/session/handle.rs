@@ -1,0 +1,100 @@
+//! What any thread can do with a running recording, without the lock of its session: snapshots, rotation, flushing.
+//!
+//! A thread that panics may hold that lock, and its panic hook takes a snapshot. A snapshot therefore waits for no lock. The end of the
+//! recording waits for snapshots that are being written, because it removes the rings.
+
+use super::SessionError;
+use super::rings::RingStore;
+use crate::drain_thread::shared::SharedDrain;
+use crate::snapshot::SnapshotSummary;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::{Arc, PoisonError, RwLock, TryLockError};
+use tracepoint_reader::internal::snapshot_memory;
+use tracepoint_sinks::Drain;
+
+/// A running recording.
+#[derive(Debug)]
+pub(crate) struct RecordingHandle {
+    name: String,
+    /// The process that started it.
+    process: u32,
+    drain: Arc<SharedDrain>,
+    /// `None` once the recording has ended. Held for reading by snapshots; for writing only at the end, so that a snapshot finds it locked
+    /// for writing only if the recording ends.
+    rings: RwLock<Option<RingStore>>,
+}
+
+impl RecordingHandle {
+    pub(super) fn new(name: &str, drain: &Arc<SharedDrain>, rings: RingStore) -> Arc<Self> {
+        let (name, process, drain) = (name.to_owned(), process::id(), Arc::clone(drain));
+        Arc::new(Self { name, process, drain, rings: RwLock::new(Some(rings)) })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the recording has not ended. Does not wait.
+    pub(crate) fn is_running(&self) -> bool {
+        match self.rings.try_read() {
+            Ok(rings) => rings.is_some(),
+            Err(TryLockError::Poisoned(rings)) => rings.into_inner().is_some(),
+            Err(TryLockError::WouldBlock) => false,
+        }
+    }
+
+    /// Writes what the rings hold now into `out`.
+    pub(crate) fn snapshot(&self, out: &Path) -> Result<SnapshotSummary, SessionError> {
+        self.check_caller()?;
+        let rings = match self.rings.try_read() {
+            Ok(rings) => rings,
+            Err(TryLockError::Poisoned(rings)) => rings.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(self.stopped()),
+        };
+        let taken = match rings.as_ref().ok_or_else(|| self.stopped())? {
+            RingStore::Files(dir) => tracepoint_reader::recover::snapshot(dir.path(), out),
+            RingStore::Memory(image) => snapshot_memory(&image.rings(), out),
+        };
+        let failed = |source| SessionError::Snapshot { name: self.name.clone(), source };
+        Ok(SnapshotSummary::of(out, taken.map_err(failed)?))
+    }
+
+    /// Makes the sinks that can rotate continue in a new chunk.
+    pub(crate) fn rotate(&self) -> Result<Vec<PathBuf>, SessionError> {
+        self.check_caller()?;
+        let rotate = |drain: &mut Drain| drain.can_rotate().then(|| drain.rotate()).transpose();
+        let rotated = self.drain.act(rotate).map_err(SessionError::Rotate)?.ok_or_else(|| self.stopped())?;
+        rotated.ok_or_else(|| SessionError::CannotRotate { name: self.name.clone() })
+    }
+
+    /// Closes the open packets, and moves all closed ones to the sinks.
+    pub(crate) fn flush(&self) -> Result<(), SessionError> {
+        self.check_caller()?;
+        let flush = |drain: &mut Drain| {
+            drain.flush_all();
+            Ok(())
+        };
+        self.drain.act(flush).map_err(SessionError::Change)?.ok_or_else(|| self.stopped())
+    }
+
+    /// The recording ends: there are no further snapshots, and none is being written when this returns.
+    pub(super) fn close(&self) {
+        *self.rings.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Fails where a caller cannot wait for the recording.
+    fn check_caller(&self) -> Result<(), SessionError> {
+        if self.process != process::id() {
+            return Err(SessionError::Forked { name: self.name.clone(), process: self.process });
+        }
+        if tracepoint_core::in_probe() {
+            return Err(SessionError::InsideProbe { name: self.name.clone() });
+        }
+        Ok(())
+    }
+
+    fn stopped(&self) -> SessionError {
+        SessionError::Stopped { name: self.name.clone() }
+    }
+}

@@ -1,0 +1,128 @@
+//! Snapshots at the first panic of the process: a panic hook in front of the one that was installed before.
+//!
+//! The thread that panics may hold locks, of the program and of the session, and may have little stack left. So a thread of its own writes the
+//! snapshot, which waits for no lock that code of the program runs under, and the panicking thread waits for it. The previous
+//! hook runs afterwards, because it may end the process. A second thread that panics meanwhile waits too: under `panic = "abort"` it would
+//! otherwise end the process while the snapshot is written.
+
+use super::SessionError;
+use super::handle::RecordingHandle;
+use crate::own_thread::leave_signals_to_the_program;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::thread;
+use std::time::SystemTime;
+use std::{panic, process};
+use tracepoint_reader::RecoverError;
+
+/// How many names are tried for a directory.
+const MAX_NAMES: u32 = 100;
+
+/// A session that wants a snapshot.
+#[derive(Debug)]
+struct Entry {
+    recording: Weak<RecordingHandle>,
+    /// Where; `None` once a panic has taken it. Held while the snapshot is written.
+    out: Mutex<Option<PathBuf>>,
+}
+
+static ENTRIES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
+/// The process whose sessions they are: in a forked child the lock may never be released. Relaxed: a process stores its own id before it
+/// adds an entry.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// Whether this thread writes a snapshot: if it panics, it does not wait for itself.
+    static WRITES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has a snapshot of `recording` written to `out` at the first panic of this process from now on. Installs the hook.
+pub(super) fn register(recording: &Arc<RecordingHandle>, out: PathBuf) -> Result<(), SessionError> {
+    static INSTALLED: Once = Once::new();
+    if thread::panicking() {
+        // A panicking thread may not install a hook.
+        let install = thread::Builder::new().spawn(|| INSTALLED.call_once(install)).map_err(SessionError::Thread)?;
+        install.join().unwrap_or_default();
+    } else {
+        INSTALLED.call_once(install);
+    }
+    PROCESS.store(process::id(), Ordering::Relaxed);
+    let mut entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    entries.retain(|entry| entry.recording.strong_count() > 0);
+    entries.push(Arc::new(Entry { recording: Arc::downgrade(recording), out: Mutex::new(Some(out)) }));
+    Ok(())
+}
+
+fn install() {
+    let previous = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        // A panic inside a probe is caught and counted, unless it ends the process.
+        let is_caught = tracepoint_core::in_probe() && !cfg!(panic = "abort");
+        if !is_caught && PROCESS.load(Ordering::Relaxed) == process::id() && !WRITES.get() {
+            write_all();
+        }
+        previous(info);
+    }));
+}
+
+/// Writes the snapshots that were not written yet, and waits for those that another thread is writing.
+fn write_all() {
+    let entries = ENTRIES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for entry in entries {
+        let mut out = entry.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(recording), Some(out)) = (entry.recording.upgrade(), out.take()) else { continue };
+        let write = {
+            let (recording, out) = (Arc::clone(&recording), out.clone());
+            move || {
+                WRITES.set(true);
+                tracepoint_core::private::never_trace_this_thread();
+                leave_signals_to_the_program();
+                write_to_free(&recording, &out)
+            }
+        };
+        let message = match thread::Builder::new().name("tracepoint-snapshot".to_owned()).spawn(write) {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Some("writing it panicked".to_owned())),
+            Err(_) => write_to_free(&recording, &out),
+        };
+        if let Some(message) = message {
+            // Without the lock of standard error, which this thread may hold.
+            let message = format!("tracepoint: {message}\n");
+            let _ = rustix::io::write(std::io::stderr(), message.as_bytes());
+        }
+    }
+}
+
+/// Writes a snapshot to `out`, or beside it if it exists. Returns what the user should know; `None` if the recording has ended.
+fn write_to_free(recording: &RecordingHandle, out: &Path) -> Option<String> {
+    let mut path = out.to_owned();
+    for number in 1..=MAX_NAMES {
+        match recording.snapshot(&path) {
+            Ok(summary) => {
+                let (name, path) = (recording.name(), summary.path.display());
+                return Some(format!(
+                    "snapshot of the session {name} at the panic: {} events in {path}",
+                    summary.events
+                ));
+            }
+            Err(SessionError::Snapshot { source: RecoverError::NotEmpty { .. }, .. }) if number < MAX_NAMES => {
+                path = beside(out, number);
+            }
+            Err(SessionError::Stopped { .. }) => return None,
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+    None
+}
+
+/// `OUT-PID-TIME`, with a number from the second one on.
+fn beside(out: &Path, number: u32) -> PathBuf {
+    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(['-', ':'], "");
+    let mut name = out.as_os_str().to_owned();
+    name.push(format!("-{}-{time}", process::id()));
+    if number > 1 {
+        name.push(format!("-{number}"));
+    }
+    name.into()
+}

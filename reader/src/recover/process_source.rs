@@ -1,0 +1,114 @@
+//! Where the metadata, the list of outputs and the rings of a process are: in its directory, or in the memory of this process.
+
+use super::{find, liveness};
+use crate::error::ReadError;
+use crate::metadata::MAX_METADATA;
+use crate::ring::{Bytes, Identity, Ring};
+use crate::source::read_bounded;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The longest list of outputs that is read.
+const MAX_OUTPUTS: usize = 1 << 20;
+
+/// The recording of this process whose rings are in no file.
+#[derive(Debug)]
+pub struct MemoryRings {
+    /// What messages call the place.
+    pub name: PathBuf,
+    /// The metadata of the trace. Read before the rings: each event in them is described.
+    pub metadata: Vec<u8>,
+    /// The list of the sinks' outputs, as in the file `outputs`.
+    pub outputs: Vec<u8>,
+    /// The rings, each with its name; the one of threads without a ring last.
+    pub rings: Vec<(String, Arc<dyn Bytes + Sync>)>,
+}
+
+/// The recording of one process.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ProcessSource<'a> {
+    /// In the directory of a process that is running or dead.
+    Directory(&'a Path),
+    /// In this process, which is recording.
+    Memory(&'a MemoryRings),
+}
+
+/// Where a ring is.
+#[derive(Clone, Debug)]
+pub(super) enum RingPlace {
+    File(PathBuf),
+    Memory(PathBuf, Arc<dyn Bytes + Sync>),
+}
+
+impl<'a> ProcessSource<'a> {
+    /// What messages call it.
+    pub(super) fn path(self) -> &'a Path {
+        match self {
+            Self::Directory(path) => path,
+            Self::Memory(rings) => &rings.name,
+        }
+    }
+
+    pub(super) fn metadata(self) -> Result<Vec<u8>, ReadError> {
+        match self {
+            Self::Directory(path) => read_bounded(&path.join("metadata"), MAX_METADATA),
+            Self::Memory(rings) => Ok(rings.metadata.clone()),
+        }
+    }
+
+    /// The list of outputs; the reason if it cannot be read. Without the file there were no sinks with an output.
+    pub(super) fn outputs(self) -> Result<Vec<u8>, String> {
+        let directory = match self {
+            Self::Directory(path) => path,
+            Self::Memory(rings) => return Ok(rings.outputs.clone()),
+        };
+        let path = directory.join("outputs");
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        match read_bounded(&path, MAX_OUTPUTS) {
+            Ok(text) if text.len() <= MAX_OUTPUTS => Ok(text),
+            Ok(_) => Err(format!("{}: longer than {MAX_OUTPUTS} bytes", path.display())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The rings, sorted, and those that are gone, by class and number. In memory none can be gone.
+    pub(super) fn rings(self) -> Result<(Vec<RingPlace>, Vec<(u32, u64)>), ReadError> {
+        match self {
+            Self::Directory(path) => {
+                let paths = find::rings(path)?;
+                let missing = find::missing(&paths, |path| matches!(Ring::open(path), Ok(None)));
+                Ok((paths.into_iter().map(RingPlace::File).collect(), missing))
+            }
+            Self::Memory(rings) => {
+                let place = |(name, bytes): &(String, _)| RingPlace::Memory(rings.name.join(name), Arc::clone(bytes));
+                Ok((rings.rings.iter().map(place).collect(), Vec::new()))
+            }
+        }
+    }
+
+    /// Whether the process of this identity may still record.
+    pub(super) fn is_recording(self, identity: &Identity) -> bool {
+        match self {
+            Self::Directory(path) => liveness::is_recording(identity, path),
+            Self::Memory(_) => true,
+        }
+    }
+}
+
+impl RingPlace {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Memory(path, _) => path,
+        }
+    }
+
+    /// Opens the ring; `None` if the process has not completed it yet.
+    pub(super) fn open(&self) -> Result<Option<Ring>, ReadError> {
+        match self {
+            Self::File(path) => Ring::open(path),
+            Self::Memory(path, bytes) => Ring::of(path, Box::new(Arc::clone(bytes))),
+        }
+    }
+}
