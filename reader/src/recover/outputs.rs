@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use tracepoint_ring::channel::StreamKey;
 
 /// The longest `outputs` file that is read.
 const MAX_LENGTH: usize = 1 << 20;
@@ -73,7 +74,7 @@ impl Outputs {
     pub(super) fn stream(
         &self,
         metadata: &Metadata,
-        stream: StreamId,
+        stream: StreamKey,
         file: &str,
         journal: &mut Journal,
     ) -> Option<Kept> {
@@ -134,14 +135,6 @@ impl Outputs {
     }
 }
 
-/// A stream of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StreamId {
-    pub(super) uuid: [u8; 16],
-    pub(super) class: u32,
-    pub(super) instance: u64,
-}
-
 /// A stream that a sink has kept, read packet by packet.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -151,13 +144,13 @@ pub(super) struct Kept {
     offset: u64,
     /// How many packets of the file came before.
     number: u64,
-    stream: StreamId,
+    stream: StreamKey,
     /// The files that continue it.
     files: VecDeque<PathBuf>,
 }
 
 impl Kept {
-    fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamId) -> Self {
+    fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamKey) -> Self {
         let offset = window.first();
         let state = State::new(metadata.slots());
         Self { path, window, state, offset, number: 0, stream, files: VecDeque::new() }
@@ -201,7 +194,7 @@ impl Kept {
         while self.offset < length {
             let (at, rest, number) = (self.offset, length - self.offset, self.number + 1);
             match checked_packet::open(&mut self.window, metadata, &mut self.state, at, number) {
-                Ok(packet) if !self.stream.has(&packet) || packet.size() > MAX_PACKET => {
+                Ok(packet) if !is_of(self.stream, &packet) || packet.size() > MAX_PACKET => {
                     let reason = "a packet of another trace or stream, or larger than any channel's";
                     journal.wrong(format!("{file}: byte {at}: {reason}; the rest of it is left out"));
                     self.offset = length;
@@ -222,10 +215,8 @@ impl Kept {
     }
 }
 
-impl StreamId {
-    /// Whether the packet is of this stream.
-    fn has(&self, packet: &Packet) -> bool {
-        (packet.uuid, packet.instance) == (Some(self.uuid), Some(self.instance))
-            && packet.class.id == u64::from(self.class)
-    }
+/// Whether the packet is of this stream.
+fn is_of(stream: StreamKey, packet: &Packet) -> bool {
+    (packet.uuid, packet.instance) == (Some(stream.uuid), Some(stream.instance))
+        && packet.class.id == u64::from(stream.class)
 }
