@@ -10,7 +10,7 @@ fn packets(packets: CtfPackets<'_>, size: usize) {
     let mut passed = 0;
     for packet in packets {
         let Ok((header, bytes)) = packet else { return };
-        assert_eq!(header.size, bytes.len());
+        assert_eq!(header.size(), bytes.len() as u64);
         passed += bytes.len();
         assert!(passed <= size);
     }

@@ -7,9 +7,9 @@ use crate::checksum::{Checked, check_at};
 use crate::decode::{Fault, State};
 use crate::metadata::Metadata;
 use crate::packet::Packet;
-use crate::packet_head::MAGIC;
 use crate::source::{FileWindow, Source};
 use crate::window::Window;
+use tracepoint_ring::channel::PACKET_MAGIC;
 
 /// The most places that are taken for the next packet. Each of them may cost reading the rest of the file.
 const MOST_PLACES: u32 = 16;
@@ -96,7 +96,7 @@ fn next_in_file(file: &mut FileWindow, metadata: &Metadata, offset: u64, size: u
         return claimed;
     }
     let mut begin = [0; 20];
-    begin[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    begin[..4].copy_from_slice(&PACKET_MAGIC.to_le_bytes());
     begin[4..].copy_from_slice(&metadata.uuid()?);
     let (mut at, mut places) = (offset + 1, 0);
     while places < MOST_PLACES {

@@ -10,13 +10,11 @@
 
 use crate::metadata::types::ByteOrder;
 use crate::metadata::{Metadata, StreamClass};
-use crate::packet_head;
 use crate::record_sizes;
 use crate::source::Source;
 use std::io;
+use tracepoint_ring::channel::{CHECKSUM, HEADER_SIZE};
 
-/// Offset of the checksum in a packet.
-pub const CHECKSUM: usize = 84;
 /// How many bytes of a packet are read at once.
 const STEP: usize = 64 << 10;
 
@@ -80,7 +78,7 @@ impl Sum {
 
 /// The checksum of a packet; 0 if it has no header.
 pub fn checksum(packet: &[u8]) -> u32 {
-    if packet.len() < packet_head::SIZE { 0 } else { Sum::begin(packet).finish() }
+    if packet.len() < HEADER_SIZE { 0 } else { Sum::begin(packet).finish() }
 }
 
 /// Puts its checksum into a packet.
@@ -108,7 +106,7 @@ pub fn check(packet: &[u8]) -> Checked {
 /// Checks the packet of `size` bytes at `offset` of a source; `None` if it is not all there.
 pub(crate) fn check_at(source: &mut impl Source, offset: u64, size: u64) -> io::Result<Option<Checked>> {
     let part = |at: u64| (size - at).min(STEP as u64) as usize;
-    if size < packet_head::SIZE as u64 {
+    if size < HEADER_SIZE as u64 {
         return Ok(Some(Checked::None));
     }
     let Some(first) = source.bytes(offset, part(0))?.get(..part(0)) else { return Ok(None) };
@@ -131,7 +129,7 @@ fn stored(packet: &[u8]) -> u32 {
 
 /// Whether packets of this class, with headers of so many bits, may have checksums: they have the layout that the tracer writes.
 pub(crate) fn has_place(metadata: &Metadata, class: &StreamClass, header_bits: u64) -> bool {
-    header_bits == packet_head::SIZE as u64 * 8
+    header_bits == HEADER_SIZE as u64 * 8
         && metadata.byte_order() == ByteOrder::Little
         && record_sizes::has_tracer_header(metadata)
         && record_sizes::has_tracer_context(class)

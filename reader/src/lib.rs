@@ -41,7 +41,6 @@ mod loss;
 mod merge;
 pub mod metadata;
 mod packet;
-mod packet_head;
 mod record_sizes;
 pub mod recover;
 mod remote;
@@ -71,7 +70,7 @@ pub use verify::{Report, verify};
 /// Parts that the other crates of this workspace share. They are not a public API, and may change in any release.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::checksum::{CHECKSUM, Checked, check, checksum, seal, sealed};
+    pub use crate::checksum::{Checked, check, checksum, seal, sealed};
     pub use crate::record_sizes::{Record, RecordSizes, Records, Unreadable, extend_time};
     pub use crate::recover::{MemoryRings, snapshot_memory};
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};

@@ -9,9 +9,9 @@ use crate::event::{Event, Stream};
 use crate::loss::Damage;
 use crate::metadata::types::{StructType, Type};
 use crate::metadata::{EventClass, Metadata, StreamClass};
-use crate::packet_head::MAGIC;
 use crate::source::Source;
 use crate::value::{StructValue, Value};
+use tracepoint_ring::channel::PACKET_MAGIC;
 
 /// The header and the context of a packet. Times are in cycles of the stream's clock.
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ impl Packet {
         };
         let named = |name: &str| header.as_ref().and_then(|h| h.get(name));
         let number = |name: &str| named(name).and_then(Value::as_u64);
-        if let Some(magic) = number("magic").filter(|magic| *magic != u64::from(MAGIC)) {
-            let reason = format!("a packet should start here, with {MAGIC:#x}; found {magic:#x}");
+        if let Some(magic) = number("magic").filter(|magic| *magic != u64::from(PACKET_MAGIC)) {
+            let reason = format!("a packet should start here, with {PACKET_MAGIC:#x}; found {magic:#x}");
             return Err(Fault { bit: 0, reason, short: false });
         }
         let class = match number("stream_id") {

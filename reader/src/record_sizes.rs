@@ -3,9 +3,9 @@
 use crate::decode::extend;
 use crate::metadata::types::{ByteOrder, Field, Length, StructType, Type};
 use crate::metadata::{Metadata, StreamClass};
-use crate::packet_head;
 use std::collections::HashMap;
 use thiserror::Error;
+use tracepoint_ring::channel::HEADER_SIZE;
 
 /// The size of a record's header word: 16 bits of id, 48 bits of time.
 const WORD: usize = 8;
@@ -63,7 +63,7 @@ impl RecordSizes {
     /// The records of `packet` from offset `at` on. `time` is the time of the record before, or of the packet's begin.
     pub fn records<'a>(&'a self, class: u32, packet: &'a [u8], at: usize, time: u64) -> Records<'a> {
         let sizes = self.classes.get(&class).map_or(&[][..], Vec::as_slice);
-        Records { sizes, packet, at: at.max(packet_head::SIZE), time }
+        Records { sizes, packet, at: at.max(HEADER_SIZE), time }
     }
 }
 

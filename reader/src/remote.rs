@@ -234,7 +234,7 @@ impl RemoteConsumer {
                 }
             }
             for (side, waiting) in Side::ALL.iter().zip(&taker.waiting) {
-                fullness = fullness.max(taker.remote.percent(*side, waiting));
+                fullness = fullness.max(taker.ring().slots(*side).percent(waiting));
             }
         }
         fullness

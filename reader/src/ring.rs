@@ -15,7 +15,6 @@ mod sub_buffers;
 use crate::account::{Policy, StreamAccount};
 use crate::error::ReadError;
 use crate::fields::Fields;
-use crate::packet_head::PacketHead;
 use crate::source;
 use header::{ENTRY_SIZE, Header, MAGIC};
 use std::io;
@@ -29,6 +28,7 @@ pub use snapshot::StreamSnapshot;
 #[cfg(test)]
 pub(crate) use sub_buffers::tests::ring as test_ring;
 pub use sub_buffers::{RingPacket, SubBuffer, SubBuffers};
+use tracepoint_ring::channel::{PacketHeader, PacketSlots, StreamKey};
 
 /// The extension of ring files.
 pub const RING_EXTENSION: &str = "ring";
@@ -139,12 +139,12 @@ impl Ring {
 
     /// Identifies the trace.
     pub fn uuid(&self) -> [u8; 16] {
-        self.header.uuid
+        self.header.stream.uuid
     }
 
     /// The stream class: the channel's id in the trace.
     pub fn class(&self) -> u32 {
-        self.header.class
+        self.header.stream.class
     }
 
     /// What the channel does when the ring is full.
@@ -154,12 +154,12 @@ impl Ring {
 
     /// The stream instance id of one of its streams.
     pub fn instance(&self, side: Side) -> u64 {
-        self.header.instance + u64::from(side == Side::Nested)
+        self.stream(side).instance
     }
 
     /// Size of the sub-buffers of one of its streams, in bytes; 0 if it has none.
     pub fn sub_buffer_size(&self, side: Side) -> u64 {
-        self.header.area(side).size
+        self.slots(side).size
     }
 
     /// The time at which the channel was opened, on the trace's clock.
@@ -167,9 +167,15 @@ impl Ring {
         self.header.opened
     }
 
+    /// One of its streams.
+    pub(crate) fn stream(&self, side: Side) -> StreamKey {
+        let instance = self.header.stream.instance + side.index() as u64;
+        StreamKey { instance, ..self.header.stream }
+    }
+
     /// The header of an empty packet of one of its streams, at `time`.
-    pub(crate) fn empty_packet(&self, side: Side, time: u64) -> PacketHead {
-        PacketHead::empty(self.uuid(), self.class(), self.instance(side), time)
+    pub(crate) fn empty_packet(&self, side: Side, time: u64) -> PacketHeader {
+        PacketHeader::empty(self.stream(side), time)
     }
 
     /// The account of one of its streams, without what became of the packets.
@@ -177,14 +183,14 @@ impl Ring {
         StreamAccount { instance: self.instance(side), recorded, discarded, ..StreamAccount::default() }
     }
 
-    /// The number of sub-buffers of one of its streams.
-    pub(crate) fn sub_buffer_count(&self, side: Side) -> u64 {
-        self.header.area(side).count
+    /// The sub-buffers of one of its streams.
+    pub(crate) fn slots(&self, side: Side) -> PacketSlots {
+        self.header.area(side).slots
     }
 
     /// Whether it has counters only: those of threads without a ring.
     pub fn is_ringless(&self) -> bool {
-        Side::ALL.iter().all(|side| self.header.area(*side).count == 0)
+        Side::ALL.iter().all(|side| self.slots(*side).count == 0)
     }
 
     /// The counters of one of its streams, as they are now.

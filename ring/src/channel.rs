@@ -62,8 +62,8 @@ pub use config::{Channel, ConfigError, Policy};
 pub use consumer::{Packet, StreamId};
 pub use finish::FinishError;
 pub use memory::{AnonymousMemory, MemorySource, RING_IDENTITY, RingMemory, RingRequest};
-pub use open::FilterOutcome;
-pub use open::{EventId, OpenChannel, TooManyEvents};
+
+pub use open::{EventId, FilterOutcome, OpenChannel, TooManyEvents};
 pub use packet_header::{CHECKSUM, CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PacketHeader, StreamKey};
 pub use record::SoleSubscriber;
 pub use slots::{PacketSlots, sequence_of};

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 use tracepoint::find;
-use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, PacketHeader, TextKind, ToClient, ToServer};
-use tracepoint_ring::channel::{Policy, StreamId};
+use tracepoint_reader::udp::wire::{Accept, Ack, FromServer, TextKind, ToClient, ToServer};
+use tracepoint_ring::channel::{PacketHeader, Policy, StreamId, StreamKey};
 use tracepoint_sinks::udp::{Packet, UdpOptions, UdpServer};
 use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessInfo, TraceInfo, ctf};
 
@@ -61,15 +61,13 @@ fn packet(n: u64) -> Packet {
     let events = ((PACKET - 96) / RECORD) as u64;
     let first = n * events;
     let size = 96 + events as usize * RECORD;
+    let stream = StreamKey { uuid: [9; 16], class: 0, instance: 0 };
     let header = PacketHeader {
-        uuid: [9; 16],
-        begin: first,
         end: first + events,
-        size,
         events_before: first,
-        ..PacketHeader::default()
+        ..PacketHeader::empty(stream, first).with_size(size)
     };
-    let mut bytes = header.encode().to_vec();
+    let mut bytes = header.bytes().to_vec();
     for time in first..first + events {
         bytes.extend_from_slice(&(time << 16).to_le_bytes());
         bytes.resize(bytes.len() + RECORD - 8, 0x5a);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tracepoint_control::sinks::{CtfSink, DtSink, TextSink};
 use tracepoint_control::{Channel, Session, SessionBuilder};
 use tracepoint_reader::convert::{ConvertOptions, convert};
-use tracepoint_reader::internal::CHECKSUM;
 use tracepoint_reader::{Damage, Item, Metadata, Packets, Trace, recover, stream_files, verify};
+use tracepoint_ring::channel::CHECKSUM;
 
 tracepoint::define_trace! {
     provider = "flips";

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::{env, fs, thread};
 use tracepoint_control::{Channel, Clock, Session, sinks::TextSink};
-use tracepoint_reader::internal::{CHECKSUM, seal};
+use tracepoint_reader::internal::seal;
+use tracepoint_ring::channel::CHECKSUM;
 
 tracepoint::define_trace! {
     provider = "golden";

@@ -11,7 +11,7 @@ use crate::decode::State;
 use crate::loss::Damage;
 use crate::metadata::{Metadata, StreamClass};
 use crate::packet::Packet;
-use crate::packet_head::{self, PacketHead};
+use tracepoint_ring::channel::{HEADER_SIZE, PACKET_MAGIC, PacketHeader};
 
 /// How many bytes of a packet are read for its header.
 const HEAD: u64 = 64 << 10;
@@ -249,31 +249,20 @@ impl Indexing<'_> {
 
     /// The packet with which the stream of `packet` begins, if packets have the layout that the tracer writes.
     fn beginning(&self, packet: &Packet, part: &Part) -> Option<Vec<u8>> {
-        let mut bytes = [0; packet_head::SIZE];
+        let mut bytes = [0; HEADER_SIZE];
         match &part.bytes {
-            PacketBytes::Held(held) => bytes.copy_from_slice(held.get(..packet_head::SIZE)?),
+            PacketBytes::Held(held) => bytes.copy_from_slice(held.get(..HEADER_SIZE)?),
             PacketBytes::Slot(place) => {
-                bytes.copy_from_slice(self.reader.bytes_at(place).ok()??.get(..packet_head::SIZE)?);
+                bytes.copy_from_slice(self.reader.bytes_at(place).ok()??.get(..HEADER_SIZE)?);
             }
         }
-        let head = PacketHead::parse(&bytes);
-        let same = (head.magic, Some(head.uuid)) == (packet_head::MAGIC, packet.uuid)
-            && (u64::from(head.class), Some(head.instance)) == (packet.class.id, packet.instance)
-            && (Some(head.sequence), Some(head.before)) == (packet.sequence, packet.events_before)
-            && (head.content, head.size) == (packet.content_bits, packet.packet_bits)
-            && packet.header_bits == packet_head::SIZE as u64 * 8;
-        let bits = packet_head::SIZE as u64 * 8;
-        let beginning = PacketHead {
-            end: head.begin,
-            content: bits,
-            size: bits,
-            sequence: 0,
-            discarded: 0,
-            tid: 0,
-            before: 0,
-            ..head
-        };
-        same.then(|| sealed(beginning.bytes()).to_vec())
+        let head = PacketHeader::parse(&bytes);
+        let same = (head.magic, Some(head.stream.uuid)) == (PACKET_MAGIC, packet.uuid)
+            && (u64::from(head.stream.class), Some(head.stream.instance)) == (packet.class.id, packet.instance)
+            && (Some(head.sequence), Some(head.events_before)) == (packet.sequence, packet.events_before)
+            && (head.content_bits, head.packet_bits) == (packet.content_bits, packet.packet_bits)
+            && packet.header_bits == HEADER_SIZE as u64 * 8;
+        same.then(|| sealed(PacketHeader::empty(head.stream, head.begin).bytes()).to_vec())
     }
 }
 

@@ -6,7 +6,7 @@ use datatrace::{DtWriter, Error, FRAME_SIZE, FileStorage, Layout, Version};
 
 use super::{ACCOUNT_TAG, EDGES_TAG, METADATA_TAG};
 use crate::account::Account;
-use crate::packet_head;
+use tracepoint_ring::channel::HEADER_SIZE;
 
 /// The space that is reserved for empty packets, in bytes.
 const EDGES_SIZE: usize = 16 << 10;
@@ -44,7 +44,7 @@ pub struct DtTraceWriter {
 
 impl DtTraceWriter {
     /// The smallest slot in bytes: a packet's header fits in.
-    pub const SLOT_LEAST: u64 = Self::slot_size(packet_head::SIZE);
+    pub const SLOT_LEAST: u64 = Self::slot_size(HEADER_SIZE);
 
     /// The slot size that packets of up to `packet` bytes need. Slots smaller than [`SLOT_LEAST`](Self::SLOT_LEAST) are not read.
     pub const fn slot_size(packet: usize) -> u64 {

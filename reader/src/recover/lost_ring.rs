@@ -1,21 +1,21 @@
 //! Streams whose ring is gone or cannot be read: what an output has of them is all that is left.
 
 use super::RecoverError;
-use super::outputs::{Kept, StreamId};
+use super::outputs::Kept;
 use super::packets::{Origin, Progress, take};
 use super::stream_file::StreamFile;
 use super::target::Target;
 use crate::account::StreamAccount;
 use crate::metadata::Metadata;
-use crate::packet_head::PacketHead;
 use crate::ring::{EventCounters, StreamCounters};
 use crate::take::{AccountBuilder, Position, RingAccounting, Walker};
 use std::path::Path;
+use tracepoint_ring::channel::{PacketHeader, StreamKey};
 
 /// A stream that outputs have, and no ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LostRing {
-    pub(super) stream: StreamId,
+    pub(super) stream: StreamKey,
     /// The name of its file, which begins with that of its channel.
     pub(super) file: String,
 }
@@ -31,11 +31,11 @@ impl LostRing {
         account: &mut AccountBuilder,
         progress: &mut Progress<'_, '_>,
     ) -> Result<Option<StreamAccount>, RecoverError> {
-        let Self { stream: StreamId { uuid, class, instance }, file: name } = self;
-        let empty = |time| PacketHead::empty(uuid, class, instance, time);
+        let Self { stream, file: name } = self;
+        let empty = |time| PacketHeader::empty(stream, time);
         let (mut position, mut file) = (Position::new(0), None);
         while let Some(mut bytes) = kept.next(metadata, progress.journal) {
-            let head = PacketHead::parse(&bytes);
+            let head = PacketHeader::parse(&bytes);
             let file = file.get_or_insert_with(|| StreamFile::new(target, name.clone(), empty(head.begin)));
             if let Some(Err(reason)) =
                 take(&mut bytes, Origin::Output, metadata, walker, &mut position, file, progress)?
@@ -47,23 +47,23 @@ impl LostRing {
         progress.journal.wrong(format!(
             "{name}: its ring is gone or cannot be read; what an output had of it is kept, and how many events followed is not known"
         ));
-        let last = PacketHead {
+        let last = PacketHeader {
             sequence: position.sequence.saturating_add(1),
             discarded: position.discarded,
-            before: position.records,
+            events_before: position.records,
             ..empty(position.end)
         };
         let (recorded, discarded) = (position.records, position.discarded);
-        let counts = StreamAccount { instance, recorded, discarded, ..StreamAccount::default() };
+        let counts = StreamAccount { instance: stream.instance, recorded, discarded, ..StreamAccount::default() };
         let counts = file.finish(&last, counts)?;
-        account.introduce_unnamed(class, name.rsplit_once('_').map_or(name.as_str(), |(channel, _)| channel));
+        account.introduce_unnamed(stream.class, name.rsplit_once('_').map_or(name.as_str(), |(channel, _)| channel));
         let most = position.events.keys().next_back().map_or(0, |id| *id as usize + 1);
         let mut events = vec![EventCounters::default(); most];
         for (id, found) in &position.events {
             (events[*id as usize].fired, events[*id as usize].recorded) = (found.count, found.count);
         }
-        account.events(class, Path::new(&name), &RingAccounting::running(events), progress.journal);
-        account.stream(class, counts.clone(), &StreamCounters::default());
+        account.events(stream.class, Path::new(&name), &RingAccounting::running(events), progress.journal);
+        account.stream(stream.class, counts.clone(), &StreamCounters::default());
         Ok(Some(counts))
     }
 }

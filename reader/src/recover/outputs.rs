@@ -15,7 +15,8 @@ use crate::window::Window;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tracepoint_ring::channel::StreamKey;
 
 /// The largest packet that is read, which is the largest of any channel.
 const MAX_PACKET: u64 = 1 << 30;
@@ -70,7 +71,7 @@ impl Outputs {
     pub(super) fn stream(
         &self,
         metadata: &Metadata,
-        stream: StreamId,
+        stream: StreamKey,
         file: &str,
         journal: &mut Journal,
     ) -> Option<Kept> {
@@ -131,14 +132,6 @@ impl Outputs {
     }
 }
 
-/// A stream of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StreamId {
-    pub(super) uuid: [u8; 16],
-    pub(super) class: u32,
-    pub(super) instance: u64,
-}
-
 /// A stream that a sink has kept, read packet by packet.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -148,13 +141,13 @@ pub(super) struct Kept {
     offset: u64,
     /// How many packets of the file came before.
     number: u64,
-    stream: StreamId,
+    stream: StreamKey,
     /// The files that continue it.
     files: VecDeque<PathBuf>,
 }
 
 impl Kept {
-    fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamId) -> Self {
+    fn new(path: PathBuf, mut window: Window, metadata: &Metadata, stream: StreamKey) -> Self {
         let offset = window.first();
         let state = State::new(metadata.slots());
         Self { path, window, state, offset, number: 0, stream, files: VecDeque::new() }
@@ -198,7 +191,7 @@ impl Kept {
         while self.offset < length {
             let (at, rest, number) = (self.offset, length - self.offset, self.number + 1);
             match checked_packet::open(&mut self.window, metadata, &mut self.state, at, number) {
-                Ok(packet) if !self.stream.has(&packet) || packet.size() > MAX_PACKET => {
+                Ok(packet) if !is_of(self.stream, &packet) || packet.size() > MAX_PACKET => {
                     let reason = "a packet of another trace or stream, or larger than any channel's";
                     journal.wrong(format!("{file}: byte {at}: {reason}; the rest of it is left out"));
                     self.offset = length;
@@ -219,10 +212,8 @@ impl Kept {
     }
 }
 
-impl StreamId {
-    /// Whether the packet is of this stream.
-    fn has(&self, packet: &Packet) -> bool {
-        (packet.uuid, packet.instance) == (Some(self.uuid), Some(self.instance))
-            && packet.class.id == u64::from(self.class)
-    }
+/// Whether the packet is of this stream.
+fn is_of(stream: StreamKey, packet: &Packet) -> bool {
+    (packet.uuid, packet.instance) == (Some(stream.uuid), Some(stream.instance))
+        && packet.class.id == u64::from(stream.class)
 }

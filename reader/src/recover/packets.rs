@@ -8,9 +8,9 @@ use super::summary::RecoveredProcess;
 use crate::checksum::seal;
 use crate::error::ReadError;
 use crate::metadata::Metadata;
-use crate::packet_head::PacketHead;
 use crate::ring::{Ring, RingPacket, Side, StreamCounters, SubBuffer};
 use crate::take::{Journal, Next, Position, StreamEnd, Walker};
+use tracepoint_ring::channel::PacketHeader;
 
 /// Where the progress and the findings of a recovery are reported.
 pub(super) struct Progress<'t, 'm> {
@@ -60,7 +60,7 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     ) -> Result<(StreamFile<'a>, StreamEnd), RecoverError> {
         let mut held = self.next_in_ring()?;
         while let Some(bytes) = kept.as_mut().and_then(|kept| kept.next(self.metadata, self.progress.journal)) {
-            let sequence = PacketHead::parse(&bytes).sequence;
+            let sequence = PacketHeader::parse(&bytes).sequence;
             while let Some(packet) = held.take_if(|packet| packet.number + 1 < sequence) {
                 self.take_from_ring(packet)?;
                 held = self.next_in_ring()?;
@@ -139,7 +139,7 @@ pub(super) fn take(
     progress: &mut Progress<'_, '_>,
 ) -> Result<Option<Result<Next, String>>, RecoverError> {
     progress.meter.pass(bytes.len());
-    if PacketHead::parse(bytes).sequence <= position.sequence {
+    if PacketHeader::parse(bytes).sequence <= position.sequence {
         return Ok(None);
     }
     let open = if let Origin::Ring { open } = origin { open } else { None };

@@ -3,7 +3,7 @@
 use super::RecoverError;
 use super::lost_ring::LostRing;
 use super::meter::Meter;
-use super::outputs::{Outputs, StreamId};
+use super::outputs::Outputs;
 use super::packets::{Progress, RingPart, StreamTaker};
 use super::process_source::{ProcessSource, RingPlace};
 use super::stream_file::StreamFile;
@@ -18,6 +18,7 @@ use crate::ring::{EventCounters, Ring, Side, StreamCounters, StreamSnapshot};
 use crate::take::{AccountBuilder, Journal, Position, RingEnd, StreamEnd, Walker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use tracepoint_ring::channel::StreamKey;
 
 /// The reason of losses of records that left their ring and are in no output.
 const SINK: &str = "sink";
@@ -77,7 +78,7 @@ pub(super) fn recover(
     }
     for ((class, instance), file) in recovery.outputs.streams(&metadata, survey.uuid) {
         if !known.contains(&(class, instance)) {
-            recovery.lost_ring(LostRing { stream: StreamId { uuid: survey.uuid, class, instance }, file })?;
+            recovery.lost_ring(LostRing { stream: StreamKey { uuid: survey.uuid, class, instance }, file })?;
         }
     }
     recovery.finish(&text)
@@ -183,9 +184,8 @@ impl<'a> Recovery<'a, '_> {
         side: Side,
         in_ring: RingPart<'_>,
     ) -> Result<(StreamFile<'a>, StreamEnd), RecoverError> {
-        let id = StreamId { uuid: ring.uuid(), class: ring.class(), instance: ring.instance(side) };
         let name = file_name(ring, side);
-        let kept = self.outputs.stream(self.metadata, id, &name, &mut self.journal);
+        let kept = self.outputs.stream(self.metadata, ring.stream(side), &name, &mut self.journal);
         let taker = StreamTaker {
             metadata: self.metadata,
             walker: &mut self.walker,

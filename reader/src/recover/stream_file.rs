@@ -4,9 +4,9 @@ use super::RecoverError;
 use super::target::Target;
 use crate::account::StreamAccount;
 use crate::checksum::sealed;
-use crate::packet_head::PacketHead;
 use std::fs::File;
 use std::io::Write;
+use tracepoint_ring::channel::PacketHeader;
 
 /// A stream file. It is created with the first packet that has records.
 #[derive(Debug)]
@@ -15,14 +15,14 @@ pub(super) struct StreamFile<'a> {
     name: String,
     file: Option<File>,
     /// The empty packet with which the stream begins.
-    first: PacketHead,
+    first: PacketHeader,
     packets: u64,
     /// Records that were written.
     records: u64,
 }
 
 impl<'a> StreamFile<'a> {
-    pub(super) fn new(target: &'a Target, name: String, first: PacketHead) -> Self {
+    pub(super) fn new(target: &'a Target, name: String, first: PacketHeader) -> Self {
         Self { target, name, file: None, first, packets: 0, records: 0 }
     }
 
@@ -45,7 +45,7 @@ impl<'a> StreamFile<'a> {
     }
 
     /// Appends the last packet, and completes the stream's line in the account.
-    pub(super) fn finish(mut self, last: &PacketHead, account: StreamAccount) -> Result<StreamAccount, RecoverError> {
+    pub(super) fn finish(mut self, last: &PacketHeader, account: StreamAccount) -> Result<StreamAccount, RecoverError> {
         self.write(&sealed(last.bytes()), 0)?;
         Ok(StreamAccount { file: self.name, packets: self.packets, written: self.records, ..account })
     }

@@ -106,7 +106,7 @@ impl RemoteConsumer {
         for (side, stream) in Side::ALL.into_iter().zip(&streams) {
             let earliest = if ring.is_ringless() { *end } else { 0 };
             let Some(last) = stream.last_packet(ring, earliest) else { continue };
-            take(taker.packet(side, &sealed(last.bytes()), last.before, last.before));
+            take(taker.packet(side, &sealed(last.bytes()), last.events_before, last.events_before));
             account.stream(ring.class(), stream.account(ring), &stream.counters);
         }
         Ok(())

@@ -65,18 +65,8 @@ impl RemoteRing {
         fence(Ordering::SeqCst);
         Ok(Side::ALL.map(|side| {
             let closed = StreamCounters::parse(Fields(&bytes[side.index() * 64..])).closed;
-            match self.ring.sub_buffer_count(side) {
-                0 => 0..0,
-                // The released position comes from a file that may be damaged.
-                count => self.released[side.index()].clamp(closed.saturating_sub(count), closed)..closed,
-            }
+            self.ring.slots(side).waiting(self.released[side.index()], closed)
         }))
-    }
-
-    /// How much of a stream the `waiting` packets fill, in percent.
-    pub(super) fn percent(&self, side: Side, waiting: &Range<u64>) -> u32 {
-        let count = self.ring.sub_buffer_count(side).max(1);
-        u32::try_from(waiting.end.saturating_sub(waiting.start).saturating_mul(100) / count).unwrap_or(100)
     }
 
     /// Releases the sub-buffers of all packets before `end` to the owner. They were copied before.
@@ -120,9 +110,9 @@ impl RemoteRing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet_head;
     use crate::ring::test_ring as ring;
     use std::io::Write;
+    use tracepoint_ring::channel::HEADER_SIZE;
 
     fn remote(bytes: &[u8]) -> RemoteRing {
         let mut file = tempfile::tempfile().expect("a file");
@@ -164,10 +154,10 @@ mod tests {
         let mut remote = remote(&bytes);
         let [main, nested] = remote.waiting().expect("counters");
         assert_eq!((main.clone(), nested), (3..4, 0..0), "it has one sub-buffer");
-        assert_eq!(remote.percent(Side::Main, &main), 100);
+        assert_eq!(remote.ring.slots(Side::Main).percent(&main), 100);
         let mut packet = Vec::new();
         let length = remote.ring().leased_packet(Side::Main, 3, &mut packet).expect("read").expect("a packet");
-        assert_eq!(length, packet_head::SIZE + 8);
+        assert_eq!(length, HEADER_SIZE + 8);
         assert!(packet.len() >= length);
         assert!(remote.ring().leased_packet(Side::Main, 4, &mut packet).expect("read").is_err());
         remote.release(Side::Main, 4).expect("released");

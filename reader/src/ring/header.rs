@@ -3,7 +3,7 @@
 use super::{HEADER_AND_IDENTITY, Side};
 use crate::account::Policy;
 use crate::fields::Fields;
-use crate::packet_head;
+use tracepoint_ring::channel::{HEADER_SIZE, PacketSlots, StreamKey};
 
 /// The first bytes of a ring file that was completed.
 pub(super) const MAGIC: [u8; 8] = *b"tp-ring\n";
@@ -18,23 +18,21 @@ const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 /// Size of the largest sub-buffer.
 const MAX_SUB_BUFFER: u64 = 1 << 30;
 /// Size of the smallest sub-buffer: a packet's header.
-const MIN_SUB_BUFFER: u64 = packet_head::SIZE as u64;
+const MIN_SUB_BUFFER: u64 = HEADER_SIZE as u64;
 
 /// The sub-buffers of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Area {
     pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) count: u64,
+    pub(super) slots: PacketSlots,
 }
 
 /// The fields that do not change once the file is completed.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
-    pub(super) uuid: [u8; 16],
-    pub(super) class: u32,
+    /// The main stream; the nested one has the next instance.
+    pub(super) stream: StreamKey,
     pub(super) policy: Policy,
-    pub(super) instance: u64,
     pub(super) events: u64,
     pub(super) account_offset: u64,
     pub(super) opened: u64,
@@ -48,7 +46,7 @@ pub(super) type InvalidField = (u64, String);
 impl Area {
     /// Offset of the sub-buffer of packet `number`.
     pub(super) fn offset_of(self, number: u64) -> u64 {
-        self.offset + number % self.count.max(1) * self.size
+        self.offset + self.slots.offset_of(number)
     }
 }
 
@@ -103,14 +101,12 @@ impl Header {
             return Err((80, reason));
         }
         let main = area("main", fields, 96, size)?;
-        if main.count == 0 && instance != RINGLESS_INSTANCE {
+        if main.slots.count == 0 && instance != RINGLESS_INSTANCE {
             return Err((112, "it has no sub-buffers, which only the file of threads without a ring has".to_owned()));
         }
         Ok(Self {
-            uuid: fields.array(24),
-            class: fields.u32(40),
+            stream: StreamKey { uuid: fields.array(24), class: fields.u32(40), instance },
             policy,
-            instance,
             events,
             account_offset,
             opened: fields.u64(88),
@@ -129,7 +125,7 @@ impl Header {
 
 fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, InvalidField> {
     let [offset, size, count] = [fields.u64(at), fields.u64(at + 8), fields.u64(at + 16)];
-    let area = Area { offset, size, count };
+    let area = Area { offset, slots: PacketSlots { size, count } };
     let field = at as u64;
     if count == 0 {
         return Ok(area);

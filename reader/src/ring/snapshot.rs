@@ -46,8 +46,8 @@ impl Ring {
 
     /// Whether a stream is small enough for two copies in memory: at most 1 GiB.
     pub(crate) fn fits_in_memory(&self, side: Side) -> bool {
-        let area = self.header.area(side);
-        area.size.saturating_mul(area.count) <= MAX_SIZE
+        let slots = self.slots(side);
+        slots.size.saturating_mul(slots.count) <= MAX_SIZE
     }
 
     fn copy(&self, side: Side) -> Result<StreamSnapshot, ReadError> {

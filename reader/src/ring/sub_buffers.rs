@@ -2,9 +2,8 @@
 
 use super::{Ring, Side};
 use crate::error::ReadError;
-use crate::fields::Fields;
-use crate::packet_head::{self, PacketHead};
 use std::ops::RangeInclusive;
+use tracepoint_ring::channel::{CONTENT_SIZE, HEADER_SIZE, PACKET_MAGIC, PacketHeader, sequence_of};
 
 /// How many bytes of a leased packet are read at first: most packets that are closed for their age alone are smaller.
 const FIRST_READ: u64 = 4096;
@@ -85,45 +84,44 @@ impl Ring {
             Found::Packet(length) => Ok(length),
             Found::Malformed(reason) => Err(format!("the sub-buffer at byte {at}: {reason}")),
             Found::Nothing | Found::Prepared | Found::Garbage | Found::OtherStream | Found::OtherPacket(_) => {
-                Err(format!("the sub-buffer at byte {at} does not hold packet {}", number.wrapping_add(1)))
+                Err(format!("the sub-buffer at byte {at} does not hold packet {}", sequence_of(number)))
             }
         })
     }
 
     /// Copies packet `number` to the begin of `bytes`.
     fn copy_packet(&self, side: Side, number: u64, access: Access, bytes: &mut Vec<u8>) -> Result<Found, ReadError> {
-        let area = self.header.area(side);
-        let at = area.offset_of(number);
-        let first = if access == Access::Leased { FIRST_READ.min(area.size) as usize } else { packet_head::SIZE };
+        let slots = self.slots(side);
+        let at = self.header.area(side).offset_of(number);
+        let first = if access == Access::Leased { FIRST_READ.min(slots.size) as usize } else { HEADER_SIZE };
         grow(bytes, first);
         self.fill(&mut bytes[..first], at)?;
-        let head = PacketHead::parse(bytes);
-        let header = &self.header;
-        if head.magic != packet_head::MAGIC {
-            return Ok(match (head.magic, head.uuid) {
+        let head = PacketHeader::parse(bytes);
+        if head.magic != PACKET_MAGIC {
+            return Ok(match (head.magic, head.stream.uuid) {
                 // The owner clears the magic first when it prepares a place, and leaves the uuid.
-                (0, uuid) if uuid == header.uuid => Found::Prepared,
+                (0, uuid) if uuid == self.uuid() => Found::Prepared,
                 (0, uuid) if uuid == [0; 16] => Found::Nothing,
                 _ => Found::Garbage,
             });
         }
-        if (head.uuid, head.class, head.instance) != (header.uuid, header.class, self.instance(side)) {
+        if head.stream != self.stream(side) {
             return Ok(Found::OtherStream);
         }
-        if head.sequence != number.wrapping_add(1) {
+        if head.sequence != sequence_of(number) {
             return Ok(Found::OtherPacket(head.sequence));
         }
         let content = match access {
-            Access::Leased => head.content,
+            Access::Leased => head.content_bits,
             // The committed size first, then the bytes that it covers.
             Access::Racing { .. } => {
                 let mut content = [0; 8];
-                self.fill(&mut content, at + packet_head::CONTENT as u64)?;
+                self.fill(&mut content, at + CONTENT_SIZE as u64)?;
                 u64::from_le_bytes(content)
             }
         };
-        if !content.is_multiple_of(8) || content < packet_head::SIZE as u64 * 8 || content > area.size * 8 {
-            return Ok(Found::Malformed(format!("a content of {content} bits does not fit into {} bytes", area.size)));
+        if !content.is_multiple_of(8) || content < HEADER_SIZE as u64 * 8 || content > slots.size * 8 {
+            return Ok(Found::Malformed(format!("a content of {content} bits does not fit into {} bytes", slots.size)));
         }
         let length = (content / 8) as usize;
         grow(bytes, length);
@@ -136,23 +134,23 @@ impl Ring {
             }
             Access::Racing { closed } => {
                 self.fill(&mut bytes[..length], at)?;
-                let mut again = [0; packet_head::SIZE];
+                let mut again = [0; HEADER_SIZE];
                 self.fill(&mut again, at)?;
-                let after = PacketHead::parse(&again);
+                let after = PacketHeader::parse(&again);
                 if (after.magic, after.sequence) != (head.magic, head.sequence) {
                     return Ok(Found::Malformed("it was overwritten while it was read".to_owned()));
                 }
                 number >= closed
             }
         };
-        let packet_bits = Fields(bytes).u64(packet_head::PACKET_SIZE);
+        let packet_bits = PacketHeader::parse(bytes).packet_bits;
         if !is_open && packet_bits != content {
             return Ok(Found::Malformed(format!(
                 "its packet is closed, and has {content} bits of content in {packet_bits} bits"
             )));
         }
         // The copy of the header may be younger than the size that was read first.
-        bytes[packet_head::CONTENT..packet_head::CONTENT + 8].copy_from_slice(&content.to_le_bytes());
+        bytes[CONTENT_SIZE..CONTENT_SIZE + 8].copy_from_slice(&content.to_le_bytes());
         Ok(Found::Packet(length))
     }
 }
@@ -165,22 +163,21 @@ fn grow(bytes: &mut Vec<u8>, length: usize) {
 
 impl<'a> SubBuffers<'a> {
     pub(super) fn new(ring: &'a Ring, side: Side, closed: u64) -> Self {
-        let count = ring.header.area(side).count;
-        let oldest = closed.saturating_sub(count);
+        let slots = ring.slots(side);
         #[expect(clippy::reversed_empty_ranges, reason = "without sub-buffers there are no packets")]
-        let numbers = if count == 0 { 1..=0 } else { oldest..=closed.max(count - 1) };
+        let numbers = if slots.count == 0 { 1..=0 } else { slots.oldest(closed)..=closed.max(slots.count - 1) };
         Self { ring, side, closed, numbers }
     }
 
     /// What is in the sub-buffer of packet `number`; `None` if it is reported under another number.
     fn look(&self, number: u64) -> Result<Option<SubBuffer>, ReadError> {
-        let area = self.ring.header.area(self.side);
-        let at = area.offset_of(number);
+        let at = self.ring.header.area(self.side).offset_of(number);
+        let count = self.ring.slots(self.side).count;
         let mut bytes = Vec::new();
         let found = self.ring.copy_packet(self.side, number, Access::Racing { closed: self.closed }, &mut bytes)?;
         let torn = |reason: String| Ok(Some(SubBuffer::Torn(format!("the sub-buffer at byte {at}: {reason}"))));
         // The oldest packet and the open one share a sub-buffer: anything but the oldest packet is reported under the open one's number.
-        let is_shared = number + area.count == self.closed;
+        let is_shared = number + count == self.closed;
         match found {
             Found::Malformed(reason) => torn(reason),
             Found::Packet(length) => {
@@ -188,18 +185,18 @@ impl<'a> SubBuffers<'a> {
                 Ok(Some(SubBuffer::Packet(RingPacket { number, open: number >= self.closed, bytes })))
             }
             Found::Nothing if number < self.closed && number >= self.ring.released(self.side)? => {
-                torn(format!("packet number {} is missing there", number + 1))
+                torn(format!("packet number {} is missing there", sequence_of(number)))
             }
             _ if is_shared => Ok(None),
             Found::Nothing => Ok(Some(SubBuffer::Unused)),
             Found::Prepared if number >= self.closed => Ok(Some(SubBuffer::Unused)),
-            Found::Prepared | Found::Garbage => torn(format!("it does not hold packet number {}", number + 1)),
+            Found::Prepared | Found::Garbage => torn(format!("it does not hold packet number {}", sequence_of(number))),
             Found::OtherStream => torn("it holds a packet of another trace or stream".to_owned()),
             Found::OtherPacket(sequence) => {
-                if number == self.closed && sequence.checked_add(area.count) == Some(self.closed + 1) {
+                if number == self.closed && sequence.checked_add(count) == Some(sequence_of(self.closed)) {
                     return Ok(None);
                 }
-                torn(format!("it holds packet number {sequence}, where {} should be", number + 1))
+                torn(format!("it holds packet number {sequence}, where {} should be", sequence_of(number)))
             }
         }
     }
@@ -225,6 +222,7 @@ pub(crate) mod tests {
     use std::cell::Cell;
     use std::io;
     use std::path::Path;
+    use tracepoint_ring::channel::StreamKey;
 
     /// A ring with one sub-buffer, at 4096, whose packet is `number` with records of equal bytes.
     pub(crate) fn ring(number: u64, records: &[u8]) -> Vec<u8> {
@@ -239,23 +237,10 @@ pub(crate) mod tests {
             put(at, &u64::to_le_bytes(field));
         }
         put(3648, b"\x01\0c");
-        let content = (packet_head::SIZE + records.len()) as u64 * 8;
-        let head = PacketHead {
-            magic: packet_head::MAGIC,
-            uuid: [0; 16],
-            class: 0,
-            instance: 0,
-            begin: 0,
-            end: 0,
-            content,
-            size: content,
-            sequence: number + 1,
-            discarded: 0,
-            tid: 0,
-            before: 0,
-        };
+        let empty = PacketHeader::empty(StreamKey::default(), 0);
+        let head = PacketHeader { sequence: sequence_of(number), ..empty.with_size(HEADER_SIZE + records.len()) };
         put(4096, &head.bytes());
-        put(4096 + packet_head::SIZE, records);
+        put(4096 + HEADER_SIZE, records);
         bytes
     }
 
@@ -297,9 +282,9 @@ pub(crate) mod tests {
         let (less, more) = (ring(0, &[1; 8]), ring(0, &[1; 16]));
         for look in looks(&less, &more) {
             let Some(SubBuffer::Packet(packet)) = look else { panic!("{look:?}") };
-            let records = &packet.bytes[packet_head::SIZE..];
+            let records = &packet.bytes[HEADER_SIZE..];
             assert!(records == [1; 8] || records == [1; 16], "{records:?}");
-            assert_eq!(PacketHead::parse(&packet.bytes).content, packet.bytes.len() as u64 * 8);
+            assert_eq!(PacketHeader::parse(&packet.bytes).content_bits, packet.bytes.len() as u64 * 8);
         }
     }
 
@@ -309,7 +294,7 @@ pub(crate) mod tests {
         for look in looks(&ring(3, &[3; 8]), &ring(4, &[4; 64])) {
             match look {
                 Some(SubBuffer::Packet(packet)) => {
-                    assert_eq!((packet.number, &packet.bytes[packet_head::SIZE..]), (3, &[3; 8][..]));
+                    assert_eq!((packet.number, &packet.bytes[HEADER_SIZE..]), (3, &[3; 8][..]));
                 }
                 Some(SubBuffer::Torn(_)) => torn += 1,
                 other => panic!("{other:?}"),

@@ -3,8 +3,8 @@
 use super::walker::{EventCount, Walker};
 use crate::checksum;
 use crate::metadata::Metadata;
-use crate::packet_head::{self, PacketHead};
 use std::collections::BTreeMap;
+use tracepoint_ring::channel::PacketHeader;
 
 /// No packet of a sound ring has a higher sequence number.
 const MAX_SEQUENCE: u64 = u64::MAX / 2;
@@ -61,33 +61,33 @@ impl Position {
         if let (Some(reason), None) = (checksum::check(bytes).damage(), open) {
             return Err(reason);
         }
-        let mut head = PacketHead::parse(bytes);
+        let mut head = PacketHeader::parse(bytes);
         if let Some(discarded) = open {
-            (head.size, head.end) = (head.content, head.begin);
+            (head.packet_bits, head.end) = (head.content_bits, head.begin);
             head.discarded = discarded.max(self.discarded);
-            packet_head::put(bytes, &head);
+            head.write_to(bytes);
         }
         let content = walker.walk(metadata, &head, bytes)?;
         if open.is_some() {
             head.end = content.last;
-            packet_head::put(bytes, &head);
+            head.write_to(bytes);
         }
         self.fits(&head, content.records, content.last)
     }
 
-    fn fits(&self, head: &PacketHead, records: u64, last: u64) -> Result<Next, String> {
+    fn fits(&self, head: &PacketHeader, records: u64, last: u64) -> Result<Next, String> {
         let reason = if head.sequence > MAX_SEQUENCE {
             "its packet_seq_num is out of range"
         } else if head.begin < self.end {
             "it begins before the end of the previous packet"
         } else if head.end < last {
             "it ends before its last event"
-        } else if head.before < self.records {
+        } else if head.events_before < self.records {
             "its events_before is less than the number of earlier events"
         } else if head.discarded < self.discarded {
             "its events_discarded is less than that of the previous packet"
-        } else if let Some(after) = head.before.checked_add(records) {
-            let PacketHead { before, sequence, end, discarded, .. } = *head;
+        } else if let Some(after) = head.events_before.checked_add(records) {
+            let PacketHeader { events_before: before, sequence, end, discarded, .. } = *head;
             return Ok(Next { before, after, sequence, end, discarded });
         } else {
             "its events_before is out of range"
@@ -107,9 +107,16 @@ impl Position {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracepoint_ring::channel::StreamKey;
 
-    fn head(sequence: u64, (begin, end): (u64, u64), before: u64, discarded: u64) -> PacketHead {
-        PacketHead { end, sequence, discarded, before, ..PacketHead::empty([0; 16], 0, 0, begin) }
+    fn head(sequence: u64, (begin, end): (u64, u64), before: u64, discarded: u64) -> PacketHeader {
+        PacketHeader {
+            end,
+            sequence,
+            discarded,
+            events_before: before,
+            ..PacketHeader::empty(StreamKey::default(), begin)
+        }
     }
 
     #[test]

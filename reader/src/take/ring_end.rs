@@ -6,9 +6,9 @@ use super::position::Position;
 use super::reconcile::RingAccounting;
 use super::walker::EventCount;
 use crate::account::StreamAccount;
-use crate::packet_head::PacketHead;
 use crate::ring::{EventCounters, Ring, Side, StreamCounters};
 use std::collections::BTreeMap;
+use tracepoint_ring::channel::PacketHeader;
 
 /// A stream after its last packet was taken.
 #[derive(Debug)]
@@ -44,14 +44,14 @@ impl StreamEnd {
 
     /// The header of the empty packet that ends the stream with its final counts, not before `earliest`; `None` if the stream was never
     /// used.
-    pub(crate) fn last_packet(&self, ring: &Ring, earliest: u64) -> Option<PacketHead> {
+    pub(crate) fn last_packet(&self, ring: &Ring, earliest: u64) -> Option<PacketHeader> {
         if self.committed == 0 && self.discarded == 0 {
             return None;
         }
-        Some(PacketHead {
+        Some(PacketHeader {
             sequence: self.position.sequence.max(self.counters.closed).saturating_add(1),
             discarded: self.discarded,
-            before: self.committed,
+            events_before: self.committed,
             ..ring.empty_packet(self.side, self.position.end.max(earliest))
         })
     }

@@ -2,8 +2,8 @@
 
 use crate::metadata::Metadata;
 use crate::packet::PacketDecoder;
-use crate::packet_head::PacketHead;
 use crate::record_sizes::RecordSizes;
+use tracepoint_ring::channel::{PacketHeader, StreamKey};
 
 /// What was found of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Walker {
     }
 
     /// Counts the records in a packet. The reason if it has anything else in it.
-    pub(crate) fn walk(&mut self, metadata: &Metadata, head: &PacketHead, bytes: &[u8]) -> Result<Content, String> {
+    pub(crate) fn walk(&mut self, metadata: &Metadata, head: &PacketHeader, bytes: &[u8]) -> Result<Content, String> {
         let Self { sizes, counts } = self;
         counts.clear();
         if let Some(content) = sizes.as_ref().and_then(|sizes| walk_by_size(sizes, counts, head, bytes)) {
@@ -103,10 +103,10 @@ impl Counts {
 }
 
 /// `None` if the records do not lead to the end of the content.
-fn walk_by_size(sizes: &RecordSizes, counts: &mut Counts, head: &PacketHead, bytes: &[u8]) -> Option<Content> {
-    let bytes = bytes.get(..usize::try_from(head.content / 8).ok()?)?;
+fn walk_by_size(sizes: &RecordSizes, counts: &mut Counts, head: &PacketHeader, bytes: &[u8]) -> Option<Content> {
+    let bytes = bytes.get(..usize::try_from(head.content_bits / 8).ok()?)?;
     let mut content = Content { records: 0, last: head.begin };
-    for record in sizes.records(head.class, bytes, 0, head.begin) {
+    for record in sizes.records(head.stream.class, bytes, 0, head.begin) {
         let record = record.ok()?;
         content = Content { records: content.records + 1, last: record.time };
         counts.add(record.id, record.time);
@@ -115,16 +115,16 @@ fn walk_by_size(sizes: &RecordSizes, counts: &mut Counts, head: &PacketHead, byt
 }
 
 /// A decoder of a packet, which has to be what `head` says.
-fn decoder<'a>(metadata: &Metadata, head: &PacketHead, bytes: &'a [u8]) -> Result<PacketDecoder<'a>, String> {
+fn decoder<'a>(metadata: &Metadata, head: &PacketHeader, bytes: &'a [u8]) -> Result<PacketDecoder<'a>, String> {
     let decoder = PacketDecoder::new(metadata, bytes).map_err(|damage| damage.reason)?;
     let packet = decoder.packet();
-    let as_described = packet.uuid == Some(head.uuid)
-        && packet.class.id == u64::from(head.class)
-        && packet.instance == Some(head.instance)
+    let as_described = packet.uuid == Some(head.stream.uuid)
+        && packet.class.id == u64::from(head.stream.class)
+        && packet.instance == Some(head.stream.instance)
         && (packet.begin, packet.end) == (Some(head.begin), Some(head.end))
-        && (packet.content_bits, packet.packet_bits) == (head.content, head.size)
+        && (packet.content_bits, packet.packet_bits) == (head.content_bits, head.packet_bits)
         && (packet.sequence, packet.discarded) == (Some(head.sequence), Some(head.discarded))
-        && packet.events_before == Some(head.before)
+        && packet.events_before == Some(head.events_before)
         && packet.tid.is_none_or(|tid| tid == u64::from(head.tid))
         && packet.size() == bytes.len() as u64;
     if as_described {
@@ -138,14 +138,14 @@ fn decoder<'a>(metadata: &Metadata, head: &PacketHead, bytes: &'a [u8]) -> Resul
 pub(crate) fn check_layout(metadata: &Metadata, uuid: [u8; 16], class: u32) -> Result<(), String> {
     // Each field has a value of its own that needs all of its bits; the packet has 8 bytes of padding.
     let value = |last: u8| u64::from_le_bytes([last, 0xe1, 0xd2, 0xc3, 0xb4, 0xa5, 0x96, 0xf7]);
-    let nothing = PacketHead::empty(uuid, class, value(5), value(1));
-    let head = PacketHead {
+    let nothing = PacketHeader::empty(StreamKey { uuid, class, instance: value(5) }, value(1));
+    let head = PacketHeader {
         end: value(2),
-        size: nothing.size + 64,
+        packet_bits: nothing.packet_bits + 64,
         sequence: value(3),
         discarded: value(4),
         tid: 0xf5a6_9788,
-        before: value(6),
+        events_before: value(6),
         ..nothing
     };
     let bytes = [&head.bytes()[..], &[0; 8]].concat();

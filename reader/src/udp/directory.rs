@@ -122,7 +122,7 @@ impl Directory {
             };
             let (header, bytes) = (packet.header, packet.bytes);
             let known = self.streams.len();
-            let id = (header.class, header.instance);
+            let id = (header.stream.class, header.stream.instance);
             let refuse = |reason: &str| Damage { file: self.path.clone(), offset: 0, reason: reason.to_owned() };
             let mut last = header.begin;
             let counted = packet.events.try_fold(0, |count, event| {
@@ -130,7 +130,7 @@ impl Directory {
                 Ok(count + 1)
             });
             let events = match counted {
-                Ok(events) if Some(header.uuid) == uuid && last <= header.end => events,
+                Ok(events) if Some(header.stream.uuid) == uuid && last <= header.end => events,
                 Ok(_) => {
                     damaged(&refuse("a packet belongs to another trace, or ends before its last event"));
                     continue;

@@ -18,7 +18,8 @@ pub mod packet;
 pub use batch::{Batch, Challenge, End, Losses, Ping, Text, TextKind, Welcome};
 pub use client::{Accept, Ack, ToServer};
 pub use legacy::{LegacyPacket, Mark, MarkKind};
-pub use packet::{CtfPackets, PacketHeader};
+pub use packet::{CtfPackets, packet_header};
+pub use tracepoint_ring::channel::PacketHeader;
 
 use thiserror::Error;
 

@@ -2,8 +2,9 @@
 
 use tracepoint_reader::udp::wire::{
     Accept, Ack, Batch, Challenge, End, FromServer, LegacyPacket, Losses, Malformed, Mark, MarkKind, PacketHeader,
-    Ping, Text, TextKind, ToClient, ToServer, Welcome,
+    Ping, Text, TextKind, ToClient, ToServer, Welcome, packet_header,
 };
+use tracepoint_ring::channel::StreamKey;
 
 /// Bytes from hexadecimal digits; blanks do not count, and `n*xx` is `n` times the byte `xx`.
 fn hex(text: &str) -> Vec<u8> {
@@ -178,20 +179,17 @@ const PACKET: &str = "c11ffcc1 16*55 03000000 0400000000000000
 #[test]
 fn batches_hold_ctf_packets() {
     let packet = hex(PACKET);
+    let stream = StreamKey { uuid: [0x55; 16], class: 3, instance: 4 };
     let header = PacketHeader {
-        uuid: [0x55; 16],
-        class: 3,
-        instance: 4,
-        begin: 5,
         end: 6,
-        size: 100,
-        number: 7,
+        sequence: 7,
         discarded: 8,
         tid: 9,
         events_before: 10,
+        ..PacketHeader::empty(stream, 5).with_size(100)
     };
-    assert_eq!(header.encode()[..], packet[..96]);
-    assert_eq!(PacketHeader::decode(&packet), Ok(header));
+    assert_eq!(header.bytes()[..], packet[..96]);
+    assert_eq!(packet_header(&packet), Ok(header));
 
     let bytes = server("13", &format!("0000000000000a0b 0000000c 0000000d {PACKET} {PACKET}"));
     let two = [&packet[..], &packet].concat();
@@ -209,7 +207,7 @@ fn a_malformed_packet_ends_a_batch() {
     let after_a_whole_one = |rest: &[u8]| -> Vec<_> {
         let packets = [&packet[..], rest].concat();
         let batch = Batch { events_before: 0, events: 0, number: 0, packets: &packets };
-        batch.packets().map(|packet| packet.map(|(header, bytes)| (header.size, bytes.len()))).collect()
+        batch.packets().map(|packet| packet.map(|(header, bytes)| (header.size() as usize, bytes.len()))).collect()
     };
     let changed = |at: usize, byte: u8| {
         let mut packet = packet.clone();

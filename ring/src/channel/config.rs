@@ -1,6 +1,7 @@
-//! The configuration of a channel.
+//! The configuration of a channel. `sizes` has what follows from it, and which values are valid.
 
-use super::packet_header::HEADER_SIZE;
+mod sizes;
+
 use crate::context::{Context, Contexts};
 use crate::field::FieldDescriptor;
 use std::fmt;
@@ -10,18 +11,11 @@ use std::time::Duration;
 const FULL_SIZE: usize = 1 << 20;
 /// The largest number of rings by default: as many threads can record.
 const MOST_RINGS: usize = crate::thread::MAX_THREADS;
-/// The size of its smallest rings.
-const SMALLEST_SIZE: usize = 64 << 10;
-/// The smallest packets of rings that are smaller than the first ones.
-const SMALLEST_PACKET: usize = 16 << 10;
 
 /// The memory of the spare rings at rest, by default.
 const SPARE_BYTES: usize = 2 << 20;
 /// The number of spare rings when a channel is opened, by default, and their largest number at rest.
 const SPARES_AT_FIRST: usize = 16;
-
-/// The upper limit of [`Channel::wait`].
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// What happens when a ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -278,12 +272,6 @@ impl Channel {
         self.at_first
     }
 
-    /// The number of spare rings that are made when the channel is opened, and how many of them must be had.
-    pub(super) fn first_rings(&self) -> [usize; 2] {
-        let rings = self.at_first.or(self.spares).unwrap_or(SPARES_AT_FIRST).clamp(1, self.max_rings);
-        [rings, rings.min(self.spare_rings().max(1))]
-    }
-
     /// The largest number of rings. See [`max_rings`](Self::max_rings).
     pub const fn ring_limit(&self) -> usize {
         self.max_rings
@@ -322,69 +310,6 @@ impl Channel {
     /// What happens when a ring is full.
     pub const fn policy(&self) -> Policy {
         self.policy
-    }
-
-    /// The size of a packet in bytes.
-    pub fn packet_size(&self) -> usize {
-        // Multiples of eight keep the counters in the headers aligned.
-        self.ring_size / self.packets.max(1) / 8 * 8
-    }
-
-    /// The sizes of the rings, from the first ones on: each half of the one before, unless the size was given.
-    pub(super) fn ring_sizes(&self) -> impl Iterator<Item = usize> + use<> {
-        let smallest = if self.by_need { SMALLEST_SIZE } else { self.ring_size };
-        std::iter::successors(Some(self.ring_size), move |size| (*size > smallest).then_some(size / 2))
-    }
-
-    /// The size of a packet, and the number of packets, in a ring of `ring_size` bytes, which is one of [`ring_sizes`](Self::ring_sizes).
-    pub(super) fn packets_of(&self, ring_size: usize) -> [usize; 2] {
-        if ring_size == self.ring_size {
-            return [self.packet_size(), self.packets];
-        }
-        let packets = (ring_size / SMALLEST_PACKET).clamp(2, self.packets.max(2));
-        [ring_size / packets / 8 * 8, packets]
-    }
-
-    /// The size of the largest record, in bytes, including its 8-byte header word and contexts: a packet without its header. A larger record
-    /// is lost, counted as `too_large`.
-    pub fn max_record_size(&self) -> usize {
-        self.packet_size().saturating_sub(HEADER_SIZE)
-    }
-
-    /// Checks the sizes and the name, as [`OpenChannel::open`](super::OpenChannel::open) does.
-    ///
-    /// # Errors
-    ///
-    /// If a value is invalid; the message tells the valid ones.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if self.name.is_empty() || self.name.len() > 64 || self.name.starts_with('.') || !self.name.chars().all(plain) {
-            return Err(ConfigError(format!(
-                "`{}` is not a channel name: use 1 to 64 letters, digits, `_`, `-` or `.`, not starting with `.`",
-                self.name
-            )));
-        }
-        if self.packets < 2 {
-            return Err(ConfigError(format!("a ring needs at least 2 packets, not {}", self.packets)));
-        }
-        if self.packet_size() < 512 || self.packet_size() > 1 << 30 {
-            return Err(ConfigError(format!(
-                "a ring of {} bytes in {} packets has packets of {} bytes; they need 512 bytes to 1 GiB",
-                self.ring_size,
-                self.packets,
-                self.packet_size()
-            )));
-        }
-        if self.max_wait > LONGEST_WAIT {
-            return Err(ConfigError(format!(
-                "events cannot wait for {:?}: the limit is {LONGEST_WAIT:?}, because stopping a session waits as long",
-                self.max_wait
-            )));
-        }
-        if self.max_rings == 0 {
-            return Err(ConfigError("a channel needs at least one ring".to_owned()));
-        }
-        Ok(())
     }
 }
 

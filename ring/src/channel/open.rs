@@ -1,7 +1,8 @@
-//! An open channel: how it is opened and closed, its events, and its account.
+//! An open channel: how it is opened and closed. `events` has its events and their account.
 
-use super::account::{ChannelAccount, EventAccount, EventCounters, StreamAccount};
-use super::buffer::Buffer;
+mod events;
+
+use super::account::EventCounters;
 use super::config::{Channel, ConfigError};
 use super::header::{Layout, Mapped, Owner};
 use super::memory::{MemorySource, RingRequest};
@@ -17,49 +18,13 @@ use crate::clock;
 use crate::fork::{self, ForkHooks};
 use crate::rcu_pointer::RcuPointer;
 use crate::thread::{self, ExitHook, ThreadSlot};
-use crate::update::{self, UpdateGuard};
+use crate::update;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The id of an event in a channel. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EventId(pub(super) u16);
-
-impl EventId {
-    /// The id as in a record's header word.
-    pub const fn get(self) -> u16 {
-        self.0
-    }
-}
-
-/// The result of a subscriber's filter for an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FilterOutcome {
-    /// The event is to be recorded.
-    Accepted,
-    /// The filter rejected it.
-    Refused,
-    /// A rate limit suppressed it.
-    Suppressed,
-    /// The filter or a field expression panicked.
-    Panicked,
-}
-
-/// All event ids of the channel are allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyEvents {
-    limit: usize,
-}
-
-impl fmt::Display for TooManyEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the channel was opened for {} events, and all their ids are allocated", self.limit)
-    }
-}
-
-impl std::error::Error for TooManyEvents {}
+pub use events::{EventId, FilterOutcome, TooManyEvents};
 
 /// An open channel.
 pub struct OpenChannel {
@@ -297,49 +262,6 @@ impl OpenChannel {
         self.start
     }
 
-    /// Allocates an id for another event.
-    ///
-    /// # Errors
-    ///
-    /// If all ids are allocated. Ids are never reused.
-    pub fn add_event(&self) -> Result<EventId, TooManyEvents> {
-        let full = TooManyEvents { limit: self.max_events };
-        self.events
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| ((n as usize) < self.max_events).then_some(n + 1))
-            .map(|n| EventId(n as u16))
-            .map_err(|_| full)
-    }
-
-    /// Whether new subscriptions are refused.
-    pub fn is_finished(&self, _: &UpdateGuard<'_>) -> bool {
-        self.finished.load(Ordering::Relaxed)
-    }
-
-    /// Counts a new subscription. The channel is not finished.
-    pub fn subscribed(&self, _: &UpdateGuard<'_>) {
-        self.subscriptions.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts the end of a subscription.
-    pub fn unsubscribed(&self, _: &UpdateGuard<'_>) {
-        self.subscriptions.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Refuses subscriptions from here on. `false`, with nothing changed, while there is one.
-    pub(super) fn end_subscriptions(&self) -> bool {
-        let _locked = update::lock();
-        let has_ended = self.subscriptions.load(Ordering::Relaxed) == 0;
-        if has_ended {
-            self.finished.store(true, Ordering::Relaxed);
-        }
-        has_ended
-    }
-
-    /// Whether this id is allocated.
-    pub fn has_event(&self, id: EventId) -> bool {
-        u32::from(id.0) < self.events.load(Ordering::Relaxed)
-    }
-
     /// The contents of the header of this channel's ring with this instance.
     pub(super) const fn owner(&self, instance: u64) -> Owner {
         Owner { stream: self.stream(instance), policy: self.config.policy, start: self.start }
@@ -361,37 +283,6 @@ impl OpenChannel {
     /// Whether all memory of the counters of threads without a ring is still there.
     pub(super) fn ringless_is_whole(&self) -> bool {
         self.ringless.is_whole()
-    }
-
-    /// The account so far. In a forked child, only what was lost there.
-    pub fn account(&self) -> ChannelAccount {
-        let allocated = self.events.load(Ordering::Relaxed) as usize;
-        let sum = |rows: &[&[EventCounters]]| {
-            let event = |id: usize| {
-                let mut sum = EventAccount::default();
-                for row in rows {
-                    sum.add(&row[id]);
-                }
-                sum
-            };
-            (0..allocated).map(event).collect::<Vec<_>>()
-        };
-        if !self.ring_table.is_attached() {
-            let events = sum(&[&self.forked]);
-            let discarded = events.iter().map(EventAccount::total_lost).sum();
-            let streams = vec![StreamAccount { instance: RINGLESS_INSTANCE, discarded, ..StreamAccount::default() }];
-            return ChannelAccount { events, streams };
-        }
-        let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
-        let rows: Vec<_> = rings.iter().map(|ring| ring.account()).chain([self.ringless.account()]).collect();
-        let ringless = StreamAccount {
-            instance: RINGLESS_INSTANCE,
-            discarded: self.ringless_discarded(),
-            ..StreamAccount::default()
-        };
-        let streams =
-            rings.iter().flat_map(|ring| ring.buffers()).filter(|b| b.is_used()).map(Buffer::account).chain([ringless]);
-        ChannelAccount { events: sum(&rows), streams: streams.collect() }
     }
 }
 

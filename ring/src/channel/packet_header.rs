@@ -98,6 +98,11 @@ impl PacketHeader {
         Self { content_bits: bits(bytes), packet_bits: bits(bytes), ..self }
     }
 
+    /// The size of the packet in bytes.
+    pub const fn size(&self) -> u64 {
+        self.packet_bits / 8
+    }
+
     /// Reads the header of the packet at the start of `bytes`. Nothing is checked; what is beyond the end of `bytes` is zero.
     pub fn parse(bytes: &[u8]) -> Self {
         let (u32, u64) = (|at| u32::from_le_bytes(array(bytes, at)), |at| u64::from_le_bytes(array(bytes, at)));

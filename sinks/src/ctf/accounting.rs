@@ -5,10 +5,7 @@ use crate::accounting::{channel_entry, event_entry};
 use crate::description::{ChannelDescription, EventDescription};
 use crate::trace_info::TraceInfo;
 use std::collections::BTreeMap;
-use tracepoint_ring::channel::{Packet, StreamId};
-
-/// The offset of `events_discarded` in a packet, in bytes.
-const DISCARDED: usize = 72;
+use tracepoint_ring::channel::{Packet, PacketHeader, StreamId};
 
 /// One stream: its counters up to the last packet that was written.
 #[derive(Debug, Default)]
@@ -46,8 +43,7 @@ impl Line {
 
 /// The number of events that were lost before the ring, by the header of a packet.
 fn discarded(packet: &Packet<'_>) -> u64 {
-    let bytes = packet.bytes.get(DISCARDED..).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    PacketHeader::parse(packet.bytes).discarded
 }
 
 /// The content of the present chunk.

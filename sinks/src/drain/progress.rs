@@ -4,41 +4,29 @@ use crate::account::{Account, Before, Chunk, Removed, StreamAccount};
 use crate::accounting::event_entry;
 use std::collections::HashMap;
 use tracepoint_reader::internal::sealed;
-use tracepoint_ring::channel::{HEADER_SIZE, Packet, StreamId};
-
-/// Offsets in the header of a packet, in bytes: see `docs/format-ring.md`.
-const TIMESTAMP_BEGIN: usize = 32;
-const TIMESTAMP_END: usize = 40;
-const CONTENT_SIZE: usize = 48;
-const PACKET_SIZE: usize = 56;
-const SEQ_NUM: usize = 64;
-const EVENTS_DISCARDED: usize = 72;
-const EVENTS_BEFORE: usize = 88;
+use tracepoint_ring::channel::{Packet, PacketHeader, StreamId};
 
 /// How far all streams of a drain are. A sink keeps a copy of the state in which it joined.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress(HashMap<StreamId, StreamProgress>);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct StreamProgress {
     /// Records of the stream up to here.
     records: u64,
     /// Those among them that did not come out of the ring: they were overwritten, or their packet was damaged.
     missing: u64,
     /// The header of the last packet.
-    header: [u8; HEADER_SIZE],
+    last: PacketHeader,
 }
 
 impl Progress {
     /// Notes a packet. Records between it and the packet before it are missing.
     pub(super) fn pass(&mut self, packet: &Packet<'_>) {
-        let fresh = StreamProgress { records: 0, missing: 0, header: [0; HEADER_SIZE] };
-        let stream = self.0.entry(packet.stream).or_insert(fresh);
+        let stream = self.0.entry(packet.stream).or_default();
         stream.missing += packet.events_before.saturating_sub(stream.records);
         stream.records = packet.events_after;
-        if let Some(header) = packet.bytes.first_chunk() {
-            stream.header = *header;
-        }
+        stream.last = PacketHeader::parse(packet.bytes);
     }
 
     /// All streams, in order.
@@ -70,7 +58,7 @@ impl Progress {
 
     /// The chunk of a sink that joined here, which follows the part of the trace before; `None` if nothing was recorded before.
     pub(super) fn chunk_from_here(&self) -> Option<Chunk> {
-        let has_content = |stream: &StreamProgress| stream.records > 0 || stream.discarded() > 0;
+        let has_content = |stream: &StreamProgress| stream.records > 0 || stream.last.discarded > 0;
         self.0.values().any(has_content).then(|| {
             let (mut chunk, mut removed) = (Chunk::default(), Removed::default());
             (removed.chunks, removed.events) = (1, self.0.values().map(|stream| stream.records).sum());
@@ -84,7 +72,7 @@ impl Progress {
         let mut before = Before::default();
         if let Some(stream) = self.0.get(&stream) {
             (before.recorded, before.written) = (stream.records, stream.records);
-            before.discarded = stream.discarded();
+            before.discarded = stream.last.discarded;
         }
         before
     }
@@ -106,34 +94,17 @@ impl Progress {
 
     fn cut_stream(&self, class: u32, mut line: StreamAccount) -> Option<StreamAccount> {
         let stream = self.0.get(&StreamId { class, instance: line.instance })?;
-        (line.recorded, line.discarded) = (stream.records, stream.discarded());
+        (line.recorded, line.discarded) = (stream.records, stream.last.discarded);
         Some(line)
     }
 }
 
 impl StreamProgress {
-    fn word(&self, offset: usize) -> u64 {
-        let bytes = self.header.get(offset..).and_then(|bytes| bytes.first_chunk());
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-    }
-
-    fn discarded(&self) -> u64 {
-        self.word(EVENTS_DISCARDED)
-    }
-
     /// A packet without records behind the last one, `further` packets after it.
     fn empty_packet(&self, further: u64) -> Vec<u8> {
-        let mut packet = self.header.to_vec();
-        let bits = (HEADER_SIZE * 8) as u64;
-        for (offset, word) in [
-            (TIMESTAMP_BEGIN, self.word(TIMESTAMP_END)),
-            (CONTENT_SIZE, bits),
-            (PACKET_SIZE, bits),
-            (SEQ_NUM, self.word(SEQ_NUM) + further),
-            (EVENTS_BEFORE, self.records),
-        ] {
-            packet[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
-        }
-        sealed(packet)
+        let PacketHeader { stream, end, sequence, discarded, tid, .. } = self.last;
+        let (sequence, events_before) = (sequence.saturating_add(further), self.records);
+        let header = PacketHeader { sequence, discarded, tid, events_before, ..PacketHeader::empty(stream, end) };
+        sealed(header.bytes()).to_vec()
     }
 }

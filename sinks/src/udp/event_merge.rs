@@ -5,8 +5,8 @@ use super::queue::{Layout, LossReason, PacketQueue, QueuedPacket};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
-use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Metadata, PacketDecoder, text};
+use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader};
 
 /// The bytes of messages that are prepared in advance. Events of different threads are ordered within this window.
 const AHEAD: usize = 4 << 20;
@@ -121,10 +121,9 @@ fn records(
     let Some(sizes) = &layout.sizes else { return false };
     let clock = layout.metadata.stream(u64::from(held.stream.class)).and_then(|class| class.clock);
     let clock = clock.and_then(|index| layout.metadata.clocks().get(index));
-    let begin =
-        held.bytes.get(32..40).and_then(|bytes| bytes.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word));
+    let begin = PacketHeader::parse(&held.bytes).begin;
     let done = usize::try_from(held.done).unwrap_or(usize::MAX);
-    for record in sizes.records(held.stream.class, &held.bytes, HEADER, begin).skip(done) {
+    for record in sizes.records(held.stream.class, &held.bytes, HEADER_SIZE, begin).skip(done) {
         let Ok(record) = record else { return false };
         let from = contents.len();
         contents.extend_from_slice(held.bytes.get(record.start + skip..record.end).unwrap_or_default());
@@ -161,9 +160,8 @@ mod tests {
     use crate::udp::options::DropPolicy;
     use std::sync::Arc;
     use tracepoint_reader::internal::RecordSizes;
-    use tracepoint_reader::udp::wire::PacketHeader;
     use tracepoint_ring::Level;
-    use tracepoint_ring::channel::{Policy, StreamId};
+    use tracepoint_ring::channel::{Policy, StreamId, StreamKey};
 
     /// A store that knows one event, without fields.
     fn store() -> PacketQueue {
@@ -185,9 +183,9 @@ mod tests {
     fn packet(instance: u64, times: &[u64]) -> QueuedPacket {
         let records: Vec<u8> = times.iter().flat_map(|time| (time << 16).to_le_bytes()).collect();
         let (begin, end) = (times[0], times[times.len() - 1]);
-        let size = HEADER + records.len();
-        let header = PacketHeader { uuid: [1; 16], instance, begin, end, size, ..PacketHeader::default() };
-        let bytes = [&header.encode()[..], &records].concat();
+        let key = StreamKey { uuid: [1; 16], class: 0, instance };
+        let header = PacketHeader { end, ..PacketHeader::empty(key, begin).with_size(HEADER_SIZE + records.len()) };
+        let bytes = [&header.bytes()[..], &records].concat();
         let stream = StreamId { class: 0, instance };
         QueuedPacket { stream, bytes, events: times.len() as u64, done: 0, needs: 0, is_message: false, kept: false }
     }

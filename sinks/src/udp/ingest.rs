@@ -12,10 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use tracepoint_reader::udp::wire::packet::HEADER;
-use tracepoint_reader::udp::wire::{INGEST_CHANNEL, PacketHeader};
+use tracepoint_reader::udp::wire::INGEST_CHANNEL;
 use tracepoint_ring::Level;
-use tracepoint_ring::channel::{Policy, StreamId};
+use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, Policy, StreamId, StreamKey};
 use tracepoint_ring::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
 
 /// The time on a trace's clock, in nanoseconds.
@@ -30,7 +29,7 @@ const AT_ONCE: usize = 64 << 10;
 /// The number of reads in one round, including messages that are too long.
 const READS: usize = 256;
 /// The largest packet: the bytes of a round, and as many empty lines, each with its header word and length.
-const LARGEST_PACKET: usize = HEADER + AT_ONCE + AT_ONCE * 12;
+const LARGEST_PACKET: usize = HEADER_SIZE + AT_ONCE + AT_ONCE * 12;
 
 const BYTE: FieldType =
     FieldType::Integer(IntegerType { bits: 8, signed: false, base: Base::Hexadecimal, order: ByteOrder::Little });
@@ -173,23 +172,18 @@ impl Ingest {
             }
         }
         self.buffer = buffer;
+        let stream = StreamKey { uuid: self.uuid, class: self.stream.class, instance: self.stream.instance };
         let header = PacketHeader {
-            uuid: self.uuid,
-            class: self.stream.class,
-            instance: self.stream.instance,
-            begin: self.last,
-            end: self.last,
-            size: HEADER + records.len(),
             events_before: self.events,
             discarded: self.too_long,
-            ..PacketHeader::default()
+            ..PacketHeader::empty(stream, self.last).with_size(HEADER_SIZE + records.len())
         };
         self.events += events;
         let overlong = self.too_long;
         let any = events > 0 || std::mem::replace(&mut self.reported, overlong) < overlong;
         any.then(|| Messages {
             stream: self.stream,
-            packet: [&header.encode()[..], &records].concat(),
+            packet: [&header.bytes()[..], &records].concat(),
             events,
             overlong,
         })

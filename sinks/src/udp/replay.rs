@@ -11,12 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tracepoint_reader::dt::DtTrace;
 use tracepoint_reader::internal::{RecordSizes, seal};
 use tracepoint_reader::metadata::MAX_METADATA;
-use tracepoint_reader::udp::wire::packet::HEADER;
 use tracepoint_reader::{Damage, Metadata, PacketDecoder, ReadError, Trace, stream_files};
-use tracepoint_ring::channel::StreamId;
-
-/// The offset of `packet_size` in a packet, in bytes.
-const PACKET_SIZE: usize = 56;
+use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, StreamId};
 
 /// A recorded trace: a CTF directory, or a dt file of a session.
 #[derive(Debug)]
@@ -147,12 +143,13 @@ impl Description {
         let events = match &self.sizes {
             Some(sizes) => {
                 // The packet ends with its content.
-                let size = (bytes.len() as u64 * 8).to_le_bytes();
-                if let Some(word) = bytes.get_mut(PACKET_SIZE..PACKET_SIZE + 8).filter(|word| *word != size) {
-                    word.copy_from_slice(&size);
+                let header = PacketHeader::parse(&bytes);
+                let packet_bits = bytes.len() as u64 * 8;
+                if header.packet_bits != packet_bits {
+                    PacketHeader { packet_bits, ..header }.write_to(&mut bytes);
                     seal(&mut bytes);
                 }
-                sizes.records(class, &bytes, HEADER, 0).count()
+                sizes.records(class, &bytes, HEADER_SIZE, 0).count()
             }
             None => PacketDecoder::new(&self.metadata, &bytes).map_or(0, Iterator::count),
         };

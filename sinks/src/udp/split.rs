@@ -3,13 +3,12 @@
 use super::queue::{LossReason, PacketQueue, QueuedPacket};
 use std::collections::HashMap;
 use tracepoint_reader::internal::{RecordSizes, check, seal};
-use tracepoint_reader::udp::wire::PacketHeader;
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;
-use tracepoint_reader::udp::wire::packet::HEADER;
-use tracepoint_ring::channel::StreamId;
+use tracepoint_reader::udp::wire::packet_header;
+use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, StreamId};
 
 /// Space in a datagram that is too small for another packet.
-const SCRAP: usize = HEADER + 32;
+const SCRAP: usize = HEADER_SIZE + 32;
 
 /// The counters of a stream that were sent last, in any session.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +67,7 @@ impl Splitter {
             let fresh = out.len() == BATCH_HEADER;
             let part = packet.part(sizes, room.mtu.saturating_sub(out.len()));
             let part = match part {
-                Part::TooLarge(end, time) if fresh && end - packet.at + HEADER + BATCH_HEADER <= room.largest => {
+                Part::TooLarge(end, time) if fresh && end - packet.at + HEADER_SIZE + BATCH_HEADER <= room.largest => {
                     Part::Whole { end, time, events: 1 }
                 }
                 part => part,
@@ -112,16 +111,15 @@ impl Splitter {
         let header = PacketHeader {
             begin: if first { whole.begin } else { packet.first_time(records) },
             end: if last { whole.end } else { time },
-            size: HEADER + records.len(),
-            number: sent.packets,
+            sequence: sent.packets,
             discarded: if last { whole.discarded } else { sent.discarded },
             events_before: whole.events_before.saturating_add(packet.held.done),
-            ..*whole
+            ..whole.with_size(HEADER_SIZE + records.len())
         };
         sent.packets += 1;
         sent.discarded = header.discarded;
         let begin = out.len();
-        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(&header.bytes());
         out.extend_from_slice(records);
         seal(&mut out[begin..]);
         packet.pass(end, time, u64::from(events));
@@ -143,13 +141,13 @@ enum Part {
 
 impl SplitPacket {
     fn new(held: QueuedPacket, sizes: &RecordSizes) -> Result<Self, QueuedPacket> {
-        let header = match PacketHeader::decode(&held.bytes) {
-            Ok(header) if header.size == held.bytes.len() && !check(&held.bytes).is_wrong() => header,
+        let header = match packet_header(&held.bytes) {
+            Ok(header) if header.size() == held.bytes.len() as u64 && !check(&held.bytes).is_wrong() => header,
             _ => return Err(held),
         };
-        let (mut at, mut time) = (HEADER, header.begin);
+        let (mut at, mut time) = (HEADER_SIZE, header.begin);
         let done = usize::try_from(held.done).unwrap_or(usize::MAX);
-        for record in sizes.records(held.stream.class, &held.bytes, HEADER, header.begin).take(done) {
+        for record in sizes.records(held.stream.class, &held.bytes, HEADER_SIZE, header.begin).take(done) {
             let Ok(record) = record else { return Err(held) };
             (at, time) = (record.end, record.time);
         }
@@ -171,7 +169,7 @@ impl SplitPacket {
         let (mut end, mut time, mut events) = (self.at, self.time, 0);
         for record in sizes.records(self.held.stream.class, &self.held.bytes, self.at, self.time) {
             match record {
-                Ok(record) if record.end - self.at + HEADER <= room => {
+                Ok(record) if record.end - self.at + HEADER_SIZE <= room => {
                     (end, time) = (record.end, record.time);
                     events += 1;
                 }

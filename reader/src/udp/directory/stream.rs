@@ -3,11 +3,10 @@
 use super::DirectoryError;
 use crate::account::StreamAccount;
 use crate::checksum::sealed;
-use crate::udp::wire::PacketHeader;
-use crate::udp::wire::packet::HEADER;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use tracepoint_ring::channel::PacketHeader;
 
 #[derive(Debug)]
 pub(super) struct StreamFile {
@@ -28,7 +27,7 @@ impl StreamFile {
     pub(super) fn fits(&self, header: &PacketHeader) -> bool {
         header.begin <= header.end
             && self.last.is_none_or(|(last, events)| {
-                header.number > last.number
+                header.sequence > last.sequence
                     && header.begin >= last.end
                     && header.discarded >= last.discarded
                     && header.events_before >= events
@@ -52,10 +51,9 @@ impl StreamFile {
         bytes: &[u8],
         events: u64,
     ) -> Result<(), DirectoryError> {
-        if self.last.is_none() && header.number > 0 && header.events_before > 0 {
-            let nothing =
-                PacketHeader { end: header.begin, size: HEADER, number: 0, discarded: 0, events_before: 0, ..*header };
-            self.write(directory, &nothing, &sealed(nothing.encode()), 0)?;
+        if self.last.is_none() && header.sequence > 0 && header.events_before > 0 {
+            let nothing = PacketHeader { tid: header.tid, ..PacketHeader::empty(header.stream, header.begin) };
+            self.write(directory, &nothing, &sealed(nothing.bytes()), 0)?;
         }
         self.write(directory, header, bytes, events)
     }
@@ -90,17 +88,15 @@ impl StreamFile {
             return Ok(());
         }
         // If packets were lost, a gap of one shows it: their number is not known.
-        let number = last.number.saturating_add(if recorded > events { 2 } else { 1 });
+        let sequence = last.sequence.saturating_add(if recorded > events { 2 } else { 1 });
         let header = PacketHeader {
-            begin: last.end,
-            end: last.end,
-            size: HEADER,
-            number,
+            sequence,
             discarded: discarded.max(last.discarded),
+            tid: last.tid,
             events_before: recorded.max(events),
-            ..last
+            ..PacketHeader::empty(last.stream, last.end)
         };
-        self.write(directory, &header, &sealed(header.encode()), 0)
+        self.write(directory, &header, &sealed(header.bytes()), 0)
     }
 
     pub(super) fn account(&self, line: &mut StreamAccount) {

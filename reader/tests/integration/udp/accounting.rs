@@ -3,7 +3,7 @@
 use super::server::Server;
 use super::trace;
 use std::collections::BTreeSet;
-use tracepoint_reader::udp::wire::PacketHeader;
+use tracepoint_reader::udp::wire::packet_header;
 use tracepoint_reader::udp::{BatchDecoder, Layout, Lost, Report};
 
 /// The events that a client reported of sessions in the batch layout. Panics if they are not the sent ones, in order.
@@ -43,7 +43,7 @@ impl BatchAccounting {
                     let mut events = 0;
                     let mut rest = &batch.packets[..];
                     while !rest.is_empty() {
-                        let size = PacketHeader::decode(rest).unwrap().size;
+                        let size = packet_header(rest).unwrap().size() as usize;
                         for number in trace::numbers(&rest[..size]) {
                             let expected = next.unwrap_or_else(|| {
                                 let base = number - lost_first;

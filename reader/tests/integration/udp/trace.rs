@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 use tracepoint_reader::account::{Account, ChannelAccount, EventAccount, StreamAccount};
-use tracepoint_reader::udp::wire::PacketHeader;
-use tracepoint_reader::udp::wire::packet::HEADER;
+use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, StreamKey};
 
 /// The id of the first kind of event.
 const FIRST_ID: u16 = 5;
@@ -55,19 +54,16 @@ pub fn declaration(number: u16) -> String {
 
 /// Appends a packet with these events, of a kind that the metadata has after it has grown `kind` times.
 pub fn packet(out: &mut Vec<u8>, instance: u64, number: u64, before: u64, kind: u16, events: Range<u64>) {
+    let stream = StreamKey { uuid: UUID, class: 3, instance };
+    let size = HEADER_SIZE + 16 * (events.end - events.start) as usize;
     let header = PacketHeader {
-        uuid: UUID,
-        class: 3,
-        instance,
-        begin: time_of(events.start),
         end: time_of(events.end - 1),
-        size: HEADER + 16 * (events.end - events.start) as usize,
-        number,
-        discarded: 0,
+        sequence: number,
         tid: 40 + instance as u32,
         events_before: before,
+        ..PacketHeader::empty(stream, time_of(events.start)).with_size(size)
     };
-    out.extend_from_slice(&header.encode());
+    out.extend_from_slice(&header.bytes());
     for event in events {
         out.extend_from_slice(&(time_of(event) << 16 | u64::from(FIRST_ID + kind)).to_le_bytes());
         out.extend_from_slice(&event.to_le_bytes());
@@ -76,7 +72,7 @@ pub fn packet(out: &mut Vec<u8>, instance: u64, number: u64, before: u64, kind: 
 
 /// The numbers of a packet's events.
 pub fn numbers(packet: &[u8]) -> impl Iterator<Item = u64> {
-    let records = packet[HEADER..].chunks_exact(16);
+    let records = packet[HEADER_SIZE..].chunks_exact(16);
     records.map(|record| u64::from_le_bytes(record[8..].try_into().unwrap()))
 }
 

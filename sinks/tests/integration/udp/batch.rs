@@ -66,8 +66,8 @@ fn many_events_in_a_message_cut_between_records() {
         assert_eq!(numbers.len() as u64, client.kept.events);
         let first = client.kept.welcome.map_or(0, |welcome| welcome.earlier);
         assert_eq!(numbers, (first..first + end.events).collect::<Vec<_>>(), "each once, over all sessions");
-        for pair in client.kept.packets.windows(2).filter(|pair| pair[0].0.instance == pair[1].0.instance) {
-            assert!(pair[0].0.end <= pair[1].0.begin && pair[0].0.number < pair[1].0.number);
+        for pair in client.kept.packets.windows(2).filter(|pair| pair[0].0.stream == pair[1].0.stream) {
+            assert!(pair[0].0.end <= pair[1].0.begin && pair[0].0.sequence < pair[1].0.sequence);
         }
     }
 }
@@ -94,7 +94,8 @@ fn events_of_lost_messages_are_counted_exactly() {
     for instance in 0..2 {
         let mut records = 0;
         let mut gaps = 0;
-        let packets: Vec<_> = client.kept.packets.iter().filter(|(header, _)| header.instance == instance).collect();
+        let packets: Vec<_> =
+            client.kept.packets.iter().filter(|(header, _)| header.stream.instance == instance).collect();
         for (header, bytes) in &packets {
             gaps += header.events_before - records;
             records = header.events_before + (bytes.len() as u64 - 96) / 12;

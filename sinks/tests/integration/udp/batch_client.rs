@@ -166,8 +166,8 @@ impl Kept {
         std::fs::write(directory.join("metadata"), &self.metadata).expect("room");
         let mut streams = std::collections::BTreeMap::<String, Vec<u8>>::new();
         for (header, bytes) in &self.packets {
-            let class = if header.class == 0 { "channel0" } else { "outside" };
-            streams.entry(format!("{class}_{}", header.instance)).or_default().extend_from_slice(bytes);
+            let class = if header.stream.class == 0 { "channel0" } else { "outside" };
+            streams.entry(format!("{class}_{}", header.stream.instance)).or_default().extend_from_slice(bytes);
         }
         for (name, bytes) in streams {
             std::fs::write(directory.join(name), bytes).expect("room");

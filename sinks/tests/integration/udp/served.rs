@@ -4,8 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tracepoint::Level;
 use tracepoint::field::{Base, ByteOrder, FieldDescriptor, FieldType, IntegerType};
-use tracepoint_reader::udp::wire::PacketHeader;
-use tracepoint_ring::channel::{Policy, StreamId};
+use tracepoint_ring::channel::{HEADER_SIZE, PacketHeader, Policy, StreamId, StreamKey};
 use tracepoint_sinks::udp::{Packet, UdpOptions, UdpServer, UdpStats};
 use tracepoint_sinks::{ChannelDescription, ClockInfo, EventDescription, ProcessInfo, TraceInfo, ctf};
 
@@ -92,19 +91,15 @@ impl Served {
             body.extend_from_slice(fields);
         }
         let before = &mut self.events[instance as usize];
+        let stream = StreamKey { uuid: UUID, class: 0, instance };
         let header = PacketHeader {
-            uuid: UUID,
-            class: 0,
-            instance,
-            begin,
             end: self.time,
-            size: 96 + body.len(),
             tid: 1,
             events_before: *before,
-            ..PacketHeader::default()
+            ..PacketHeader::empty(stream, begin).with_size(HEADER_SIZE + body.len())
         };
         *before += records.len() as u64;
-        let bytes = [&header.encode()[..], &body].concat();
+        let bytes = [&header.bytes()[..], &body].concat();
         let events = records.len() as u64;
         self.server.push(Packet { stream: StreamId { class: 0, instance }, bytes, events });
     }
