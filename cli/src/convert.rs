@@ -54,12 +54,7 @@ impl Convert {
         } else {
             self.write_text(&converted)?;
         }
-        if converted.dropped > 0 {
-            message::note(&format!(
-                "the oldest {} were left out, because the file has too few slots",
-                counted(converted.dropped, "packet")
-            ));
-        }
+        message::note_dropped(converted.dropped);
         if converted.changed {
             let path = self.path.display();
             message::note(&format!(

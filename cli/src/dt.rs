@@ -7,7 +7,8 @@ mod postamble;
 
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::message;
-use clap::{Args, Subcommand};
+use crate::verbs::verbs;
+use clap::Args;
 use datatrace::DtReader;
 use std::path::Path;
 
@@ -28,8 +29,7 @@ pub(crate) struct Dt {
     verb: Verb,
 }
 
-#[derive(Debug, Subcommand)]
-enum Verb {
+verbs! {
     Info(info::Info),
     Dump(dump::Dump),
     Postamble(postamble::Postamble),
@@ -37,11 +37,7 @@ enum Verb {
 
 impl Dt {
     pub(crate) fn run(&self) -> VerbResult {
-        match &self.verb {
-            Verb::Info(info) => info.run(),
-            Verb::Dump(dump) => dump.run(),
-            Verb::Postamble(postamble) => postamble.run(),
-        }
+        self.verb.run()
     }
 }
 

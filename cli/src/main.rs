@@ -23,12 +23,14 @@ mod session;
 mod table;
 mod units;
 mod user;
+mod verbs;
 mod verify;
 mod view;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use std::process::ExitCode;
 use tracepoint_control::Rights;
+use verbs::verbs;
 
 /// Records running processes, and reads, verifies and converts their traces
 #[derive(Debug, Parser)]
@@ -57,8 +59,7 @@ struct Arguments {
     verb: Verb,
 }
 
-#[derive(Debug, Subcommand)]
-enum Verb {
+verbs! {
     List(list::List),
     Record(record::Record),
     Create(session::create::Create),
@@ -85,39 +86,16 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let Arguments { user, beside_root, verb } = Arguments::parse();
+    let Arguments { user, beside_root, mut verb } = Arguments::parse();
     let stays_root = matches!(&verb, Verb::Record(record) if !record.starts_a_command());
     if let Some(Err(failure)) = user.as_deref().map(|user| user::become_user(user, stays_root)) {
         return failure::exit_code(Err(failure));
     }
-    let rights = match beside_root.map(|(user, group)| Rights::beside_root(user, group)).transpose() {
-        Ok(rights) => rights.unwrap_or_default(),
-        Err(error) => return failure::exit_code(Err(error.into())),
-    };
-    let outcome = match verb {
-        Verb::List(list) => list.run(),
-        Verb::Record(record) => record.run(&rights),
-        Verb::Create(create) => create.run(),
-        Verb::Enable(enable) => enable.run(),
-        Verb::Disable(disable) => disable.run(),
-        Verb::Start(start) => start.run(),
-        Verb::Stop(stop) => stop.run(),
-        Verb::Snapshot(snapshot) => snapshot.run(),
-        Verb::Rotate(rotate) => rotate.run(),
-        Verb::Status(status) => status.run(),
-        Verb::Save(save) => save.run(),
-        Verb::Load(load) => load.run(),
-        Verb::Destroy(destroy) => destroy.run(),
-        Verb::Clean(clean) => clean.run(),
-        Verb::View(view) => view.run(),
-        Verb::Verify(verify) => verify.run(),
-        Verb::Recover(recover) => recover.run(),
-        Verb::Convert(convert) => convert.run(),
-        Verb::Dt(dt) => dt.run(),
-        Verb::Completions(completions) => completions.run(),
-        Verb::Man(man) => man.run(),
-        Verb::Serve(serve) => serve.run(),
-        Verb::Read(read) => read.run(),
-    };
-    failure::exit_code(outcome)
+    if let (Verb::Record(record), Some((user, group))) = (&mut verb, beside_root) {
+        match Rights::beside_root(user, group) {
+            Ok(rights) => record.rights = rights,
+            Err(error) => return failure::exit_code(Err(error.into())),
+        }
+    }
+    failure::exit_code(verb.run())
 }

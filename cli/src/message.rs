@@ -34,3 +34,11 @@ pub(crate) fn note_unchecked(packets: u64) {
         "{packets} {have} no checksum, because the trace was recorded by an older version; damage in them may go unnoticed"
     ));
 }
+
+/// Says that a dt file had too few slots for some packets.
+pub(crate) fn note_dropped(packets: u64) {
+    if packets > 0 {
+        let packets = counted(packets, "packet");
+        note(&format!("the oldest {packets} were left out, because the file has too few slots"));
+    }
+}

@@ -1,14 +1,16 @@
 //! The progress of long work, on the standard error if that is a terminal.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::{Duration, Instant};
 
 /// Shorter work shows no bar.
 const DELAY: Duration = Duration::from_secs(1);
 
+/// It is removed on drop.
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
-    bar.with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.with_style(style).with_finish(ProgressFinish::AndClear)
 }
 
 /// A bar for work of known size; it appears after a second, and is removed on drop.
@@ -36,14 +38,6 @@ impl Bar {
         }
         bar.set_length(total);
         bar.set_position(done);
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
     }
 }
 
@@ -84,11 +78,5 @@ impl LiveLine {
         self.shown = Some((now, events));
         self.bar.set_message(format!("{rate} events/s, {events} events, {}", more()));
         self.bar.tick();
-    }
-}
-
-impl Drop for LiveLine {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }

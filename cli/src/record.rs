@@ -100,6 +100,9 @@ pub(crate) struct Record {
     /// Record this command and the processes that it starts
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["pid", "wait"])]
     command: Vec<String>,
+    /// The rights with which the traced processes are accessed. Output is written with those of this process
+    #[arg(skip)]
+    pub(crate) rights: Rights,
 }
 
 impl Record {
@@ -108,8 +111,8 @@ impl Record {
         !self.command.is_empty()
     }
 
-    /// Records. Output is written with the rights of this process; the traced processes are accessed with `rights`.
-    pub(crate) fn run(&self, rights: &Rights) -> VerbResult {
+    pub(crate) fn run(&self) -> VerbResult {
+        let rights = &self.rights;
         let controller = self.rules.controller()?;
         let process = self.rules.pid.map(|pid| controller.process(pid)).transpose()?;
         let rules = self.rules.rules(&controller, &["*"])?;
@@ -129,7 +132,7 @@ impl Record {
         let mut stop = StopCondition::new(self.duration, process)?;
         rights.as_self(|| out.as_deref().map_or(Ok(()), make_output))?;
         let session = controller.create(&name, &spec)?;
-        let recorded = self.record(&controller, &session, &spec, (sinks, rights), &mut stop);
+        let recorded = self.record(&controller, &session, &spec, sinks, &mut stop);
         let report = recorded.and_then(|(recorder, unrecorded, child)| {
             let timeout = self.wait_arguments.timeout.max(END_TIMEOUT);
             let report = report::finish(&session, (recorder, unrecorded), timeout)?;
@@ -191,7 +194,7 @@ impl Record {
         controller: &Controller,
         session: &NamedSession<'_>,
         spec: &SessionSpec,
-        (sinks, rights): (Vec<SinkSpec>, &Rights),
+        sinks: Vec<SinkSpec>,
         stop: &mut StopCondition,
     ) -> Result<(Recorder, Unrecorded, Option<Child>), Failure> {
         let is_bounded =
@@ -200,7 +203,7 @@ impl Record {
         if self.command.is_empty() {
             Recorder::raise_file_limit();
         }
-        let recorder = Recorder::start(session, sinks, self.max_size, rights.clone())?;
+        let recorder = Recorder::start(session, sinks, self.max_size, self.rights.clone())?;
         self.require_one_process(&waited, &recorder)?;
         let mut child = self.start(controller, spec)?;
         // The command keeps the limit that it was given.

@@ -87,6 +87,14 @@ impl Account {
         Self::parse_named(&bytes, &path)
     }
 
+    /// The account of the trace in this directory, if it has one.
+    pub(crate) fn find(directory: &Path) -> Result<Option<Self>, ReadError> {
+        match Self::open(directory) {
+            Err(ReadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            account => account.map(Some),
+        }
+    }
+
     pub(crate) fn parse_named(bytes: &[u8], path: &Path) -> Result<Self, ReadError> {
         let error = |reason: String| ReadError::Account { path: path.to_owned(), reason };
         if bytes.len() > MAX_ACCOUNT {
@@ -281,14 +289,6 @@ pub struct Notes {
 
 /// A UUID in its usual form: lower-case hexadecimal digits in groups of 8, 4, 4, 4 and 12.
 pub fn uuid_text(uuid: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (index, byte) in uuid.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        for nibble in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
-    }
-    text
+    let hex = format!("{:032x}", u128::from_be_bytes(uuid));
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

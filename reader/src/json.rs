@@ -1,4 +1,4 @@
-//! Writes items as JSON: one object per line.
+//! Writes items as JSON: one object per line. `type` is that of the item; an event or a loss alone has none.
 //!
 //! An event is `{"type":"event","time_ns":…,"time":"…","name":"…","loglevel":…,"stream":{…},"packet_context":{…},
 //! "stream_context":{…},"context":{…},"fields":{…}}`; parts that an event does not have are left out. `time_ns` counts
@@ -11,16 +11,20 @@
 //! base 16 (names of fields contain no `$`). Arrays, of bytes too, are arrays, structures are
 //! objects, an enumeration is `{"value":1,"labels":["Run"]}`, and a variant is an object with its option alone.
 
+pub(crate) mod text;
+
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::event::{Event, Stream};
-use crate::loss::{Damage, Loss, LossKind};
+use crate::loss::{Loss, LossKind};
 use crate::merge::Item;
 use crate::text::PACKET_MEMBERS;
 use crate::value::{Int, StructValue, Value};
+
+pub use text::Text;
 
 /// Writes one item and a line feed.
 ///
@@ -31,20 +35,9 @@ pub fn write_item(out: &mut impl Write, item: &Item) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-impl Serialize for Item {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Event(event) => event.serialize(serializer),
-            Self::Loss(loss) => loss.serialize(serializer),
-            Self::Damage(damage) => damage.serialize(serializer),
-        }
-    }
-}
-
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", "event")?;
         map.serialize_entry("time_ns", &self.time_ns)?;
         map.serialize_entry("time", &rfc3339(self.time_ns))?;
         map.serialize_entry("name", self.name())?;
@@ -72,7 +65,7 @@ impl Serialize for Stream {
         if let Some(instance) = self.instance {
             map.serialize_entry("instance", &instance)?;
         }
-        map.serialize_entry("file", &Text(self.file.as_os_str().as_encoded_bytes()))?;
+        map.serialize_entry("file", &Text::of(&self.file))?;
         map.end()
     }
 }
@@ -80,7 +73,6 @@ impl Serialize for Stream {
 impl Serialize for Loss {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", "loss")?;
         map.serialize_entry("from_ns", &self.from_ns)?;
         map.serialize_entry("to_ns", &self.to_ns)?;
         map.serialize_entry("stream", &*self.stream)?;
@@ -91,17 +83,6 @@ impl Serialize for Loss {
                 map.serialize_entry("events", &events)?;
             }
         }
-        map.end()
-    }
-}
-
-impl Serialize for Damage {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", "damage")?;
-        map.serialize_entry("file", &Text(self.file.as_os_str().as_encoded_bytes()))?;
-        map.serialize_entry("offset", &self.offset)?;
-        map.serialize_entry("reason", &self.reason)?;
         map.end()
     }
 }
@@ -146,24 +127,6 @@ struct Members<'a>(&'a StructValue, &'a [&'a str]);
 impl Serialize for Members<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().filter(|(name, _)| !self.1.contains(name)))
-    }
-}
-
-/// Text that may not be UTF-8.
-struct Text<'a>(&'a [u8]);
-
-impl Serialize for Text<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Ok(text) = std::str::from_utf8(self.0) {
-            return serializer.serialize_str(text);
-        }
-        let mut hex = String::with_capacity(self.0.len() * 2);
-        for byte in self.0 {
-            for nibble in [byte >> 4, byte & 15] {
-                hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-            }
-        }
-        serializer.collect_map([("$bytes", hex)])
     }
 }
 

@@ -1,8 +1,10 @@
 //! Losses that the tracer counted, and damage that the reader found.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use serde::Serialize;
+use thiserror::Error;
 
 use crate::event::Stream;
 
@@ -35,20 +37,14 @@ pub enum LossKind {
 }
 
 /// A part of a stream that is damaged and left out: a packet, or all that follows. Other streams are not affected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
+#[error("{}: byte {offset}: {reason}", file.display())]
 pub struct Damage {
     /// The stream file.
+    #[serde(serialize_with = "crate::json::text::path")]
     pub file: PathBuf,
     /// Byte offset in it.
     pub offset: u64,
     /// What is wrong there.
     pub reason: String,
 }
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: byte {}: {}", self.file.display(), self.offset, self.reason)
-    }
-}
-
-impl std::error::Error for Damage {}

@@ -3,6 +3,7 @@
 mod cursor;
 mod directory;
 
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,8 @@ use cursor::StreamCursor;
 pub use directory::stream_files;
 
 /// An item of a merged trace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Item {
     /// An event.

@@ -116,11 +116,7 @@ pub fn verify(path: &Path) -> Result<Report, ReadError> {
 }
 
 fn verify_directory(directory: &Path, metadata: &Metadata, report: &mut Report) -> Result<Option<Part>, ReadError> {
-    let account = match Account::open(directory) {
-        Ok(account) => Some(account),
-        Err(ReadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let account = Account::find(directory)?;
     report.checks.push(completeness(&directory.join(ACCOUNT_PATH), account.as_ref()));
     let files = stream_files(directory).map_err(|error| ReadError::io(directory, error))?;
     let files = files.into_iter().map(|path| StreamFile {

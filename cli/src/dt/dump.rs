@@ -4,9 +4,9 @@ use super::{finish, hex, report_damage};
 use crate::failure::{EXIT_CODES, Outcome, VerbResult};
 use crate::{message, output};
 use clap::Args;
-use datatrace::{DtReader, EntryBytes, FieldValue, Format, Slot, Version};
+use datatrace::{DtReader, EntryBytes, FieldValue, Format, ReadError, Slot, Version};
 use serde_json::{Map, Value, json};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::PathBuf;
 
 /// Shows the entries of a dt file, oldest first
@@ -64,8 +64,6 @@ impl Dump {
     }
 
     fn show_entries(&self, file: &DtReader, format: &Format) -> VerbResult {
-        let mut out = output::raw();
-        let mut outcome = Outcome::Success;
         let size = format.size();
         let header = file.header();
         let slots = u64::from(header.number_buffers());
@@ -75,19 +73,8 @@ impl Dump {
             message::note("the file has wrapped, and its oldest slot may begin within an entry: see --skip");
         }
         let mut entries = file.entries(size, self.skip);
-        for entry in &mut entries {
-            match entry {
-                Ok(entry) if self.slot.is_none_or(|slot| slot == entry.slot) => {
-                    self.write_entry(&mut out, format, &entry)?;
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    out.flush()?;
-                    outcome = report_damage(&error);
-                }
-            }
-        }
-        out.flush()?;
+        let write = |out: &mut _, entry: &EntryBytes| self.write_entry(out, format, entry);
+        let outcome = self.show_each(&mut entries, |entry| entry.slot, write)?;
         if entries.rest() > 0 {
             message::note(&format!("the last {} bytes are not a whole entry of {size} bytes", entries.rest()));
         }
@@ -110,11 +97,21 @@ impl Dump {
     }
 
     fn show_slots(&self, file: &DtReader) -> VerbResult {
+        self.show_each(file.slots(), Slot::index, |out, slot| self.write_slot(out, slot))
+    }
+
+    /// Shows the parts that are in the chosen slot.
+    fn show_each<T>(
+        &self,
+        parts: impl Iterator<Item = Result<T, ReadError>>,
+        slot: impl Fn(&T) -> u32,
+        mut write: impl FnMut(&mut BufWriter<StdoutLock<'static>>, &T) -> io::Result<()>,
+    ) -> VerbResult {
         let mut out = output::raw();
         let mut outcome = Outcome::Success;
-        for slot in file.slots() {
-            match slot {
-                Ok(slot) if self.slot.is_none_or(|only| only == slot.index()) => self.write_slot(&mut out, &slot)?,
+        for part in parts {
+            match part {
+                Ok(part) if self.slot.is_none_or(|only| only == slot(&part)) => write(&mut out, &part)?,
                 Ok(_) => {}
                 Err(error) => {
                     out.flush()?;

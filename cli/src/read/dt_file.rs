@@ -4,11 +4,12 @@
 use super::Output;
 use super::directory::Directory;
 use crate::failure::Failure;
-use crate::message::{self, counted};
+use crate::message;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tracepoint_reader::RecoverError;
 use tracepoint_reader::convert::{ConvertError, ConvertOptions, Converted, convert};
-use tracepoint_reader::udp::{Counts, DirectoryError, Ending, Report};
+use tracepoint_reader::udp::{Counts, Ending, Report};
 
 pub(super) struct DtFile {
     path: PathBuf,
@@ -33,7 +34,7 @@ impl DtFile {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
         let received = tempfile::Builder::new().prefix(&name).tempdir_in(parent);
-        let received = received.map_err(|source| DirectoryError::Write { path: parent.to_owned(), source })?;
+        let received = received.map_err(|source| RecoverError::Write { path: parent.to_owned(), source })?;
         let directory = Directory::create(received.path())?;
         Ok(Self { path: path.to_owned(), options, directory, received })
     }
@@ -43,12 +44,7 @@ impl DtFile {
 fn make(directory: Directory, received: &Path, out: &Path, options: ConvertOptions) -> Result<bool, Failure> {
     directory.close(out)?;
     let Converted { dropped, damage, .. } = convert(received, out, options, |_| {})?;
-    if dropped > 0 {
-        message::note(&format!(
-            "the oldest {} were left out, because the file has too few slots",
-            counted(dropped, "packet")
-        ));
-    }
+    message::note_dropped(dropped);
     for damage in &damage {
         message::error(&format!("{damage}; not in {}", out.display()));
     }

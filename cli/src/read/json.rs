@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
 use std::io::{BufWriter, StdoutLock, Write};
+use tracepoint_reader::json::Text;
 use tracepoint_reader::udp::{BatchDecoder, Counts, Ending, EventBatch, Layout, Lost, Report};
 use tracepoint_reader::{Item, account::uuid_text};
 
@@ -51,8 +52,7 @@ impl Output for Json {
             }
             Report::Batch(batch) => return self.batch(&batch),
             Report::Event(event) => {
-                let content = content(&event.content);
-                json!({ "type": "event", "seq": event.seq, "time_ns": event.time_ns, "content": content })
+                json!({ "type": "event", "seq": event.seq, "time_ns": event.time_ns, "content": Text(&event.content) })
             }
             Report::Lost(lost) => loss(lost),
             Report::Late(events) => json!({ "type": "late", "events": events }),
@@ -70,34 +70,12 @@ impl Output for Json {
     }
 
     fn finish(mut self: Box<Self>, ending: Ending, counts: &Counts) -> Result<bool, Failure> {
-        self.object(&json!({
-            "type": "end",
-            "ending": summary::ending_name(ending),
-            "datagrams": counts.datagrams,
-            "bytes": counts.bytes,
-            "events": counts.events,
-            "lost_events": counts.lost_events,
-            "lost_messages": counts.lost_messages,
-            "lost_metadata": counts.lost_metadata,
-            "unsent_events": counts.unsent_events,
-            "late_messages": counts.late_messages,
-            "late_events": counts.late_events,
-            "duplicates": counts.duplicates,
-            "reordered": counts.reordered,
-            "malformed": counts.malformed,
-            "corrupted": counts.corrupted,
-            "foreign": counts.foreign,
-        }))?;
+        let mut end = json!(counts);
+        end["type"] = "end".into();
+        end["ending"] = summary::ending_name(ending).into();
+        self.object(&end)?;
         self.flush()?;
         Ok(true)
-    }
-}
-
-/// Text as a string, other bytes in base 16, as in `tracectl view --json`.
-fn content(bytes: &[u8]) -> Value {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.into(),
-        Err(_) => json!({ "$bytes": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat() }),
     }
 }
 
@@ -109,15 +87,13 @@ fn loss(lost: Lost) -> Value {
         Lost::Events(count) => json!({ "type": "loss", "kind": "events", "events": count }),
         Lost::BeforeOffer(count) => json!({ "type": "loss", "kind": "before_offer", "events": count }),
         Lost::Metadata(bytes) => json!({ "type": "loss", "kind": "metadata", "bytes": bytes }),
-        Lost::Unsent(losses) => json!({
-            "type": "loss",
-            "kind": "unsent",
-            "events": losses.total(),
-            "limit": losses.limit,
-            "rate": losses.rate,
-            "too_large": losses.too_large,
-            "failed": losses.failed,
-        }),
+        Lost::Unsent(losses) => {
+            let mut object = json!(losses);
+            object["type"] = "loss".into();
+            object["kind"] = "unsent".into();
+            object["events"] = losses.total().into();
+            object
+        }
         _ => json!({ "type": "loss", "kind": "beginning" }),
     }
 }

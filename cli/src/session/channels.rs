@@ -69,13 +69,8 @@ impl ChannelArguments {
     /// Sets the channels of a session whose sinks are set already.
     pub(crate) fn apply(&self, spec: &mut SessionSpec) {
         let default = default_policy(spec);
-        let policy = match self.policy {
-            Some(Policy::Discard) => "discard",
-            Some(Policy::Overwrite) => "overwrite",
-            Some(Policy::Wait) => "wait",
-            None => default,
-        };
-        policy.clone_into(&mut spec.channel.policy);
+        let given = self.policy.and_then(|policy| policy.to_possible_value());
+        spec.channel.policy = given.map_or_else(|| default.to_owned(), |policy| policy.get_name().to_owned());
         self.memory.apply(spec);
         spec.channel.contexts.clone_from(&self.contexts);
         spec.channel.no_wake = self.no_wake;
@@ -111,16 +106,13 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
         }
         let (key, value) = part.split_once('=').ok_or_else(|| format!("expected `KEY=VALUE`, not `{part}`"))?;
         let number = || value.parse::<usize>().map_err(|_| format!("`{key}` takes a number, not `{value}`"));
+        let size = || units::size(value).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let invalid = |error: String| format!("`{key}`: {error}");
         match key {
             "policy" => added.policy = Some(value.to_owned()),
-            "ring-size" => {
-                spec.ring_size = Some(usize::try_from(units::size(value).map_err(invalid)?).unwrap_or(usize::MAX));
-            }
+            "ring-size" => spec.ring_size = Some(size().map_err(invalid)?),
             "packets" => spec.packets = number()?,
-            "overflow" => {
-                spec.overflow = Some(usize::try_from(units::size(value).map_err(invalid)?).unwrap_or(usize::MAX));
-            }
+            "overflow" => spec.overflow = Some(size().map_err(invalid)?),
             "spares" => spec.spares = Some(number()?),
             "max-rings" => spec.max_rings = Some(number()?),
             "max-wait" => {

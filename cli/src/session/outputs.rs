@@ -109,10 +109,8 @@ impl OutputArguments {
         if let Some(address) = self.udp {
             let mut sink = SinkSpec::udp(address);
             sink.limit = self.udp_limit;
-            sink.drop = self.udp_drop.map(|end| match end {
-                Drop::Oldest => "oldest".to_owned(),
-                Drop::Newest => "newest".to_owned(),
-            });
+            let end = self.udp_drop.and_then(|end| end.to_possible_value());
+            sink.drop = end.map(|end| end.get_name().to_owned());
             sinks.push(sink);
         }
         for sink in &mut sinks {

@@ -50,11 +50,7 @@ pub(super) fn convert(
     let metadata_path = directory.join("metadata");
     let text = read_bounded(&metadata_path, MAX_METADATA)?;
     let text = Metadata::text(&text).map_err(|error| error.in_file(&metadata_path))?;
-    let account = match Account::open(directory) {
-        Ok(account) => Some(account),
-        Err(ReadError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error.into()),
-    };
+    let account = Account::find(directory)?;
     let mut listing = Listing::of(directory, metadata)?;
     let largest = listing.packets.iter().filter(|packet| !packet.edge).map(|packet| packet.size).max().unwrap_or(0);
     let needed = DtTraceWriter::slot_size(largest as usize).max(DtTraceWriter::SLOT_LEAST);

@@ -251,12 +251,7 @@ fn event(input: &mut Input<'_>, offset: usize) -> Parsed<EventBlock> {
 
 /// The 16 bytes of a UUID in its usual form of 32 hexadecimal digits, whatever hyphens are between them.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
-    let digits: Vec<u8> = text
-        .bytes()
-        .filter(|b| *b != b'-')
-        .map(|b| char::from(b).to_digit(16).map(|d| d as u8))
-        .collect::<Option<_>>()?;
-    let pairs: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or(0)).collect();
-    (digits.len() == 32).then_some(())?;
-    pairs.try_into().ok()
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    let is_hex = digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    u128::from_str_radix(&digits, 16).ok().filter(|_| is_hex).map(u128::to_be_bytes)
 }

@@ -15,7 +15,7 @@ use crate::window::Window;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tracepoint_ring::channel::StreamKey;
 
 /// The largest packet that is read, which is the largest of any channel.

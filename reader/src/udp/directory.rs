@@ -15,13 +15,14 @@ mod stream;
 use super::events::BatchDecoder;
 use super::report::EventBatch;
 use super::wire::INGEST_CHANNEL;
-use crate::account::{ACCOUNT_PATH, Account, StreamAccount};
+use crate::account::{Account, StreamAccount};
 use crate::loss::Damage;
+use crate::recover::{RecoverError, Target};
 pub use error::DirectoryError;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use stream::StreamFile;
 
 /// The most streams that are written.
@@ -45,7 +46,7 @@ pub struct AbsentEvents {
 /// A CTF directory that is being written.
 #[derive(Debug)]
 pub struct Directory {
-    path: PathBuf,
+    target: Target,
     metadata: Option<File>,
     decoder: BatchDecoder,
     /// Bytes of metadata that were written, and how many of the next bytes repeat them.
@@ -62,20 +63,15 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// [`DirectoryError::NotEmpty`] if it has entries, [`DirectoryError::Write`] if it cannot be created.
+    /// [`DirectoryError::Output`] if it has entries or cannot be created.
     pub fn create(path: &Path) -> Result<Self, DirectoryError> {
-        fs::create_dir_all(path).map_err(DirectoryError::write(path))?;
-        if let Some(entry) = fs::read_dir(path).map_err(DirectoryError::write(path))?.next() {
-            let found = entry.map_err(DirectoryError::write(path))?.file_name().to_string_lossy().into_owned();
-            return Err(DirectoryError::NotEmpty { path: path.to_owned(), found });
-        }
-        let (path, decoder) = (path.to_owned(), BatchDecoder::default());
-        Ok(Self { path, metadata: None, decoder, described: 0, known: 0, streams: BTreeMap::new(), open: 0 })
+        let (target, decoder) = (Target::create(path)?, BatchDecoder::default());
+        Ok(Self { target, metadata: None, decoder, described: 0, known: 0, streams: BTreeMap::new(), open: 0 })
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.target.path()
     }
 
     /// A session begins. The metadata comes from its beginning again if this is another session of the same trace.
@@ -93,12 +89,11 @@ impl Directory {
         self.known -= known as u64;
         let metadata = metadata.get(known..).unwrap_or_default();
         self.described += metadata.len() as u64;
-        let path = self.path.join("metadata");
         let file = match &mut self.metadata {
             Some(file) => file,
-            none => none.insert(File::create_new(&path).map_err(DirectoryError::write(&path))?),
+            none => none.insert(self.target.create_file("metadata")?),
         };
-        file.write_all(metadata).map_err(DirectoryError::write(&path))?;
+        file.write_all(metadata).map_err(RecoverError::write(&self.target.path().join("metadata")))?;
         self.decoder.grow(metadata);
         Ok(())
     }
@@ -123,7 +118,8 @@ impl Directory {
             let (header, bytes) = (packet.header, packet.bytes);
             let known = self.streams.len();
             let id = (header.stream.class, header.stream.instance);
-            let refuse = |reason: &str| Damage { file: self.path.clone(), offset: 0, reason: reason.to_owned() };
+            let refuse =
+                |reason: &str| Damage { file: self.target.path().to_owned(), offset: 0, reason: reason.to_owned() };
             let mut last = header.begin;
             let counted = packet.events.try_fold(0, |count, event| {
                 last = event?.cycles;
@@ -150,7 +146,7 @@ impl Directory {
                 continue;
             }
             self.open += usize::from(!stream.is_open());
-            stream.append(&self.path, &header, bytes, events)?;
+            stream.append(self.target.path(), &header, bytes, events)?;
             written += events;
             if self.open >= MAX_OPEN {
                 self.streams.values_mut().for_each(StreamFile::close_file);
@@ -178,7 +174,7 @@ impl Directory {
                 line.file.clear();
                 (line.packets, line.written) = (0, 0);
                 if let Some(stream) = stream {
-                    stream.end(&self.path, line.recorded, line.discarded)?;
+                    stream.end(self.target.path(), line.recorded, line.discarded)?;
                     stream.account(line);
                 }
                 let known = known_losses(line);
@@ -188,14 +184,7 @@ impl Directory {
                 }
             }
         }
-        let path = self.path.join(ACCOUNT_PATH);
-        let growing = path.with_extension("json.new");
-        let write = || {
-            fs::create_dir_all(path.parent().unwrap_or(&self.path))?;
-            fs::write(&growing, account.to_json())?;
-            fs::rename(&growing, &path)
-        };
-        write().map_err(DirectoryError::write(&path))
+        Ok(self.target.finish(&account)?)
     }
 }
 

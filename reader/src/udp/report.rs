@@ -1,5 +1,7 @@
 //! What a client reports.
 
+use serde::Serialize;
+
 use super::wire::{Batch, CtfPackets, Losses, Welcome};
 
 /// The layout of a session.
@@ -93,7 +95,7 @@ pub enum Lost {
 }
 
 /// Counts of received and lost datagrams and events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counts {
     /// Datagrams that came from the server.

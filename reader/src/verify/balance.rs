@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::scan::{Contradictions, Scan};
+use super::scan::Scan;
 use super::{Check, Report};
 use crate::account::{Account, ChannelAccount, StreamAccount, uuid_text};
 use crate::metadata::{EnvValue, Metadata};
@@ -59,16 +59,12 @@ impl<'a> Balance<'a> {
         self.report.checks.push(Check { rule, subject: subject.to_owned(), compares, left, right, pass });
     }
 
-    fn equal<T: PartialEq + ToString>(
-        &mut self,
-        rule: char,
-        subject: &str,
-        compares: &'static str,
-        left: &T,
-        right: &T,
-    ) {
-        let pass = left == right;
-        self.check(rule, subject, compares, left.to_string(), right.to_string(), pass);
+    fn equal<L, R>(&mut self, rule: char, subject: &str, compares: &'static str, left: &L, right: &R)
+    where
+        L: PartialEq<R> + ToString,
+        R: ToString,
+    {
+        self.check(rule, subject, compares, left.to_string(), right.to_string(), left == right);
     }
 
     /// Compares a counter of a packet with the account's; if no packet has it, the account's must be 0.
@@ -76,16 +72,6 @@ impl<'a> Balance<'a> {
         let pass = left.unwrap_or(0) == right;
         let left = left.map_or("not in any packet".to_owned(), |n| n.to_string());
         self.check(rule, subject, compares, left, right.to_string(), pass);
-    }
-
-    fn no_contradictions(
-        &mut self,
-        rule: char,
-        subject: &str,
-        compares: &'static str,
-        contradictions: &Contradictions,
-    ) {
-        self.equal(rule, subject, compares, &contradictions.describe(), &"none".to_owned());
     }
 
     /// Applies all rules but A and R.
@@ -102,21 +88,15 @@ impl<'a> Balance<'a> {
         let account = self.account;
         for channel in &account.channels {
             let instances: BTreeSet<u64> = channel.streams.iter().map(|s| s.instance).collect();
-            self.equal(
-                'Q',
-                &channel.name,
-                "streams in the account = different instances",
-                &channel.streams.len(),
-                &instances.len(),
-            );
+            let compares = "streams in the account = different instances";
+            self.equal('Q', &channel.name, compares, &channel.streams.len(), &instances.len());
             for stream in &channel.streams {
                 let stream_subject = format!("{}, instance {}", channel.name, stream.instance);
                 self.stream_account(&stream_subject, stream);
                 if stream.file.is_empty() {
                     self.nothing_written(&stream_subject, stream);
                 } else if named.insert(&stream.file, (channel, stream)).is_some() {
-                    let left = "twice".to_owned();
-                    self.equal('Q', &stream_subject, "the account names the file = once", &left, &"once".to_owned());
+                    self.equal('Q', &stream_subject, "the account names the file = once", &"twice", &"once");
                 }
             }
         }
@@ -126,7 +106,7 @@ impl<'a> Balance<'a> {
         }
         for (name, (channel, _)) in named {
             let subject = format!("{}, {name}", channel.name);
-            self.equal('Q', &subject, "the stream file = present", &"missing".to_owned(), &"present".to_owned());
+            self.equal('Q', &subject, "the stream file = present", &"missing", &"present");
         }
         // The counters of events are not known at the end of a chunk, except of the last one.
         if account.chunk.as_ref().is_none_or(|chunk| chunk.last) {
@@ -159,9 +139,9 @@ impl<'a> Balance<'a> {
             None => "none".to_owned(),
         };
         let unknown = first(counted.difference(&declared).next());
-        self.equal('D', subject, "the account's events that the metadata lacks = none", &unknown, &"none".to_owned());
+        self.equal('D', subject, "the account's events that the metadata lacks = none", &unknown, &"none");
         let uncounted = first(declared.difference(&counted).next());
-        self.equal('D', subject, "the metadata's events that the account lacks = none", &uncounted, &"none".to_owned());
+        self.equal('D', subject, "the metadata's events that the account lacks = none", &uncounted, &"none");
     }
 
     /// Rule H.
@@ -181,11 +161,17 @@ impl<'a> Balance<'a> {
     pub(super) fn intact(&mut self, file: StreamFile, before: u64) -> (String, Scan) {
         let subject = file.path.display().to_string();
         let scan = Scan::of(self.metadata, file.reader, before);
-        self.no_contradictions('B', &subject, "packets with another UUID = none", &scan.foreign);
-        self.no_contradictions('Q', &subject, "damage = none", &scan.damage);
+        self.equal('B', &subject, "packets with another UUID = none", &scan.foreign.describe(), &"none");
+        self.equal('Q', &subject, "damage = none", &scan.damage.describe(), &"none");
         self.report.unchecked += scan.unchecked;
-        self.no_contradictions('N', &subject, "packets whose number does not rise = none", &scan.numbers);
-        self.no_contradictions('P', &subject, "packets that contradict themselves = none", &scan.contradictions);
+        self.equal('N', &subject, "packets whose number does not rise = none", &scan.numbers.describe(), &"none");
+        self.equal(
+            'P',
+            &subject,
+            "packets that contradict themselves = none",
+            &scan.contradictions.describe(),
+            &"none",
+        );
         (subject, scan)
     }
 

@@ -42,7 +42,11 @@ struct Chunks<'a> {
 }
 
 impl Chunks<'_> {
-    fn equal<T: PartialEq + ToString>(&mut self, rule: char, compares: &'static str, left: &T, right: &T) {
+    fn equal<L, R>(&mut self, rule: char, compares: &'static str, left: &L, right: &R)
+    where
+        L: PartialEq<R> + ToString,
+        R: ToString,
+    {
         let (subject, pass) = (self.subject.clone(), left == right);
         self.checks.push(Check { rule, subject, compares, left: left.to_string(), right: right.to_string(), pass });
     }
@@ -57,14 +61,10 @@ impl Chunks<'_> {
         self.ends(first, last);
         for pair in self.parts.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
-            self.equal(
-                'R',
-                "the number of the next chunk",
-                &number(&after.account),
-                &number(&before.account).saturating_add(1),
-            );
+            let next = number(&before.account).saturating_add(1);
+            self.equal('R', "the number of the next chunk", &number(&after.account), &next);
             let left = contradiction(before, after).unwrap_or_else(|| "none".to_owned());
-            self.equal('R', "streams that do not go on where they ended = none", &left, &"none".to_owned());
+            self.equal('R', "streams that do not go on where they ended = none", &left, &"none");
         }
     }
 
@@ -90,12 +90,8 @@ impl Chunks<'_> {
         let (packets, events) = before.fold((0_u128, 0_u128), |(packets, events), before| {
             (packets + u128::from(before.packets), events + u128::from(before.written))
         });
-        self.equal(
-            'R',
-            "chunks before the first = removed",
-            &number(&first.account).saturating_sub(1),
-            &removed.chunks,
-        );
+        let chunks = number(&first.account).saturating_sub(1);
+        self.equal('R', "chunks before the first = removed", &chunks, &removed.chunks);
         self.equal('R', "packets before the first chunk = removed", &packets, &removed.packets.into());
         self.equal('R', "events before the first chunk = removed", &events, &removed.events.into());
     }

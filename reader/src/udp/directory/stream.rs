@@ -1,8 +1,8 @@
 //! Writes the file of one stream.
 
-use super::DirectoryError;
 use crate::account::StreamAccount;
 use crate::checksum::sealed;
+use crate::recover::RecoverError;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -50,7 +50,7 @@ impl StreamFile {
         header: &PacketHeader,
         bytes: &[u8],
         events: u64,
-    ) -> Result<(), DirectoryError> {
+    ) -> Result<(), RecoverError> {
         if self.last.is_none() && header.sequence > 0 && header.events_before > 0 {
             let nothing = PacketHeader { tid: header.tid, ..PacketHeader::empty(header.stream, header.begin) };
             self.write(directory, &nothing, &sealed(nothing.bytes()), 0)?;
@@ -64,7 +64,7 @@ impl StreamFile {
         header: &PacketHeader,
         bytes: &[u8],
         events: u64,
-    ) -> Result<(), DirectoryError> {
+    ) -> Result<(), RecoverError> {
         let path = directory.join(&self.name);
         let open = || match self.packets {
             0 => File::create_new(&path),
@@ -72,9 +72,9 @@ impl StreamFile {
         };
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(open().map_err(DirectoryError::write(&path))?),
+            none => none.insert(open().map_err(RecoverError::write(&path))?),
         };
-        file.write_all(bytes).map_err(DirectoryError::write(&path))?;
+        file.write_all(bytes).map_err(RecoverError::write(&path))?;
         self.packets += 1;
         self.written += events;
         self.last = Some((*header, header.events_before.saturating_add(events)));
@@ -82,7 +82,7 @@ impl StreamFile {
     }
 
     /// Writes an empty packet if the end of the stream is missing, whose final counts are `recorded` and `discarded`.
-    pub(super) fn end(&mut self, directory: &Path, recorded: u64, discarded: u64) -> Result<(), DirectoryError> {
+    pub(super) fn end(&mut self, directory: &Path, recorded: u64, discarded: u64) -> Result<(), RecoverError> {
         let Some((last, events)) = self.last else { return Ok(()) };
         if (recorded, discarded) == (events, last.discarded) {
             return Ok(());

@@ -6,6 +6,7 @@
 use super::bytes::{CHECKSUM, array_at, check, seal, sized, u8_at, u16_at, u32_at, u64_at};
 use super::packet::CtfPackets;
 use super::{Malformed, ToClient};
+use serde::Serialize;
 
 /// The size of the header that every message has.
 pub const HEADER: usize = 16;
@@ -98,7 +99,7 @@ pub struct Ping {
 }
 
 /// Events that the server could not send since the trace began, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Losses {
     /// Dropped while they waited for a client: more than the server may keep, or no client came in time.
     pub limit: u64,

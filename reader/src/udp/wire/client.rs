@@ -87,38 +87,34 @@ pub struct Ack {
 impl ToServer {
     /// Appends the datagram to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Start => out.push(START),
-            Self::Stop => out.push(STOP),
+        let mut body = [0; LONGEST];
+        let (kind, size, session) = match self {
+            Self::Start => return out.push(START),
+            Self::Stop => return out.push(STOP),
             Self::Accept(accept) => {
-                let mut body = [0; ACCEPT_SIZE];
-                head(&mut body, ACCEPT, 0);
                 body[16] = super::VERSION;
                 for (at, value) in [(18, accept.nonce), (20, accept.mtu), (22, accept.largest), (24, accept.window)] {
                     body[at..at + 2].copy_from_slice(&value.to_be_bytes());
                 }
                 body[32..48].copy_from_slice(&accept.token);
-                seal(&mut body);
-                out.extend_from_slice(&body);
+                (ACCEPT, ACCEPT_SIZE, 0)
             }
             Self::Ack(ack) => {
-                let mut body = [0; ACK_SIZE];
-                head(&mut body, ACK, ack.session);
                 body[16..20].copy_from_slice(&ack.metadata.to_be_bytes());
                 body[20..24].copy_from_slice(&ack.account.to_be_bytes());
                 body[24..32].copy_from_slice(&ack.events.to_be_bytes());
                 body[32..36].copy_from_slice(&ack.seq.to_be_bytes());
                 body[36] = u8::from(ack.ended);
-                seal(&mut body);
-                out.extend_from_slice(&body);
+                (ACK, ACK_SIZE, ack.session)
             }
-            Self::Leave(session) => {
-                let mut body = [0; LEAVE_SIZE];
-                head(&mut body, LEAVE, *session);
-                seal(&mut body);
-                out.extend_from_slice(&body);
-            }
-        }
+            Self::Leave(session) => (LEAVE, LEAVE_SIZE, *session),
+        };
+        let body = &mut body[..size];
+        body[..4].copy_from_slice(&MAGIC);
+        body[4] = kind;
+        body[CHECKSUM + 4..CHECKSUM + 8].copy_from_slice(&session.to_be_bytes());
+        seal(body);
+        out.extend_from_slice(body);
     }
 
     /// Decodes a datagram from a client.
@@ -137,10 +133,16 @@ impl ToServer {
             return Err(Malformed::Kind);
         }
         let (kind, session) = (u8_at(datagram, 4)?, u32_at(datagram, 12)?);
+        let size = match kind {
+            ACCEPT => ACCEPT_SIZE,
+            ACK => ACK_SIZE,
+            LEAVE => LEAVE_SIZE,
+            _ => return Err(Malformed::Kind),
+        };
+        sized(datagram, size)?;
+        check(datagram)?;
         match kind {
             ACCEPT => {
-                sized(datagram, ACCEPT_SIZE)?;
-                check(datagram)?;
                 let accept = Accept {
                     nonce: u16_at(datagram, 18)?,
                     mtu: u16_at(datagram, 20)?,
@@ -154,30 +156,15 @@ impl ToServer {
                     && accept.largest <= LARGEST;
                 if sane { Ok(Self::Accept(accept)) } else { Err(Malformed::Field) }
             }
-            ACK => {
-                sized(datagram, ACK_SIZE)?;
-                check(datagram)?;
-                Ok(Self::Ack(Ack {
-                    session,
-                    metadata: u32_at(datagram, 16)?,
-                    account: u32_at(datagram, 20)?,
-                    events: u64_at(datagram, 24)?,
-                    seq: u32_at(datagram, 32)?,
-                    ended: u8_at(datagram, 36)? & 1 != 0,
-                }))
-            }
-            LEAVE => {
-                sized(datagram, LEAVE_SIZE)?;
-                check(datagram)?;
-                Ok(Self::Leave(session))
-            }
-            _ => Err(Malformed::Kind),
+            ACK => Ok(Self::Ack(Ack {
+                session,
+                metadata: u32_at(datagram, 16)?,
+                account: u32_at(datagram, 20)?,
+                events: u64_at(datagram, 24)?,
+                seq: u32_at(datagram, 32)?,
+                ended: u8_at(datagram, 36)? & 1 != 0,
+            })),
+            _ => Ok(Self::Leave(session)),
         }
     }
-}
-
-fn head(out: &mut [u8], kind: u8, session: u32) {
-    out[..4].copy_from_slice(&MAGIC);
-    out[4] = kind;
-    out[CHECKSUM + 4..CHECKSUM + 8].copy_from_slice(&session.to_be_bytes());
 }

@@ -11,7 +11,7 @@ use tracepoint_reader::account::Account;
 use tracepoint_reader::udp::{
     AbsentEvents, Directory, DirectoryError, Ending, EventBatch, Layout, Lost, Options, Report,
 };
-use tracepoint_reader::{Item, LossKind, Trace, Value, verify};
+use tracepoint_reader::{Item, LossKind, RecoverError, Trace, Value, verify};
 
 const PLAN: Plan = Plan { trusted: true, offers: true, events: 1500, rate: 4, ends: true, grows: 0 };
 
@@ -201,7 +201,10 @@ fn a_directory_that_is_not_empty_is_refused() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("mine"), "").unwrap();
     let error = Directory::create(place.path()).unwrap_err();
-    assert!(matches!(&error, DirectoryError::NotEmpty { found, .. } if found == "mine"), "{error}");
+    assert!(
+        matches!(&error, DirectoryError::Output(RecoverError::NotEmpty { found, .. }) if found == "mine"),
+        "{error}"
+    );
 }
 
 /// A server may have read a packet from a damaged disk: the checksum of the datagram is right then.

@@ -1,0 +1,21 @@
+//! The enumeration of verbs.
+
+/// Makes the enumeration `Verb`, in the order of `--help`, and its `run`. Each verb is a structure of its arguments, with a `run`.
+macro_rules! verbs {
+    ($($verb:ident($arguments:ty),)*) => {
+        #[derive(Debug, clap::Subcommand)]
+        enum Verb {
+            $($verb($arguments),)*
+        }
+
+        impl Verb {
+            fn run(&self) -> crate::failure::VerbResult {
+                match self {
+                    $(Self::$verb(verb) => verb.run(),)*
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use verbs;
