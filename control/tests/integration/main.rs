@@ -30,6 +30,7 @@ mod field_extremes;
 mod filter_language;
 mod filter_oracle;
 mod filters;
+mod flight;
 mod flips;
 mod fork;
 mod full_disk;
