@@ -1,19 +1,17 @@
-//! A flight recorder that the program itself reads: snapshots while it records, in files and in memory, and at a panic.
+//! A flight recorder that the program itself reads: snapshots while it records, in files and in memory.
 
-use crate::common::{Outcome, assert_balances, memory_place, names, part, place, view};
+use crate::common::{Outcome, assert_balances, memory_place, names, place, view};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tracepoint_control::sinks::{CtfSink, TextSink};
-use tracepoint_control::{Channel, RecoverError, Session, SessionBuilder, SessionError};
+use tracepoint_control::{Channel, Session, SessionBuilder};
 use tracepoint_reader::{Item, Trace, Value, verify};
 
 tracepoint::define_trace! {
     provider = "recorder";
     pub step(thread: u64, n: u64) { thread: u64 = thread, n: u64 = n }
-    pub other(n: u64) { n: u64 = n }
 }
 
 fn flight(name: &str, bytes: usize) -> SessionBuilder {
@@ -21,7 +19,7 @@ fn flight(name: &str, bytes: usize) -> SessionBuilder {
 }
 
 /// The numbers of the events of each thread in a trace, which are in order.
-fn numbers(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
+pub(crate) fn numbers(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
     let mut numbers: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for item in Trace::open(trace)?.items() {
         match item {
@@ -38,7 +36,7 @@ fn numbers(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::
 }
 
 /// Verifies a snapshot of a session that goes on; its events by thread.
-fn checked(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
+pub(crate) fn checked(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn std::error::Error>> {
     assert_balances(trace);
     assert_eq!(verify(trace)?.snapshots(), 1, "it says that it is a snapshot");
     numbers(trace)
@@ -171,183 +169,6 @@ fn flush_moves_open_packets_to_the_sinks() -> Outcome {
     }
     session.stop()?;
     assert_balances(&trace);
-    Ok(())
-}
-
-#[test]
-fn what_cannot_be_is_a_typed_error() -> Outcome {
-    own_process!();
-    let place = place();
-    let error =
-        Session::builder("none").events("recorder:step").channel(Channel::discard(64 << 10)).in_memory().start();
-    let error = error.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.contains("give the session a sink") && error.contains("overwrite"), "{error}");
-
-    let session = flight("errors", 16 << 10).in_memory().start()?;
-    let out = place.path().join("out");
-    std::fs::create_dir(&out)?;
-    session.snapshot(&out)?;
-    let error = session.snapshot(&out).err();
-    assert!(
-        matches!(&error, Some(SessionError::Snapshot { source: RecoverError::NotEmpty { path, .. }, .. }) if *path == out),
-        "{error:?}"
-    );
-    std::fs::write(place.path().join("file"), b"")?;
-    let error = session.snapshot(place.path().join("file")).err();
-    assert!(matches!(error, Some(SessionError::Snapshot { source: RecoverError::Write { .. }, .. })), "{error:?}");
-
-    // Inside a probe.
-    let found = thread::scope(|scope| -> Result<_, Box<dyn std::error::Error>> {
-        let (send, receive) = std::sync::mpsc::channel();
-        let (session, path) = (std::sync::Arc::new(session), place.path().join("probe"));
-        let (inside, to) = (std::sync::Arc::clone(&session), path.clone());
-        let probe = register_trace_other(move |_| {
-            let errors = [inside.snapshot(&to).err(), inside.flush().err(), inside.rotate().err()];
-            let all = errors.iter().all(|error| matches!(error, Some(SessionError::InsideProbe { .. })));
-            send.send(all).expect("it is received");
-        })?;
-        scope.spawn(|| tracepoint::trace!(other(1)));
-        let found = receive.recv()?;
-        unregister_trace_other(probe);
-        assert!(found && !path.exists());
-        Ok(std::sync::Arc::into_inner(session))
-    })?;
-    let session = found.ok_or("the probe has released it")?;
-
-    // In a forked child.
-    let path = place.path().join("child");
-    // SAFETY: the child calls only code that takes no lock of another thread, and exits.
-    let child = match unsafe { nix::unistd::fork() }? {
-        nix::unistd::ForkResult::Child => {
-            let is_right = matches!(session.snapshot(&path), Err(SessionError::Forked { .. }));
-            // SAFETY: ends the child without destructors.
-            unsafe { nix::libc::_exit(if is_right { 0 } else { 1 }) }
-        }
-        nix::unistd::ForkResult::Parent { child } => child,
-    };
-    let status = nix::sys::wait::waitpid(child, None)?;
-    assert_eq!(status, nix::sys::wait::WaitStatus::Exited(child, 0));
-    session.stop()?;
-    Ok(())
-}
-
-/// `stop` waits for a snapshot that is being written; one that comes later finds the session stopped.
-#[test]
-fn a_snapshot_of_a_stopped_session_is_an_error() -> Outcome {
-    own_process!();
-    let place = place();
-    let rings = memory_place();
-    for round in 0..20 {
-        let session = flight("stopped", 64 << 10).dir(rings.path()).start()?;
-        (0..3000).for_each(|n| tracepoint::trace!(step(0, n)));
-        let agent = tracepoint_control::Agent::start_in(&tracepoint_control::RunDir::at(&place.path().join("run"))?)?;
-        assert!(matches!(agent.snapshot("stopped", place.path()), Err(SessionError::NotRecorded { .. })));
-        drop(agent);
-        let out = place.path().join(round.to_string());
-        // Another thread may hold the session; here a snapshot runs while the session is dropped.
-        let session = std::sync::Arc::new(session);
-        let other = std::sync::Arc::clone(&session);
-        let (to, begun) = (out.clone(), std::sync::Arc::new(std::sync::Barrier::new(2)));
-        let go = std::sync::Arc::clone(&begun);
-        let taken = thread::spawn(move || {
-            go.wait();
-            let taken = other.snapshot(&to);
-            drop(other);
-            taken
-        });
-        begun.wait();
-        drop(session);
-        match taken.join().map_err(|_| "a panic")? {
-            Ok(summary) => assert_eq!(checked(&out)?.values().map(Vec::len).sum::<usize>() as u64, summary.events),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// The snapshots of the first panic, of two sessions, one of which has a directory that is taken.
-#[test]
-fn the_first_panic_takes_snapshots() -> Outcome {
-    own_process!();
-    let (rings, place) = (memory_place(), place());
-    let (free, taken) = (place.path().join("free"), place.path().join("taken"));
-    std::fs::create_dir(&taken)?;
-    std::fs::write(taken.join("note"), b"")?;
-    let files = flight("files", 64 << 10).dir(rings.path()).on_panic(&free).start()?;
-    let memory = flight("memory", 64 << 10).in_memory().on_panic(&taken).start()?;
-    let panic = |n: u64| {
-        let thread = thread::Builder::new().stack_size(32 << 10).spawn(move || {
-            tracepoint::trace!(step(n, 0));
-            panic!("the panic of the test");
-        });
-        thread.map(|thread| thread.join().is_err())
-    };
-    // A panic in a probe is caught, and is not the one.
-    let probe = register_trace_other(|_| panic!("in a probe"))?;
-    tracepoint::trace!(other(1));
-    drop(probe);
-    assert!(!free.exists());
-    assert!(panic(1)?);
-    assert!(checked(&free)?[&1] == [0]);
-    let beside = |_: ()| names(place.path()).into_iter().filter(|name| name.starts_with("taken-")).collect::<Vec<_>>();
-    let [name] = &beside(())[..] else { return Err(format!("{:?}", beside(())).into()) };
-    assert!(name.starts_with(&format!("taken-{}-2", std::process::id())) && name.ends_with('Z'), "{name}");
-    assert!(checked(&place.path().join(name))?[&1] == [0]);
-    // Each session takes one.
-    assert!(panic(2)? && catch_unwind(AssertUnwindSafe(|| panic!("caught"))).is_err());
-    assert_eq!(beside(()).len(), 1);
-    assert!(!numbers(&free)?.contains_key(&2));
-    files.stop()?;
-    memory.stop()?;
-    Ok(())
-}
-
-/// Of threads that panic at once, each ends when the snapshot is there, though one holds the lock of standard error.
-#[test]
-fn panics_at_once_wait_for_the_snapshot() -> Outcome {
-    own_process!();
-    let place = place();
-    let out = place.path().join("out");
-    let session = flight("many", 1 << 20).in_memory().on_panic(&out).start()?;
-    thread::scope(|scope| {
-        for id in 0..8 {
-            let out = &out;
-            scope.spawn(move || {
-                let _lock = (id == 0).then(|| std::io::stderr().lock());
-                (0..1000).for_each(|n| tracepoint::trace!(step(id, n)));
-                let panicked = catch_unwind(|| panic!("one of many"));
-                assert!(panicked.is_err() && out.join("metadata").exists(), "the snapshot is there");
-            });
-        }
-    });
-    checked(&out)?;
-    session.stop()?;
-    Ok(())
-}
-
-/// A full disk leaves nothing, and is reported; the session goes on.
-#[test]
-fn a_full_disk_leaves_nothing() -> Outcome {
-    own_process!();
-    if let Some(dir) = part().strip_prefix("full ") {
-        let session = flight("full", 1 << 20).in_memory().start()?;
-        (0..20_000).for_each(|n| tracepoint::trace!(step(1, n)));
-        let out = Path::new(dir).join("out");
-        let error = session.snapshot(&out).err();
-        let is_full = |error: &RecoverError| matches!(error, RecoverError::Write { source, .. } if source.kind() == std::io::ErrorKind::StorageFull);
-        assert!(matches!(&error, Some(SessionError::Snapshot { source, .. }) if is_full(source)), "{error:?}");
-        assert!(names(Path::new(dir)).is_empty(), "{:?}", names(Path::new(dir)));
-        tracepoint::trace!(step(1, 20_000));
-        assert_eq!(session.stop()?.events()[0].recorded, 20_001);
-        return Ok(());
-    }
-    let place = place();
-    let part = format!("full {}", place.path().display());
-    let test = "a_full_disk_leaves_nothing";
-    if let Some(mut command) = crate::common::again_mounted(test, &part, place.path(), "64k") {
-        let output = command.output()?;
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
     Ok(())
 }
 

@@ -31,6 +31,8 @@ mod filter_language;
 mod filter_oracle;
 mod filters;
 mod flight;
+mod flight_panic;
+mod flight_refused;
 mod flips;
 mod fork;
 mod full_disk;
