@@ -10,7 +10,7 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tracepoint_reader::Recovered;
-use tracepoint_reader::recover::{RecoveredProcess, recover_with};
+use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snapshot_with};
 
 /// Completes the session of a process that died, from its rings and what its sinks had written
 ///
@@ -50,13 +50,18 @@ impl Recover {
 
     pub(crate) fn run(&self) -> VerbResult {
         let mut bar = Bar::new();
-        let recovered = recover_with(&self.directory, &self.output, |progress| {
+        let report = |progress: Progress| {
             let what = match progress.processes {
                 1 => "recovering".to_owned(),
                 processes => format!("recovering {} of {processes}", progress.process + 1),
             };
             bar.set(&what, progress.done, progress.total);
-        })?;
+        };
+        let recovered = if self.snapshot {
+            snapshot_with(&self.directory, &self.output, report)?
+        } else {
+            recover_with(&self.directory, &self.output, report)?
+        };
         drop(bar);
         if self.json {
             self.write_json(&recovered)?;

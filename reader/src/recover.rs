@@ -38,6 +38,9 @@ pub use error::RecoverError;
 pub use process_source::MemoryRings;
 pub use summary::{FailedProcess, Progress, Recovered, RecoveredProcess};
 
+/// How often a snapshot is read until nothing in it is damaged.
+const MAX_READINGS: u32 = 3;
+
 /// Writes a trace to `out` from the rings of a process in `dir`. If there are several processes below `dir`, each gets a directory in
 /// `out` with the name of its own.
 ///
@@ -97,27 +100,41 @@ pub fn snapshot(dir: &Path, out: &Path) -> Result<Recovered, RecoverError> {
 ///
 /// # Errors
 /// As [`snapshot`].
-pub fn snapshot_with(dir: &Path, out: &Path, report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
-    staged(out, |temporary| recover_with(dir, temporary, report))
+pub fn snapshot_with(dir: &Path, out: &Path, mut report: impl FnMut(Progress)) -> Result<Recovered, RecoverError> {
+    staged(out, |temporary| recover_with(dir, temporary, &mut report))
 }
 
-/// Takes a snapshot of rings of this process that are in no file.
+/// Takes a snapshot of rings of this process that are in no file; `rings` are those that there are now.
 ///
 /// # Errors
 /// As [`snapshot`].
 #[doc(hidden)]
-pub fn snapshot_memory(rings: &MemoryRings, out: &Path) -> Result<Recovered, RecoverError> {
+pub fn snapshot_memory(rings: impl Fn() -> MemoryRings, out: &Path) -> Result<Recovered, RecoverError> {
     staged(out, |temporary| {
         let mut ignore = |_| {};
-        let process = process::recover(ProcessSource::Memory(rings), temporary, Meter::new(&mut ignore, 0, 1))?;
+        let rings = rings();
+        let process = process::recover(ProcessSource::Memory(&rings), temporary, Meter::new(&mut ignore, 0, 1))?;
         Ok(Recovered { processes: vec![process], failed: Vec::new() })
     })
 }
 
 /// Has traces written under a temporary name, and publishes them as `out`.
-fn staged(out: &Path, write: impl FnOnce(&Path) -> Result<Recovered, RecoverError>) -> Result<Recovered, RecoverError> {
+///
+/// A session that enables further events extends its metadata first. If that happens between the reading of the metadata and that of a ring,
+/// its records cannot be read: they are when all is read again.
+fn staged(
+    out: &Path,
+    mut write: impl FnMut(&Path) -> Result<Recovered, RecoverError>,
+) -> Result<Recovered, RecoverError> {
     let staged = Staged::begin(out)?;
     let mut recovered = write(staged.path())?;
+    for _ in 1..MAX_READINGS {
+        if recovered.processes.iter().all(|process| process.complete || process.snapshot) {
+            break;
+        }
+        staged.clear()?;
+        recovered = write(staged.path())?;
+    }
     for process in &mut recovered.processes {
         if let Ok(below) = process.output.strip_prefix(staged.path()) {
             process.output = out.components().chain(below.components()).collect();

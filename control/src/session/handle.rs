@@ -54,7 +54,7 @@ impl RecordingHandle {
         };
         let taken = match rings.as_ref().ok_or_else(|| self.stopped())? {
             RingStore::Files(dir) => tracepoint_reader::recover::snapshot(dir.path(), out),
-            RingStore::Memory(image) => snapshot_memory(&image.rings(), out),
+            RingStore::Memory(image) => snapshot_memory(|| image.rings(), out),
         };
         let failed = |source| SessionError::Snapshot { name: self.name.clone(), source };
         Ok(SnapshotSummary::of(out, taken.map_err(failed)?))

@@ -5,6 +5,7 @@
 mod common;
 
 mod connections;
+mod flight;
 mod probes;
 mod sched;
 mod tokio;

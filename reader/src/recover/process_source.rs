@@ -73,17 +73,19 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
-    /// The rings, sorted, and those that are gone, by class and number. In memory none can be gone.
-    pub(super) fn rings(self) -> Result<(Vec<RingPlace>, Vec<(u32, u64)>), ReadError> {
+    /// The rings, sorted. Those that are gone are `reported`, by class and number; in memory none can be gone.
+    pub(super) fn rings(self, mut reported: impl FnMut(u32, u64)) -> Result<Vec<RingPlace>, ReadError> {
         match self {
             Self::Directory(path) => {
                 let paths = find::rings(path)?;
-                let missing = find::missing(&paths, |path| matches!(Ring::open(path), Ok(None)));
-                Ok((paths.into_iter().map(RingPlace::File).collect(), missing))
+                for (class, number) in find::missing(&paths, |path| matches!(Ring::open(path), Ok(None))) {
+                    reported(class, number);
+                }
+                Ok(paths.into_iter().map(RingPlace::File).collect())
             }
             Self::Memory(rings) => {
                 let place = |(name, bytes): &(String, _)| RingPlace::Memory(rings.name.join(name), Arc::clone(bytes));
-                Ok((rings.rings.iter().map(place).collect(), Vec::new()))
+                Ok(rings.rings.iter().map(place).collect())
             }
         }
     }

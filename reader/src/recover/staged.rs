@@ -50,6 +50,12 @@ impl Staged {
         &self.temporary
     }
 
+    /// Removes the contents.
+    pub(super) fn clear(&self) -> Result<(), RecoverError> {
+        let emptied = fs::remove_dir_all(&self.temporary).and_then(|()| fs::create_dir(&self.temporary));
+        emptied.map_err(RecoverError::write(&self.temporary))
+    }
+
     /// Gives the contents their final place.
     pub(super) fn publish(mut self) -> Result<(), RecoverError> {
         let published = if self.inside { self.move_entries() } else { fs::rename(&self.temporary, &self.out) };

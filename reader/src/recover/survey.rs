@@ -45,13 +45,12 @@ impl Survey {
         let mut survey =
             Self { uuid, pid: 0, described, session: String::new(), is_running: false, rings: Vec::new(), bytes: 0 };
         let mut first_error = None;
-        let (places, missing) = source.rings()?;
-        for (class, missing) in missing {
+        let places = source.rings(|class, missing| {
             journal.wrong(format!(
                 "{}: there is no ring in {class}-{missing}.ring, though later rings were made; what it held is missing",
                 directory.display()
             ));
-        }
+        })?;
         for place in places {
             match place.open() {
                 Ok(None) => journal.note(format!("{}: not begun", place.path().display())),

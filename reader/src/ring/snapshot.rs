@@ -2,7 +2,7 @@
 //!
 //! The owner overwrites the oldest sub-buffer next, so the copy begins there: a reader that copies faster than the owner writes is never
 //! overtaken. It does nothing else between two sub-buffers. If it is preempted for longer than the owner needs for the whole ring, it
-//! starts again.
+//! starts again. What the best copy has behind the last packet that was overtaken is the newest part of the stream, without a gap.
 
 use super::counters::StreamCounters;
 use super::sub_buffers::SubBuffer;
@@ -22,11 +22,14 @@ pub struct StreamSnapshot {
     pub counters: StreamCounters,
     /// Its sub-buffers, in the order of their packets.
     pub sub_buffers: Vec<SubBuffer>,
+    /// How many older ones were left out, because their owner was faster.
+    overtaken: usize,
 }
 
 impl Ring {
     /// Copies all packets of one of its streams while the owner writes and overwrites them. If the owner was faster, the copy is repeated,
-    /// up to 24 times, and the best one is returned. Needs twice the memory of the ring.
+    /// up to 24 times, and the best one is returned, from the first packet on behind which none was overwritten meanwhile. Needs twice the
+    /// memory of the ring.
     ///
     /// # Errors
     /// As [`Ring::counters`].
@@ -52,15 +55,26 @@ impl Ring {
 
     fn copy(&self, side: Side) -> Result<StreamSnapshot, ReadError> {
         let counters = self.counters(side)?;
-        let sub_buffers = self.sub_buffers(side, &counters).collect::<Result<_, _>>()?;
-        Ok(StreamSnapshot { counters, sub_buffers })
+        let mut found = Vec::new();
+        let mut sub_buffers = self.sub_buffers(side, &counters);
+        while let Some(next) = sub_buffers.next_numbered() {
+            found.push(next?);
+        }
+        // The slot of a packet is reused when as many packets as there are slots are closed behind it.
+        let (closed, count) = (self.counters(side)?.closed, self.header.area(side).count);
+        let overtaken = |(number, found): &(u64, SubBuffer)| {
+            number.saturating_add(count) <= closed && matches!(found, SubBuffer::Torn(_))
+        };
+        let first = found.iter().rposition(overtaken).map_or(0, |last| last + 1);
+        let sub_buffers = found.split_off(first).into_iter().map(|(_, found)| found).collect();
+        Ok(StreamSnapshot { counters, sub_buffers, overtaken: first })
     }
 }
 
 impl StreamSnapshot {
-    /// The number of packets that were overwritten before they were copied.
+    /// The number of packets that another copy may have.
     fn missed(&self) -> usize {
-        self.sub_buffers.iter().filter(|found| matches!(found, SubBuffer::Torn(_))).count()
+        self.overtaken + self.sub_buffers.iter().filter(|found| matches!(found, SubBuffer::Torn(_))).count()
     }
 
     /// The bytes of all packets.

@@ -202,16 +202,23 @@ impl<'a> SubBuffers<'a> {
     }
 }
 
+impl SubBuffers<'_> {
+    /// The next sub-buffer, with the number of the packet that should be in it.
+    pub(super) fn next_numbered(&mut self) -> Option<Result<(u64, SubBuffer), ReadError>> {
+        loop {
+            let number = self.numbers.next()?;
+            if let Some(found) = self.look(number).transpose() {
+                return Some(found.map(|found| (number, found)));
+            }
+        }
+    }
+}
+
 impl Iterator for SubBuffers<'_> {
     type Item = Result<SubBuffer, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let number = self.numbers.next()?;
-            if let Some(found) = self.look(number).transpose() {
-                return Some(found);
-            }
-        }
+        Some(self.next_numbered()?.map(|(_, found)| found))
     }
 }
 
