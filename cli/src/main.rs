@@ -21,6 +21,7 @@ mod recover;
 mod serve;
 mod session;
 mod table;
+mod trigger;
 mod units;
 mod user;
 mod verify;
@@ -72,6 +73,10 @@ enum Verb {
     Save(session::save::Save),
     Load(session::load::Load),
     Destroy(session::destroy::Destroy),
+    Trigger(trigger::set::Trigger),
+    Triggers(trigger::triggers::Triggers),
+    Untrigger(trigger::untrigger::Untrigger),
+    Listen(trigger::listen::Listen),
     Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),
@@ -108,6 +113,10 @@ fn main() -> ExitCode {
         Verb::Save(save) => save.run(),
         Verb::Load(load) => load.run(),
         Verb::Destroy(destroy) => destroy.run(),
+        Verb::Trigger(trigger) => trigger.run(),
+        Verb::Triggers(triggers) => triggers.run(),
+        Verb::Untrigger(untrigger) => untrigger.run(),
+        Verb::Listen(listen) => listen.run(),
         Verb::Clean(clean) => clean.run(),
         Verb::View(view) => view.run(),
         Verb::Verify(verify) => verify.run(),

@@ -73,6 +73,7 @@ mod spec;
 mod state;
 mod syntax;
 pub mod testing;
+pub mod trigger;
 mod tsc;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck};
@@ -92,8 +93,8 @@ pub use rundir::{RunDir, RunDirError};
 pub use session::{Session, SessionBuilder, SessionError, SinkFailure, SinkSource, Status, Summary};
 pub use session_dir::RingDirError;
 pub use spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, DrainedBy, Limits, Rule, RuleError, RuleProblem, SessionSpec,
-    SinkSpec, SpecError, State,
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limits, Rule, RuleError, RuleProblem,
+    SessionSpec, SinkSpec, SpecError, State, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint_core::channel::Channel;
