@@ -7,6 +7,7 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
 use tracepoint_control::ControlError;
+use tracepoint_control::trigger::TriggerError;
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::udp::DirectoryError;
 use tracepoint_reader::{ReadError, RecoverError};
@@ -124,6 +125,9 @@ pub(crate) enum Failure {
     /// There is no such session or process, or it is damaged.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// A trigger cannot be set, fired or listened for.
+    #[error(transparent)]
+    Trigger(#[from] TriggerError),
     /// The command cannot be carried out; the text says why, and what to do.
     #[error("{0}")]
     Refused(String),

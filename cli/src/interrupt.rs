@@ -5,6 +5,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +62,11 @@ impl WaitingInterrupt {
         let timeout = self.signals.set_read_timeout(Some(time.max(Duration::from_micros(1))));
         // Whatever ends it, the caller looks for itself.
         let _ = timeout.and_then(|()| self.signals.read(&mut [0; 64]));
+    }
+
+    /// Can be read after a signal, for a thread that waits for other things as well.
+    pub(crate) fn signals(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
     }
 
     pub(crate) fn is_requested(&self) -> bool {

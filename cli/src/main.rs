@@ -21,6 +21,7 @@ mod recover;
 mod serve;
 mod session;
 mod table;
+mod trigger;
 mod units;
 mod user;
 mod verbs;
@@ -73,6 +74,10 @@ verbs! {
     Save(session::save::Save),
     Load(session::load::Load),
     Destroy(session::destroy::Destroy),
+    Trigger(trigger::set::Trigger),
+    Triggers(trigger::triggers::Triggers),
+    Untrigger(trigger::untrigger::Untrigger),
+    Listen(trigger::listen::Listen),
     Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),

@@ -80,3 +80,19 @@ impl LiveLine {
         self.bar.tick();
     }
 }
+
+/// A line about a verb that waits, with the time that it has run; removed on drop. Hidden if its data goes to a terminal.
+pub(crate) struct WaitingLine(LiveLine);
+
+impl WaitingLine {
+    pub(crate) fn new(text: String) -> Self {
+        let line = LiveLine::beside_data();
+        line.bar.set_message(text);
+        line.bar.enable_steady_tick(Duration::from_secs(1));
+        Self(line)
+    }
+
+    pub(crate) fn set(&self, text: String) {
+        self.0.bar.set_message(text);
+    }
+}

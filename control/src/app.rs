@@ -27,6 +27,8 @@ pub(crate) const BELL: &str = "bell";
 /// The files of a session.
 pub(crate) const SESSION: &str = "session.toml";
 pub(crate) const LOG: &str = "log";
+/// The directory of the states of its triggers.
+pub(crate) const TRIGGERS: &str = "triggers";
 
 /// Maximum length of a file that is read, in bytes.
 const MAX_JSON: u64 = 64 << 20;

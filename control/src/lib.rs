@@ -74,6 +74,7 @@ mod spec;
 mod state;
 mod syntax;
 pub mod testing;
+pub mod trigger;
 mod tsc;
 
 pub use ack::{Ack, AckState, Counters, OverBudget, Rotated, RuleAck};
@@ -94,8 +95,8 @@ pub use session::{Session, SessionBuilder, SessionError, SinkFailure, SinkSource
 pub use session_dir::RingDirError;
 pub use snapshot::SnapshotSummary;
 pub use spec::{
-    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, DrainedBy, Limits, Rule, RuleError, RuleProblem, SessionSpec,
-    SinkSpec, SpecError, State,
+    BudgetSpec, ChannelSpec, CpuPercent, CpuPercentError, Do, DrainedBy, Limits, Rule, RuleError, RuleProblem,
+    SessionSpec, SinkSpec, SpecError, State, TriggerSpec, When,
 };
 pub use state::{Dump, StateDump, StateDumpStatus, state_dump};
 pub use tracepoint_core::channel::Channel;

@@ -74,6 +74,20 @@ impl Limit {
         Ok(self)
     }
 
+    /// How many events may pass in each [period](Self::period).
+    pub(crate) const fn events(self) -> u64 {
+        self.events
+    }
+
+    pub(crate) const fn period(self) -> Duration {
+        self.period
+    }
+
+    /// Whether the burst differs from the number of events in a period.
+    pub(crate) const fn has_burst(self) -> bool {
+        self.burst != self.events
+    }
+
     /// The time from one event to the next, in ns; rounded up, so that never more events pass than the rate says.
     fn interval(self) -> u64 {
         u64::try_from(self.period.as_nanos().div_ceil(u128::from(self.events.max(1)))).unwrap_or(u64::MAX)
@@ -89,7 +103,7 @@ impl fmt::Display for Limit {
             Some((unit, count, _)) => write!(f, "{}/{count}{unit}", self.events)?,
             None => write!(f, "{}/0s", self.events)?,
         }
-        if self.burst != self.events {
+        if self.has_burst() {
             write!(f, " burst {}", self.burst)?;
         }
         Ok(())

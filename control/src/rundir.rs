@@ -65,6 +65,11 @@ impl RunDir {
         self.0.path()
     }
 
+    /// The open directory.
+    pub(crate) fn into_dir(self) -> PrivateDir {
+        self.0
+    }
+
     pub(crate) const fn fd(&self) -> &OwnedFd {
         self.0.fd()
     }

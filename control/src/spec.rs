@@ -45,6 +45,7 @@ mod rule;
 mod sink;
 #[cfg(test)]
 mod tests;
+mod trigger;
 
 pub use budget::{BudgetSpec, CpuPercent, CpuPercentError};
 pub use channel::{ChannelSpec, Limits};
@@ -54,6 +55,8 @@ pub(crate) use owner::Owner;
 pub(crate) use rule::{Compiled, NameRule, RuleEntry};
 pub use rule::{Rule, RuleError, RuleProblem};
 pub use sink::SinkSpec;
+pub(crate) use trigger::TriggerEntry;
+pub use trigger::{Do, TriggerSpec, When};
 
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
@@ -119,6 +122,9 @@ pub struct SessionSpec {
     /// The rules that select events.
     #[serde(rename = "rule", skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<RuleEntry>,
+    /// What is done when something happens.
+    #[serde(rename = "trigger", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) triggers: Vec<TriggerEntry>,
 }
 
 /// The contents of the file, without format and version, with unparsed rules.
@@ -145,6 +151,8 @@ struct Raw {
     sinks: Vec<SinkSpec>,
     #[serde(default, rename = "rule")]
     rules: Vec<Table>,
+    #[serde(default, rename = "trigger")]
+    triggers: Vec<Table>,
 }
 
 impl SessionSpec {
@@ -360,6 +368,7 @@ impl SessionSpec {
             rotations: raw.rotations,
             sinks: raw.sinks,
             rules: Vec::new(),
+            triggers: raw.triggers.iter().map(TriggerEntry::read).collect(),
         };
         let channels = spec.channel_names();
         spec.rules = raw.rules.into_iter().map(|table| RuleEntry::read(table).in_channels(&channels)).collect();
@@ -374,15 +383,16 @@ impl SessionSpec {
         Some((id, table.get("generation")?.as_integer()?.try_into().ok()?))
     }
 
-    /// Like [`parse`](Self::parse), for a program that will change the file: every rule must be understood.
+    /// Like [`parse`](Self::parse), for a program that will change the file: every rule and trigger must be understood.
     ///
     /// # Errors
     ///
-    /// As [`SessionSpec::parse`], and if a rule is not understood.
+    /// As [`SessionSpec::parse`], and if a rule or a trigger is not understood.
     pub fn parse_strictly(bytes: &[u8]) -> Result<Self, SpecError> {
         let spec = Self::parse(bytes)?;
-        let unknown = spec.rules().find_map(Result::err).cloned();
-        unknown.map_or(Ok(spec), |error| Err(SpecError::Rule(error)))
+        let unknown = spec.rules().find_map(Result::err).cloned().map(SpecError::Rule);
+        let unknown = unknown.or_else(|| spec.triggers().find_map(Result::err).cloned());
+        unknown.map_or(Ok(spec), Err)
     }
 }
 

@@ -33,6 +33,8 @@ pub use drain::{Drain, Drained, LocalRings, RemoteRings, SinkId, SinkReport, Spi
 pub use dt::DtSink;
 pub use error::SinkError;
 #[doc(hidden)]
+pub use metadata::{EnvironmentValue, environment_block};
+#[doc(hidden)]
 pub use sink::{Output, Rotation, SinkExtension};
 pub use sink::{Sink, StreamInfo};
 pub use text::TextSink;

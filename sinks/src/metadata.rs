@@ -104,25 +104,48 @@ trace {{
 
 /// The environment, with the names that LTTng uses, because viewers look for them.
 fn environment(out: &mut String, trace: &TraceInfo) {
-    let text = |name: &str, value: &str| format!("\t{name} = {};\n", tsdl::literal(value));
-    let number = |name: &str, value: u64| format!("\t{name} = {value};\n");
-    let version = |part: &str| part.parse().unwrap_or(0);
-    out.push_str("\nenv {\n");
-    out.push_str(&text("domain", "ust"));
-    out.push_str(&text("tracer_name", "tracepoint"));
-    out.push_str(&number("tracer_major", version(env!("CARGO_PKG_VERSION_MAJOR"))));
-    out.push_str(&number("tracer_minor", version(env!("CARGO_PKG_VERSION_MINOR"))));
-    out.push_str(&number("tracer_patchlevel", version(env!("CARGO_PKG_VERSION_PATCH"))));
-    out.push_str(&text("tracer_buffering_scheme", "pid"));
-    out.push_str(&number("architecture_bit_width", usize::BITS.into()));
-    out.push_str(&text("trace_name", &trace.name));
-    out.push_str(&text("hostname", &trace.process.hostname));
-    out.push_str(&text("procname", &trace.process.name));
-    out.push_str(&number("vpid", trace.process.pid.into()));
-    if !trace.process.executable.is_empty() {
-        out.push_str(&text("executable", &trace.process.executable));
+    use EnvironmentValue::{Number, Text};
+    let version = |part: &str| Number(part.parse().unwrap_or(0));
+    let process = &trace.process;
+    let mut entries = vec![
+        ("domain", Text("ust")),
+        ("tracer_name", Text("tracepoint")),
+        ("tracer_major", version(env!("CARGO_PKG_VERSION_MAJOR"))),
+        ("tracer_minor", version(env!("CARGO_PKG_VERSION_MINOR"))),
+        ("tracer_patchlevel", version(env!("CARGO_PKG_VERSION_PATCH"))),
+        ("tracer_buffering_scheme", Text("pid")),
+        ("architecture_bit_width", Number(usize::BITS.into())),
+        ("trace_name", Text(&trace.name)),
+        ("hostname", Text(&process.hostname)),
+        ("procname", Text(&process.name)),
+        ("vpid", Number(process.pid.into())),
+    ];
+    if !process.executable.is_empty() {
+        entries.push(("executable", Text(&process.executable)));
+    }
+    out.push_str(&environment_block(&entries));
+}
+
+/// A value in the environment of a trace.
+#[derive(Clone, Copy, Debug)]
+pub enum EnvironmentValue<'a> {
+    /// A text; control characters are replaced.
+    Text(&'a str),
+    /// A number.
+    Number(u64),
+}
+
+/// An environment block, which may also be appended to the metadata of a written trace.
+pub fn environment_block(entries: &[(&str, EnvironmentValue<'_>)]) -> String {
+    let mut out = String::from("\nenv {\n");
+    for (name, value) in entries {
+        let _ = match value {
+            EnvironmentValue::Text(text) => writeln!(out, "\t{name} = {};", tsdl::literal(text)),
+            EnvironmentValue::Number(number) => writeln!(out, "\t{name} = {number};"),
+        };
     }
     out.push_str("};\n");
+    out
 }
 
 /// Whether the clock is that of the machine, with a known offset.

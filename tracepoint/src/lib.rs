@@ -176,11 +176,12 @@ pub mod field {
 pub use tracepoint_control::{
     Ack, AckState, Acknowledged, Agent, AgentBuilder, AgentError, AppStatus, Application, ApplicationInfo,
     ArgumentInfo, BudgetSpec, Channel, ChannelSpec, Clock, ControlError, Controller, Counters, CpuPercent,
-    CpuPercentError, DirError, DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice, OverBudget,
-    ProcessKey, ProcessKeyError, Recorded, Recorder, RecoverError, Removed, Rights, RingDirError, Rotated, Rotation,
-    Rule, RuleAck, RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError, SessionSpec,
-    SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus, Status, Summary,
-    TracepointInfo, TracepointKind, Unmatched, filter, state_dump, testing,
+    CpuPercentError, DirError, Do, DrainedBy, Dump, FieldInfo, Limit, LimitError, Limits, NamedSession, Notice,
+    OverBudget, ProcessKey, ProcessKeyError, Recorded, Recorder, RecoverError, Removed, Rights, RingDirError, Rotated,
+    Rotation, Rule, RuleAck, RuleError, RuleProblem, RunDir, RunDirError, Session, SessionBuilder, SessionError,
+    SessionSpec, SinkFailure, SinkSource, SinkSpec, SnapshotSummary, SpecError, State, StateDump, StateDumpStatus,
+    Status, Summary, TracepointInfo, TracepointKind, TriggerSpec, Unmatched, When, filter, state_dump, testing,
+    trigger,
 };
 
 /// The sinks that a session can be given, and what a sink of your own needs.

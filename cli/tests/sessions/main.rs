@@ -15,6 +15,7 @@ mod namespaces;
 mod other_users;
 mod outputs;
 mod remote_recording;
+mod triggers;
 
 use std::env;
 use std::fs;

@@ -2,7 +2,7 @@
 
 use super::{Application, ControlError, Controller, NamedSession, read_spec};
 use crate::ack::{Ack, files};
-use crate::app::{LOG, SESSION};
+use crate::app::{LOG, SESSION, TRIGGERS};
 use crate::owner_pipe::{OWNER, release};
 use crate::private_dir::PrivateDir;
 use crate::session_dir::{KeepDead, RINGS, WAKE};
@@ -110,4 +110,7 @@ fn remove_other_files(dir: &PrivateDir) {
         dir.remove_file(file);
     }
     files::remove_all(dir);
+    if let Ok(triggers) = dir.open_subdir(TRIGGERS) {
+        dir.remove_with_files(TRIGGERS, &triggers);
+    }
 }

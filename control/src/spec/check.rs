@@ -21,6 +21,7 @@ impl SessionSpec {
         self.sinks.iter().filter(|sink| !sink.is_object()).try_for_each(SinkSpec::check)?;
         self.check_numbers()?;
         self.check_names()?;
+        self.check_triggers()?;
         self.drain.check(self)?;
         for channel in self.all_channels() {
             if self.drain == DrainedBy::Process && self.sinks.is_empty() && !channel.keeps_newest() {

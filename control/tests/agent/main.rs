@@ -29,4 +29,5 @@ mod sessions;
 mod sink_kinds;
 mod state;
 mod traced;
+mod triggers;
 mod user_isolation;

@@ -36,4 +36,6 @@ fn errors_cross_threads() {
     is_error::<tracepoint_control::SinkFailure>();
     is_error::<tracepoint_control::SpecError>();
     is_error::<tracepoint_control::filter::FilterError>();
+    is_error::<tracepoint_control::trigger::PayloadTooLong>();
+    is_error::<tracepoint_control::trigger::TriggerError>();
 }

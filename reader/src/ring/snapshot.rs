@@ -61,7 +61,7 @@ impl Ring {
             found.push(next?);
         }
         // The slot of a packet is reused when as many packets as there are slots are closed behind it.
-        let (closed, count) = (self.counters(side)?.closed, self.header.area(side).count);
+        let (closed, count) = (self.counters(side)?.closed, self.slots(side).count);
         let overtaken = |(number, found): &(u64, SubBuffer)| {
             number.saturating_add(count) <= closed && matches!(found, SubBuffer::Torn(_))
         };

@@ -1,0 +1,109 @@
+//! `tracectl listen`: owns the notification socket, and fires what it receives.
+
+use super::fired;
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use crate::interrupt::WaitingInterrupt;
+use crate::progress::WaitingLine;
+use crate::session::controller;
+use crate::{message, output};
+use clap::Args;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+use tracepoint_control::RunDir;
+use tracepoint_control::trigger::{CoreDump, Listener, Received, Report};
+
+/// Listens on the notification socket (`notify` in the run directory), and fires the triggers that a message is for
+///
+/// A helper that the kernel starts for a core dump (`core_pattern`) writes to the socket; see `docs/format-notify.md`. Without a listener, a
+/// helper of this package fires the triggers itself. Only processes of this user and of root are served. Writes a line for each message.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl listen
+  tracectl listen --json | jq -r 'select(.type == \"core_dump\") | .triggers[].actions[].output'
+
+{EXIT_CODES}"))]
+pub(crate) struct Listen {
+    /// Write one JSON object for each message; the first, of the type `listening`, has the `path` of the socket
+    #[arg(long)]
+    json: bool,
+    /// Use the run directory that this process uses
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<u32>,
+}
+
+impl Listen {
+    pub(crate) fn run(&self) -> VerbResult {
+        let mut interrupt = WaitingInterrupt::new()?;
+        let run_dir = controller(self.pid)?.path().to_owned();
+        let mut listener = Listener::bind(RunDir::at(&run_dir).map_err(tracepoint_control::ControlError::from)?)?;
+        let path = listener.path();
+        if self.json {
+            output::json(&json!({ "type": "listening", "path": path.to_string_lossy() }))?;
+        } else {
+            message::summary(&format!("listening on {}", path.display()));
+        }
+        let line = WaitingLine::new("no message yet".to_owned());
+        let mut messages = 0;
+        while !interrupt.is_requested() {
+            listener.serve(interrupt.signals(), |report| {
+                messages += 1;
+                line.set(message::counted(messages, "message"));
+                let written = if self.json { output::json(&as_json(&report)) } else { write(&report) };
+                // It goes on if nobody reads that: the triggers are fired all the same.
+                drop(written);
+            })?;
+            // Takes the byte of the signal.
+            interrupt.wait(Duration::ZERO);
+        }
+        Ok(Outcome::Success)
+    }
+}
+
+fn write(report: &Report) -> io::Result<()> {
+    let mut out = output::styled();
+    let sender = report.sender;
+    write!(out, "{} ", humantime::format_rfc3339_seconds(SystemTime::now()))?;
+    match &report.received {
+        Received::CoreDump(core, triggers, answer) => {
+            let CoreDump { pid, uid, .. } = core;
+            write!(out, "process {pid} ({}) of user {uid} dumped core", core.executable.to_string_lossy())?;
+            match &triggers[..] {
+                [] if *answer == 0 => writeln!(out, "; no session has a trigger for that")?,
+                [] => writeln!(out, "; the sessions cannot be read")?,
+                triggers => {
+                    writeln!(out)?;
+                    triggers.iter().try_for_each(|trigger| writeln!(out, "  {}", fired(trigger)))?;
+                }
+            }
+        }
+        Received::Refused(what, answer) => writeln!(out, "process {sender}: refused with {answer}: {what}")?,
+        Received::OtherUser(user) => writeln!(out, "process {sender} of user {user}: refused, it is another user's")?,
+        Received::Closed(reason) => writeln!(out, "process {sender}: closed, {reason}")?,
+        _ => writeln!(out, "process {sender}")?,
+    }
+    out.flush()
+}
+
+fn as_json(report: &Report) -> Value {
+    let mut object = match &report.received {
+        Received::CoreDump(core, triggers, answer) => json!({
+            "type": "core_dump",
+            "pid": core.pid,
+            "uid": core.uid,
+            "gid": core.gid,
+            "exe": core.executable.to_string_lossy(),
+            "host": core.host.to_string_lossy(),
+            "signal": core.signal,
+            "answer": answer,
+            "triggers": triggers,
+        }),
+        Received::Refused(message, answer) => json!({ "type": "refused", "message": message, "answer": answer }),
+        Received::OtherUser(user) => json!({ "type": "other_user", "uid": user }),
+        Received::Closed(reason) => json!({ "type": "closed", "reason": reason }),
+        _ => json!({ "type": "other" }),
+    };
+    object["sender"] = json!(report.sender);
+    object
+}

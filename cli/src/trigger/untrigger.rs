@@ -1,0 +1,32 @@
+//! `tracectl untrigger`: removes triggers of a session.
+
+use super::SessionOption;
+use crate::failure::{EXIT_CODES, Outcome, VerbResult};
+use clap::Args;
+use tracepoint_control::trigger::trigger_remove;
+
+/// Removes triggers of a session; their snapshots stay
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  tracectl untrigger -s flight t1
+
+{EXIT_CODES}"))]
+pub(crate) struct Untrigger {
+    #[command(flatten)]
+    session: SessionOption,
+    /// The triggers, by the names that `tracectl triggers` shows
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+}
+
+impl Untrigger {
+    pub(crate) fn run(&self) -> VerbResult {
+        let controller = self.session.controller()?;
+        let session = self.session.session(&controller)?;
+        for id in &self.ids {
+            trigger_remove(&session, id)?;
+        }
+        Ok(Outcome::Success)
+    }
+}

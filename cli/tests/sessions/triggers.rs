@@ -1,0 +1,180 @@
+//! `tracectl trigger`, `triggers`, `untrigger` and `listen`.
+
+#![expect(clippy::host_endian_bytes, reason = "messages have the byte order of the host")]
+
+use super::{DIES, Outcome, Place, is_traced, kill, program, viewed};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::Duration;
+
+/// `tracectl listen --json`; killed on drop.
+struct Listener {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Listener {
+    fn start(place: &Place) -> Result<Self, Box<dyn std::error::Error>> {
+        let mut child = place.command(&["listen", "--json"]).stdout(Stdio::piped()).spawn()?;
+        let lines = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut listener = Self { child, lines };
+        assert_eq!(listener.next()?["type"], "listening");
+        Ok(listener)
+    }
+
+    fn next(&mut self) -> Result<Value, Box<dyn std::error::Error>> {
+        let mut line = String::new();
+        self.lines.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends what a helper of another project would send for a core dump, and returns the answer.
+fn core_dump(place: &Place, pid: u32) -> std::io::Result<i32> {
+    let mut payload = vec![0; 524];
+    payload[..4].copy_from_slice(&pid.to_ne_bytes());
+    payload[12..19].copy_from_slice(b"apache2");
+    let mut socket = UnixStream::connect(place.path("run/notify"))?;
+    socket.set_read_timeout(Some(Duration::from_secs(60)))?;
+    socket.write_all(&[&1_u32.to_ne_bytes()[..], &524_u32.to_ne_bytes(), &payload].concat())?;
+    let mut answer = [0; 4];
+    socket.read_exact(&mut answer)?;
+    Ok(i32::from_ne_bytes(answer))
+}
+
+/// What `triggers --json` says.
+fn triggers(place: &Place) -> Value {
+    serde_json::from_str(&place.well(&["triggers", "--json"])).expect("JSON")
+}
+
+#[test]
+fn a_core_dump_is_received_and_a_snapshot_taken() -> Outcome {
+    if is_traced() {
+        return Ok(());
+    }
+    let place = Place::new();
+    let test = "triggers::a_core_dump_is_received_and_a_snapshot_taken";
+    let healthy = place.start(test);
+    place.well(&["create", "flight", "-e", "shop:*", "--start"]);
+    let (code, _, err) =
+        place.tracectl(&["trigger", "OnAnyCoreDump", "snapshot", "stop", "-o", "crashes", "--keep", "2"]);
+    assert_eq!(code, Some(0));
+    let crashes = place.path("crashes");
+    let said = format!("trigger t1 of flight: OnAnyCoreDump: snapshot into {}, then stop\n", crashes.display());
+    assert!(err.starts_with(&said), "{err}");
+    let state = &triggers(&place)["triggers"][0]["state"];
+    assert_eq!((&state["occurred"], &state["last_ns"]), (&0.into(), &Value::Null));
+
+    // A second process of the session dies, and its last events are in its rings.
+    let mut dies = program(test, 50);
+    dies.env(DIES, "1").env("TRACEPOINT_RUN_DIR", place.path("run")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut dies = dies.spawn()?;
+    assert!(!dies.wait()?.success());
+
+    let mut listener = Listener::start(&place)?;
+    let refused = place.refused(&["listen"]);
+    assert!(refused.contains(&format!("process {} listens", listener.child.id())), "{refused}");
+    assert_eq!(core_dump(&place, dies.id())?, 0);
+    let report = listener.next()?;
+    assert_eq!(
+        (&report["type"], &report["pid"], &report["answer"]),
+        (&"core_dump".into(), &dies.id().into(), &0.into())
+    );
+    let actions = &report["triggers"][0]["actions"];
+    assert_eq!((&actions[0]["action"], &actions[1]["action"]), (&"snapshot".into(), &"stop".into()));
+    let output = actions[0]["output"].as_str().ok_or("no output")?;
+    assert!(output.starts_with(crashes.to_str().ok_or("no text")?), "{output}");
+    assert!(viewed(output.as_ref(), " shop:paid: { cents = 49 }") >= 1);
+    let traces: Vec<_> = fs::read_dir(output)?.flatten().map(|entry| entry.file_name().into_string()).collect();
+    let has = |pid: u32| traces.iter().flatten().any(|name| name.starts_with(&format!("{pid}-")));
+    assert!(has(dies.id()) && has(healthy.0.id()), "{traces:?}");
+
+    // The session is stopped, so another core dump is counted, and that is all.
+    assert!(place.well(&["status", "flight"]).contains("flight: stopped"));
+    assert_eq!(core_dump(&place, 1)?, 0);
+    assert!(listener.next()?["triggers"][0]["suppressed"].as_str().is_some_and(|reason| reason.contains("stopped")));
+    let now = triggers(&place);
+    assert_eq!(now["listener"], listener.child.id());
+    let state = &now["triggers"][0]["state"];
+    let counts = ["occurred", "fired", "suppressed", "failed"].map(|count| state[count].as_u64());
+    assert_eq!(counts, [Some(2), Some(1), Some(1), Some(0)]);
+    let (_, shown, _) = place.tracectl(&["triggers"]);
+    assert!(shown.contains(&format!("last: snapshot {output}\n")) && shown.contains("last: stop done\n"), "{shown}");
+    assert!(shown.contains("keeps 2 snapshots within 1.00 GiB"), "{shown}");
+
+    // It is killed and restarted, and ends cleanly.
+    kill(&listener.child, "KILL")?;
+    listener.child.wait()?;
+    assert!(core_dump(&place, 1).is_err());
+    let mut listener = Listener::start(&place)?;
+    assert_eq!(core_dump(&place, 1)?, 0);
+    kill(&listener.child, "TERM")?;
+    assert!(listener.child.wait()?.success());
+    assert!(!place.path("run/notify").exists());
+    Ok(())
+}
+
+#[test]
+fn triggers_belong_to_their_session() -> Outcome {
+    let place = Place::new();
+    let refused = place.refused(&["trigger", "OnAnyCoreDump", "stop"]);
+    assert!(refused.contains("there is no session"), "{refused}");
+    for name in ["one", "two"] {
+        place.well(&["create", name, "-e", "nothing:*", "--wait"]);
+    }
+    let refused = place.refused(&["trigger", "OnAnyCoreDump", "stop"]);
+    assert!(refused.contains("one, two") && refused.contains("-s NAME"), "{refused}");
+    let set = |more: &[&str]| {
+        let (code, _, err) = place.tracectl(&[&["trigger", "-s", "one", "OnAnyCoreDump"], more].concat());
+        assert_eq!(code, Some(0), "{err}");
+        err
+    };
+    // Its default place is that of the user, and decided now.
+    let command =
+        place.command(&["trigger", "-s", "two", "OnAnyCoreDump", "snapshot"]).env("XDG_STATE_HOME", "/tmp").output()?;
+    let said = String::from_utf8(command.stderr)?;
+    assert!(said.contains("snapshot into /tmp/tracepoint/snapshots/two\n"), "{said}");
+    set(&["stop", "--every", "3", "--limit", "2/h"]);
+    set(&["stop", "--id", "mine"]);
+    let refused = place.refused(&["trigger", "-s", "one", "OnAnyCoreDump", "stop", "--id", "mine"]);
+    assert!(refused.contains("untrigger mine"), "{refused}");
+    for wrong in [&["OnFullMoon", "stop"][..], &["OnAnyCoreDump", "howl"], &["OnAnyCoreDump"]] {
+        assert_eq!(place.tracectl(&[&["trigger", "-s", "one"], wrong].concat()).0, Some(2), "{wrong:?}");
+    }
+
+    // They are saved, loaded, and removed.
+    place.well(&["save", "one", "one.toml"]);
+    place.well(&["load", "three", "one.toml"]);
+    let of = |session: &str| {
+        let (code, out, err) = place.tracectl(&["triggers", "-s", session, "--json"]);
+        assert_eq!(code, Some(0), "{err}");
+        let all: Value = serde_json::from_str(&out).expect("JSON");
+        let ids = all["triggers"].as_array().expect("a list").iter().map(|one| one["id"].as_str().map(str::to_owned));
+        ids.collect::<Option<Vec<_>>>().expect("ids")
+    };
+    assert_eq!((of("three"), of("two")), (vec!["t1".to_owned(), "mine".to_owned()], vec!["t1".to_owned()]));
+    place.well(&["untrigger", "-s", "three", "t1", "mine"]);
+    assert_eq!((of("three").len(), of("one").len()), (0, 2));
+    let refused = place.refused(&["untrigger", "-s", "one", "t7"]);
+    assert!(refused.contains("there are: t1, mine"), "{refused}");
+    // A trigger of a newer version is named, and kept.
+    let file = place.path("run/sessions/one/session.toml");
+    let newer = "\n[[trigger]]\nid = \"new\"\nwhen = \"OnFullMoon\"\nactions = [\"stop\"]\n";
+    fs::write(&file, fs::read_to_string(&file)? + newer)?;
+    let (code, _, err) = place.tracectl(&["triggers", "-s", "one"]);
+    assert!(code == Some(0) && err.contains("trigger `new` is not supported"), "{err}");
+    set(&["stop"]);
+    assert!(fs::read_to_string(&file)?.contains("OnFullMoon"));
+    place.well(&["untrigger", "-s", "one", "new"]);
+    Ok(())
+}

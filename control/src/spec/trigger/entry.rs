@@ -1,0 +1,116 @@
+//! The triggers of a session's description, understood or not.
+
+use super::super::{SessionSpec, SpecError};
+use super::{Do, TriggerSpec, When};
+use serde::Serialize;
+use toml::{Table, Value};
+
+/// Maximum number of triggers of a session.
+const MAX_TRIGGERS: usize = 100;
+
+/// A trigger, and the table that it was read from: a program that does not understand a trigger must not lose it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TriggerEntry {
+    /// The table as text: tables that contain a NaN are not equal to themselves.
+    table: String,
+    trigger: Result<TriggerSpec, SpecError>,
+}
+
+impl TriggerEntry {
+    fn new(trigger: &TriggerSpec) -> Result<Self, SpecError> {
+        trigger.check()?;
+        Ok(Self::read(&Table::try_from(trigger).map_err(SpecError::malformed)?))
+    }
+
+    pub(in crate::spec) fn read(table: &Table) -> Self {
+        let text = toml::to_string(table).unwrap_or_default();
+        let named = |error: toml::de::Error| {
+            let id = table.get("id").and_then(Value::as_str).unwrap_or_default();
+            SpecError::invalid(format!("trigger `{id}` is not supported by this version: {}", error.message()))
+        };
+        let trigger = table.clone().try_into::<TriggerSpec>().map_err(named);
+        Self { table: text, trigger: trigger.and_then(|trigger| trigger.check().map(|()| trigger)) }
+    }
+
+    /// The id, also of a trigger that is not understood.
+    fn id(&self) -> String {
+        let table: Table = self.table.parse().unwrap_or_default();
+        table.get("id").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}
+
+impl Serialize for TriggerEntry {
+    /// Writes the table as it was read.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.table.parse::<Table>().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl SessionSpec {
+    /// The triggers in order; an error for each that this version does not understand.
+    pub fn triggers(&self) -> impl Iterator<Item = Result<&TriggerSpec, &SpecError>> {
+        self.triggers.iter().map(|entry| entry.trigger.as_ref())
+    }
+
+    /// Adds a trigger with its default settings: does `action` whenever `when` occurs. Returns the trigger's id.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionSpec::add_trigger`](Self::add_trigger).
+    pub fn trigger(&mut self, when: When, action: Do) -> Result<String, SpecError> {
+        self.add_trigger(&TriggerSpec::new(when, action))
+    }
+
+    /// Adds a trigger, and returns its id: its own, or the first of `t1`, `t2` and so on that is free. A trigger without an id that equals
+    /// one of the session's, but for the id, is not added again.
+    ///
+    /// # Errors
+    ///
+    /// If the trigger is invalid, its id is taken, or it would be the 101st.
+    pub fn add_trigger(&mut self, trigger: &TriggerSpec) -> Result<String, SpecError> {
+        let ids: Vec<_> = self.triggers.iter().map(TriggerEntry::id).collect();
+        let mut trigger = trigger.clone();
+        if trigger.id.is_empty() {
+            let is_same = |known: &&TriggerSpec| TriggerSpec { id: String::new(), ..(*known).clone() } == trigger;
+            if let Some(known) = self.triggers().flatten().find(is_same) {
+                return Ok(known.id.clone());
+            }
+            let free = |id: &String| !ids.contains(id);
+            trigger.id = (1..=MAX_TRIGGERS).map(|number| format!("t{number}")).find(free).unwrap_or_default();
+        } else if ids.contains(&trigger.id) {
+            let id = &trigger.id;
+            return Err(SpecError::invalid(format!(
+                "there is a trigger `{id}` already; choose another id, or remove it (`tracectl untrigger {id}`)"
+            )));
+        }
+        if ids.len() >= MAX_TRIGGERS {
+            return Err(SpecError::invalid(format!(
+                "a session has at most {MAX_TRIGGERS} triggers; remove one with `tracectl untrigger ID`"
+            )));
+        }
+        self.triggers.push(TriggerEntry::new(&trigger)?);
+        Ok(trigger.id)
+    }
+
+    /// Removes the trigger with this id, also one that is not understood; returns whether there was one.
+    pub fn remove_trigger(&mut self, id: &str) -> bool {
+        let before = self.triggers.len();
+        self.triggers.retain(|entry| entry.id() != id);
+        self.triggers.len() < before
+    }
+
+    /// Checks the number of triggers, and that their ids are unique.
+    pub(in crate::spec) fn check_triggers(&self) -> Result<(), SpecError> {
+        let ids: Vec<_> = self.triggers.iter().map(TriggerEntry::id).collect();
+        if ids.len() > MAX_TRIGGERS {
+            return Err(SpecError::invalid(format!(
+                "a session has at most {MAX_TRIGGERS} triggers, not {}",
+                ids.len()
+            )));
+        }
+        match (1..ids.len()).find(|at| ids[..*at].contains(&ids[*at])) {
+            Some(twice) => Err(SpecError::invalid(format!("two triggers have the id `{}`", ids[twice]))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Triggers: when something happens, do something to a session.
+//!
+//! ```text
+//!   kernel ─▶ helper ─▶ trigger_fire ──▶ notification socket ──▶ Listener ─┐
+//!                            │ nobody listens                              ├─▶ TriggerRunner ─▶ actions, state
+//!                            └─────────────────────────────────────────────┘
+//! ```
+//!
+//! A trigger is part of its session's description ([`TriggerSpec`](crate::TriggerSpec)), and applies to all processes of the session, later
+//! ones included. What it has done is in a file of its own beside that description ([`TriggerState`]): counts are over the session, whichever
+//! process acted. [`message`](self::Message) has the bytes of the socket, [`Listener`] owns the socket, [`trigger_fire`] is its client, and
+//! [`TriggerRunner`] does the actions for both. `docs/triggers.md` is for users, `docs/format-notify.md` has the bytes and the failures.
+
+mod error;
+mod fire;
+mod listener;
+mod message;
+mod runner;
+mod snapshot;
+mod socket;
+mod state;
+
+pub use error::TriggerError;
+pub use fire::{Fired, TriggerOptions, TriggerStatus, Watchers, trigger_fire, trigger_remove, trigger_set};
+pub use listener::{Listener, Received, Report};
+pub use message::{CORE_DUMP, CORE_DUMP_WITH_SIGNAL, CoreDump, Decoder, MAX_PAYLOAD, Message, PayloadTooLong};
+pub use runner::{FiredTrigger, TriggerRunner};
+pub use state::{ActionResult, KeptSnapshot, TriggerState};

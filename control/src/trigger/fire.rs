@@ -1,0 +1,284 @@
+//! Setting and firing triggers.
+//!
+//! ```text
+//!   trigger_fire ──▶ connect to the socket ──▶ message ──▶ answer                        somebody listens
+//!                          │ nobody listens      │ no answer within 30 s, or closed
+//!                          ▼                     ▼
+//!                     TriggerRunner, on the session directories beside the socket        nothing is lost
+//! ```
+//!
+//! A listener that was killed or stopped after it took a message may have acted on it: then the actions are done twice, rather than never.
+
+use super::error::TriggerError;
+use super::message::CoreDump;
+use super::runner::{FiredTrigger, TriggerRunner};
+use super::socket::{NOTIFY, connect_to, owner};
+use super::state::{self, TriggerState};
+use crate::app::SESSIONS;
+use crate::controller::{ControlError, Controller, NamedSession};
+use crate::rundir::RunDir;
+use crate::spec::{Do, TriggerSpec, When};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long to wait for the answer of a listener, which answers when the actions are done.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait for a place in the queue of a listener.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The handler of core dumps that the kernel runs.
+const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
+
+/// Settings of [`trigger_set`]; the default ones are those of [`TriggerSpec::new`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TriggerOptions {
+    /// As [`TriggerSpec::id`].
+    pub id: Option<String>,
+    /// Further actions, done after the first.
+    pub then: Vec<Do>,
+    /// As [`TriggerSpec::every`].
+    pub every: Option<u64>,
+    /// As [`TriggerSpec::once_after`].
+    pub once_after: Option<u64>,
+    /// As [`TriggerSpec::limit`].
+    pub limit: Option<String>,
+    /// As [`TriggerSpec::keep`].
+    pub keep: Option<u32>,
+    /// As [`TriggerSpec::max_size`], in bytes.
+    pub max_size: Option<u64>,
+}
+
+impl TriggerOptions {
+    fn spec(&self, when: When, action: Do) -> TriggerSpec {
+        let default = TriggerSpec::new(when, action);
+        TriggerSpec {
+            id: self.id.clone().unwrap_or_default(),
+            actions: default.actions.iter().chain(&self.then).cloned().collect(),
+            every: self.every,
+            once_after: self.once_after,
+            limit: self.limit.clone(),
+            keep: self.keep.unwrap_or(default.keep),
+            max_size: self.max_size.unwrap_or(default.max_size),
+            ..default
+        }
+    }
+}
+
+/// Sets a trigger on a session: `action` is done whenever `when` occurs, now and for processes that start later. Returns the trigger's id;
+/// that of an equal trigger if the session has one.
+///
+/// # Errors
+///
+/// [`TriggerError::Control`]: the session does not exist, or the trigger is invalid.
+pub fn trigger_set(
+    session: &NamedSession<'_>,
+    when: When,
+    action: Do,
+    options: &TriggerOptions,
+) -> Result<String, TriggerError> {
+    let trigger = options.spec(when, action);
+    let (mut id, mut is_new) = (String::new(), true);
+    session.change(&format!("trigger {when}"), |spec| {
+        let before = spec.triggers().count();
+        id = spec
+            .add_trigger(&trigger)
+            .map_err(|error| ControlError::Spec { session: session.name().to_owned(), error })?;
+        is_new = spec.triggers().count() > before;
+        Ok(())
+    })?;
+    if is_new {
+        state::create(&session.dir()?, &id).map_err(ControlError::from)?;
+    }
+    Ok(id)
+}
+
+/// Removes a trigger of a session, and its state. Its snapshots stay.
+///
+/// # Errors
+///
+/// [`TriggerError::NoTrigger`] if the session has none with this id; [`TriggerError::Control`] if there is no such session.
+pub fn trigger_remove(session: &NamedSession<'_>, id: &str) -> Result<(), TriggerError> {
+    let mut known = None;
+    session.change(&format!("untrigger {id}"), |spec| {
+        if !spec.remove_trigger(id) {
+            known = Some(spec.triggers().flatten().map(|trigger| trigger.id.clone()).collect::<Vec<_>>());
+        }
+        Ok(())
+    })?;
+    if let Some(known) = known {
+        let known =
+            if known.is_empty() { "it has none".to_owned() } else { format!("there are: {}", known.join(", ")) };
+        return Err(TriggerError::NoTrigger { session: session.name().to_owned(), id: id.to_owned(), known });
+    }
+    state::remove(&session.dir()?, id);
+    Ok(())
+}
+
+/// What became of a fired trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fired {
+    /// A listener has done the actions of all sessions, and none has failed.
+    ByListener,
+    /// There was no listener: this process has done the actions, and none has failed.
+    Here(Vec<FiredTrigger>),
+}
+
+/// Fires the triggers of a type in all sessions of a run directory: that of `socket_path`, which ends in `/notify`, by default this user's.
+/// A [listener](super::Listener) does the actions if there is one; otherwise this process does, before the function returns. It takes as
+/// long as the actions take.
+///
+/// # Errors
+///
+/// [`TriggerError::NotPermitted`], [`TriggerError::Unsupported`], [`TriggerError::Malformed`] and [`TriggerError::ListenerAction`] are the negative
+/// answers of a listener. [`TriggerError::Action`] is the first action that failed here; the others were done. [`TriggerError::Socket`] and
+/// [`TriggerError::Control`]: the path or the run directory cannot be used.
+pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) -> Result<Fired, TriggerError> {
+    let When::CoreDump = when;
+    let path = socket_path.map_or_else(|| RunDir::place().join(NOTIFY), Path::to_owned);
+    match connect_to(&path, Instant::now() + CONNECT_TIMEOUT) {
+        Ok(socket) => match notify(&socket, payload) {
+            Ok(0) => return Ok(Fired::ByListener),
+            Ok(answer) => return Err(TriggerError::answered(&path, answer)),
+            // The listener was killed, or is stopped.
+            Err(_) => {}
+        },
+        // Nobody listens, or the listener is stopped.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock
+            ) => {}
+        Err(error) => return Err(TriggerError::socket(&path)(error)),
+    }
+    let run_dir = path.parent().unwrap_or(&path);
+    if let Err(error) = fs::symlink_metadata(run_dir.join(SESSIONS)) {
+        // A user without a run directory has no session.
+        return if socket_path.is_none() && error.kind() == io::ErrorKind::NotFound {
+            Ok(Fired::Here(Vec::new()))
+        } else {
+            Err(TriggerError::socket(&path)(error))
+        };
+    }
+    let fired = TriggerRunner::new(Controller::at(RunDir::open(run_dir)?)?).run(when, payload)?;
+    match fired.iter().find_map(FiredTrigger::failure) {
+        Some(error) => Err(error),
+        None => Ok(Fired::Here(fired)),
+    }
+}
+
+impl FiredTrigger {
+    /// The first of its actions that failed.
+    pub(super) fn failure(&self) -> Option<TriggerError> {
+        let failed = |result: &state::ActionResult| {
+            Some(TriggerError::Action {
+                session: self.session.clone(),
+                trigger: self.trigger.clone(),
+                action: result.action.clone(),
+                reason: result.error.clone()?,
+                errno: result.errno.unwrap_or(Errno::IO.raw_os_error()),
+            })
+        };
+        self.actions.iter().find_map(failed)
+    }
+}
+
+/// Sends a message and returns its answer. A listener that does not know the command with the signal gets the one without.
+fn notify(socket: &OwnedFd, core: &CoreDump) -> io::Result<i32> {
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    let answer = exchange(socket, &core.to_message(), deadline)?;
+    let plain = CoreDump { signal: None, time: None, ..core.clone() };
+    if answer == -Errno::OPNOTSUPP.raw_os_error() && plain != *core {
+        return exchange(socket, &plain.to_message(), deadline);
+    }
+    Ok(answer)
+}
+
+fn exchange(socket: &OwnedFd, message: &[u8], deadline: Instant) -> io::Result<i32> {
+    let mut unsent = message;
+    while !unsent.is_empty() {
+        match send(socket, unsent, SendFlags::NOSIGNAL) {
+            Ok(sent) => unsent = &unsent[sent..],
+            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::OUT, deadline)?,
+            // A listener that refuses this user has answered and closed the connection.
+            Err(Errno::PIPE | Errno::CONNRESET) => break,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    let (mut answer, mut have) = ([0; 4], 0);
+    while have < answer.len() {
+        match recv(socket, &mut answer[have..], RecvFlags::empty()) {
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((part, _)) => have += part,
+            Err(Errno::AGAIN | Errno::INTR) => wait(socket, PollFlags::IN, deadline)?,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    #[expect(clippy::host_endian_bytes, reason = "the socket is local: answers have the byte order of the host")]
+    Ok(i32::from_ne_bytes(answer))
+}
+
+fn wait(socket: &OwnedFd, flags: PollFlags, deadline: Instant) -> io::Result<()> {
+    let left = deadline.checked_duration_since(Instant::now()).ok_or(io::ErrorKind::TimedOut)?;
+    let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+    match poll(&mut [PollFd::new(socket, flags)], Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// A trigger of a session, and what it has done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TriggerStatus {
+    /// Its description.
+    pub spec: TriggerSpec,
+    /// What it has done.
+    pub state: TriggerState,
+}
+
+impl NamedSession<'_> {
+    /// The session's triggers, in order. Those that this version does not understand are left out; [`SessionSpec::triggers`] has their errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`NamedSession::spec`].
+    ///
+    /// [`SessionSpec::triggers`]: crate::SessionSpec::triggers
+    pub fn triggers(&self) -> Result<Vec<TriggerStatus>, ControlError> {
+        let (spec, dir) = (self.spec()?, self.dir()?);
+        let status = |spec: &TriggerSpec| TriggerStatus { spec: spec.clone(), state: state::read(&dir, &spec.id) };
+        Ok(spec.triggers().flatten().map(status).collect())
+    }
+}
+
+/// Who would notice that a condition occurs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Watchers {
+    /// The listener of the run directory: its process, in this pid namespace.
+    pub listener: Option<u32>,
+    /// Whether the kernel starts `tracectl notify` when a process dumps core.
+    pub core_handler: bool,
+}
+
+impl Watchers {
+    /// The watchers of the run directory at `run_dir`.
+    pub fn of(run_dir: &Path) -> Self {
+        let pattern = fs::read(CORE_PATTERN).unwrap_or_default();
+        let pattern = String::from_utf8_lossy(&pattern);
+        let core_handler = pattern.starts_with('|') && pattern.contains("notify") && pattern.contains("--core");
+        Self { listener: owner(&run_dir.join(NOTIFY)), core_handler }
+    }
+
+    /// Whether anybody would.
+    pub const fn any(&self) -> bool {
+        self.listener.is_some() || self.core_handler
+    }
+}

@@ -1,0 +1,160 @@
+//! One client of the listener.
+//!
+//! ```text
+//!             ┌────────── all written ◀── answering ◀── result ──┐
+//!             ▼                              ▲                   │
+//!   ──▶ receiving ── message, refused ───────┘                   │
+//!             ├───── message, usable ───────────────────────▶ acting
+//!             ├───── end of input, too long a payload ──▶ closed
+//!             └───── 10 s without a whole message ──────▶ closed
+//! ```
+//!
+//! One message is dealt with at a time: while its actions are done, nothing is read, and the next messages wait in the socket's buffer. A
+//! client that has closed its end is served until the messages that it had sent are used up; that it cannot be answered is no error.
+
+use crate::trigger::message::{CoreDump, Decoder, Message};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How long a client may take for a message, and for reading an answer.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+/// The bytes that are read at a time.
+const PART: usize = 4096;
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) fd: OwnedFd,
+    /// Its process, 0 if that is in another pid namespace.
+    pub(super) pid: u32,
+    decoder: Decoder,
+    /// What was read and not decoded yet.
+    input: Vec<u8>,
+    /// The rest of an answer.
+    output: Vec<u8>,
+    is_acting: bool,
+    /// Until when the client must have gone on; of no meaning while its message is acted on.
+    pub(super) deadline: Instant,
+}
+
+/// What became of a client's bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It has to send more, or to read its answer.
+    Waits,
+    /// A message whose actions are to be done; [`Connection::answer`] has the next one decoded.
+    Message(CoreDump),
+    /// A message that was answered with this error number.
+    Refused(String, i32),
+    /// The connection is to be closed; the reason, if that is worth a report.
+    Closed(Option<String>),
+}
+
+impl Connection {
+    pub(super) fn new(fd: OwnedFd, pid: u32, now: Instant) -> Self {
+        Self {
+            fd,
+            pid,
+            decoder: Decoder::default(),
+            input: Vec::new(),
+            output: Vec::new(),
+            is_acting: false,
+            deadline: now + TIMEOUT,
+        }
+    }
+
+    /// Whether it waits for bytes of the client, or for the client to read; `None` while its message is acted on.
+    pub(super) fn waits_to_write(&self) -> Option<bool> {
+        (!self.is_acting).then_some(!self.output.is_empty())
+    }
+
+    /// Whether the client has taken too long.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        !self.is_acting && now >= self.deadline
+    }
+
+    /// Answers the message that is acted on.
+    pub(super) fn answer(&mut self, answer: i32) {
+        self.is_acting = false;
+        self.deadline = Instant::now() + TIMEOUT;
+        #[expect(clippy::host_endian_bytes, reason = "the socket is local: answers have the byte order of the host")]
+        self.output.extend(answer.to_ne_bytes());
+    }
+
+    /// Writes and reads as far as that is possible without blocking. Returns with each message; to be called until it waits. Reads only if
+    /// `may_read`, and then once, so that a client that sends all the time does not delay others.
+    pub(super) fn go_on(&mut self, may_read: &mut bool) -> Progress {
+        loop {
+            match self.write() {
+                Ok(()) if self.output.is_empty() => {}
+                Ok(()) => return Progress::Waits,
+                Err(error) => return Progress::Closed(Some(format!("it cannot be answered: {error}"))),
+            }
+            let mut input = &self.input[..];
+            let decoded = self.decoder.next(&mut input);
+            let used = self.input.len() - input.len();
+            self.input.drain(..used);
+            match decoded {
+                Err(error) => return Progress::Closed(Some(error.to_string())),
+                Ok(Some(message)) => {
+                    self.is_acting = true;
+                    return match (message.refusal(), message) {
+                        (None, Message::CoreDump(core)) => Progress::Message(core),
+                        (refusal, message) => {
+                            let answer = refusal.unwrap_or(-Errno::OPNOTSUPP.raw_os_error());
+                            self.answer(answer);
+                            Progress::Refused(format!("{message:?}"), answer)
+                        }
+                    };
+                }
+                Ok(None) => {}
+            }
+            if !std::mem::take(may_read) {
+                return Progress::Waits;
+            }
+            match self.read() {
+                Ok(0) if self.decoder.is_inside_message() => {
+                    return Progress::Closed(Some("it closed the connection within a message".to_owned()));
+                }
+                Ok(0) => return Progress::Closed(None),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Progress::Waits,
+                Err(error) => return Progress::Closed(Some(error.to_string())),
+            }
+        }
+    }
+
+    /// Writes as much of the answers as fits into the socket's buffer.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        while !self.output.is_empty() {
+            match send(&self.fd, &self.output, SendFlags::NOSIGNAL) {
+                Ok(sent) => drop(self.output.drain(..sent)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                // It does not want the answer; its further messages count.
+                Err(Errno::PIPE | Errno::CONNRESET) => self.output.clear(),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> io::Result<usize> {
+        let mut part = [0; PART];
+        loop {
+            match recv(&self.fd, &mut part, RecvFlags::empty()) {
+                Ok((read, _)) => {
+                    self.input.extend(&part[..read]);
+                    return Ok(read);
+                }
+                Err(Errno::INTR) => {}
+                // It has closed its end without reading an answer: what it had sent has been read.
+                Err(Errno::CONNRESET) => return Ok(0),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}

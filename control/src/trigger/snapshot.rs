@@ -1,0 +1,142 @@
+//! The action `snapshot`: what the session's rings hold, in a directory that appears when it is complete.
+//!
+//! ```text
+//!   make DIR/.TIME-PID.new ─▶ recover the rings into it ─▶ add the core dump to the metadata ─▶ rename to DIR/TIME-PID
+//! ```
+//!
+//! The traces are those of `tracectl snapshot`, made by the same function. The temporary directory reserves the name, so that snapshots that
+//! are taken at the same time, by whichever processes, get names of their own.
+
+use super::message::CoreDump;
+use super::state::KeptSnapshot;
+use rustix::io::Errno;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracepoint_reader::RecoverError;
+use tracepoint_sinks::{EnvironmentValue, environment_block};
+
+/// How many snapshots of one time and process get a name.
+const MAX_SAME: u32 = 1000;
+
+/// Why an action failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) reason: String,
+    pub(super) errno: i32,
+}
+
+impl Failure {
+    pub(super) fn new(reason: &impl ToString, errno: i32) -> Self {
+        Self { reason: reason.to_string(), errno }
+    }
+
+    fn of_path(action: &str, path: &Path) -> impl Fn(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| {
+            let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+            Self::new(&format!("cannot {action} {}: {error}", path.display()), errno)
+        }
+    }
+}
+
+impl From<RecoverError> for Failure {
+    fn from(error: RecoverError) -> Self {
+        let errno = match &error {
+            RecoverError::Write { source, .. } => source.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
+            RecoverError::NoRings { .. } => Errno::NOENT.raw_os_error(),
+            _ => Errno::IO.raw_os_error(),
+        };
+        Self::new(&error, errno)
+    }
+}
+
+/// The name that a snapshot will have, reserved by its temporary directory.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    pub(super) temporary: PathBuf,
+    path: PathBuf,
+}
+
+/// Makes the directory `output`, for this user only, and a temporary directory in it.
+pub(super) fn reserve(output: &Path, core: &CoreDump, now: SystemTime) -> Result<Reserved, Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(output);
+    made.map_err(Failure::of_path("make", output))?;
+    let time = humantime::format_rfc3339_millis(now).to_string().replace(':', "");
+    let first = format!("{time}-{}", core.pid);
+    for number in 1..=MAX_SAME {
+        let name = if number == 1 { first.clone() } else { format!("{first}-{number}") };
+        let reserved = Reserved { temporary: output.join(format!(".{name}.new")), path: output.join(name) };
+        match DirBuilder::new().mode(0o700).create(&reserved.temporary) {
+            Ok(()) if reserved.path.symlink_metadata().is_err() => return Ok(reserved),
+            Ok(()) => reserved.abandon(),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Failure::of_path("make", &reserved.temporary)(error)),
+        }
+    }
+    Err(Failure::new(
+        &format!("{} has {MAX_SAME} snapshots {first}; move them away", output.display()),
+        Errno::EXIST.raw_os_error(),
+    ))
+}
+
+impl Reserved {
+    /// Writes the snapshot of the session in `session`. What it has written is removed on failure.
+    pub(super) fn write(self, session: &Path, core: &CoreDump, now: SystemTime) -> Result<KeptSnapshot, Failure> {
+        let written = self.write_all(session, core, now);
+        if written.is_err() {
+            self.abandon();
+        }
+        written
+    }
+
+    fn write_all(&self, session: &Path, core: &CoreDump, now: SystemTime) -> Result<KeptSnapshot, Failure> {
+        let recovered = tracepoint_reader::recover(session, &self.temporary)?;
+        let environment = environment(core, now);
+        for process in &recovered.processes {
+            let path = process.output.join("metadata");
+            let append = || File::options().append(true).open(&path)?.write_all(environment.as_bytes());
+            append().map_err(Failure::of_path("write", &path))?;
+        }
+        let bytes = size(&self.temporary).map_err(Failure::of_path("read", &self.temporary))?;
+        fs::rename(&self.temporary, &self.path).map_err(Failure::of_path("write", &self.path))?;
+        Ok(KeptSnapshot { path: self.path.clone(), bytes })
+    }
+
+    fn abandon(&self) {
+        // What cannot be removed is in the state of the trigger, and removed later.
+        let _ = fs::remove_dir_all(&self.temporary);
+    }
+}
+
+/// What a directory takes on the disk, in bytes.
+fn size(directory: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += metadata.blocks() * 512 + if metadata.is_dir() { size(&entry.path())? } else { 0 };
+    }
+    Ok(bytes)
+}
+
+/// A further environment block of the metadata, with what is known about the core dump.
+fn environment(core: &CoreDump, now: SystemTime) -> String {
+    use EnvironmentValue::{Number, Text};
+    // Years beyond 9999 cannot be formatted.
+    let latest = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    let time = humantime::format_rfc3339_nanos(core.time.unwrap_or(now).min(latest)).to_string();
+    let (executable, host) = (core.executable.to_string_lossy(), core.host.to_string_lossy());
+    let mut entries = vec![
+        ("core_pid", Number(core.pid.into())),
+        ("core_uid", Number(core.uid.into())),
+        ("core_gid", Number(core.gid.into())),
+        ("core_exe", Text(&executable)),
+        ("core_host", Text(&host)),
+        ("core_time", Text(&time)),
+    ];
+    entries.extend(core.signal.map(|signal| ("core_signal", Number(signal.into()))));
+    environment_block(&entries)
+}

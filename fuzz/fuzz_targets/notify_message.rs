@@ -1,0 +1,39 @@
+//! Any bytes from the notification socket, in fragments of the size that the first byte gives: the messages are those of the bytes in one
+//! piece, and a core dump that was read is equal after it was written and read again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tracepoint_control::trigger::{Decoder, Message, PayloadTooLong};
+
+fn decode(bytes: &[u8], part: usize) -> (Vec<Message>, Option<PayloadTooLong>) {
+    let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
+    for mut input in bytes.chunks(part) {
+        loop {
+            match decoder.next(&mut input) {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => break,
+                Err(error) => return (messages, Some(error)),
+            }
+        }
+        assert!(input.is_empty());
+    }
+    (messages, None)
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((part, bytes)) = bytes.split_first() else { return };
+    let whole = decode(bytes, usize::MAX);
+    assert_eq!(decode(bytes, usize::from(*part).max(1)), whole);
+    for message in whole.0 {
+        let Message::CoreDump(core) = message else { continue };
+        let (again, _) = decode(&core.to_message(), usize::MAX);
+        let [Message::CoreDump(read)] = &again[..] else { panic!("{again:?}") };
+        // Without a NUL a name has 255 bytes, of which 254 are written.
+        assert_eq!((read.pid, read.uid, read.gid, read.signal, read.time), (core.pid, core.uid, core.gid, core.signal, core.time));
+        for (read, written) in [(&read.executable, &core.executable), (&read.host, &core.host)] {
+            let most = written.len().min(254);
+            assert_eq!(read.as_encoded_bytes(), &written.as_encoded_bytes()[..most]);
+        }
+    }
+});
