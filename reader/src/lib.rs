@@ -75,7 +75,7 @@ pub mod internal {
     pub use crate::recover::{MemoryRings, snapshot_memory};
     pub use crate::remote::{ChannelInfo, End, RemoteConsumer, Round, TakenPacket};
     pub use crate::ring::{
-        Bytes, EventCounters, Identity, REASONS, RING_EXTENSION, Ring, RingPacket, Side, StreamCounters,
-        StreamSnapshot, SubBuffer, SubBuffers,
+        Bytes, EventCounters, Identity, RING_EXTENSION, Ring, RingPacket, Side, StreamCounters, StreamSnapshot,
+        SubBuffer, SubBuffers,
     };
 }

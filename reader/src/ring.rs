@@ -16,27 +16,26 @@ use crate::account::{Policy, StreamAccount};
 use crate::error::ReadError;
 use crate::fields::Fields;
 use crate::source;
-use header::{ENTRY_SIZE, Header, MAGIC};
+use header::Header;
 use std::io;
 use std::path::{Path, PathBuf};
+use tracepoint_ring::channel::ring_offsets::{
+    COUNTERS_SIZE, ENTRY_SIZE, HEADER_AND_IDENTITY, MAGIC, counters as counter_at, header as at,
+};
+use tracepoint_ring::channel::{PacketHeader, PacketSlots, StreamKey};
 
 pub use bytes::Bytes;
-pub use counters::{EventCounters, REASONS, StreamCounters};
+pub use counters::{EventCounters, StreamCounters};
 pub(crate) use file::RingFile;
 pub use identity::Identity;
 pub use snapshot::StreamSnapshot;
 #[cfg(test)]
 pub(crate) use sub_buffers::tests::ring as test_ring;
 pub use sub_buffers::{RingPacket, SubBuffer, SubBuffers};
-use tracepoint_ring::channel::{PacketHeader, PacketSlots, StreamKey};
 
 /// The extension of ring files.
 pub const RING_EXTENSION: &str = "ring";
 
-/// Offset of the numbers of packets that the consumer has taken, of both streams.
-pub(crate) const RELEASED: u64 = 448;
-/// Size of header and identity in bytes.
-const HEADER_AND_IDENTITY: usize = 4096;
 /// A longer file without a magic is not searched for what a ring may have held: no ring is so long.
 const MOST_SEARCHED: u64 = 4 << 30;
 /// More packets than any ring closes.
@@ -54,6 +53,11 @@ pub enum Side {
 impl Side {
     /// Both streams.
     pub const ALL: [Self; 2] = [Self::Main, Self::Nested];
+
+    /// The offset of the number of packets that the consumer has taken.
+    pub(crate) const fn released_at(self) -> u64 {
+        (at::RELEASED + 8 * self.index()) as u64
+    }
 
     /// 0 for the main stream, 1 for the nested one.
     pub(crate) const fn index(self) -> usize {
@@ -198,13 +202,13 @@ impl Ring {
     /// # Errors
     /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read, or the counters are out of range.
     pub fn counters(&self, side: Side) -> Result<StreamCounters, ReadError> {
-        let at = if side == Side::Main { 320 } else { 384 };
-        let mut bytes = [0; StreamCounters::SIZE];
+        let at = [at::MAIN_COUNTERS, at::NESTED_COUNTERS][side.index()] as u64;
+        let mut bytes = [0; COUNTERS_SIZE];
         self.fill(&mut bytes, at)?;
         let counters = StreamCounters::parse(Fields(&bytes));
         if counters.closed > MAX_CLOSED {
             let reason = format!("{} closed packets are out of range", counters.closed);
-            return Err(ReadError::Ring { path: self.path.clone(), offset: at + 8, reason });
+            return Err(ReadError::Ring { path: self.path.clone(), offset: at + counter_at::CLOSED as u64, reason });
         }
         Ok(counters)
     }
@@ -215,7 +219,7 @@ impl Ring {
     /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read.
     pub(crate) fn released(&self, side: Side) -> Result<u64, ReadError> {
         let mut bytes = [0; 8];
-        self.fill(&mut bytes, RELEASED + 8 * side.index() as u64)?;
+        self.fill(&mut bytes, side.released_at())?;
         Ok(u64::from_le_bytes(bytes))
     }
 
@@ -224,9 +228,9 @@ impl Ring {
     /// # Errors
     /// [`ReadError::Io`] and [`ReadError::Ring`] if it cannot be read.
     pub fn account(&self) -> Result<Vec<EventCounters>, ReadError> {
-        let mut bytes = vec![0; (self.header.events * ENTRY_SIZE) as usize];
+        let mut bytes = vec![0; self.header.events as usize * ENTRY_SIZE];
         self.fill(&mut bytes, self.header.account_offset)?;
-        Ok(bytes.chunks_exact(ENTRY_SIZE as usize).map(|entry| EventCounters::parse(Fields(entry))).collect())
+        Ok(bytes.chunks_exact(ENTRY_SIZE).map(|entry| EventCounters::parse(Fields(entry))).collect())
     }
 
     /// The sub-buffers of one of its streams in the order of their packets, each as it is when it is reached. `counters` are those of

@@ -12,16 +12,14 @@
 
 use crate::error::ReadError;
 use crate::fields::Fields;
-use crate::ring::{RELEASED, Ring, RingFile, RingPacket, Side, StreamCounters, SubBuffer};
+use crate::ring::{Ring, RingFile, RingPacket, Side, StreamCounters, SubBuffer};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-
-/// Offset of the counters of both streams.
-const COUNTERS: u64 = 320;
+use tracepoint_ring::channel::ring_offsets::{COUNTERS_SIZE, header as at};
 
 /// A ring, and how many of its packets were released.
 #[derive(Debug)]
@@ -59,12 +57,14 @@ impl RemoteRing {
     /// # Errors
     /// [`ReadError::Io`] and [`ReadError::Ring`] if the file cannot be read.
     pub(super) fn waiting(&self) -> Result<[Range<u64>; 2], ReadError> {
-        let mut bytes = [0; (RELEASED - COUNTERS) as usize];
-        self.ring.fill(&mut bytes, COUNTERS)?;
+        // One call reads the counters of both streams.
+        let begins = [0, at::NESTED_COUNTERS - at::MAIN_COUNTERS];
+        let mut bytes = [0; at::NESTED_COUNTERS - at::MAIN_COUNTERS + COUNTERS_SIZE];
+        self.ring.fill(&mut bytes, at::MAIN_COUNTERS as u64)?;
         // Pairs with the fence of `release`, in the next round: what is copied after this is as it was when the packet was closed.
         fence(Ordering::SeqCst);
         Ok(Side::ALL.map(|side| {
-            let closed = StreamCounters::parse(Fields(&bytes[side.index() * 64..])).closed;
+            let closed = StreamCounters::parse(Fields(&bytes[begins[side.index()]..])).closed;
             self.ring.slots(side).waiting(self.released[side.index()], closed)
         }))
     }
@@ -75,13 +75,12 @@ impl RemoteRing {
     /// The error of the system call.
     pub(super) fn release(&mut self, side: Side, end: u64) -> io::Result<()> {
         let released = &mut self.released[side.index()];
-        let at = RELEASED + 8 * side.index() as u64;
         // R3: the loads of the copy come before the stores of the owner that reuse the sub-buffers, which come after its load of the
         // position that is written here.
         fence(Ordering::SeqCst);
         for (index, (new, old)) in end.to_le_bytes().into_iter().zip(released.to_le_bytes()).enumerate() {
             if new != old {
-                self.file.write_all_at(&[new], at + index as u64)?;
+                self.file.write_all_at(&[new], side.released_at() + index as u64)?;
                 // The owner sees the lower bytes before the upper ones.
                 fence(Ordering::SeqCst);
             }
@@ -122,7 +121,7 @@ mod tests {
 
     fn position(remote: &RemoteRing) -> u64 {
         let mut position = [0; 8];
-        remote.ring.fill(&mut position, RELEASED).expect("read");
+        remote.ring.fill(&mut position, Side::Main.released_at()).expect("read");
         u64::from_le_bytes(position)
     }
 
@@ -134,7 +133,7 @@ mod tests {
             [(0, 1), (0xff, 0x100), (0x1ff, 0x200), (0x00ff_ffff, 0x0100_0000), (5, 0x0102_0304_0506_0708)]
         {
             let (from, to): (u64, u64) = (from, to);
-            remote.file.write_all_at(&from.to_le_bytes(), RELEASED).expect("written");
+            remote.file.write_all_at(&from.to_le_bytes(), Side::Main.released_at()).expect("written");
             remote.released[0] = from;
             // The number after each byte.
             let mut seen = from.to_le_bytes();

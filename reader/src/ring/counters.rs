@@ -1,9 +1,8 @@
 //! The counters that the owner of a ring keeps.
 
 use crate::fields::Fields;
-
-/// The reasons of losses as the account names them, in the order of the counters.
-pub const REASONS: [&str; 6] = ["ring_full", "too_large", "no_ring", "nested", "panicked", "not_attached"];
+use tracepoint_ring::channel::Loss;
+use tracepoint_ring::channel::ring_offsets::{counters, entry};
 
 /// The counters of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,18 +25,15 @@ pub struct StreamCounters {
 }
 
 impl StreamCounters {
-    /// Size in bytes.
-    pub(crate) const SIZE: usize = 56;
-
     pub(crate) fn parse(fields: Fields<'_>) -> Self {
         Self {
-            records: fields.u64(0),
-            closed: fields.u64(8),
-            discarded: fields.u64(16),
-            clamped: fields.u64(24),
-            altered: fields.u64(32),
-            waited: fields.u64(40),
-            waited_ns: fields.u64(48),
+            records: fields.u64(counters::RECORDS),
+            closed: fields.u64(counters::CLOSED),
+            discarded: fields.u64(counters::DISCARDED),
+            clamped: fields.u64(counters::CLAMPED),
+            altered: fields.u64(counters::ALTERED),
+            waited: fields.u64(counters::WAITED),
+            waited_ns: fields.u64(counters::WAITED_NS),
         }
     }
 }
@@ -54,8 +50,8 @@ pub struct EventCounters {
     pub filtered: u64,
     /// How often sampling or a rate limit left it out.
     pub suppressed: u64,
-    /// How often it was lost, in the order of [`REASONS`].
-    pub lost: [u64; REASONS.len()],
+    /// How often it was lost, in the order of [`Loss::ALL`].
+    pub lost: [u64; Loss::ALL.len()],
 }
 
 impl EventCounters {
@@ -73,11 +69,11 @@ impl EventCounters {
 
     pub(crate) fn parse(fields: Fields<'_>) -> Self {
         Self {
-            fired: fields.u64(0),
-            recorded: fields.u64(8),
-            filtered: fields.u64(16),
-            suppressed: fields.u64(24),
-            lost: std::array::from_fn(|reason| fields.u64(32 + 8 * reason)),
+            fired: fields.u64(entry::FIRED),
+            recorded: fields.u64(entry::RECORDED),
+            filtered: fields.u64(entry::FILTERED),
+            suppressed: fields.u64(entry::SUPPRESSED),
+            lost: std::array::from_fn(|reason| fields.u64(entry::LOST + 8 * reason)),
         }
     }
 }

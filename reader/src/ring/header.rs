@@ -1,20 +1,11 @@
 //! The header of a ring file, its first kilobyte: where its parts are.
 
-use super::{HEADER_AND_IDENTITY, Side};
+use super::Side;
 use crate::account::Policy;
 use crate::fields::Fields;
-use tracepoint_ring::channel::{HEADER_SIZE, PacketSlots, StreamKey};
+use tracepoint_ring::channel::ring_offsets::{ENTRY_SIZE, HEADER_AND_IDENTITY, VERSION, header as at, stream};
+use tracepoint_ring::channel::{HEADER_SIZE, MAX_EVENTS, PacketSlots, RINGLESS_INSTANCE, StreamKey};
 
-/// The first bytes of a ring file that was completed.
-pub(super) const MAGIC: [u8; 8] = *b"tp-ring\n";
-/// The only version of the format.
-const VERSION: u32 = 1;
-/// The most events that a channel has: their ids have 16 bits.
-const MAX_EVENTS: u64 = 1 << 16;
-/// Size of an event's entry in the account.
-pub(super) const ENTRY_SIZE: u64 = 128;
-/// The stream instance of threads without a ring.
-const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 /// Size of the largest sub-buffer.
 const MAX_SUB_BUFFER: u64 = 1 << 30;
 /// Size of the smallest sub-buffer: a packet's header.
@@ -53,15 +44,21 @@ impl Area {
 impl Header {
     /// Reads the header; `length` is that of the file.
     pub(super) fn parse(fields: Fields<'_>, length: u64) -> Result<Self, InvalidField> {
-        let version = fields.u32(8);
+        let version = fields.u32(at::VERSION);
         if version != VERSION {
-            return Err((8, format!("version {version} of the ring format is not understood; use a newer reader")));
+            return Err((
+                at::VERSION as u64,
+                format!("version {version} of the ring format is not understood; use a newer reader"),
+            ));
         }
-        let own = fields.u32(12);
+        let own = fields.u32(at::OWN_SIZE);
         if own as usize != HEADER_AND_IDENTITY {
-            return Err((12, format!("header and identity should take {HEADER_AND_IDENTITY} bytes, not {own}")));
+            return Err((
+                at::OWN_SIZE as u64,
+                format!("header and identity should take {HEADER_AND_IDENTITY} bytes, not {own}"),
+            ));
         }
-        let size = fields.u64(16);
+        let size = fields.u64(at::FILE_SIZE);
         if length < size {
             let reason = format!(
                 "the file ends here, and its header describes {size} bytes: it was cut short; read it where the process \
@@ -73,45 +70,57 @@ impl Header {
             let reason = format!(
                 "its header describes {size} bytes, and the file has {length}: it is not the file that the process made"
             );
-            return Err((16, reason));
+            return Err((at::FILE_SIZE as u64, reason));
         }
-        let policy = match fields.u32(44) {
+        let policy = match fields.u32(at::POLICY) {
             0 => Policy::Discard,
             1 => Policy::Overwrite,
             2 => Policy::Wait,
-            other => return Err((44, format!("{other} is not a policy; 0 is discard, 1 is overwrite, 2 is wait"))),
+            other => {
+                return Err((
+                    at::POLICY as u64,
+                    format!("{other} is not a policy; 0 is discard, 1 is overwrite, 2 is wait"),
+                ));
+            }
         };
-        let instance = fields.u64(48);
+        let instance = fields.u64(at::INSTANCE);
         // The nested stream has the next number, and the largest number means none to viewers.
         if instance >= u64::MAX - 1 {
-            return Err((48, format!("{instance} is not a stream instance id")));
+            return Err((at::INSTANCE as u64, format!("{instance} is not a stream instance id")));
         }
-        let (events, account_offset, entry) = (fields.u64(56), fields.u64(64), fields.u64(72));
-        if events > MAX_EVENTS {
-            return Err((56, format!("the account has {events} events; {MAX_EVENTS} is the most")));
+        let (events, account_offset, entry) =
+            (fields.u64(at::EVENTS), fields.u64(at::ACCOUNT), fields.u64(at::ENTRY_SIZE));
+        if events > MAX_EVENTS as u64 {
+            return Err((at::EVENTS as u64, format!("the account has {events} events; {MAX_EVENTS} is the most")));
         }
-        if entry != ENTRY_SIZE {
-            return Err((72, format!("an entry of the account should take {ENTRY_SIZE} bytes, not {entry}")));
+        if entry != ENTRY_SIZE as u64 {
+            return Err((
+                at::ENTRY_SIZE as u64,
+                format!("an entry of the account should take {ENTRY_SIZE} bytes, not {entry}"),
+            ));
         }
-        inside("the account", 64, account_offset, events * ENTRY_SIZE, size)?;
-        let network = fields.u64(80);
+        inside("the account", at::ACCOUNT, account_offset, events * entry, size)?;
+        let network = fields.u64(at::NETWORK);
         if network != 0 {
             let reason =
                 format!("packets have fields for the network, at byte {network}, which this reader does not know");
-            return Err((80, reason));
+            return Err((at::NETWORK as u64, reason));
         }
-        let main = area("main", fields, 96, size)?;
+        let main = area("main", fields, at::MAIN, size)?;
         if main.slots.count == 0 && instance != RINGLESS_INSTANCE {
-            return Err((112, "it has no sub-buffers, which only the file of threads without a ring has".to_owned()));
+            return Err((
+                (at::MAIN + stream::SLOTS) as u64,
+                "it has no sub-buffers, which only the file of threads without a ring has".to_owned(),
+            ));
         }
         Ok(Self {
-            stream: StreamKey { uuid: fields.array(24), class: fields.u32(40), instance },
+            stream: StreamKey { uuid: fields.array(at::UUID), class: fields.u32(at::CLASS), instance },
             policy,
             events,
             account_offset,
-            opened: fields.u64(88),
+            opened: fields.u64(at::OPENED),
             main,
-            nested: area("nested", fields, 120, size)?,
+            nested: area("nested", fields, at::NESTED, size)?,
         })
     }
 
@@ -124,9 +133,8 @@ impl Header {
 }
 
 fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, InvalidField> {
-    let [offset, size, count] = [fields.u64(at), fields.u64(at + 8), fields.u64(at + 16)];
+    let [offset, size, count] = [fields.u64(at), fields.u64(at + stream::SLOT_SIZE), fields.u64(at + stream::SLOTS)];
     let area = Area { offset, slots: PacketSlots { size, count } };
-    let field = at as u64;
     if count == 0 {
         return Ok(area);
     }
@@ -134,24 +142,24 @@ fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, In
         let reason = format!(
             "a sub-buffer of the {name} stream has {size} bytes; it must have {MIN_SUB_BUFFER} to {MAX_SUB_BUFFER}, a multiple of 8"
         );
-        return Err((field + 8, reason));
+        return Err(((at + stream::SLOT_SIZE) as u64, reason));
     }
     let Some(all) = size.checked_mul(count) else {
         return Err((
-            field + 16,
+            (at + stream::SLOTS) as u64,
             format!("{count} sub-buffers of {size} bytes in the {name} stream are more than a file holds"),
         ));
     };
-    inside(&format!("the {name} stream's packets"), field, offset, all, file)?;
+    inside(&format!("the {name} stream's packets"), at, offset, all, file)?;
     Ok(area)
 }
 
 /// Checks that a part of the file is aligned, and lies between the identity and the end of the file.
-fn inside(what: &str, at: u64, offset: u64, size: u64, file: u64) -> Result<(), InvalidField> {
+fn inside(what: &str, at: usize, offset: u64, size: u64, file: u64) -> Result<(), InvalidField> {
     let end = offset.checked_add(size);
     if offset < HEADER_AND_IDENTITY as u64 || !offset.is_multiple_of(8) || end.is_none_or(|end| end > file) {
         let reason = format!("{what}: {size} bytes at {offset} are not inside the {file} bytes of the ring");
-        return Err((at, reason));
+        return Err((at as u64, reason));
     }
     Ok(())
 }

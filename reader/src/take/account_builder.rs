@@ -4,9 +4,10 @@ use super::journal::Journal;
 use super::reconcile::RingAccounting;
 use crate::account::{Account, ChannelAccount, EventAccount, Policy, StreamAccount};
 use crate::metadata::Metadata;
-use crate::ring::{EventCounters, REASONS, Ring, StreamCounters};
+use crate::ring::{EventCounters, Ring, StreamCounters};
 use std::collections::BTreeMap;
 use std::path::Path;
+use tracepoint_ring::channel::Loss;
 
 /// The reason of losses that the process could not count: it was killed before it committed the event.
 const KILLED: &str = "killed";
@@ -96,8 +97,9 @@ impl AccountBuilder {
             add(&mut event.recorded, outcome.recorded);
             add(&mut event.filtered, counted.filtered);
             add(&mut event.suppressed, counted.suppressed);
+            let reasons = Loss::ALL.iter().map(|reason| reason.name());
             let killed = std::iter::once((KILLED, outcome.killed));
-            for (reason, count) in REASONS.into_iter().zip(counted.lost).chain(killed).filter(|(_, count)| *count > 0) {
+            for (reason, count) in reasons.zip(counted.lost).chain(killed).filter(|(_, count)| *count > 0) {
                 add(event.lost.entry(reason.to_owned()).or_default(), count);
             }
         }

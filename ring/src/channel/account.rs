@@ -51,7 +51,7 @@ pub(super) struct EventCounters {
     pub(super) recorded: LocalCounter,
     pub(super) filtered: LocalCounter,
     pub(super) suppressed: LocalCounter,
-    lost: [LocalCounter; Loss::ALL.len()],
+    pub(super) lost: [LocalCounter; Loss::ALL.len()],
 }
 
 impl EventCounters {

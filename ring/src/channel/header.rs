@@ -1,5 +1,7 @@
 //! The header of a ring's memory: what another process needs to read the ring. Documented in `docs/format-ring.md`.
 
+pub mod offsets;
+
 use super::account::EventCounters;
 use super::config::{Channel, Policy};
 use super::memory::{RING_IDENTITY, RingMemory};

@@ -79,13 +79,13 @@ static OPEN: RcuPointer<Vec<Arc<OpenChannel>>> = RcuPointer::null();
 
 /// The instance number of the stream of events without a ring: larger than those of rings, but not the largest 64-bit number, which
 /// babeltrace2 takes for "none".
-pub(super) const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
+pub const RINGLESS_INSTANCE: u64 = u32::MAX as u64;
 
 /// The largest number of open channels: each has a table of all threads, and each thread that ends visits all channels.
 const MAX_OPEN: usize = 32;
 
 /// The number of 16-bit event ids.
-const MAX_EVENTS: usize = 1 << 16;
+pub const MAX_EVENTS: usize = 1 << 16;
 
 impl OpenChannel {
     /// Opens a channel: stream class `class` of the trace `uuid`, for up to `max_events` events (at most 65,536). Makes the spare rings, or
