@@ -60,11 +60,9 @@ impl Ring {
         while let Some(next) = sub_buffers.next_numbered() {
             found.push(next?);
         }
-        // The slot of a packet is reused when as many packets as there are slots are closed behind it.
-        let (closed, count) = (self.counters(side)?.closed, self.slots(side).count);
-        let overtaken = |(number, found): &(u64, SubBuffer)| {
-            number.saturating_add(count) <= closed && matches!(found, SubBuffer::Torn(_))
-        };
+        // The slots of all packets before this one may have been reused by now.
+        let first = self.slots(side).released_for(self.counters(side)?.closed);
+        let overtaken = |(number, found): &(u64, SubBuffer)| *number < first && matches!(found, SubBuffer::Torn(_));
         let first = found.iter().rposition(overtaken).map_or(0, |last| last + 1);
         let sub_buffers = found.split_off(first).into_iter().map(|(_, found)| found).collect();
         Ok(StreamSnapshot { counters, sub_buffers, overtaken: first })
