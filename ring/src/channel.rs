@@ -15,9 +15,9 @@
 //!
 //! * [`memory`](RingMemory): the memory that a ring is given; this crate opens no files. `header`: its layout, so that other processes can
 //!   read it (`docs/format-ring.md`).
-//! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `slots`: where each of them is.
-//!   `packet_header`: the header of a packet; `packet`: its stores. `flush_handshake`: whether the
-//!   owner or the flusher may access the open packet. `wait_policy`: the bounded wait.
+//! * `record`: reserve, write, commit. `buffer`: the packets of a stream. `slots`: where each of them is, and which
+//!   wait; the two takers of packets. `packet_header`: the header of a packet; `packet`: its stores. `flush_handshake`: whether the owner or
+//!   the flusher may access the open packet. `wait_policy`: the bounded wait.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
 //! * `overflow`: packets that were moved out of nearly full rings. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.

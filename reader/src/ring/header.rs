@@ -133,7 +133,8 @@ impl Header {
 }
 
 fn area(name: &str, fields: Fields<'_>, at: usize, file: u64) -> Result<Area, InvalidField> {
-    let [offset, size, count] = [fields.u64(at), fields.u64(at + stream::SLOT_SIZE), fields.u64(at + stream::SLOTS)];
+    let [offset, size, count] =
+        [fields.u64(at + stream::FIRST_SLOT), fields.u64(at + stream::SLOT_SIZE), fields.u64(at + stream::SLOTS)];
     let area = Area { offset, slots: PacketSlots { size, count } };
     if count == 0 {
         return Ok(area);

@@ -61,8 +61,8 @@ impl Ring {
             found.push(next?);
         }
         // The slots of all packets before this one may have been reused by now.
-        let first = self.slots(side).released_for(self.counters(side)?.closed);
-        let overtaken = |(number, found): &(u64, SubBuffer)| *number < first && matches!(found, SubBuffer::Torn(_));
+        let reused = self.slots(side).released_for(self.counters(side)?.closed);
+        let overtaken = |(number, found): &(u64, SubBuffer)| *number < reused && matches!(found, SubBuffer::Torn(_));
         let first = found.iter().rposition(overtaken).map_or(0, |last| last + 1);
         let sub_buffers = found.split_off(first).into_iter().map(|(_, found)| found).collect();
         Ok(StreamSnapshot { counters, sub_buffers, overtaken: first })

@@ -14,17 +14,16 @@ pub const ENTRY_SIZE: usize = size_of::<EventCounters>();
 /// The size of the counters of a stream.
 pub const COUNTERS_SIZE: usize = size_of::<StreamCounters>();
 
+macro_rules! offsets {
+    ($type:ident: $($name:ident = $field:ident: $doc:literal)*) => {
+        use super::{$type, offset_of};
+        $(#[doc = $doc] pub const $name: usize = offset_of!($type, $field);)*
+    };
+}
+
 /// In the header.
 pub mod header {
-    use super::{Header, offset_of};
-
-    macro_rules! fields {
-        ($($name:ident = $field:ident: $doc:literal)*) => {
-            $(#[doc = $doc] pub const $name: usize = offset_of!(Header, $field);)*
-        };
-    }
-
-    fields! {
+    offsets! { Header:
         VERSION = version: "The version, u32."
         OWN_SIZE = page_size: "The size of header and identity, u32."
         FILE_SIZE = file_size: "The size of the file, u64."
@@ -46,49 +45,35 @@ pub mod header {
     const _: () = assert!(offset_of!(Header, nested_released) == RELEASED + 8);
 }
 
-/// In the location of a stream's packets.
+/// In the location of a stream's packets, u64 each.
 pub mod stream {
-    use super::{StreamLayout, offset_of};
-    const _: () = assert!(offset_of!(StreamLayout, offset) == 0);
-
-    /// The size of a slot, u64, behind the offset of the first one.
-    pub const SLOT_SIZE: usize = offset_of!(StreamLayout, packet_size);
-    /// The number of slots, u64.
-    pub const SLOTS: usize = offset_of!(StreamLayout, packets);
+    offsets! { StreamLayout:
+        FIRST_SLOT = offset: "The offset of the first slot."
+        SLOT_SIZE = packet_size: "The size of a slot."
+        SLOTS = packets: "The number of slots."
+    }
 }
 
 /// In the counters of a stream, u64 each.
 pub mod counters {
-    use super::{StreamCounters, offset_of};
-
-    /// Records.
-    pub const RECORDS: usize = offset_of!(StreamCounters, records);
-    /// Closed packets.
-    pub const CLOSED: usize = offset_of!(StreamCounters, closed);
-    /// Events that were lost on their way to the stream.
-    pub const DISCARDED: usize = offset_of!(StreamCounters, discarded);
-    /// Times that were raised.
-    pub const CLAMPED: usize = offset_of!(StreamCounters, clamped);
-    /// Texts in which a NUL was replaced.
-    pub const ALTERED: usize = offset_of!(StreamCounters, altered);
-    /// Events that waited.
-    pub const WAITED: usize = offset_of!(StreamCounters, waited);
-    /// For how long, in ns.
-    pub const WAITED_NS: usize = offset_of!(StreamCounters, waited_ns);
+    offsets! { StreamCounters:
+        RECORDS = records: "Records."
+        CLOSED = closed: "Closed packets."
+        DISCARDED = discarded: "Events that were lost on their way to the stream."
+        CLAMPED = clamped: "Times that were raised."
+        ALTERED = altered: "Texts in which a NUL was replaced."
+        WAITED = waited: "Events that waited."
+        WAITED_NS = waited_ns: "For how long, in ns."
+    }
 }
 
 /// In an event's entry of the account, u64 each.
 pub mod entry {
-    use super::{EventCounters, offset_of};
-
-    /// How often it fired.
-    pub const FIRED: usize = offset_of!(EventCounters, fired);
-    /// How often it was recorded.
-    pub const RECORDED: usize = offset_of!(EventCounters, recorded);
-    /// How often a filter rejected it.
-    pub const FILTERED: usize = offset_of!(EventCounters, filtered);
-    /// How often a limit suppressed it.
-    pub const SUPPRESSED: usize = offset_of!(EventCounters, suppressed);
-    /// How often it was lost, for each [`Loss`](crate::channel::Loss) in order.
-    pub const LOST: usize = offset_of!(EventCounters, lost);
+    offsets! { EventCounters:
+        FIRED = fired: "How often it fired."
+        RECORDED = recorded: "How often it was recorded."
+        FILTERED = filtered: "How often a filter rejected it."
+        SUPPRESSED = suppressed: "How often a limit suppressed it."
+        LOST = lost: "How often it was lost, for each [`Loss`](crate::channel::Loss) in order."
+    }
 }
