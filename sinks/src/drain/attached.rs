@@ -85,6 +85,10 @@ impl AttachedSink {
         self.call(|sink| Ok(sink.extension().map(act))).unwrap_or_default()
     }
 
+    pub(super) fn close_files(&mut self) {
+        let _ = self.extend(|sink| sink.close_files());
+    }
+
     /// Keeps the first error.
     fn note<R>(&mut self, result: Result<R, SinkError>) {
         if let Err(error) = result {

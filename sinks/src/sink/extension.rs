@@ -68,4 +68,7 @@ pub trait SinkExtension {
 
     /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not.
     fn round_ended(&mut self) {}
+
+    /// Closes files until the next call, if it can: many sinks of this process have few descriptors between them.
+    fn close_files(&mut self) {}
 }
