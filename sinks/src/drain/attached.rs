@@ -39,14 +39,17 @@ pub(super) struct AttachedSink {
     joined: Progress,
     streams: HashMap<StreamId, StreamTotals>,
     bytes: u64,
+    /// Whether packets count towards `bytes`.
+    keeps_packets: bool,
     refused: u64,
     error: Option<SinkError>,
 }
 
 impl AttachedSink {
     /// A sink that joins the streams where they are.
-    pub(super) fn new(id: SinkId, sink: Box<dyn Sink>, joined: Progress) -> Self {
+    pub(super) fn new(id: SinkId, mut sink: Box<dyn Sink>, joined: Progress) -> Self {
         let name = sink.name();
+        let keeps_packets = sink.extension().is_none_or(|sink| sink.keeps_packets());
         Self {
             id,
             sink: Some(sink),
@@ -57,6 +60,7 @@ impl AttachedSink {
             joined,
             streams: HashMap::new(),
             bytes: 0,
+            keeps_packets,
             refused: 0,
             error: None,
         }
@@ -178,7 +182,7 @@ impl AttachedSink {
         let arrived = self.streams.entry(stream.id).or_default();
         arrived.packets += 1;
         arrived.records += packet.events_after - packet.events_before;
-        self.bytes += packet.bytes.len() as u64;
+        self.bytes += if self.keeps_packets { packet.bytes.len() as u64 } else { 0 };
         Ok(())
     }
 
