@@ -109,6 +109,13 @@ pub enum Notice {
         /// The settings that differ, by their keys in `session.toml`.
         settings: Vec<String>,
     },
+    /// Limits of the session have changed, and the running recording continues with those that it began with.
+    LimitsPending {
+        /// The session.
+        session: String,
+        /// The limits that differ, by their keys in `session.toml`.
+        settings: Vec<String>,
+    },
     /// A notice of another process, as its acknowledgement has it.
     Reported {
         /// The [kind](Notice::kind) of the notice; empty if the process did not write it.
@@ -138,8 +145,27 @@ impl Notice {
             Self::CountersOutOfDate { .. } => "counters_out_of_date",
             Self::NoRing { .. } => "no_ring",
             Self::ChannelSettingsPending { .. } => "channel_settings_pending",
+            Self::LimitsPending { .. } => "limits_pending",
             Self::Reported { kind, .. } => kind,
         }
+    }
+}
+
+/// Settings that apply later.
+struct Pending<'a> {
+    session: &'a str,
+    settings: &'a [String],
+}
+
+impl fmt::Display for Pending<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { session, settings } = self;
+        let settings: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
+        let settings = settings.join(", ");
+        write!(
+            f,
+            "{settings} changed, which applies to the next recording: `tracectl stop {session}`, then `tracectl start {session}`"
+        )
     }
 }
 
@@ -188,12 +214,10 @@ impl fmt::Display for Notice {
             Self::NoRing { reason } => {
                 write!(f, "new threads get no ring, and their events are lost (no_ring): {reason}")
             }
-            Self::ChannelSettingsPending { session, channel, settings } => write!(
-                f,
-                "channel `{channel}`: {} changed, which applies to the next recording: `tracectl stop {session}`, then `tracectl start \
-                 {session}`",
-                settings.iter().map(|setting| format!("`{setting}`")).collect::<Vec<_>>().join(", ")
-            ),
+            Self::ChannelSettingsPending { session, channel, settings } => {
+                write!(f, "channel `{channel}`: {}", Pending { session, settings })
+            }
+            Self::LimitsPending { session, settings } => write!(f, "limits: {}", Pending { session, settings }),
             Self::Reported { text, .. } => f.write_str(text),
         }
     }

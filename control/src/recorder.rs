@@ -197,7 +197,7 @@ impl State {
         self.attach_new();
         let mut result = Round::default();
         let mut ended_names = Vec::new();
-        let keep_open = self.may_keep_rings_open();
+        let keep_open = self.may_keep_files_open();
         for (name, process) in &mut self.processes {
             // Checked before its packets are drained, so that everything that an ended process wrote is visible.
             let has_ended = process.has_ended();
@@ -222,9 +222,9 @@ impl State {
         result
     }
 
-    /// Whether ring files stay open between two rounds.
-    fn may_keep_rings_open(&self) -> bool {
-        self.processes.values().map(RemoteProcess::files).sum::<usize>() <= files::most_open_rings()
+    /// Whether files stay open between two rounds.
+    fn may_keep_files_open(&self) -> bool {
+        self.processes.values().map(RemoteProcess::files).sum::<usize>() <= files::most_open()
     }
 
     /// Attaches new processes.
@@ -255,9 +255,9 @@ impl State {
                 Err(error) => Err(format!("its rings cannot be opened: {error}")),
             };
             match attached {
-                Ok(process) => {
+                Ok(mut process) => {
                     self.refused.remove(&name);
-                    if !self.may_keep_rings_open() {
+                    if !self.may_keep_files_open() {
                         process.close_files();
                     }
                     self.processes.insert(name, process);

@@ -3,6 +3,7 @@
 //! ```text
 //!   sessions/NAME/            in the run directory; or a directory that the session's configuration names
 //!       wake                  the word on which a remote consumer sleeps
+//!       memory                what the rings take together, if there is a cap
 //!       rings/                locked while a process removes what dead ones left
 //!           PID-START/        locked while the process records; holds metadata, outputs, *.ring
 //! ```
@@ -13,12 +14,15 @@
 
 mod dead;
 mod error;
+mod lease;
+mod ledger;
 mod leftover;
 pub(crate) mod lock;
 mod remote;
 mod wake;
 
 pub use error::RingDirError;
+pub(crate) use ledger::MEMORY;
 pub(crate) use leftover::{Unused, unused};
 pub(crate) use remote::{RemoteDir, RemoteRingDirs};
 pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
@@ -26,11 +30,13 @@ pub(crate) use wake::{WAKE, WAKE_SIZE, open as open_wake_file};
 use crate::private_dir::{DirError, PrivateDir};
 use crate::process;
 use crate::rundir::RunDir;
+use ledger::Ledger;
 use lock::{Lock, is_turn_to_clean, lock_own};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Number of attempts to make a directory while other processes remove its parent.
@@ -40,7 +46,7 @@ const SESSIONS: &str = "sessions";
 pub(crate) const RINGS: &str = "rings";
 const METADATA: &str = "metadata";
 const OUTPUTS: &str = "outputs";
-/// Locked by the process that consumes the rings remotely, such as the recorder.
+/// Its presence says that the rings are for a remote consumer, such as the recorder.
 const CONSUMER: &str = "consumer";
 
 /// Magic numbers of the file systems that keep files in memory (`statfs(2)`).
@@ -90,6 +96,8 @@ pub(crate) struct ProcessDir {
     dir: PrivateDir,
     path: PathBuf,
     keep_dead: KeepDead,
+    /// Bytes of its rings in the session's [ledger].
+    reserved: AtomicU64,
 }
 
 impl ProcessDir {
@@ -125,7 +133,16 @@ impl ProcessDir {
         let (name, dir) = make_own(&rings)?;
         clean_up(&rings, options.keep_dead);
         let path = std::path::absolute(dir.path()).map_err(|error| rings.failed("find", &name, error))?;
-        Ok(Self { sessions, session, rings, name, dir, path, keep_dead: options.keep_dead })
+        Ok(Self {
+            sessions,
+            session,
+            rings,
+            name,
+            dir,
+            path,
+            keep_dead: options.keep_dead,
+            reserved: AtomicU64::new(0),
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -150,7 +167,7 @@ impl ProcessDir {
         Ok(())
     }
 
-    /// Makes the file that a remote consumer locks.
+    /// Makes the file that says so to remote consumers, which then [lease](lease) the directory.
     pub(crate) fn admit_consumer(&self) -> Result<(), RingDirError> {
         let made = self.dir.create_file(CONSUMER, 0);
         made.map_err(|error| self.dir.failed("make", CONSUMER, error))?;
@@ -178,17 +195,12 @@ impl ProcessDir {
     }
 
     /// Makes a ring file, unless the ring files of all living processes of the session, this one included, would exceed `cap` bytes in
-    /// sum. With a cap the file gets its full length under the lock, so that other processes count it at once.
+    /// sum. With a cap the file gets its full length under a lock, so that other processes count it at once.
     pub(crate) fn make_ring_file(&self, file: &str, len: u64, cap: Option<u64>) -> io::Result<std::fs::File> {
-        let lock = cap.map(|_| Lock::take(&self.rings)).transpose()?;
-        let used = if lock.is_some() { dead::memory_of_living(&self.rings)? } else { 0 };
-        let cap = cap.unwrap_or(u64::MAX);
-        if used.saturating_add(len) > cap {
-            let text = format!(
-                "the session's rings take {used} bytes, and {len} more would exceed its cap of {cap}; raise the cap \
-                 (`--memory-cap`, `.memory_cap(bytes)`), or choose smaller or fewer rings"
-            );
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+        let ledger = cap.map(|_| Ledger::lock(&self.session)).transpose()?;
+        if let (Some(ledger), Some(cap)) = (&ledger, cap) {
+            ledger.reserve(len, cap, || dead::memory_of_living(&self.rings))?;
+            self.reserved.fetch_add(len, Ordering::Relaxed);
         }
         let made = self.dir.create_file(file, len)?;
         made.set_len(len).inspect_err(|_| self.dir.remove_file(file))?;
@@ -198,7 +210,13 @@ impl ProcessDir {
     /// Removes the directory with its files, and then its parents where they are empty. For a session that ended normally.
     pub(crate) fn remove(&self) {
         dead::remove(&self.rings, &self.name, &self.dir);
+        let reserved = self.reserved.swap(0, Ordering::Relaxed);
+        if reserved > 0 {
+            // Otherwise it is given back when the rings are counted.
+            let _ = Ledger::lock(&self.session).and_then(|ledger| ledger.give_back(reserved));
+        }
         self.session.remove_empty(RINGS);
+        ledger::remove_unused(&self.session);
         if let Some((sessions, name)) = &self.sessions {
             sessions.remove_empty(name);
         }
@@ -214,6 +232,7 @@ pub(crate) fn remove_dead(session: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> 
         Err(_) => Vec::new(),
     };
     session.remove_empty(RINGS);
+    ledger::remove_unused(session);
     kept
 }
 

@@ -28,10 +28,10 @@ fn start(place: &Place, test: &str, count: usize) -> Vec<Traced> {
     traced
 }
 
-/// Records for a while, with these limits on open files: exit code, report, and messages.
-fn record(place: &Place, soft: u64, hard: u64) -> (Option<i32>, serde_json::Value, String) {
-    let arguments = ["record", "-e", "shop:paid", "--duration", "5s", "-o", "out", "--json", "--timeout", "60s"];
-    let record = place.command(&arguments);
+/// Records for a while to this output, with these limits on open files: exit code, report, and messages.
+fn record(place: &Place, output: [&str; 2], soft: u64, hard: u64) -> (Option<i32>, serde_json::Value, String) {
+    let arguments = ["record", "-e", "shop:paid", "--duration", "5s", "--json", "--timeout", "60s"];
+    let record = place.command(&[&arguments[..], &output].concat());
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"")]);
     limited.arg(record.get_program()).args(record.get_args()).current_dir(place.0.path());
@@ -58,10 +58,26 @@ fn all_are_recorded_at_a_low_soft_limit() {
     let place = Place::new();
     let count = processes();
     let _traced = start(&place, "many_processes::all_are_recorded_at_a_low_soft_limit", count);
-    let (code, report, err) = record(&place, (count as u64).clamp(64, 1024), 20_000);
+    let (code, report, err) = record(&place, ["-o", "out"], (count as u64).clamp(64, 1024), 20_000);
     assert_eq!((code, recorded(&report).len()), (Some(0), count), "{err}");
 }
 
+/// A recorder holds no file for a process between two rounds, where it has not enough of them.
+#[test]
+fn all_are_recorded_at_a_hard_limit_of_one_file_for_each() {
+    if is_traced() {
+        return;
+    }
+    let place = Place::new();
+    let count = processes().max(110);
+    let _traced = start(&place, "many_processes::all_are_recorded_at_a_hard_limit_of_one_file_for_each", count);
+    let limit = (count as u64 + 24).max(134);
+    let (code, report, err) = record(&place, ["-o", "out"], limit, limit);
+    assert_eq!((code, recorded(&report).len()), (Some(0), count), "{err}");
+    place.verifies("out");
+}
+
+/// A dt file stays open.
 #[test]
 fn those_for_which_there_are_no_files_are_named() {
     if is_traced() {
@@ -70,7 +86,7 @@ fn those_for_which_there_are_no_files_are_named() {
     let place = Place::new();
     let count = processes().min(100);
     let traced = start(&place, "many_processes::those_for_which_there_are_no_files_are_named", count);
-    let (code, report, err) = record(&place, 128, 128);
+    let (code, report, err) = record(&place, ["--dt", "out.dt"], 96, 96);
     let recorded = recorded(&report);
     assert!(!recorded.is_empty() && recorded.len() < count, "{} of {count}: {err}", recorded.len());
     assert_ne!(code, Some(0), "{err}");

@@ -116,6 +116,10 @@ impl SinkExtension for Bounded {
         self.sink.adjust_account(account);
     }
 
+    fn close_files(&mut self) {
+        self.sink.close_files();
+    }
+
     fn can_rotate(&self) -> bool {
         self.sink.can_rotate()
     }

@@ -1,7 +1,7 @@
 //! The placeholder sink of a session without sinks: its events stay in the rings.
 
 use tracepoint_core::channel::Packet;
-use tracepoint_sinks::{Sink, SinkError, StreamInfo};
+use tracepoint_sinks::{Sink, SinkError, SinkExtension, StreamInfo};
 
 /// Ignores all packets; it exists because the session's account belongs to a sink.
 #[derive(Debug)]
@@ -14,5 +14,15 @@ impl Sink for InRings {
 
     fn packet(&mut self, _: &StreamInfo, _: &Packet<'_>) -> Result<(), SinkError> {
         Ok(())
+    }
+
+    fn extension(&mut self) -> Option<&mut dyn SinkExtension> {
+        Some(self)
+    }
+}
+
+impl SinkExtension for InRings {
+    fn keeps_packets(&self) -> bool {
+        false
     }
 }

@@ -86,13 +86,14 @@ impl RemoteProcess {
         self.outputs.iter().any(|output| output.server.is_some())
     }
 
-    /// The number of its ring files.
+    /// The most files that it has open: its rings, its directory, and in each output a directory and a file.
     pub(super) fn files(&self) -> usize {
-        self.drain.files()
+        self.drain.files() + 1 + 2 * self.outputs.len()
     }
 
-    /// Closes its ring files until the next access.
-    pub(super) fn close_files(&self) {
+    /// Closes its files until the next access, as far as its sinks can.
+    pub(super) fn close_files(&mut self) {
+        self.dir.close();
         self.drain.close_files();
     }
 

@@ -59,7 +59,7 @@ impl Recording {
         changed
     }
 
-    /// Settings of open channels that differ from their descriptions: a channel keeps those that it began with.
+    /// Settings of open channels, and limits, that differ from their descriptions: a recording keeps those that it began with.
     pub(crate) fn pending_settings(&self, spec: &SessionSpec) -> Vec<Notice> {
         let Some(running) = self.running() else { return Vec::new() };
         let pending = |channel: &ChannelSpec| {
@@ -67,7 +67,10 @@ impl Recording {
             let (session, channel) = (self.name().to_owned(), channel.name.clone());
             (!settings.is_empty()).then_some(Notice::ChannelSettingsPending { session, channel, settings })
         };
-        spec.all_channels().filter_map(pending).collect()
+        let limits = spec.limits.unlike(&running.rings.limits);
+        let session = self.name().to_owned();
+        let limits = (!limits.is_empty()).then_some(Notice::LimitsPending { session, settings: limits });
+        spec.all_channels().filter_map(pending).chain(limits).collect()
     }
 
     /// Adds a sink, which gets the packets that are moved from now on.

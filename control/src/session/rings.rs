@@ -63,8 +63,8 @@ pub(super) struct Rings {
     session: String,
     pub(super) store: RingStore,
     pub(super) memory: Arc<ProcessMemory>,
-    /// The most that the rings of all processes may take, in bytes.
-    memory_cap: Option<u64>,
+    /// The limits that it began with.
+    pub(super) limits: Limits,
     /// Counts the pages lost when ring files are truncated; `None` if truncation may end the program.
     pub(super) cut_off: Option<Arc<AtomicU64>>,
 }
@@ -78,7 +78,7 @@ impl Rings {
         let cut_off = place.survive_cut_off.then(Arc::default);
         let memory = ProcessMemory::new(limits.memory, dir.clone());
         let store = dir.map_or_else(|| RingStore::Memory(MemoryImage::new(session)), RingStore::Files);
-        Ok(Self { session: session.to_owned(), store, memory, memory_cap: limits.memory_cap, cut_off })
+        Ok(Self { session: session.to_owned(), store, memory, limits: limits.clone(), cut_off })
     }
 
     /// The source of ring memory: files if there is a directory, else anonymous memory.
@@ -87,7 +87,7 @@ impl Rings {
         match &self.store {
             RingStore::Files(dir) => {
                 let dir = Arc::clone(dir);
-                Box::new(RingFiles::new(dir, &self.session, memory, self.memory_cap, self.cut_off.clone()))
+                Box::new(RingFiles::new(dir, &self.session, memory, self.limits.memory_cap, self.cut_off.clone()))
             }
             RingStore::Memory(image) => Box::new(RingsInMemory { memory, image: Arc::clone(image) }),
         }

@@ -3,7 +3,8 @@
 //! A process holds the lock on its directory while it records. A forked child inherits the lock and may outlive the process; the
 //! process is then recognised as dead by its id, provided that it belongs to the pid namespace of the calling process.
 
-use super::lock::{has_consumer, is_locked, remove_locked};
+use super::lease::has_consumer;
+use super::lock::{is_locked, remove_locked};
 use super::{KeepDead, METADATA};
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 pub(super) fn memory_of_living(rings: &PrivateDir) -> io::Result<u64> {
     let mut sum = 0;
     for (_, dir) in process_dirs(rings)? {
-        if is_alive(&dir) || has_consumer(&dir) {
+        if is_alive(&dir) || has_consumer(rings, &dir) {
             sum += memory_of(&dir);
         }
     }
@@ -31,7 +32,7 @@ pub(super) fn remove_old(rings: &PrivateDir, keep: KeepDead) -> Vec<PathBuf> {
     let mut dead = Vec::new();
     for (name, dir) in process_dirs(rings).into_iter().flatten() {
         // A remote consumer still drains the rings of this dead process, and removes the directory itself.
-        if is_alive(&dir) || has_consumer(&dir) {
+        if is_alive(&dir) || has_consumer(rings, &dir) {
             continue;
         }
         // Without metadata no event had been enabled yet, or a removal was interrupted.
@@ -63,7 +64,7 @@ fn remove_dead(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
 /// Removes the directory called `name`, unless its process still records or a consumer still drains it.
 pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
     let own = ProcessKey::of_directory(name).and_then(|_| rings.open_subdir(name).ok());
-    if let Some(dir) = own.filter(|dir| !is_alive(dir) && !has_consumer(dir)) {
+    if let Some(dir) = own.filter(|dir| !is_alive(dir) && !has_consumer(rings, dir)) {
         remove_dead(rings, name, &dir);
     }
 }

@@ -1,6 +1,6 @@
 //! What processes that died, or whose recorder died, have left in the directory of a session that is over.
 
-use super::lock::has_consumer;
+use super::lease::has_consumer;
 use super::{METADATA, RINGS, dead};
 use crate::private_dir::PrivateDir;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,7 +23,7 @@ pub(crate) fn unused(session: &PrivateDir) -> Option<Unused> {
     let rings = session.open_subdir(RINGS).ok()?;
     let mut sum = Unused { processes: 0, bytes: 0, changed: UNIX_EPOCH, partly_removed: false };
     for (_, dir) in dead::process_dirs(&rings).ok()? {
-        if dead::is_alive(&dir) || has_consumer(&dir) {
+        if dead::is_alive(&dir) || has_consumer(&rings, &dir) {
             continue;
         }
         sum.processes += 1;

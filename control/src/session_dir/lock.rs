@@ -5,7 +5,6 @@
 //! between, another process may take the directory for that of a dead one: who removes a directory holds its lock meanwhile, so the maker
 //! notices, and makes another.
 
-use super::CONSUMER;
 use crate::private_dir::PrivateDir;
 use rustix::fs::{FlockOperation, flock};
 use std::io;
@@ -13,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// Default timeout, and the interval between attempts. A stopped process that holds the lock must not stop this one.
-const TIMEOUT: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(2);
 
 /// A locked directory.
 #[derive(Debug)]
@@ -93,18 +92,5 @@ pub(crate) fn is_locked(dir: &PrivateDir) -> io::Result<bool> {
         }
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
         Err(errno) => Err(errno.into()),
-    }
-}
-
-/// Whether another process consumes the rings in `dir`.
-pub(super) fn has_consumer(dir: &PrivateDir) -> bool {
-    let Ok(lease) = dir.open_file(CONSUMER) else { return false };
-    match flock(&lease, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => {
-            // An explicit unlock: a forked child may hold the same descriptor open. Fails only for a bad descriptor.
-            let _ = flock(&lease, FlockOperation::Unlock);
-            false
-        }
-        Err(errno) => errno == rustix::io::Errno::WOULDBLOCK,
     }
 }

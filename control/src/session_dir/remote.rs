@@ -1,29 +1,29 @@
 //! The directories of other processes in a session, as seen by a remote consumer of their rings.
 //!
-//! The consumer holds a lock on the file `consumer` in the directory. A second consumer skips a locked directory; after a consumer was
-//! killed, the next one continues where it stopped.
+//! The consumer has a [lease](super::lease) on each. A second consumer skips a leased directory; after a consumer was killed, the next one
+//! continues where it stopped. A directory can be closed between two accesses: the consumer of a thousand processes may not have so many
+//! descriptors.
 
 use super::lock::Lock;
-use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead};
+use super::{CONSUMER, METADATA, OUTPUTS, RINGS, dead, lease};
 use crate::private_dir::PrivateDir;
 use crate::process::ProcessKey;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum length of metadata that is read, in bytes.
 const MAX_METADATA: u64 = 64 << 20;
 
 /// The directories of all processes of a session.
 #[derive(Debug)]
-pub(crate) struct RemoteRingDirs(PrivateDir);
+pub(crate) struct RemoteRingDirs(Arc<PrivateDir>);
 
 impl RemoteRingDirs {
     /// Opens those in the directory of a session; `None` if no process has made one yet.
     pub(crate) fn open(session: &PrivateDir) -> Option<Self> {
-        session.open_subdir(RINGS).ok().map(Self)
+        session.open_subdir(RINGS).ok().map(|rings| Self(Arc::new(rings)))
     }
 
     /// The names of the directories of processes.
@@ -33,44 +33,43 @@ impl RemoteRingDirs {
         Ok(names)
     }
 
-    /// Locks the directory called `name` for this consumer; `None` if another consumer holds it, or its metadata is not written yet.
+    /// Leases the directory called `name` to this consumer; `None` if another consumer has it, or its metadata is not written yet.
     ///
     /// # Errors
     ///
     /// If it cannot be opened or trusted.
     pub(crate) fn take(&self, name: &str) -> io::Result<Option<RemoteDir>> {
+        let _lock = Lock::take(&self.0)?;
         let dir = match self.0.open_subdir(name) {
             Err(error) if error.is_missing() => return Ok(None),
             opened => opened.map_err(io::Error::other)?,
         };
-        if dir.file_len(METADATA).is_err() {
+        let inode = dir.stat()?.st_ino;
+        if dir.file_len(METADATA).is_err() || dir.file_len(CONSUMER).is_err() || !lease::take(&self.0, inode)? {
             return Ok(None);
         }
-        let lease = match dir.open_file(CONSUMER) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        match flock(&lease, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(RemoteDir { name: name.to_owned(), dir, _lease: lease })),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        let (rings, open) = (Arc::clone(&self.0), Mutex::new(Some(dir)));
+        Ok(Some(RemoteDir { rings, name: name.to_owned(), inode, open }))
     }
 
     /// Removes a directory whose packets are all consumed.
     pub(crate) fn remove(&self, dir: &RemoteDir) {
         let _lock = Lock::take(&self.0);
-        dead::remove(&self.0, &dir.name, &dir.dir);
+        let _ = dir.with(|open| {
+            dead::remove(&self.0, &dir.name, open);
+            Ok(())
+        });
     }
 }
 
-/// The directory of one process, locked for this consumer.
+/// The directory of one process, leased to this consumer.
 #[derive(Debug)]
 pub(crate) struct RemoteDir {
+    rings: Arc<PrivateDir>,
     name: String,
-    dir: PrivateDir,
-    /// Closing it releases the lock.
-    _lease: File,
+    inode: u64,
+    /// `None` until the next access.
+    open: Mutex<Option<PrivateDir>>,
 }
 
 impl RemoteDir {
@@ -79,36 +78,71 @@ impl RemoteDir {
         &self.name
     }
 
+    /// Closes it until the next access.
+    pub(crate) fn close(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&PrivateDir) -> io::Result<R>) -> io::Result<R> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dir) = &*open {
+            return act(dir);
+        }
+        let is_same = self.rings.stamp(&self.name)?.0 == self.inode;
+        let dir = if is_same { self.rings.open_subdir(&self.name).map_err(io::Error::other)? } else { return gone() };
+        if dir.stat()?.st_ino != self.inode {
+            return gone();
+        }
+        act(open.insert(dir))
+    }
+
     /// Whether the process still records into it.
     pub(crate) fn is_recorded_into(&self) -> bool {
-        dead::is_alive(&self.dir)
+        match self.with(|dir| Ok(dead::is_alive(dir))) {
+            Ok(is_alive) => is_alive,
+            // It cannot be opened just now.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     /// Changes whenever the metadata is replaced.
     pub(crate) fn metadata_stamp(&self) -> io::Result<(u64, u64)> {
-        self.dir.stamp(METADATA)
+        self.with(|dir| dir.stamp(METADATA))
     }
 
     pub(crate) fn metadata(&self) -> io::Result<Vec<u8>> {
-        self.dir.read_file(METADATA, MAX_METADATA)
+        self.with(|dir| dir.read_file(METADATA, MAX_METADATA))
     }
 
     pub(crate) fn rings(&self) -> Vec<String> {
-        dead::ring_names(&self.dir)
+        self.with(|dir| Ok(dead::ring_names(dir))).unwrap_or_default()
     }
 
     /// Opens a ring file for reading and writing: the consumer writes back which packets it has consumed.
     pub(crate) fn ring(&self, name: &str) -> io::Result<(PathBuf, File)> {
-        Ok((self.dir.path().join(name), self.dir.open_to_change(name)?))
+        self.with(|dir| Ok((dir.path().join(name), dir.open_to_change(name)?)))
     }
 
     /// Writes the list of outputs that packets are moved to, which recovery reads.
     pub(crate) fn put_outputs(&self, outputs: &[u8]) -> io::Result<()> {
-        self.dir.replace(OUTPUTS, outputs)
+        self.with(|dir| dir.replace(OUTPUTS, outputs))
     }
 
     /// Detaches the consumer: the process removes the directory when its recording ends.
     pub(crate) fn give_up(&self) {
-        self.dir.remove_file(METADATA);
+        let _ = self.with(|dir| {
+            dir.remove_file(METADATA);
+            Ok(())
+        });
     }
+}
+
+impl Drop for RemoteDir {
+    fn drop(&mut self) {
+        lease::release(&self.rings, self.inode);
+    }
+}
+
+fn gone<R>() -> io::Result<R> {
+    Err(io::Error::new(io::ErrorKind::NotFound, "the directory was removed"))
 }

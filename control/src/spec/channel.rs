@@ -135,8 +135,7 @@ impl ChannelSpec {
         let table = |spec| Table::try_from(spec).unwrap_or_default();
         let open = table(Self { at_first, ..Self::from(open) });
         let wanted = table(Self::from(&self.channel()));
-        let keys: BTreeSet<_> = open.keys().chain(wanted.keys()).collect();
-        keys.into_iter().filter(|key| open.get(*key) != wanted.get(*key)).cloned().collect()
+        differing(&open, &wanted)
     }
 
     /// The channel described.
@@ -216,6 +215,20 @@ pub struct Limits {
     /// Number of different events that each channel has counters for in its rings; by default the number of events of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<usize>,
+}
+
+impl Limits {
+    /// The keys of the limits that differ from those that a recording has `begun` with, which it keeps.
+    pub(crate) fn unlike(&self, begun: &Self) -> Vec<String> {
+        let table = |limits| Table::try_from(limits).unwrap_or_default();
+        differing(&table(begun), &table(self))
+    }
+}
+
+/// The keys whose values differ.
+fn differing(open: &Table, wanted: &Table) -> Vec<String> {
+    let keys: BTreeSet<_> = open.keys().chain(wanted.keys()).collect();
+    keys.into_iter().filter(|key| open.get(*key) != wanted.get(*key)).cloned().collect()
 }
 
 impl Default for Limits {

@@ -269,13 +269,19 @@ fn changed_settings_of_a_channel_apply_to_the_next_recording() -> Outcome {
         place.until_recorded(session, 5);
         session.change("another size", |spec| {
             (spec.channel.ring_size, spec.channel.packets) = (Some(128 << 10), 4);
+            spec.limits.memory = 32 << 20;
             Ok(())
         })?;
         let ack = place.until_recorded(session, 5).remove(0);
         assert_eq!((ack.state, ack.error), (AckState::Recording, None));
         let told = &ack.notices[0];
         let name = session.name();
-        assert_eq!((ack.notices.len(), told.kind()), (1, "channel_settings_pending"));
+        assert_eq!((ack.notices.len(), told.kind()), (2, "channel_settings_pending"));
+        let limits = &ack.notices[1];
+        assert!(
+            limits.kind() == "limits_pending" && limits.to_string().starts_with("limits: `memory` changed"),
+            "{limits}"
+        );
         assert_eq!(
             told.to_string(),
             format!(

@@ -188,6 +188,7 @@ fn a_flight_recorder_gets_a_sink_and_loses_it() -> Outcome {
     assert_eq!(summary.accounts.len(), 1);
     assert!(summary.account().is_some_and(|account| account.complete));
     assert!(summary.events().iter().all(|event| (event.fired, event.recorded) == (20, 20)), "{:?}", summary.events());
+    assert_eq!(summary.bytes, 0, "no sink took anything");
     assert!(process_dirs(&own).is_empty());
     // One that is drained needs a sink.
     let session = builder(&rings.path().join("other")).events("changing:*").sink(TextSink::new(Vec::new())).start()?;

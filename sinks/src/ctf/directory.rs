@@ -1,14 +1,17 @@
-//! The output directory. It is held open, so that it may be renamed, and the working directory may change.
+//! The output directory. It is held open, so that it may be renamed, and the working directory may change. A process with very many outputs
+//! closes it between two accesses; then it must not be renamed.
 
 use super::CtfError;
-use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, fstat, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// The mode of directories in it, before the process's umask.
 const FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 
@@ -16,7 +19,10 @@ const FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::
 pub(super) struct Directory {
     path: PathBuf,
     absolute: PathBuf,
-    fd: OwnedFd,
+    /// Device and inode: another directory of this path is not taken for it.
+    id: (u64, u64),
+    /// `None` until the next access.
+    fd: Mutex<Option<Arc<OwnedFd>>>,
 }
 
 impl Directory {
@@ -37,9 +43,29 @@ impl Directory {
 
     /// Opens an existing directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Self { path: path.to_owned(), absolute: std::path::absolute(path)?, fd })
+        let fd = rustix::fs::open(path, FLAGS, Mode::empty())?;
+        Self::of(path.to_owned(), std::path::absolute(path)?, fd)
+    }
+
+    fn of(path: PathBuf, absolute: PathBuf, fd: OwnedFd) -> io::Result<Self> {
+        Ok(Self { path, absolute, id: id(&fd)?, fd: Mutex::new(Some(Arc::new(fd))) })
+    }
+
+    /// Closes it until the next access.
+    pub(super) fn close(&self) {
+        *self.fd.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn fd(&self) -> io::Result<Arc<OwnedFd>> {
+        let mut open = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fd) = &*open {
+            return Ok(Arc::clone(fd));
+        }
+        let fd = rustix::fs::open(&self.absolute, FLAGS, Mode::empty())?;
+        if id(&fd)? != self.id {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "another directory is in its place"));
+        }
+        Ok(Arc::clone(open.insert(Arc::new(fd))))
     }
 
     /// The path that was given.
@@ -65,7 +91,7 @@ impl Directory {
     fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        Ok(File::from(openat(&self.fd, name, flags, mode)?))
+        Ok(File::from(openat(self.fd()?, name, flags, mode)?))
     }
 
     /// Reserves disk space for a file that [`Directory::put_whole`] will write. If the space cannot be reserved, that call may fail.
@@ -84,30 +110,30 @@ impl Directory {
         // Written from the start, over what an earlier attempt has left, so that the reserved space is used.
         let mut file = self.file(&temporary, OFlags::CREATE)?;
         let written = file.write_all(bytes).and_then(|()| file.set_len(bytes.len() as u64));
-        let moved = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, format!("{folder}/{name}"))?));
+        let moved =
+            written.and_then(|()| Ok(renameat(self.fd()?, &temporary, self.fd()?, format!("{folder}/{name}"))?));
         if moved.is_err() {
             // The partial file is useless; nothing more can be done if it cannot be removed.
-            let _ = unlinkat(&self.fd, &temporary, AtFlags::empty());
+            let _ = unlinkat(self.fd()?, &temporary, AtFlags::empty());
         }
         moved
     }
 
     /// Creates a subdirectory, which must not exist.
     pub(super) fn create_subdirectory(&self, name: &str) -> io::Result<Self> {
-        mkdirat(&self.fd, name, FOLDER)?;
+        mkdirat(self.fd()?, name, FOLDER)?;
         self.open_subdirectory(name)
     }
 
     /// Opens a subdirectory.
     pub(super) fn open_subdirectory(&self, name: &str) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat(&self.fd, name, flags, Mode::empty())?;
-        Ok(Self { path: self.path.join(name), absolute: self.absolute.join(name), fd })
+        let fd = openat(self.fd()?, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
+        Self::of(self.path.join(name), self.absolute.join(name), fd)
     }
 
     /// Moves a file to another directory.
     pub(super) fn move_file(&self, name: &str, to: &Self) -> io::Result<()> {
-        Ok(renameat(&self.fd, name, &to.fd, name)?)
+        Ok(renameat(self.fd()?, name, to.fd()?, name)?)
     }
 
     /// Removes the files of a trace in which nothing was recorded.
@@ -116,7 +142,7 @@ impl Directory {
         for name in [".account.json.new", "account.json"] {
             self.remove_file(&format!("account/{name}"))?;
         }
-        unless(Errno::NOENT, unlinkat(&self.fd, "account", AtFlags::REMOVEDIR))
+        unless(Errno::NOENT, unlinkat(self.fd()?, "account", AtFlags::REMOVEDIR))
     }
 
     /// The same, and the directory itself; nothing if it contains anything else.
@@ -127,7 +153,7 @@ impl Directory {
     /// The same for the subdirectory `name`, which is open as `directory`.
     pub(super) fn remove_begun_subdirectory(&self, name: &str, directory: &Self) -> io::Result<()> {
         if directory.remove_if_begun()? {
-            unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?;
+            unlinkat(self.fd()?, name, AtFlags::REMOVEDIR)?;
         }
         Ok(())
     }
@@ -152,18 +178,18 @@ impl Directory {
                 trace.remove_contents()?;
             }
         }
-        Ok(unlinkat(&self.fd, name, AtFlags::REMOVEDIR)?)
+        Ok(unlinkat(self.fd()?, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Removes all that it contains.
     fn remove_contents(&self) -> io::Result<()> {
         for name in self.names()? {
-            match unlinkat(&self.fd, name.as_c_str(), AtFlags::empty()) {
+            match unlinkat(self.fd()?, name.as_c_str(), AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(Errno::ISDIR | Errno::PERM) => {
                     let text = name.to_str().map_err(|_| io::Error::from(io::ErrorKind::InvalidFilename))?;
                     self.open_subdirectory(text)?.remove_contents()?;
-                    unlinkat(&self.fd, text, AtFlags::REMOVEDIR)?;
+                    unlinkat(self.fd()?, text, AtFlags::REMOVEDIR)?;
                 }
                 Err(errno) => return Err(errno.into()),
             }
@@ -173,24 +199,29 @@ impl Directory {
 
     /// The names of its entries.
     fn names(&self) -> io::Result<Vec<CString>> {
-        let names = Dir::read_from(&self.fd)?.map(|entry| Ok(entry?.file_name().to_owned()));
+        let names = Dir::read_from(self.fd()?)?.map(|entry| Ok(entry?.file_name().to_owned()));
         let names = names.collect::<io::Result<Vec<CString>>>()?;
         Ok(names.into_iter().filter(|name| !matches!(name.to_bytes(), b"." | b"..")).collect())
     }
 
     /// Removes a file, if it exists.
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        unless(Errno::NOENT, unlinkat(&self.fd, name, AtFlags::empty()))
+        unless(Errno::NOENT, unlinkat(self.fd()?, name, AtFlags::empty()))
     }
 
     fn make_folder(&self, folder: &str) -> io::Result<()> {
-        unless(Errno::EXIST, mkdirat(&self.fd, folder, FOLDER))
+        unless(Errno::EXIST, mkdirat(self.fd()?, folder, FOLDER))
     }
 }
 
 /// The outcome of a call, where this error means that nothing was left to do.
 fn unless(done: Errno, outcome: rustix::io::Result<()>) -> io::Result<()> {
     outcome.or_else(|errno| if errno == done { Ok(()) } else { Err(errno.into()) })
+}
+
+fn id(fd: &OwnedFd) -> io::Result<(u64, u64)> {
+    let stat = fstat(fd)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// The name of a file until it is complete.

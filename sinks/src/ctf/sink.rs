@@ -279,6 +279,12 @@ impl SinkExtension for CtfSink {
         true
     }
 
+    fn close_files(&mut self) {
+        self.streams.close();
+        self.base.close();
+        self.chunk.iter().for_each(Directory::close);
+    }
+
     fn rotate(&mut self, when: Rotation) -> Result<Option<PathBuf>, SinkError> {
         let content = self.accounting.content();
         if content.packets == 0 || (when == Rotation::IfDue && !self.rotation.is_due(content)) {

@@ -55,6 +55,11 @@ impl Streams {
 }
 
 impl Streams {
+    /// Closes the open file until the next piece.
+    pub(super) fn close(&mut self) {
+        self.open = None;
+    }
+
     /// Moves all files but `left` to another directory. If one cannot be moved, those before it are moved back.
     pub(super) fn move_to(&mut self, from: &Directory, to: &Directory, left: &str) -> io::Result<()> {
         let names: Vec<_> = self.lengths.keys().filter(|name| *name != left).cloned().collect();

@@ -39,14 +39,17 @@ pub(super) struct AttachedSink {
     joined: Progress,
     streams: HashMap<StreamId, StreamTotals>,
     bytes: u64,
+    /// Whether packets count towards `bytes`.
+    keeps_packets: bool,
     refused: u64,
     error: Option<SinkError>,
 }
 
 impl AttachedSink {
     /// A sink that joins the streams where they are.
-    pub(super) fn new(id: SinkId, sink: Box<dyn Sink>, joined: Progress) -> Self {
+    pub(super) fn new(id: SinkId, mut sink: Box<dyn Sink>, joined: Progress) -> Self {
         let name = sink.name();
+        let keeps_packets = sink.extension().is_none_or(|sink| sink.keeps_packets());
         Self {
             id,
             sink: Some(sink),
@@ -57,6 +60,7 @@ impl AttachedSink {
             joined,
             streams: HashMap::new(),
             bytes: 0,
+            keeps_packets,
             refused: 0,
             error: None,
         }
@@ -83,6 +87,10 @@ impl AttachedSink {
     /// Calls the extension of the sink: `None` if it has none, or if it panicked, now or before.
     fn extend<R>(&mut self, act: impl FnOnce(&mut dyn SinkExtension) -> R) -> Option<R> {
         self.call(|sink| Ok(sink.extension().map(act))).unwrap_or_default()
+    }
+
+    pub(super) fn close_files(&mut self) {
+        let _ = self.extend(|sink| sink.close_files());
     }
 
     /// Keeps the first error.
@@ -174,7 +182,7 @@ impl AttachedSink {
         let arrived = self.streams.entry(stream.id).or_default();
         arrived.packets += 1;
         arrived.records += packet.events_after - packet.events_before;
-        self.bytes += packet.bytes.len() as u64;
+        self.bytes += if self.keeps_packets { packet.bytes.len() as u64 } else { 0 };
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod from_metadata;
 
+use super::attached::AttachedSink;
 use super::report::SinkReport;
 use super::source::{Drained, PacketSource, TakenPacket};
 use super::{Drain, deliver, finish};
@@ -96,9 +97,11 @@ impl Drain<RemoteRings> {
         self.source.consumer.files()
     }
 
-    /// Closes the ring files until the next access to each, for a process that reads the rings of many others.
-    pub fn close_files(&self) {
+    /// Closes the ring files, and the files of sinks that can, until the next access to each, for a process that reads the rings of many
+    /// others.
+    pub fn close_files(&mut self) {
         self.source.consumer.close_files();
+        self.sinks.iter_mut().for_each(AttachedSink::close_files);
     }
 
     /// Finds out which packets are closed: how full the fullest ring is, in percent.

@@ -68,4 +68,12 @@ pub trait SinkExtension {
 
     /// The drain has polled all rings and moved their packets. The next round ends within 200 ms, whether packets arrive or not.
     fn round_ended(&mut self) {}
+
+    /// Whether the packets that it takes count towards the bytes of the session.
+    fn keeps_packets(&self) -> bool {
+        true
+    }
+
+    /// Closes files until the next call, if it can: many sinks of this process have few descriptors between them.
+    fn close_files(&mut self) {}
 }
