@@ -156,8 +156,8 @@ check_ended() { # name
         recover_rings "$rings"
         # `tracectl clean` removes what a session has left that is over.
         [ ! -e "$run/sessions/soak/session.toml" ] || rm -rf "$rings"
-    elif [ -d "$trace" ] && [ -n "$(find "$trace" -type f -print -quit)" ]; then
-        # Without files, the process ended before its agent had begun the session.
+    elif [ -d "$trace" ] && [ -n "$(find "$trace" -name 'channel*' -size +0 -print -quit)" ]; then
+        # Without a packet, the process ended before its agent had begun the session: the disk stalled when the trace was made.
         [ -z "${killed[$1]-}" ] || fail "process $1 was killed, and has no rings: $trace"
         verify_trace "$trace"
     fi
