@@ -55,7 +55,9 @@ fail() {
     echo "soak.sh: after $((SECONDS - begin)) s: $*" >&4
 }
 
-pids=() ended=() recorder= stalls=
+# Processes by their slots, and with the time at which they started: numbers are used again. The second form is also the name of the
+# directory of their rings.
+pids=() names=() ended=() recorder= stalls=
 declare -A killed
 clean_up() {
     trap - EXIT
@@ -107,6 +109,10 @@ started=0 verified=0 recovered=0 recorders_killed=0
 start_process() { # slot, seconds
     "$built/examples/connections" --serve "$2" >/dev/null 2>>"$work/processes.log" &
     pids[$1]=$!
+    local stat
+    stat=$(</proc/$!/stat)
+    stat=(${stat##*) })
+    names[$1]=$!-${stat[19]}
     started=$((started + 1))
 }
 
@@ -132,8 +138,9 @@ verify_trace() { # path
     ! succeeds "$1" verify --failures "$1" || verified=$((verified + 1))
 }
 
-# Recovers the rings of one process, and verifies the result.
+# Recovers the rings of one process, and verifies the result. Without metadata, the process ended before an event was on.
 recover_rings() { # path of the rings
+    [ -e "$1/metadata" ] || return 0
     local out=$work/recovered/${1##*/}
     if succeeds "$1" recover "$1" -o "$out"; then
         recovered=$((recovered + 1))
@@ -143,21 +150,19 @@ recover_rings() { # path of the rings
 }
 
 # Checks what the named session has of a process that has ended: its trace, or what its rings give where it could not complete that.
-check_ended() { # pid
-    local rings trace
-    rings=$(compgen -G "$run/sessions/soak/rings/$1-*" || true)
-    trace=$(compgen -G "$disk/named/connections-$1-*" || true)
-    if [ -n "$rings" ]; then
+check_ended() { # name
+    local rings=$run/sessions/soak/rings/$1 trace=$disk/named/connections-$1
+    if [ -d "$rings" ]; then
         recover_rings "$rings"
         # `tracectl clean` removes what a session has left that is over.
         [ ! -e "$run/sessions/soak/session.toml" ] || rm -rf "$rings"
-    elif [ -n "$trace" ] && [ -n "$(ls -A "$trace")" ]; then
-        # Without files, the process ended before its agent had begun the session.
+    elif [ -d "$trace" ] && [ -n "$(find "$trace" -name 'channel*' -size +0 -print -quit)" ]; then
+        # Without a packet, the process ended before its agent had begun the session: the disk stalled when the trace was made.
         [ -z "${killed[$1]-}" ] || fail "process $1 was killed, and has no rings: $trace"
         verify_trace "$trace"
     fi
     unset "killed[$1]"
-    [ -z "$trace" ] || rm -rf "$trace"
+    rm -rf "$trace"
 }
 
 # Looks for processes that have ended, and starts others in their places.
@@ -168,8 +173,8 @@ replace_ended() {
         kill -0 "$pid" 2>/dev/null && continue
         status=0
         wait "$pid" 2>/dev/null || status=$?
-        [ $status -eq 0 ] || [ -n "${killed[$pid]-}" ] || fail "process $pid ended with status $status"
-        ended+=("$pid")
+        [ $status -eq 0 ] || [ -n "${killed[${names[slot]}]-}" ] || fail "process $pid ended with status $status"
+        ended+=("${names[slot]}")
         draw 1000 $((seconds < 300 ? 15000 : 120000))
         start_process "$slot" "$time"
     done
@@ -178,11 +183,11 @@ replace_ended() {
 # Checks the traces of a recorder that has ended. Where it was killed, its session ends in the processes without it, and their rings
 # complete what it had written.
 check_recorder() { # its process id, its number
-    local trace rings session=$run/sessions/record-$1 whole=$disk/record-$2 deadline=$((SECONDS + 30))
+    local trace rings session=$run/sessions/record-$1 whole=$disk/record-$2 deadline=$((SECONDS + 120))
     while [ -e "$session/session.toml" ]; do
         "$tracectl" list >/dev/null 2>&1 || true
         if [ $SECONDS -gt $deadline ]; then
-            fail "the session of the killed recorder $1 has not ended after 30 s"
+            fail "the session of the killed recorder $1 has not ended after 120 s"
             break
         fi
         sleep 0.2
@@ -238,7 +243,8 @@ sample() {
 
 "$tracectl" create soak -e 'server:*' -o "$disk/named" --rotate-every 5s --max-size 64M --ring-size 64K --wait >/dev/null
 # The rings of each process that dies are checked here, and removed: none may be displaced before.
-sed -i 's/^keep_dead = .*/keep_dead = 100000/' "$run/sessions/soak/session.toml"
+sed -i -e 's/^keep_dead = .*/keep_dead = 100000/' -e "s/^keep_dead_bytes = .*/keep_dead_bytes = $((1 << 40))/" "$run/sessions/soak/session.toml"
+[ "$(grep -cE '^keep_dead(_bytes)? = 10+' "$run/sessions/soak/session.toml")" -eq 2 ] || fail "the session's limits are not as written"
 "$tracectl" start soak >/dev/null
 for ((slot = 0; slot < processes; slot++)); do
     draw 1000 20000
@@ -260,8 +266,8 @@ while clock; [ $now -lt $end ] || [ $samples -lt 12 ]; do
     replace_ended
     if [ $now -ge $next_kill ]; then
         draw $residents "$processes"
-        killed[${pids[drawn]}]=yes
-        kill -9 "${pids[drawn]}" 2>/dev/null || unset "killed[${pids[drawn]}]"
+        killed[${names[drawn]}]=yes
+        kill -9 "${pids[drawn]}" 2>/dev/null || unset "killed[${names[drawn]}]"
         draw 200 3000
         next_kill=$((now + drawn))
     fi
@@ -274,8 +280,8 @@ while clock; [ $now -lt $end ] || [ $samples -lt 12 ]; do
         samples=$((samples + 1))
         next_sample=$((now + per_sample))
     fi
-    for pid in "${ended[@]:0:5}"; do
-        check_ended "$pid"
+    for name in "${ended[@]:0:5}"; do
+        check_ended "$name"
     done
     ended=("${ended[@]:5}")
     kill -0 "$recorder" 2>/dev/null || { fail "the recorder ended: $(tail -n 3 "$work/recorder.log")"; break; }
@@ -294,16 +300,16 @@ kill -INT "$recorder" && wait "$recorder" || status=$?
 check_recorder "$recorder" $recorders_killed
 recorder=
 
-for pid in "${ended[@]}"; do
-    check_ended "$pid"
+for name in "${ended[@]}"; do
+    check_ended "$name"
 done
 succeeds "$run" destroy --timeout 30s soak || true
 ! "$tracectl" list | grep '^  on ' >&4 || fail "events are on although there is no session"
 kill -9 "${pids[@]}" 2>/dev/null || true
-for pid in "${pids[@]}"; do
-    wait "$pid" 2>/dev/null || true
+for slot in "${!pids[@]}"; do
+    wait "${pids[slot]}" 2>/dev/null || true
     # One that was killed just before the session ended has left its rings.
-    check_ended "$pid"
+    check_ended "${names[slot]}"
 done
 pids=()
 succeeds "$run" clean --purge || true

@@ -117,6 +117,7 @@ fn counts(process: &RecoveredProcess) -> Table {
         (process.packets_from_outputs, "packets that a sink had written"),
         (process.packets_from_rings, "packets from a ring"),
         (process.mended, "of them were still open"),
+        (process.unchecked, "of them had not been taken, and have no checksum to compare"),
         (process.torn_places, "places where a packet could not be read"),
     ] {
         if count > 0 {

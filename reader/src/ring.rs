@@ -197,6 +197,13 @@ impl Ring {
         Side::ALL.iter().all(|side| self.slots(*side).count == 0)
     }
 
+    /// How many rings its channel has made by now, if it is the file of threads without a ring; 0 if it does not say so.
+    pub(crate) fn rings_made(&self) -> Result<u64, ReadError> {
+        let mut made = [0; 8];
+        self.fill(&mut made, 152)?;
+        Ok(u64::from_le_bytes(made))
+    }
+
     /// The counters of one of its streams, as they are now.
     ///
     /// # Errors

@@ -209,6 +209,8 @@ fn a_flip_in_a_ring_is_reported_by_recovery() -> Outcome {
     let out = memory.path().join("out");
     let recovered = recover(&left, &out)?;
     assert!(recovered.is_complete(), "{recovered:?}");
+    // Only the open packet has not left the ring.
+    assert_eq!((recovered.processes[0].unchecked, recovered.processes[0].mended), (1, 1), "{recovered:?}");
     fs::remove_dir_all(&out)?;
     for _ in 0..400 {
         let (number, range) = &packets[random.below(packets.len())];

@@ -60,6 +60,8 @@ fn normalize(ring: &mut [u8]) {
     let own_uuid: [u8; 16] = ring[24..40].try_into().expect("sixteen bytes");
     put(ring, 24, &UUID);
     put(ring, 144, &[0; 8]);
+    // The number of rings is younger than the files; `rings_by_need` has a test of it.
+    put(ring, 152, &[0; 8]);
     if ring[256] != 0 {
         put(ring, 260, &77u32.to_le_bytes());
     }

@@ -9,7 +9,10 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Session, sinks::CtfSink};
+use tracepoint_control::{
+    Session,
+    sinks::{CtfSink, TextSink},
+};
 
 tracepoint::define_trace! {
     provider = "need";
@@ -83,5 +86,25 @@ fn a_crowd_loses_nothing_and_leaves_nothing() -> Outcome {
     assert_eq!(beat.fired, threads * BEATS + 8);
     assert_eq!(lost(beat), 0, "{beat:?}");
     assert_balances(&trace);
+    Ok(())
+}
+
+/// Recovery misses a ring by this number, which other processes read at this offset.
+#[test]
+fn the_rings_that_were_made_are_counted() -> Outcome {
+    own_process!();
+    let place = memory_place();
+    let sink = TextSink::new(std::io::sink());
+    let _session = Session::builder("need").events("need:*").dir(place.path()).sink(sink).start()?;
+    thread::scope(|scope| {
+        for number in 0..40 {
+            scope.spawn(move || tracepoint::trace!(beat(number, 0)));
+        }
+    });
+    let dir = process_dirs(place.path()).pop().ok_or("no directory")?;
+    let rings = || ring_files(&dir).len() as u64 - 1;
+    let counted = || std::fs::read(dir.join("0-orphans.ring")).map(|bytes| bytes[152..160].to_vec());
+    assert!(until(|| counted().is_ok_and(|counted| counted == rings().to_le_bytes())), "{:?}, {}", counted(), rings());
+    assert!(rings() > 1);
     Ok(())
 }

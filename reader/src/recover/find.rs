@@ -4,7 +4,7 @@ use super::RecoverError;
 use crate::directories::{self, Visited};
 use crate::error::ReadError;
 use crate::ring::RING_EXTENSION;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,19 +47,34 @@ pub(super) fn rings(directory: &Path) -> Result<Vec<PathBuf>, ReadError> {
 }
 
 /// The rings that are gone, by class and number: a process makes the rings of a channel one after the other, and removes none, so that each
-/// number below the highest has one. Files that were not begun are no rings.
-pub(super) fn missing(paths: &[PathBuf], is_not_begun: impl Fn(&Path) -> bool) -> Vec<(u32, u64)> {
-    let number = |path: &PathBuf| {
+/// number below the highest has one, and below the number of those that it has `made`, where it says so. Files that were not begun are no
+/// rings.
+pub(super) fn missing(
+    paths: &[PathBuf],
+    made: BTreeMap<u32, u64>,
+    is_not_begun: impl Fn(&Path) -> bool,
+) -> Vec<(u32, u64)> {
+    let number = |path: &PathBuf| -> Option<(u32, u64)> {
         let (class, number) = path.file_stem()?.to_str()?.split_once('-')?;
         Some((class.parse().ok()?, number.parse().ok()?))
     };
-    let begun: BTreeSet<(u32, u64)> = paths.iter().filter(|path| !is_not_begun(path)).filter_map(number).collect();
+    let mut begun: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    for (class, number) in paths.iter().filter(|path| !is_not_begun(path)).filter_map(number) {
+        begun.entry(class).or_default().insert(number);
+    }
+    let mut ends: BTreeMap<u32, u64> = begun
+        .iter()
+        .map(|(class, numbers)| (*class, numbers.last().map_or(0, |last| last.saturating_add(1))))
+        .collect();
+    for (class, made) in made {
+        let end = ends.entry(class).or_default();
+        *end = made.max(*end);
+    }
     let mut missing = Vec::new();
-    let mut next = (0, 0);
-    for &(class, number) in &begun {
-        let first = if next.0 == class { next.1 } else { 0 };
-        missing.extend((first..number).take(MOST_MISSING).map(|number| (class, number)));
-        next = (class, number.saturating_add(1));
+    for (class, end) in ends {
+        let begun = begun.get(&class);
+        let gone = (0..end).filter(|number| !begun.is_some_and(|numbers| numbers.contains(number)));
+        missing.extend(gone.take(MOST_MISSING).map(|number| (class, number)));
     }
     missing
 }

@@ -5,7 +5,7 @@ use super::meter::Meter;
 use super::outputs::Kept;
 use super::stream_file::StreamFile;
 use super::summary::RecoveredProcess;
-use crate::checksum::seal;
+use crate::checksum::{self, Checked, seal};
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use crate::ring::{Ring, RingPacket, Side, StreamCounters, SubBuffer};
@@ -102,11 +102,13 @@ impl<'a> StreamTaker<'a, '_, '_, '_> {
     fn take_from_ring(&mut self, packet: RingPacket) -> Result<(), RecoverError> {
         let RingPacket { number, open, mut bytes } = packet;
         let open_with = open.then_some(self.in_ring.counters.discarded);
+        let is_unchecked = checksum::check(&bytes) == Checked::None;
         match self.take(&mut bytes, Origin::Ring { open: open_with })? {
             Some(Ok(next)) => {
                 if !next.is_empty() {
                     self.progress.summary.packets_from_rings += 1;
                     self.progress.summary.mended += u64::from(open);
+                    self.progress.summary.unchecked += u64::from(is_unchecked);
                 }
                 if open {
                     self.open = Some(next.after);

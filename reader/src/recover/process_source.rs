@@ -5,6 +5,7 @@ use crate::error::ReadError;
 use crate::metadata::MAX_METADATA;
 use crate::ring::{Bytes, Identity, Ring};
 use crate::source::read_bounded;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,12 +74,17 @@ impl<'a> ProcessSource<'a> {
         }
     }
 
-    /// The rings, sorted. Those that are gone are `reported`, by class and number; in memory none can be gone.
-    pub(super) fn rings(self, mut reported: impl FnMut(u32, u64)) -> Result<Vec<RingPlace>, ReadError> {
+    /// The rings, sorted. Those that are gone of the number that each class has `made` are `reported`, by class and number; in memory none can
+    /// be gone.
+    pub(super) fn rings(
+        self,
+        made: BTreeMap<u32, u64>,
+        mut reported: impl FnMut(u32, u64),
+    ) -> Result<Vec<RingPlace>, ReadError> {
         match self {
             Self::Directory(path) => {
                 let paths = find::rings(path)?;
-                for (class, number) in find::missing(&paths, |path| matches!(Ring::open(path), Ok(None))) {
+                for (class, number) in find::missing(&paths, made, |path| matches!(Ring::open(path), Ok(None))) {
                     reported(class, number);
                 }
                 Ok(paths.into_iter().map(RingPlace::File).collect())

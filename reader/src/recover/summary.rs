@@ -67,6 +67,9 @@ pub struct RecoveredProcess {
     pub packets_from_rings: u64,
     /// Packets among them that had not been closed.
     pub mended: u64,
+    /// Packets among those from rings that had no checksum, because nothing had taken them: damage to them shows only where it
+    /// contradicts the format.
+    pub unchecked: u64,
     /// Sub-buffers of rings without a packet.
     pub unused_places: u64,
     /// Sub-buffers of rings that could not be read.

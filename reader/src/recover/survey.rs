@@ -7,6 +7,7 @@ use crate::error::ReadError;
 use crate::metadata::{EnvValue, Metadata};
 use crate::ring::{Ring, Side};
 use crate::take::{Journal, check_layout};
+use std::collections::BTreeMap;
 
 /// The rings of a process, and the identity of the process according to them.
 pub(super) struct Survey {
@@ -45,9 +46,10 @@ impl Survey {
         let mut survey =
             Self { uuid, pid: 0, described, session: String::new(), is_running: false, rings: Vec::new(), bytes: 0 };
         let mut first_error = None;
-        let places = source.rings(|class, missing| {
+        let made = rings_made(source, metadata, journal);
+        let places = source.rings(made, |class, missing| {
             journal.wrong(format!(
-                "{}: there is no ring in {class}-{missing}.ring, though later rings were made; what it held is missing",
+                "{}: there is no ring in {class}-{missing}.ring, though the process has made it; what it held is missing",
                 directory.display()
             ));
         })?;
@@ -132,6 +134,26 @@ impl Survey {
             journal.note(format!("process {pid} is running: this is what it had committed when it was looked at"));
         }
     }
+}
+
+/// How many rings each channel has made, by stream class: the files of threads without a ring, which are made first, say so. Read before the
+/// rings are looked for, so that a running process has made all of them by then (H2, with the Release store of the number).
+fn rings_made(source: ProcessSource<'_>, metadata: &Metadata, journal: &mut Journal) -> BTreeMap<u32, u64> {
+    let mut made = BTreeMap::new();
+    let ProcessSource::Directory(directory) = source else { return made };
+    for class in metadata.streams() {
+        let path = directory.join(format!("{}-orphans.ring", class.id));
+        match Ring::open(&path) {
+            Ok(Some(ring)) if ring.is_ringless() => drop(made.insert(ring.class(), ring.rings_made().unwrap_or(0))),
+            Ok(None) => journal.wrong(format!(
+                "{}: empty, though its channel has begun: what threads without a ring lost, and how many rings there were, is missing",
+                path.display()
+            )),
+            // What else is wrong with it is found when it is read.
+            _ => {}
+        }
+    }
+    made
 }
 
 /// The name of the file of a stream, as the CTF sink names it.

@@ -40,8 +40,25 @@ impl RemoteConsumer {
                 self.journal.wrong(format!("{error}; the rest of it is left out"));
             }
         }
+        self.count_rings(&rings);
         let complete = self.journal.is_complete();
         End { account: account.close(complete), notes: self.journal.into_notes() }
+    }
+
+    /// Compares the rings of each channel with the number of those that the process has made: a file that was cut off before it was looked at
+    /// cannot be told from one that is being made.
+    fn count_rings(&mut self, rings: &[RingTaker]) {
+        for ringless in rings.iter().map(RingTaker::ring).filter(|ring| ring.is_ringless()) {
+            let of_class = rings.iter().map(RingTaker::ring).filter(|ring| ring.class() == ringless.class());
+            let found = of_class.count() as u64 - 1;
+            let made = ringless.rings_made().unwrap_or(0);
+            if made > found {
+                self.journal.wrong(format!(
+                    "{}: the process has made {made} rings of this channel, and {found} could be read; what the others held is missing",
+                    ringless.path().display()
+                ));
+            }
+        }
     }
 
     /// The account so far. The counters run on while they are read, so that they agree only nearly.

@@ -17,6 +17,7 @@ mod lttng;
 mod recover;
 mod recover_random;
 mod ring;
+mod ring_counts;
 mod text;
 mod udp;
 mod udp_wire;

@@ -68,7 +68,9 @@ pub(super) struct Header {
     main: StreamLayout,
     nested: StreamLayout,
     clock_error: AtomicU64,
-    _to_owner: [u64; 13],
+    /// In the memory of threads without a ring: how many rings the channel has made.
+    rings: AtomicU64,
+    _to_owner: [u64; 12],
     pub(super) state: Ownership,
     pub(super) tid: AtomicU32,
     _to_counters: [u64; 7],
@@ -84,7 +86,8 @@ pub(super) struct Header {
 const _: () = {
     assert!(offset_of!(Header, uuid) == 24 && offset_of!(Header, instance) == 48 && offset_of!(Header, start) == 88);
     assert!(offset_of!(Header, main) == 96 && offset_of!(Header, nested) == 120);
-    assert!(offset_of!(Header, clock_error) == 144 && offset_of!(Header, state) == 256);
+    assert!(offset_of!(Header, clock_error) == 144 && offset_of!(Header, rings) == 152);
+    assert!(offset_of!(Header, state) == 256);
     assert!(offset_of!(Header, main_counters) == 320 && offset_of!(Header, nested_counters) == 384);
     assert!(offset_of!(Header, main_released) == 448 && offset_of!(Header, consumer) == 464);
     assert!(size_of::<Header>() <= RING_IDENTITY.start);
@@ -211,6 +214,13 @@ impl Mapped {
     /// Makes the packets resident again.
     pub(super) fn take_back_packets(&self) -> io::Result<()> {
         self.memory.take_back(self.packets())
+    }
+
+    /// Publishes how many rings the channel has made, in the memory of threads without a ring.
+    pub(super) fn count_rings(&self, made: usize) {
+        // H2: Release: the header of the last ring is stored before the number. Its partner is the read of another process, which reads the
+        // number before it looks for the rings.
+        self.header().rings.store((made as u64).to_le(), Ordering::Release);
     }
 
     /// The start of the memory.

@@ -167,6 +167,7 @@ impl OpenChannel {
             let ring = Arc::new(self.make_ring(rings.len() as u64, round)?);
             *wanted -= usize::from(self.pool.put(Arc::as_ptr(&ring)));
             rings.push(ring);
+            self.ringless.count_rings(rings.len());
             may_make -= 1;
         }
         Ok(())
