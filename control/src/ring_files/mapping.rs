@@ -221,7 +221,7 @@ impl Bytes for Mapping {
             // of a seqlock does.
             let word = unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(start + index * WORD).cast()) };
             // C3: Acquire: before all later loads of the reader; pairs with the stores of C1, C2, R2 and H1.
-            let word = word.load(Ordering::Acquire).to_ne_bytes();
+            let word = u64::from_le(word.load(Ordering::Acquire)).to_le_bytes();
             bytes.copy_from_slice(&word[..bytes.len()]);
         }
         Ok(())

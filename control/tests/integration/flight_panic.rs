@@ -40,13 +40,13 @@ fn the_first_panic_takes_snapshots() -> Outcome {
     assert!(!free.exists());
     assert!(panic(1)?);
     assert!(checked(&free)?[&1] == [0]);
-    let beside = |_: ()| names(place.path()).into_iter().filter(|name| name.starts_with("taken-")).collect::<Vec<_>>();
-    let [name] = &beside(())[..] else { return Err(format!("{:?}", beside(())).into()) };
+    let beside = || names(place.path()).into_iter().filter(|name| name.starts_with("taken-")).collect::<Vec<_>>();
+    let [name] = &beside()[..] else { return Err(format!("{:?}", beside()).into()) };
     assert!(name.starts_with(&format!("taken-{}-2", std::process::id())) && name.ends_with('Z'), "{name}");
     assert!(checked(&place.path().join(name))?[&1] == [0]);
     // Each session takes one.
     assert!(panic(2)? && catch_unwind(AssertUnwindSafe(|| panic!("caught"))).is_err());
-    assert_eq!(beside(()).len(), 1);
+    assert_eq!(beside().len(), 1);
     assert!(!numbers(&free)?.contains_key(&2));
     files.stop()?;
     memory.stop()?;

@@ -66,7 +66,7 @@ fn what_cannot_be_is_a_typed_error() -> Outcome {
         nix::unistd::ForkResult::Child => {
             let is_right = matches!(session.snapshot(&path), Err(SessionError::Forked { .. }));
             // SAFETY: ends the child without destructors.
-            unsafe { nix::libc::_exit(if is_right { 0 } else { 1 }) }
+            unsafe { nix::libc::_exit(i32::from(!is_right)) }
         }
         nix::unistd::ForkResult::Parent { child } => child,
     };
