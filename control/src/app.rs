@@ -29,6 +29,8 @@ pub(crate) const SESSION: &str = "session.toml";
 pub(crate) const LOG: &str = "log";
 /// The directory of the states of its triggers.
 pub(crate) const TRIGGERS: &str = "triggers";
+/// Beside the rings of a process: the triggers of a session in code.
+pub(crate) const TRIGGERS_FILE: &str = "triggers.toml";
 
 /// Maximum length of a file that is read, in bytes.
 const MAX_JSON: u64 = 64 << 20;

@@ -232,6 +232,12 @@ impl Controller {
         named::put(&dir, name, spec, "create")
     }
 
+    /// The directories of all sessions, also of those in code, which have no description.
+    pub(crate) fn session_dirs(&self) -> impl Iterator<Item = (String, PrivateDir)> + '_ {
+        let names = self.sessions.names().unwrap_or_default().into_iter().filter(|name| check_name(name).is_ok());
+        names.filter_map(|name| self.sessions.open_subdir(&name).ok().map(|dir| (name, dir)))
+    }
+
     fn lock(&self) -> Result<Lock, ControlError> {
         Ok(Lock::take_within(&self.sessions, LOCK_TIMEOUT).map_err(|error| self.sessions.failed("lock", "", error))?)
     }

@@ -297,6 +297,13 @@ impl PrivateDir {
         let _ = unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
     }
 
+    /// Removes the directory `name` with its files, if it exists.
+    pub(crate) fn remove_subdir(&self, name: &str) {
+        if let Ok(dir) = self.open_subdir(name) {
+            self.remove_with_files(name, &dir);
+        }
+    }
+
     /// Removes the directory `name`, open as `dir`, with its files. Subdirectories stay, and then the directory, too.
     pub(crate) fn remove_with_files(&self, name: &str, dir: &Self) {
         for file in dir.names().unwrap_or_default() {

@@ -13,6 +13,7 @@
 
 mod error;
 mod fire;
+mod in_code;
 mod listener;
 mod message;
 mod runner;

@@ -30,7 +30,10 @@ fuzz_target!(|bytes: &[u8]| {
         let (again, _) = decode(&core.to_message(), usize::MAX);
         let [Message::CoreDump(read)] = &again[..] else { panic!("{again:?}") };
         // Without a NUL a name has 255 bytes, of which 254 are written.
-        assert_eq!((read.pid, read.uid, read.gid, read.signal, read.time), (core.pid, core.uid, core.gid, core.signal, core.time));
+        assert_eq!(
+            (read.pid, read.uid, read.gid, read.signal, read.time),
+            (core.pid, core.uid, core.gid, core.signal, core.time)
+        );
         for (read, written) in [(&read.executable, &core.executable), (&read.host, &core.host)] {
             let most = written.len().min(254);
             assert_eq!(read.as_encoded_bytes(), &written.as_encoded_bytes()[..most]);

@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
 use tracepoint_control::trigger::{TriggerStatus, Watchers};
-use tracepoint_control::{NamedSession, SpecError, TriggerSpec};
+use tracepoint_control::{NamedSession, ProcessKey, SpecError, TriggerSpec};
 
 /// Shows triggers: what they do, how often they have, when last, and with which result
+///
+/// Also shows those of sessions that programs have started in code, as `NAME of process PID`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
@@ -52,6 +54,12 @@ impl Triggers {
                     result = Outcome::Incomplete;
                 }
             }
+        }
+        if self.session.is_none() {
+            let of_process = |(session, process, trigger): (String, ProcessKey, TriggerStatus)| {
+                (format!("{session} of process {}", process.pid), trigger)
+            };
+            found.extend(controller.triggers_of_processes().into_iter().map(of_process));
         }
         if self.json {
             let watchers = Watchers::of(controller.path());

@@ -111,7 +111,5 @@ fn remove_other_files(dir: &PrivateDir) {
         dir.remove_file(file);
     }
     files::remove_all(dir);
-    if let Ok(triggers) = dir.open_subdir(TRIGGERS) {
-        dir.remove_with_files(TRIGGERS, &triggers);
-    }
+    dir.remove_subdir(TRIGGERS);
 }

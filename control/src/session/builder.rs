@@ -4,14 +4,16 @@ use super::recording::{Plan, Recording};
 use super::rings::RingPlace;
 use super::sink_source::SinkSource;
 use super::{Session, SessionError, panic_hook};
+use crate::app::TRIGGERS_FILE;
 use crate::catalog;
 use crate::clock;
 use crate::event::{PlannedEvent, all_events};
 use crate::nearest::nearest_names;
 use crate::notice::Notice;
+use crate::private_dir::PrivateDir;
 use crate::process::{ProcessKey, this_process};
 use crate::rule_match::{Matched, Matcher};
-use crate::spec::{BudgetSpec, ChannelSpec, Rule, SessionSpec};
+use crate::spec::{BudgetSpec, ChannelSpec, Do, Rule, SessionSpec, SpecError, When};
 use crate::state::{self, Round};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -213,6 +215,27 @@ impl SessionBuilder {
         self
     }
 
+    /// Does `action` whenever `when` occurs, while this process lives or because it died: takes a [snapshot](Do::Snapshot) of this process's rings.
+    ///
+    /// A core dump is noticed by a helper that the kernel starts; `docs/triggers.md` has what that takes. The triggers are in a file beside
+    /// the rings, which must be in the run directory; this process does nothing for them. [`start`](Self::start) fails for other actions, and
+    /// for other places of the rings.
+    ///
+    /// ```no_run
+    /// use tracepoint_control::{Channel, Do, Session, When};
+    ///
+    /// let flight = Session::builder("flight")
+    ///     .events("*")
+    ///     .channel(Channel::overwrite(1 << 20))
+    ///     .trigger(When::CoreDump, Do::Snapshot("/var/tmp/crashes".into()))
+    ///     .start()?;
+    /// # Ok::<(), tracepoint_control::SessionError>(())
+    /// ```
+    pub fn trigger(mut self, when: When, action: Do) -> Self {
+        self.spec.push_trigger(when, action);
+        self
+    }
+
     /// Limits how long the caller waits for the session's sinks while it runs.
     pub(crate) const fn sink_timeout(mut self, timeout: Duration) -> Self {
         self.sink_timeout = Some(timeout);
@@ -244,7 +267,8 @@ impl SessionBuilder {
         if let Some(error) = spec.first_bad_rule() {
             return Err(error.into());
         }
-        spec.check_in_process().map_err(SessionError::Spec)?;
+        spec.check_triggers_in_code().and_then(|()| spec.check_in_process()).map_err(SessionError::Spec)?;
+        let triggers = self.triggers(&spec)?;
         clock::choose(self.clock)?;
         let mut notices = Vec::new();
         let all = all_events(catalog::markers(), &mut notices);
@@ -260,11 +284,29 @@ impl SessionBuilder {
         // If there are state dumps, their two enclosing events are recorded as well.
         let most = all.len() + if state::registered(0).is_empty() { 0 } else { state::EVENTS };
         let mut recording = self.record(&result.events, most, notices)?;
+        if let Some((dir, text)) = recording.ring_dir().zip(triggers) {
+            let written = PrivateDir::open(dir).and_then(|dir| {
+                dir.put_whole(TRIGGERS_FILE, text.as_bytes()).map_err(|error| dir.failed("write", TRIGGERS_FILE, error))
+            });
+            written.map_err(|error| SessionError::Rings(error.into()))?;
+        }
         if let Some((handle, dir)) = recording.handle().zip(on_panic) {
             panic_hook::register(&handle, dir)?;
         }
         recording.dump_state(Round::All);
         Session::new(recording, spec, matcher)
+    }
+
+    /// The file of its triggers, if it has any.
+    fn triggers(&self, spec: &SessionSpec) -> Result<Option<String>, SessionError> {
+        if spec.triggers().next().is_none() {
+            return Ok(None);
+        }
+        if !self.place.is_in_run_dir() {
+            let reason = "a session with triggers must have its rings in the run directory: leave `.dir(path)` and `.in_memory()` out";
+            return Err(SessionError::Spec(SpecError::Invalid { reason: reason.to_owned() }));
+        }
+        spec.triggers_to_toml().map(Some).map_err(SessionError::Spec)
     }
 
     /// Starts recording `events`. Each channel will record at most `most` different events.

@@ -24,6 +24,11 @@ impl Default for RingPlace {
 }
 
 impl RingPlace {
+    /// Whether controllers find the rings.
+    pub(super) fn is_in_run_dir(&self) -> bool {
+        !self.in_memory && self.place == Place::RunDir
+    }
+
     pub(super) fn set_dir(&mut self, path: PathBuf) {
         (self.in_memory, self.place) = (false, Place::At(path));
     }

@@ -6,6 +6,7 @@
 use super::lease::has_consumer;
 use super::lock::{is_locked, remove_locked};
 use super::{KeepDead, METADATA};
+use crate::app::TRIGGERS;
 use crate::private_dir::PrivateDir;
 use crate::process::{self, ProcessKey};
 use crate::ring_files::{RING_SUFFIX, pid_namespace_of};
@@ -73,6 +74,7 @@ pub(super) fn remove_one(rings: &PrivateDir, name: &str) {
 /// recoverable.
 pub(super) fn remove(rings: &PrivateDir, name: &str, dir: &PrivateDir) {
     dir.remove_file(METADATA);
+    dir.remove_subdir(TRIGGERS);
     rings.remove_with_files(name, dir);
 }
 

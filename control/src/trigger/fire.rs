@@ -10,12 +10,14 @@
 //! A listener that was killed or stopped after it took a message may have acted on it: then the actions are done twice, rather than never.
 
 use super::error::TriggerError;
+use super::in_code::{self, ProcessTriggers};
 use super::message::CoreDump;
 use super::runner::{FiredTrigger, TriggerRunner};
 use super::socket::{NOTIFY, connect_to, owner};
 use super::state::{self, TriggerState};
 use crate::app::SESSIONS;
 use crate::controller::{ControlError, Controller, NamedSession};
+use crate::process::ProcessKey;
 use crate::rundir::RunDir;
 use crate::spec::{Do, TriggerSpec, When};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -255,6 +257,20 @@ impl NamedSession<'_> {
         let (spec, dir) = (self.spec()?, self.dir()?);
         let status = |spec: &TriggerSpec| TriggerStatus { spec: spec.clone(), state: state::read(&dir, &spec.id) };
         Ok(spec.triggers().flatten().map(status).collect())
+    }
+}
+
+impl Controller {
+    /// The triggers of the sessions that processes have started in code, with session and process.
+    pub fn triggers_of_processes(&self) -> Vec<(String, ProcessKey, TriggerStatus)> {
+        let of_process = |process: ProcessTriggers| {
+            let ProcessTriggers { session, process, dir, triggers } = process;
+            triggers.into_iter().map(move |spec| {
+                let state = state::read(&dir, &spec.id);
+                (session.clone(), process, TriggerStatus { spec, state })
+            })
+        };
+        in_code::all(self).flat_map(of_process).collect()
     }
 }
 

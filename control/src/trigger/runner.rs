@@ -3,11 +3,12 @@
 //! This is the one place that does so: the listener, and whoever fires a trigger while there is no listener, both call
 //! [`TriggerRunner::run`]. Several may run at the same time, in any processes; they meet in the [state](super::state) of each trigger.
 
+use super::in_code;
 use super::message::CoreDump;
 use super::snapshot::{self, Failure};
 use super::state::{self, ActionResult, Decision};
 use crate::controller::{ControlError, Controller, NamedSession};
-use crate::private_dir::DirError;
+use crate::private_dir::{DirError, PrivateDir};
 use crate::spec::{Do, State, TriggerSpec, When};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub struct TriggerRunner {
 }
 
 impl TriggerRunner {
-    /// For the sessions of this controller.
+    /// For the sessions of this controller, and those that processes have started in code.
     pub const fn new(controller: Controller) -> Self {
         Self { controller }
     }
@@ -61,56 +62,86 @@ impl TriggerRunner {
         let mut fired = Vec::new();
         for name in self.controller.sessions()? {
             let Ok(session) = self.controller.session(&name) else { continue };
-            let Ok(spec) = session.spec() else { continue };
-            let is_active = spec.state == State::Active;
-            for trigger in spec.triggers().flatten().filter(|trigger| trigger.when == when) {
-                fired.push(perform(&session, trigger, is_active, core));
+            let (Ok(spec), Ok(dir)) = (session.spec(), session.dir()) else { continue };
+            let owner = Owner { name, dir, session: Some(session), is_active: spec.state == State::Active };
+            let wanted = spec.triggers().flatten().filter(|trigger| trigger.when == when);
+            fired.extend(wanted.map(|trigger| owner.perform(trigger, core)));
+        }
+        for process in in_code::all(&self.controller) {
+            if process.is_alive() || process.process.pid == core.pid {
+                let owner = Owner { name: process.session, dir: process.dir, session: None, is_active: true };
+                let wanted = process.triggers.iter().filter(|trigger| trigger.when == when);
+                fired.extend(wanted.map(|trigger| owner.perform(trigger, core)));
             }
         }
         Ok(fired)
     }
 }
 
-fn perform(session: &NamedSession<'_>, trigger: &TriggerSpec, is_active: bool, core: &CoreDump) -> FiredTrigger {
-    let mut fired = FiredTrigger {
-        session: session.name().to_owned(),
-        trigger: trigger.id.clone(),
-        suppressed: None,
-        actions: Vec::new(),
-    };
-    let now = SystemTime::now();
-    let begun = session.dir().and_then(|dir| Ok((state::begin(&dir, trigger, is_active, now)?, dir)));
-    let dir = match begun {
-        Ok((Decision::Act, dir)) => dir,
-        Ok((Decision::Suppress(reason), _)) => {
-            fired.suppressed = Some(reason.to_owned());
-            return fired;
-        }
-        // Without the state nothing would bound the snapshots.
-        Err(error) => {
-            let failure = failure(&error);
-            fired.actions.extend(trigger.actions.iter().map(|action| result(action, Err(&failure))));
-            return fired;
-        }
-    };
-    let (mut temporaries, mut snapshots) = (Vec::new(), Vec::new());
-    for action in &trigger.actions {
-        let done = match action {
-            Do::Snapshot(output) => snapshot::reserve(output, core, now).and_then(|reserved| {
-                temporaries.push(reserved.temporary.clone());
-                // If this cannot be entered, the directory stays should this process be killed now.
-                let _ = state::writing(&dir, trigger, reserved.temporary.clone(), now);
-                let kept = reserved.write(&session.path(), core, now)?;
-                snapshots.push(kept.clone());
-                Ok(Some(kept.path))
-            }),
-            Do::Stop => stop(session, trigger).map(|()| None),
+/// Whose triggers are performed: a session in the run directory, or a process with a session in code.
+struct Owner<'a> {
+    /// The name of the session.
+    name: String,
+    /// The directory of the session, or of the rings of the process.
+    dir: PrivateDir,
+    /// `None` for a session in code.
+    session: Option<NamedSession<'a>>,
+    is_active: bool,
+}
+
+impl Owner<'_> {
+    fn perform(&self, trigger: &TriggerSpec, core: &CoreDump) -> FiredTrigger {
+        let mut fired = FiredTrigger {
+            session: self.name.clone(),
+            trigger: trigger.id.clone(),
+            suppressed: None,
+            actions: Vec::new(),
         };
-        fired.actions.push(result(action, done.as_ref().map(Clone::clone)));
+        let now = SystemTime::now();
+        match state::begin(&self.dir, trigger, self.is_active, now) {
+            Ok(Decision::Act) => {}
+            Ok(Decision::Suppress(reason)) => {
+                fired.suppressed = Some(reason.to_owned());
+                return fired;
+            }
+            // Without the state nothing would bound the snapshots.
+            Err(error) => {
+                let failure = failure(&error.into());
+                fired.actions.extend(trigger.actions.iter().map(|action| result(action, Err(&failure))));
+                return fired;
+            }
+        }
+        let (mut temporaries, mut snapshots) = (Vec::new(), Vec::new());
+        for action in &trigger.actions {
+            let done = match action {
+                Do::Snapshot(output) => snapshot::reserve(output, core, now).and_then(|reserved| {
+                    temporaries.push(reserved.temporary.clone());
+                    // If this cannot be entered, the directory stays should this process be killed now.
+                    let _ = state::writing(&self.dir, trigger, reserved.temporary.clone(), now);
+                    let kept = reserved.write(self.dir.path(), core, now)?;
+                    snapshots.push(kept.clone());
+                    Ok(Some(kept.path))
+                }),
+                Do::Stop => self.stop(trigger).map(|()| None),
+            };
+            fired.actions.push(result(action, done.as_ref().map(Clone::clone)));
+        }
+        // A session that was removed meanwhile has no state either.
+        let _ = state::end(&self.dir, trigger, &mut fired.actions, &temporaries, snapshots);
+        fired
     }
-    // A session that was removed meanwhile has no state either.
-    let _ = state::end(&dir, trigger, &mut fired.actions, &temporaries, snapshots);
-    fired
+
+    fn stop(&self, trigger: &TriggerSpec) -> Result<(), Failure> {
+        let Some(session) = &self.session else {
+            let reason = "a session in code is stopped by its program";
+            return Err(Failure::new(&reason, Errno::OPNOTSUPP.raw_os_error()));
+        };
+        let stopped = session.change(&format!("stop by trigger {}", trigger.id), |spec| {
+            spec.state = State::Stopped;
+            Ok(())
+        });
+        stopped.map(drop).map_err(|error| failure(&error))
+    }
 }
 
 fn result(action: &Do, done: Result<Option<PathBuf>, &Failure>) -> ActionResult {
@@ -120,14 +151,6 @@ fn result(action: &Do, done: Result<Option<PathBuf>, &Failure>) -> ActionResult 
     };
     let (error, errno) = failure.map(|Failure { reason, errno }| (reason.clone(), *errno)).unzip();
     ActionResult { action: action.name().to_owned(), output, error, errno }
-}
-
-fn stop(session: &NamedSession<'_>, trigger: &TriggerSpec) -> Result<(), Failure> {
-    let stopped = session.change(&format!("stop by trigger {}", trigger.id), |spec| {
-        spec.state = State::Stopped;
-        Ok(())
-    });
-    stopped.map(drop).map_err(|error| failure(&error))
 }
 
 fn failure(error: &ControlError) -> Failure {

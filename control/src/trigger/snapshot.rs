@@ -1,7 +1,7 @@
 //! The action `snapshot`: what the session's rings hold, in a directory that appears when it is complete.
 //!
 //! ```text
-//!   make DIR/.TIME-PID.new ─▶ recover the rings into it ─▶ add the core dump to the metadata ─▶ rename to DIR/TIME-PID
+//!   make DIR/.TIME-PID.new ─▶ take a snapshot into it ─▶ add the core dump to the metadata ─▶ rename to DIR/TIME-PID
 //! ```
 //!
 //! The traces are those of `tracectl snapshot`, made by the same function. The temporary directory reserves the name, so that snapshots that
@@ -93,7 +93,7 @@ impl Reserved {
     }
 
     fn write_all(&self, session: &Path, core: &CoreDump, now: SystemTime) -> Result<KeptSnapshot, Failure> {
-        let recovered = tracepoint_reader::recover(session, &self.temporary)?;
+        let recovered = tracepoint_reader::recover::snapshot(session, &self.temporary)?;
         let environment = environment(core, now);
         for process in &recovered.processes {
             let path = process.output.join("metadata");

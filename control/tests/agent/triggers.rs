@@ -400,3 +400,63 @@ fn only_this_user_and_root_are_served() -> Outcome {
     assert!(listening.end());
     Ok(())
 }
+
+/// A session in code: its process has written what to do beside its rings, and does nothing for it.
+#[test]
+fn a_session_in_code_has_triggers() -> Outcome {
+    use tracepoint_control::{Channel, Session};
+    let out = |place: &Path| place.join("out");
+    let flight = |dir: &Path| {
+        Session::builder("code")
+            .events("traced:*")
+            .channel(Channel::overwrite(1 << 20))
+            .trigger(When::CoreDump, Do::Snapshot(out(dir)))
+    };
+    if part() == "code" {
+        let session = flight(&PathBuf::from(std::env::var_os("TEST_OUT").ok_or("no place")?)).start()?;
+        crate::traced::fire();
+        session.stop()?;
+        return Ok(());
+    }
+    let place = Place::new();
+    let start = || {
+        let mut command = crate::common::again("triggers::a_session_in_code_has_triggers", "code");
+        let process = crate::common::until_ready(
+            command.env("TRACEPOINT_RUN_DIR", place.run_dir()).env("TEST_OUT", place.temp.path()),
+        );
+        thread::sleep(std::time::Duration::from_millis(50));
+        process
+    };
+    let mut dies = start();
+    let Fired::Here(fired) = fire(&place, &core(1))? else { panic!("there is no listener") };
+    assert_eq!((fired.len(), fired[0].session.as_str()), (1, "code"), "any core dump, while it lives: {fired:?}");
+    assert!(view(&[fired[0].actions[0].output.as_deref().ok_or("no output")?]).count("traced:tick") > 0);
+
+    // It dies of it: its rings are left. Others no longer concern it.
+    dies.kill();
+    let Fired::Here(fired) = fire(&place, &core(dies.id()))? else { panic!("there is no listener") };
+    assert_eq!((fired.len(), fired[0].actions[0].error.as_ref()), (1, None), "{fired:?}");
+    assert_eq!(fire(&place, &core(1))?, Fired::Here(Vec::new()));
+    let [(session, process, status)] = &place.controller.triggers_of_processes()[..] else { panic!("there is one") };
+    assert_eq!((session.as_str(), process.pid), ("code", dies.id()));
+    assert_eq!((status.state.fired, status.state.snapshots.len(), snapshots(&out(place.temp.path())).len()), (2, 2, 2));
+
+    // With the rings, everything is removed.
+    let ends = start();
+    assert_eq!(place.controller.triggers_of_processes().len(), 2);
+    fire(&place, &core(ends.id()))?;
+    assert!(ends.end());
+    assert_eq!(place.controller.triggers_of_processes().len(), 1);
+    assert_eq!(fs::read_dir(place.run_dir().join("sessions/code/rings"))?.count(), 1);
+
+    for builder in [
+        flight(Path::new("/x")).trigger(When::CoreDump, Do::Stop),
+        flight(Path::new("not absolute")),
+        flight(Path::new("/x")).in_memory(),
+        flight(Path::new("/x")).dir(place.temp.path()),
+    ] {
+        let error = builder.start().expect_err("it is refused").to_string();
+        assert!(error.contains("trigger"), "{error}");
+    }
+    Ok(())
+}

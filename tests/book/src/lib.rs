@@ -27,6 +27,7 @@ mod pages {
         channels: "docs/channels.md",
         reading: "docs/reading.md",
         recovery: "docs/recovery.md",
+        triggers: "docs/triggers.md",
         dt_files: "docs/dt-files.md",
         udp: "docs/udp.md",
         testing: "docs/testing.md",

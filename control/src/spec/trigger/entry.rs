@@ -5,6 +5,8 @@ use super::{Do, TriggerSpec, When};
 use serde::Serialize;
 use toml::{Table, Value};
 
+/// The key of the triggers.
+const TRIGGER: &str = "trigger";
 /// Maximum number of triggers of a session.
 const MAX_TRIGGERS: usize = 100;
 
@@ -90,6 +92,43 @@ impl SessionSpec {
         }
         self.triggers.push(TriggerEntry::new(&trigger)?);
         Ok(trigger.id)
+    }
+
+    /// Adds a trigger with its default settings. It may be invalid; [`check_triggers_in_code`](Self::check_triggers_in_code) reports that.
+    pub(crate) fn push_trigger(&mut self, when: When, action: Do) {
+        let trigger = TriggerSpec::new(when, action);
+        if let Err(error) = self.add_trigger(&trigger) {
+            self.triggers.push(TriggerEntry { table: String::new(), trigger: Err(error) });
+        }
+    }
+
+    /// Checks the triggers of a session in code: no other process can stop it.
+    pub(crate) fn check_triggers_in_code(&self) -> Result<(), SpecError> {
+        for trigger in self.triggers() {
+            let trigger = trigger.map_err(Clone::clone)?;
+            if trigger.actions.contains(&Do::Stop) {
+                return Err(SpecError::invalid(format!(
+                    "trigger `{}`: the action `stop` is for sessions that a controller has created (`tracectl create`); a session in code \
+                     is stopped by its program",
+                    trigger.id
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The triggers as a file of their own.
+    pub(crate) fn triggers_to_toml(&self) -> Result<String, SpecError> {
+        let table =
+            Table::from_iter([(TRIGGER.to_owned(), Value::try_from(&self.triggers).map_err(SpecError::malformed)?)]);
+        toml::to_string(&table).map_err(SpecError::malformed)
+    }
+
+    /// The triggers in such a file, without those that this version does not understand.
+    pub(crate) fn parse_triggers(bytes: &[u8]) -> Option<Vec<TriggerSpec>> {
+        let table: Table = str::from_utf8(bytes).ok()?.parse().ok()?;
+        let triggers = table.get(TRIGGER)?.as_array()?;
+        Some(triggers.iter().filter_map(|trigger| TriggerEntry::read(trigger.as_table()?).trigger.ok()).collect())
     }
 
     /// Removes the trigger with this id, also one that is not understood; returns whether there was one.

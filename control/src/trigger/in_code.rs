@@ -1,0 +1,49 @@
+//! The triggers of sessions that programs start in code.
+//!
+//! Such a session has no `session.toml`. Its process writes its triggers into `triggers.toml` beside its rings, and the states are in
+//! `triggers/` there; both are removed with the rings. A trigger is that process's own: it takes a snapshot of this process's rings, when any
+//! process dumps core while this one lives, or when this one has died of it.
+
+use crate::app::TRIGGERS_FILE;
+use crate::controller::Controller;
+use crate::private_dir::PrivateDir;
+use crate::process::ProcessKey;
+use crate::session_dir::RINGS;
+use crate::session_dir::lock::is_locked;
+use crate::spec::{SessionSpec, TriggerSpec};
+
+/// The triggers of a process in a session.
+#[derive(Debug)]
+pub(super) struct ProcessTriggers {
+    pub(super) session: String,
+    pub(super) process: ProcessKey,
+    /// The directory of its rings.
+    pub(super) dir: PrivateDir,
+    pub(super) triggers: Vec<TriggerSpec>,
+}
+
+impl ProcessTriggers {
+    /// Whether the process lives.
+    pub(super) fn is_alive(&self) -> bool {
+        is_locked(&self.dir).unwrap_or(true)
+    }
+}
+
+/// The triggers of all processes, the dead ones included. Files that cannot be read are left out.
+pub(super) fn all(controller: &Controller) -> impl Iterator<Item = ProcessTriggers> + '_ {
+    controller.session_dirs().flat_map(|(session, dir)| {
+        let rings = dir.open_subdir(RINGS).ok();
+        let names = rings.as_ref().and_then(|rings| rings.names().ok()).unwrap_or_default();
+        names.into_iter().filter_map(move |name| {
+            let process = ProcessKey::of_directory(&name)?;
+            let dir = rings.as_ref()?.open_subdir(&name).ok()?;
+            let bytes = dir.read_file(TRIGGERS_FILE, SessionSpec::MAX_SIZE).ok()?;
+            Some(ProcessTriggers {
+                session: session.clone(),
+                process,
+                dir,
+                triggers: SessionSpec::parse_triggers(&bytes)?,
+            })
+        })
+    })
+}
