@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Measures the cost of a tracepoint next to its peers: times from the paired harness, instructions from callgrind, as a Markdown table and
-# an SVG chart. Takes some minutes; the quieter the machine, the better the times. Instructions repeat exactly on any machine.
+# Measures tracepoints, and the systems that record them, next to their peers: times from the paired harness, instructions from callgrind,
+# as a Markdown table and an SVG chart; lossless rates, bursts, processor time and memory from the harness of systems, as a table. Takes
+# some minutes; the quieter the machine, the better the times. Instructions repeat exactly on any machine.
 set -euo pipefail
 cd "$(dirname "$0")/../benches/peers"
 
@@ -8,15 +9,18 @@ usage() {
     cat <<'USAGE'
 usage: scripts/peers.sh [--out DIR] [--docs] [--quick] [--no-counts] [--no-lttng] [OPTION OF paired ...]
 
-Writes peers.md, peers.svg, run.json and counts.tsv into DIR (default target/peers, in the directory of this call).
+Writes peers.md, peers.svg, run.json, counts.tsv, systems.md and systems.json into DIR (default target/peers, in the directory of
+this call).
 
   --docs       also replaces the figures in docs/costs.md and the chart docs/costs.svg
   --quick      few short rounds, and instructions for one kernel: shows that it works
   --no-counts  no instruction counts
   --no-lttng   without LTTng-UST, which is also left out where its headers are missing; its rows that record are left out
                where lttng-sessiond, lttng or babeltrace2 is
-  others       go to the harness: --filter TEXT, --kernel TEXT, --mode off|on|recorded, --rounds N, --micros N, --no-two,
-               --sustained MS
+  --mode M     only sites that are off, on or recorded; or only systems
+  others       go to the harness of sites: --filter TEXT, --kernel TEXT, --rounds N, --micros N, --no-two, --sustained MS;
+               systems are then left out. With --mode systems they go to that of systems: --rounds N, --pause MS,
+               --system none|session|record|lttng|dial9, --figure steady|flat|burst|cost
 
 LTTng's session daemon runs as the user of this script, without the kernel's tracer, and is stopped at the end. One that runs
 already is used, and left alone.
@@ -26,6 +30,8 @@ Examples:
   scripts/peers.sh --quick --out /tmp/peers
   scripts/peers.sh --no-counts --filter ours --kernel tight --rounds 101
   scripts/peers.sh --no-counts --mode recorded --kernel tight
+  scripts/peers.sh --mode systems
+  scripts/peers.sh --mode systems --figure burst --pause 60000 --rounds 1
 USAGE
 }
 
@@ -34,19 +40,31 @@ counts=yes
 lttng=yes
 quick=no
 docs=no
+sites=yes
+systems=yes
 harness=()
 while [ $# -gt 0 ]; do
     case $1 in
         --out) out=${2:?--out takes a directory}; shift ;;
         --docs) docs=yes ;;
-        --quick) quick=yes; harness+=(--quick) ;;
+        --quick) quick=yes ;;
         --no-counts) counts=no ;;
         --no-lttng) lttng=no ;;
+        --mode)
+            case ${2:?--mode takes off, on, recorded or systems} in
+                systems) sites=no ;;
+                *) systems=no; harness+=(--mode "$2") ;;
+            esac
+            shift
+            ;;
         -h | --help) usage; exit ;;
         *) harness+=("$1") ;;
     esac
     shift
 done
+# Options for the harness of sites choose some of these, not systems.
+[ $sites = no ] || [ ${#harness[@]} -eq 0 ] || systems=no
+[ $quick = no ] || harness+=(--quick)
 case $out in /*) ;; *) out=${OLDPWD:-$PWD}/$out ;; esac
 
 features=()
@@ -58,7 +76,10 @@ if [ $lttng = yes ]; then
     fi
 fi
 cargo build -q --release "${features[@]}" --bins
-paired=${CARGO_TARGET_DIR:-target}/release/paired
+programs=$(realpath "${CARGO_TARGET_DIR:-target}")/release
+paired=$programs/paired
+# In its own directory: this one has flags that align loops.
+[ $systems = no ] || (cd ../.. && cargo build -q --release -p tracectl)
 mkdir -p "$out"
 
 # LTTng's rows that record need its session daemon. It has its sockets below LTTNG_HOME if it is not root's.
@@ -84,6 +105,15 @@ start_sessiond() {
 }
 [ ${#features[@]} -eq 0 ] || start_sessiond
 
+arguments=(--out "$out")
+[ $docs = no ] || arguments+=(--docs ../../docs)
+if [ $systems = yes ]; then
+    tracectl=$(realpath "${CARGO_TARGET_DIR:-../../target}")/release/tracectl
+    "$programs/systems" --json --tracectl "$tracectl" "${harness[@]}" >"$out/systems.json"
+    "$programs/chart" --systems "$out/systems.json" "${arguments[@]}"
+fi
+[ $sites = yes ] || exit 0
+
 "$paired" --json "${harness[@]}" >"$out/run.json"
 
 # Instructions below the function that runs a kernel, for two lengths, so that instructions outside the loop cancel. --smc-check=all
@@ -95,8 +125,6 @@ instructions() { # variant, kernel, iterations
 
 short=100
 long=300
-arguments=("$out/run.json" --out "$out")
-[ $docs = no ] || arguments+=(--docs ../../docs)
 if [ $counts = yes ] && ! command -v valgrind >/dev/null; then
     echo "peers.sh: no valgrind: no instruction counts" >&2
     counts=no
@@ -125,4 +153,4 @@ if [ $counts = yes ]; then
     arguments+=(--counts "$out/counts.tsv")
 fi
 
-"${CARGO_TARGET_DIR:-target}/release/chart" "${arguments[@]}"
+"$programs/chart" "$out/run.json" "${arguments[@]}"

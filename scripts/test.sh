@@ -5,7 +5,8 @@
 #   scripts/test.sh --quick   formatting, lints, and the tests that are fast: for every change
 #   scripts/test.sh --long    also the campaigns: a million probe changes, ten thousand kills, threads and processes, a thousand
 #                             snapshots, two thousand programs, every cell of the matrix, ten thousand bad networks, mutated models,
-#                             half an hour of processes and recorders that are killed, ten minutes of fuzzing for each decoder
+#                             half an hour of processes and recorders that are killed, a brief comparison with other tracers, ten minutes of
+#                             fuzzing for each decoder
 #
 # What this machine cannot run fails, unless TRACEPOINT_ALLOW_SKIP is set; the table then counts it. A build with the declared version of
 # Rust is counted as skipped, too, where that toolchain is not installed.
@@ -89,6 +90,7 @@ step matrix scripts/matrix.sh ${long}
 step kills scripts/kills.sh ${long}
 ${long:+step chaos scripts/chaos.sh --long}
 ${long:+step soak scripts/soak.sh --long}
+${long:+step peers scripts/peers.sh --quick --no-counts}
 step budgets scripts/budgets.sh
 step helgrind scripts/helgrind.sh
 step models scripts/models.sh ${long}

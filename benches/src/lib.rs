@@ -1,5 +1,7 @@
-//! What the benches share: the events that they fire, and channels to record them.
+//! What the benches share: the events that they fire, channels to record them, and the floor of a drain.
 #![forbid(unsafe_code)]
+
+pub mod floor;
 
 use std::sync::Arc;
 use std::time::Duration;

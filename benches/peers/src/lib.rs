@@ -16,5 +16,6 @@ pub mod machine;
 pub mod peer;
 pub mod report;
 pub mod site;
+pub mod systems;
 pub mod tally;
 pub mod variant;

@@ -1,6 +1,6 @@
 //! The libraries, each with its event and its states.
 
-mod babeltrace;
+pub mod babeltrace;
 pub mod dial9;
 pub mod dial9_encode;
 pub mod fastrace;

@@ -9,13 +9,13 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
-mod floor;
 mod load;
 
 use load::{Load, Outcome, Seen, run};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use tracepoint_benches::floor;
 
 const HELP: &str = "\
 usage: drained [ROUNDS [DIR [ROW]]]

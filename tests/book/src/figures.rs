@@ -9,16 +9,37 @@ pub const END: &str = "<!-- figures: end -->";
 
 /// The columns: a heading, and the variants of `benches/peers` whose figures stand below it.
 const TRACERS: [(&str, Variants); 4] = [
-    ("tracepoint", Variants { off: "ours-lazy", on: "ours-1-probe", recorded: Some("ours-session") }),
-    ("`tracing`", Variants { off: "tracing", on: "tracing-visit", recorded: Some("tracing-appender") }),
-    ("LTTng-UST", Variants { off: "lttng", on: "lttng-callback", recorded: Some("lttng-discard") }),
-    ("USDT", Variants { off: "usdt", on: "usdt-uprobe", recorded: None }),
+    (
+        "tracepoint",
+        Variants {
+            off: "`ours-lazy`",
+            on: "`ours-1-probe`",
+            recorded: Some("`ours-session`"),
+            system: Some("`session`"),
+        },
+    ),
+    (
+        "`tracing`",
+        Variants { off: "`tracing`", on: "`tracing-visit`", recorded: Some("`tracing-appender`"), system: None },
+    ),
+    (
+        "LTTng-UST",
+        Variants {
+            off: "`lttng`",
+            on: "`lttng-callback`",
+            recorded: Some("`lttng-discard`"),
+            system: Some("LTTng-UST"),
+        },
+    ),
+    ("USDT", Variants { off: "`usdt`", on: "`usdt-uprobe`", recorded: None, system: None }),
 ];
 
 struct Variants {
     off: &'static str,
     on: &'static str,
     recorded: Option<&'static str>,
+    /// The column in the table of systems.
+    system: Option<&'static str>,
 }
 
 /// The README's block between [`BEGIN`] and [`END`], made from the text of `docs/costs.md`.
@@ -43,18 +64,22 @@ pub fn table(costs: &str) -> Result<String, String> {
     row("recorded, 16 bytes of fields: ns", &|variants| {
         variants.recorded.map_or_else(|| Ok("–".to_owned()), |variant| nanoseconds(costs, "recorded", variant))
     })?;
+    row("recorded without a loss: million events/s", &|variants| {
+        let column = variants.system.map(|column| cell(costs, "systems", "lossless rate of 1 thread, M/s", column));
+        column.map_or_else(|| Ok("–".to_owned()), |figure| figure.map(str::to_owned))
+    })?;
     let headings = TRACERS.map(|(heading, _)| heading).join(" | ");
     Ok(format!("| | {headings} |\n|---|{}\n{text}", "---|".repeat(TRACERS.len())))
 }
 
 fn nanoseconds(costs: &str, table: &str, variant: &str) -> Result<String, String> {
     let text = cell(costs, table, variant, "tight, ns")?;
-    let value: f64 = text.parse().map_err(|_| format!("`{text}` of `{variant}` in `{table}` is no number"))?;
+    let value: f64 = text.parse().map_err(|_| format!("`{text}` of {variant} in `{table}` is no number"))?;
     Ok(format!("{value:.1}"))
 }
 
-/// What stands in the column `column` of the row `variant` of the table whose first heading is `table`.
-fn cell<'t>(costs: &'t str, table: &str, variant: &str, column: &str) -> Result<&'t str, String> {
+/// What stands in the column `column` of the row `first` of the table whose first heading is `table`.
+fn cell<'t>(costs: &'t str, table: &str, first: &str, column: &str) -> Result<&'t str, String> {
     let cells = |line: &'t str| line.trim_matches('|').split('|').map(str::trim);
     let start = format!("| {table} |");
     let mut lines = costs.lines().zip(costs.lines().skip(1));
@@ -65,9 +90,9 @@ fn cell<'t>(costs: &'t str, table: &str, variant: &str, column: &str) -> Result<
     lines
         .map(|(line, _)| line)
         .take_while(|line| line.starts_with('|'))
-        .find(|line| line.starts_with(&format!("| `{variant}` |")))
+        .find(|line| line.starts_with(&format!("| {first} |")))
         .and_then(|line| cells(line).nth(index))
-        .ok_or_else(|| format!("the table `{table}` of docs/costs.md has no row `{variant}`"))
+        .ok_or_else(|| format!("the table `{table}` of docs/costs.md has no row `{first}`"))
 }
 
 /// `readme` with its block replaced.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// # Panics
 ///
 /// If there is no babeltrace2, or it cannot read the trace.
-pub(super) fn add_to_tally(trace: &Path, marks: &[&str], named: bool) {
+pub fn add_to_tally(trace: &Path, marks: &[&str], named: bool) {
     let mut reader = Command::new("babeltrace2")
         .arg(trace)
         .stdout(Stdio::piped())

@@ -7,6 +7,7 @@ use crate::peer::workload::{name, sum};
 use crate::site::Site;
 use crate::variant::{AS_IT_IS, Arm, Armed, Hold, Mode, Proof, Recording, Unusable, Variant};
 use session::{Kind, Session};
+pub use session::{load_provider, lttng};
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -38,8 +39,9 @@ macro_rules! site {
         pub struct $site;
 
         impl $site {
+            /// Whether the tracepoint is on.
             #[inline(always)]
-            fn is_on() -> bool {
+            pub fn is_on() -> bool {
                 // SAFETY: a static of the C object; only its state is ever written, and that is read as an atomic.
                 unsafe { &$tracepoint.state }.load(Ordering::Relaxed) != 0
             }

@@ -9,20 +9,24 @@ use std::path::Path;
 use tracepoint_peers::report::Report;
 use tracepoint_peers::variant::Mode;
 
-const BEGIN: &str = "<!-- peers: begin; written by scripts/peers.sh --docs -->\n";
-const END: &str = "<!-- peers: end -->";
-
-/// Replaces the section in costs.md, and the chart.
+/// Replaces the section of sites in costs.md, and the chart.
 pub(crate) fn put(docs: &Path, report: &Report, counts: &Counts) -> Result<()> {
-    let path = docs.join("costs.md");
-    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    let marks = || format!("{} has no section between `{}` and `{END}`", path.display(), BEGIN.trim_end());
-    let (before, rest) = text.split_once(BEGIN).with_context(marks)?;
-    let (_, after) = rest.split_once(END).with_context(marks)?;
-    fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", section(report, counts)))
-        .with_context(|| format!("write {}", path.display()))?;
+    put_section(docs, "peers", &section(report, counts))?;
     let path = docs.join("costs.svg");
     fs::write(&path, svg::render(report)).with_context(|| format!("write {}", path.display()))
+}
+
+/// Replaces the section in costs.md whose marks have this name.
+pub(crate) fn put_section(docs: &Path, name: &str, section: &str) -> Result<()> {
+    let begin = format!("<!-- {name}: begin; written by scripts/peers.sh --docs -->\n");
+    let end = format!("<!-- {name}: end -->");
+    let path = docs.join("costs.md");
+    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let marks = || format!("{} has no section between `{}` and `{end}`", path.display(), begin.trim_end());
+    let (before, rest) = text.split_once(&begin).with_context(marks)?;
+    let (_, after) = rest.split_once(&end).with_context(marks)?;
+    fs::write(&path, format!("{before}{begin}{section}{end}{after}"))
+        .with_context(|| format!("write {}", path.display()))
 }
 
 fn section(report: &Report, counts: &Counts) -> String {

@@ -1,52 +1,75 @@
-//! Turns the JSON of the bin `paired`, and instruction counts, into a table and a chart.
+//! Turns the JSON of the bins `paired` and `systems`, and instruction counts, into tables and a chart.
 
 mod counts;
 mod docs;
 mod svg;
+mod systems;
 mod table;
 
 use anyhow::{Context, Result};
 use clap::Parser;
 use counts::Counts;
+use serde::de::DeserializeOwned;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracepoint_peers::report::Report;
 
-/// Writes peers.md and peers.svg from the results of the bin `paired` and of callgrind.
+/// Writes peers.md and peers.svg from the results of the bin `paired` and of callgrind, and systems.md from those of the bin `systems`.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   paired --json > run.json && chart run.json --out results
-  chart run.json --counts counts.tsv --out results     with the instruction counts that scripts/peers.sh makes")]
+  chart run.json --counts counts.tsv --out results     with the instruction counts that scripts/peers.sh makes
+  systems --json > systems.json && chart --systems systems.json --out results")]
 struct Options {
     /// The output of `paired --json`
-    run: PathBuf,
+    #[arg(required_unless_present = "systems")]
+    run: Option<PathBuf>,
+    /// The output of `systems --json`
+    #[arg(long, value_name = "FILE")]
+    systems: Option<PathBuf>,
     /// Instruction counts: lines of variant, kernel, instructions per event, with tabs in between
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
     /// The directory to write to
     #[arg(long, value_name = "DIR", default_value = "target/peers")]
     out: PathBuf,
-    /// Also update the section between the marks of costs.md, and costs.svg, in this directory
+    /// Also update the sections between the marks of costs.md, and costs.svg, in this directory
     #[arg(long, value_name = "DIR")]
     docs: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let text = fs::read_to_string(&options.run).with_context(|| format!("read {}", options.run.display()))?;
-    let report: Report = serde_json::from_str(&text).with_context(|| format!("{} is no run", options.run.display()))?;
-    let counts = match &options.counts {
-        Some(path) => Counts::read(&fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?)?,
-        None => Counts::default(),
-    };
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
-    for (name, content) in [("peers.md", table::render(&report, &counts)), ("peers.svg", svg::render(&report))] {
-        let path = options.out.join(name);
-        fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
-        println!("{}", path.display());
+    if let Some(path) = &options.run {
+        let report: Report = results(path)?;
+        let counts =
+            options.counts.as_deref().map_or_else(|| Ok(Counts::default()), |path| Counts::read(&read(path)?))?;
+        options.write("peers.md", &table::render(&report, &counts))?;
+        options.write("peers.svg", &svg::render(&report))?;
+        options.docs.as_ref().map_or(Ok(()), |docs| docs::put(docs, &report, &counts))?;
     }
-    if let Some(docs) = &options.docs {
-        docs::put(docs, &report, &counts)?;
+    if let Some(path) = &options.systems {
+        let section = systems::render(&results(path)?);
+        options.write("systems.md", &section)?;
+        options.docs.as_ref().map_or(Ok(()), |docs| docs::put_section(docs, "systems", &section))?;
     }
     Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
+}
+
+fn results<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    serde_json::from_str(&read(path)?).with_context(|| format!("{} is no run", path.display()))
+}
+
+impl Options {
+    fn write(&self, name: &str, content: &str) -> Result<()> {
+        let path = self.out.join(name);
+        fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;
+        println!("{}", path.display());
+        Ok(())
+    }
 }

@@ -72,7 +72,7 @@ impl Session {
 }
 
 /// Loads what records, and with it LTTng's own threads, which find the session daemon.
-fn load_provider() -> Result<(), Unusable> {
+pub fn load_provider() -> Result<(), Unusable> {
     const NOW: c_int = libc::RTLD_NOW | libc::RTLD_GLOBAL;
     static LOADED: OnceLock<Result<(), String>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
@@ -88,15 +88,15 @@ fn load_provider() -> Result<(), Unusable> {
     loaded.clone().map_err(Unusable)
 }
 
-/// Runs a command of LTTng without letting it start a daemon, which would not be stopped.
-fn lttng(arguments: &[&str]) -> Result<(), Unusable> {
+/// Runs a command of LTTng without letting it start a daemon, which would not be stopped. Returns what it prints.
+pub fn lttng(arguments: &[&str]) -> Result<String, Unusable> {
     let output = Command::new("lttng")
         .arg("--no-sessiond")
         .args(arguments)
         .output()
         .map_err(|error| Unusable(format!("lttng (Debian: lttng-tools): {error}")))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The floor: a loop that writes packets which another core has just filled.
+//! The floor of a drain: a loop that writes packets which another core has just filled.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,8 +13,12 @@ const PACKET: usize = 128 << 10;
 const PACKETS: usize = 8;
 const RECORD: usize = 24;
 
-/// How many records per second of wall time are written.
-pub(crate) fn kept_per_second(directory: &Path, time: Duration) -> Result<f64, Box<dyn std::error::Error>> {
+/// The number of records of 24 bytes that are written into a file in `directory` per second of wall time, measured for `time`.
+///
+/// # Errors
+///
+/// If the file cannot be made or written.
+pub fn kept_per_second(directory: &Path, time: Duration) -> Result<f64, Box<dyn std::error::Error>> {
     let packets: Vec<_> = (0..PACKETS).map(|_| Mutex::new(vec![0_u8; PACKET])).collect();
     let (filled, written, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let mut file = tempfile::tempfile_in(directory)?;

@@ -1,0 +1,104 @@
+//! The table of recording systems: this library before the rings and the drain were made to fit the need, now, and its peers.
+
+use std::fmt::Write;
+use tracepoint_peers::systems::Report;
+
+/// A row: its label, the figures that it shows, how many of its unit are one of theirs, and what was measured before, with the drain
+/// that slept for fixed times, for the session and for `tracectl record`.
+struct Row {
+    label: &'static str,
+    /// More than one are added, and shown apart.
+    figures: &'static [&'static str],
+    unit: f64,
+    digits: usize,
+    before: [&'static str; 2],
+}
+
+const fn row(
+    label: &'static str,
+    figures: &'static [&'static str],
+    unit: f64,
+    digits: usize,
+    before: [&'static str; 2],
+) -> Row {
+    Row { label, figures, unit, digits, before }
+}
+
+const MILLION: f64 = 1e6;
+const MIB: f64 = 1024.0;
+
+const ROWS: &[Row] = &[
+    row("lossless rate of 1 thread, M/s", &["steady-1"], MILLION, 2, ["0.25", "1.5"]),
+    row("lossless rate of 2 threads, M/s", &["steady-2"], MILLION, 2, ["0.5", "4"]),
+    row("flat out, kept, M/s", &["flat"], MILLION, 1, ["5.9", "–"]),
+    row("flat out, lost, %", &["flat-lost"], 1.0, 1, ["85", "–"]),
+    row("largest burst without a loss", &["burst"], 1.0, 0, ["43700", "–"]),
+    row("ns of processor per event, 10,000/s", &["program-10000", "consumer-10000"], 1.0, 0, ["720", "874 + 1660"]),
+    row("ns of processor per event, 100,000/s", &["program-100000", "consumer-100000"], 1.0, 0, ["123", "78 + 208"]),
+    row("ns of processor per event, 1,000,000/s", &["program-1000000", "consumer-1000000"], 1.0, 0, ["35", "13 + 71"]),
+    row("idle, wake-ups per second", &["wakes-program", "wakes-consumer"], 1.0, 1, ["–", "100"]),
+    row("idle, RSS added to the program, MiB", &["rss"], MIB, 1, ["17", "–"]),
+    row("idle, PSS added to the program, MiB", &["pss"], MIB, 1, ["–", "–"]),
+    row("idle, PSS of the consumer, MiB", &["consumer-pss"], MIB, 1, ["–", "–"]),
+    row("idle, shared memory, MiB", &["shared"], MIB, 1, ["17", "–"]),
+];
+
+/// Renders a run.
+pub(crate) fn render(report: &Report) -> String {
+    let mut text = String::new();
+    write(&mut text, report).expect("a String accepts all writes");
+    text
+}
+
+fn write(text: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(
+        text,
+        "\n{}; {} rounds, {} s idle before each load.\n",
+        report.machine,
+        report.rounds,
+        report.pause_ms as f64 / 1e3
+    )?;
+    writeln!(
+        text,
+        "| systems | `session` before | `session` | `record` before | `record` | LTTng-UST | dial9 |\n\
+         |---|---|---|---|---|---|---|"
+    )?;
+    for row in ROWS {
+        let [session, record] = row.before;
+        let now = |system| row.cell(report, system);
+        writeln!(
+            text,
+            "| {} | {session} | {} | {record} | {} | {} | {} |",
+            row.label,
+            now("session"),
+            now("record"),
+            now("lttng"),
+            now("dial9")
+        )?;
+    }
+    if let Some(floor) = report.median("flat", "floor") {
+        writeln!(
+            text,
+            "\nA loop that writes packets which another core has just filled keeps {:.1} M/s.",
+            floor / MILLION
+        )?;
+    }
+    for absent in &report.absent {
+        writeln!(text, "\n`{}` was not measured: {}", absent.system, absent.reason)?;
+    }
+    writeln!(text)
+}
+
+impl Row {
+    fn cell(&self, report: &Report, system: &str) -> String {
+        let values = self.figures.iter().map(|what| report.median(what, system));
+        let Some(values) = values.collect::<Option<Vec<_>>>() else { return "–".into() };
+        // A system without another process has no second part.
+        let parts: Vec<_> = match values[..] {
+            [first, 0.0] => vec![first],
+            _ => values,
+        };
+        let parts: Vec<_> = parts.iter().map(|value| format!("{:.*}", self.digits, value / self.unit)).collect();
+        parts.join(" + ")
+    }
+}

@@ -1,0 +1,139 @@
+//! A load: threads of the traced program that fire events, phase after phase.
+
+use serde::{Deserialize, Serialize};
+use std::sync::{Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use tracepoint_peers::cpu;
+use tracepoint_peers::site::Site;
+
+/// Below this rate, in events per second, a thread sleeps between its events. Above, it runs all the time.
+const SLEEPS_BELOW: u64 = 2_000_000;
+/// The length of that sleep.
+const TICK: Duration = Duration::from_millis(1);
+/// Without a rate, the clock is read after so many events.
+const UNPACED: u64 = 1_000;
+/// The part of a rate that counts as the rate.
+const REACHED: f64 = 0.95;
+
+/// What threads do after they have fired one event each, and paused.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Load {
+    pub(crate) threads: usize,
+    /// Nothing happens for so long before the first phase.
+    pub(crate) pause: Duration,
+    pub(crate) phases: Vec<Phase>,
+}
+
+/// Events until one of two limits is reached. Then nothing happens for a while, so that a consumer can finish.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Phase {
+    /// Events per second of all threads together; as many as they can without.
+    pub(crate) rate: Option<u64>,
+    pub(crate) time: Duration,
+    /// Events of each thread.
+    pub(crate) most: u64,
+    pub(crate) rest: Duration,
+    /// How long a thread sleeps between its events at a low rate.
+    pub(crate) tick: Duration,
+}
+
+impl Phase {
+    pub(crate) const fn steady(rate: u64, time: Duration, rest: Duration) -> Self {
+        Self { rate: Some(rate), time, most: u64::MAX, rest, tick: TICK }
+    }
+
+    pub(crate) const fn flat_out(time: Duration) -> Self {
+        Self { rate: None, time, most: u64::MAX, rest: Duration::ZERO, tick: TICK }
+    }
+
+    pub(crate) const fn burst(events: u64) -> Self {
+        Self { rate: None, time: Duration::MAX, most: events, rest: Duration::ZERO, tick: TICK }
+    }
+
+    /// Whether events came at the rate.
+    fn is_reached(&self, mark: &Mark) -> bool {
+        self.rate.is_none_or(|rate| mark.events as f64 >= REACHED * rate as f64 * mark.wall.as_secs_f64())
+    }
+}
+
+/// What happened in a phase, or before the first one.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// The events of all threads.
+    pub(crate) events: u64,
+    /// The time of the slowest thread.
+    pub(crate) wall: Duration,
+    /// Whether events came at the rate of the phase.
+    pub(crate) reached: bool,
+}
+
+/// Runs a load, and reports a mark after the pause and after each phase.
+pub(crate) fn fire<S: Site>(load: &Load, mut report: impl FnMut(Mark)) {
+    let cpus = cpu::allowed();
+    let barrier = Barrier::new(load.threads + 1);
+    let fired = Mutex::new(Mark::default());
+    let add = |events, wall| {
+        let mut fired = fired.lock().expect("no panic");
+        fired.events += events;
+        fired.wall = fired.wall.max(wall);
+    };
+    let take = || std::mem::take(&mut *fired.lock().expect("no panic"));
+    thread::scope(|scope| {
+        for thread in 0..load.threads {
+            let (barrier, add, cpus) = (&barrier, &add, &cpus);
+            scope.spawn(move || {
+                // The first processors serve most interrupts. Where it is refused, threads run anywhere.
+                if let Some(cpu) = cpus.iter().rev().cycle().nth(thread) {
+                    cpu::pin_to(*cpu);
+                }
+                S::event(0, 0, 0);
+                add(1, Duration::ZERO);
+                barrier.wait();
+                for phase in &load.phases {
+                    barrier.wait();
+                    let begun = Instant::now();
+                    let events = run::<S>(phase, load.threads as u64, begun);
+                    add(events, begun.elapsed());
+                    barrier.wait();
+                }
+            });
+        }
+        barrier.wait();
+        thread::sleep(load.pause);
+        report(Mark { reached: true, ..take() });
+        for phase in &load.phases {
+            barrier.wait();
+            barrier.wait();
+            thread::sleep(phase.rest);
+            let mark = take();
+            report(Mark { reached: phase.is_reached(&mark), ..mark });
+        }
+    });
+}
+
+/// The events of one of `threads` threads.
+fn run<S: Site>(phase: &Phase, threads: u64, begun: Instant) -> u64 {
+    let mut fired = 0;
+    loop {
+        let elapsed = begun.elapsed();
+        if elapsed >= phase.time || fired >= phase.most {
+            return fired;
+        }
+        let due = match phase.rate {
+            None => fired + UNPACED,
+            Some(rate) => (u128::from(rate / threads) * elapsed.as_nanos() / 1_000_000_000) as u64,
+        };
+        burst::<S>(fired, due.min(phase.most));
+        fired = due.min(phase.most);
+        if phase.rate.is_some_and(|rate| rate / threads < SLEEPS_BELOW) {
+            thread::sleep(phase.tick);
+        }
+    }
+}
+
+fn burst<S: Site>(from: u64, to: u64) {
+    for number in from..to {
+        S::event(number as i32, 7, number.cast_signed());
+    }
+}

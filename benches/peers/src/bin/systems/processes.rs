@@ -1,0 +1,85 @@
+//! What processes take: processor time, wake-ups and memory, from outside.
+
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// A process id.
+pub(crate) type Pid = u32;
+
+/// The processor time of a process, with all its threads.
+pub(crate) fn processor_time(pid: Pid) -> Result<Duration> {
+    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    let pid_of_c = libc::pid_t::try_from(pid)?;
+    // SAFETY: both write one value to a place of their type.
+    let failed = unsafe {
+        libc::clock_getcpuclockid(pid_of_c, &raw mut clock) != 0 || libc::clock_gettime(clock, &raw mut time) != 0
+    };
+    ensure!(!failed, "process {pid} has no clock");
+    Ok(Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec)?))
+}
+
+/// The sum of the processor times.
+pub(crate) fn processor_times(pids: &[Pid]) -> Result<Duration> {
+    pids.iter().map(|pid| processor_time(*pid)).sum()
+}
+
+/// How often the threads of processes have gone to sleep, so far.
+pub(crate) fn sleeps(pids: &[Pid]) -> Result<u64> {
+    let mut sum = 0;
+    for pid in pids {
+        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+            // A thread may end meanwhile.
+            let Ok(status) = fs::read_to_string(task?.path().join("status")) else { continue };
+            sum += number(&status, "voluntary_ctxt_switches:").context("every thread has the count")?;
+        }
+    }
+    Ok(sum)
+}
+
+/// Memory of processes, in KiB.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) rss: u64,
+    /// With its share of pages that other processes have, too.
+    pub(crate) pss: u64,
+}
+
+/// The memory of some processes.
+pub(crate) fn memory(pids: &[Pid]) -> Result<Memory> {
+    let mut sum = Memory::default();
+    for pid in pids {
+        let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+        sum.rss += number(&rollup, "Rss:").context("every process has an RSS")?;
+        sum.pss += number(&rollup, "Pss:").context("every process has a PSS")?;
+    }
+    Ok(sum)
+}
+
+/// The shared memory of the machine, in KiB: files in memory, mapped or not.
+pub(crate) fn shared() -> Result<u64> {
+    number(&fs::read_to_string("/proc/meminfo")?, "Shmem:").context("/proc/meminfo has it")
+}
+
+fn number(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The processes whose names begin with `prefix`.
+pub(crate) fn named(prefix: &str) -> Result<Vec<Pid>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let pid = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+        if let Some(pid) = pid.filter(|_| has_name(&path, prefix)) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+fn has_name(process: &Path, prefix: &str) -> bool {
+    fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with(prefix))
+}
