@@ -15,7 +15,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use supply_thread::SupplyThread;
 use tracepoint_core::clock;
-use tracepoint_sinks::Drain;
+use tracepoint_sinks::{Drain, RingSupplier};
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";
@@ -35,6 +35,7 @@ pub(crate) struct DrainThread {
     thread: Option<JoinHandle<()>>,
     /// Processor time of the thread in ns, as of the end of its last round.
     taken: Arc<AtomicU64>,
+    supplier: RingSupplier,
     /// Why the last round could not make spare rings for new threads, if it could not.
     unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
 }
@@ -51,7 +52,7 @@ impl DrainThread {
             drain: Arc::clone(&drain),
             taken: Arc::clone(&taken),
             unsupplied: Arc::clone(&unsupplied),
-            supply_thread: SupplyThread::start(supplier)?,
+            supply_thread: SupplyThread::start(supplier.clone())?,
             looked: Instant::now(),
             flushed: Instant::now(),
         };
@@ -63,12 +64,17 @@ impl DrainThread {
             drop(consumers);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
-        Ok(Self { drain, thread: Some(thread), taken, unsupplied })
+        Ok(Self { drain, thread: Some(thread), taken, supplier, unsupplied })
     }
 
     /// Processor time of the thread, without its current round.
     pub(crate) fn taken(&self) -> Duration {
         Duration::from_nanos(self.taken.load(Ordering::Relaxed))
+    }
+
+    /// How many rings threads have gone on in so far, because their own were full.
+    pub(crate) fn overflowed(&self) -> u64 {
+        self.supplier.overflowed()
     }
 
     /// Why there were no spare rings for new threads after the last round; `None` if there were.

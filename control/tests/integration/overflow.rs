@@ -137,3 +137,36 @@ fn a_killed_process_keeps_what_is_in_its_overflow() -> Outcome {
     assert!(streams().filter(|stream| stream.written > 0).count() >= 3, "{account:?}");
     Ok(())
 }
+
+/// A disk that is late by so much, once.
+struct Late(Option<Duration>);
+
+impl Sink for Late {
+    fn name(&self) -> String {
+        "late".to_owned()
+    }
+
+    fn packet(&mut self, _: &StreamInfo, packet: &Packet<'_>) -> Result<(), SinkError> {
+        if packet.events_after > packet.events_before {
+            self.0.take().into_iter().for_each(sleep);
+        }
+        Ok(())
+    }
+}
+
+/// At 100,000 events a second, by default.
+#[test]
+fn a_late_write_costs_no_event() -> Outcome {
+    own_process!();
+    for late in [200, 300, 400].map(Duration::from_millis) {
+        let session = Session::builder("late").events("overflow:*").in_memory().sink(Late(Some(late))).start()?;
+        for n in 0..1_000 {
+            (0..100).for_each(|m| tracepoint::trace!(step(n * 100 + m)));
+            sleep(Duration::from_millis(1));
+        }
+        let summary = session.stop()?;
+        let event = event(&summary, "overflow:step");
+        assert_eq!((event.recorded, lost(event)), (100_000, 0), "{late:?}");
+    }
+    Ok(())
+}

@@ -27,7 +27,7 @@
 use super::open::{EventId, OpenChannel};
 use super::ring::Ring;
 use crate::thread::ThreadSlot;
-use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 
 /// The permits of a channel. Relaxed accesses: what a permit stands for is ordered by the pool (L2).
 #[derive(Debug, Default)]
@@ -36,12 +36,15 @@ pub(super) struct Overflow {
     permits: AtomicIsize,
     /// How many rings threads have gone on in so far.
     rings: AtomicU64,
+    /// Whether rings without an owner waited for the consumer in the supplier's last round.
+    is_waiting: AtomicBool,
 }
 
 impl Overflow {
-    /// Replaces the permits.
-    pub(super) fn permit(&self, rings: usize) {
+    /// Replaces the permits. `is_waiting`: whether rings without an owner wait for the consumer.
+    pub(super) fn permit(&self, rings: usize, is_waiting: bool) {
         self.permits.store(isize::try_from(rings).unwrap_or(isize::MAX), Ordering::Relaxed);
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
     /// Takes a permit, if there is one. The load keeps the cache line shared while there is none.
@@ -59,6 +62,12 @@ impl OpenChannel {
     /// How many rings threads have gone on in so far, because their own were full.
     pub fn overflowed(&self) -> u64 {
         self.overflow.rings()
+    }
+
+    /// Whether rings without an owner waited for the consumer at the last [`maintain`](Self::maintain): as soon as one is drained, the next
+    /// makes it serve again.
+    pub fn overflow_waits(&self) -> bool {
+        self.overflow.is_waiting.load(Ordering::Relaxed)
     }
 
     /// The ring in which the thread of `slot` goes on with the event `id`, which fired and does not fit into its ring `full`; `None` if it cannot.

@@ -92,14 +92,19 @@ impl OpenChannel {
     fn leave(&self, rings: &[Arc<Ring>]) {
         let left = self.pool.count();
         self.supply.left.store(left, Ordering::Relaxed);
+        let waiting = Self::waiting(rings);
         // One is left to a new thread.
-        self.overflow.permit(left.saturating_sub(1).min(self.room_of_overflow(rings)));
+        self.overflow.permit(left.saturating_sub(1).min(self.room_of_overflow(waiting)), waiting > 0);
     }
 
-    /// How many more rings the overflow may have.
-    fn room_of_overflow(&self, rings: &[Arc<Ring>]) -> usize {
-        let limit = self.source.overflow_limit(self.config.overflow) / self.config.ring_size;
-        limit.saturating_sub(rings.iter().filter(|ring| ring.has_ended() && !ring.is_drained()).count())
+    /// How many rings without an owner wait for the consumer.
+    fn waiting(rings: &[Arc<Ring>]) -> usize {
+        rings.iter().filter(|ring| ring.has_ended() && !ring.is_drained()).count()
+    }
+
+    /// How many more rings the overflow may have, of which so many are `waiting`.
+    fn room_of_overflow(&self, waiting: usize) -> usize {
+        (self.source.overflow_limit(self.config.overflow) / self.config.ring_size).saturating_sub(waiting)
     }
 
     /// How many rings the pool is to have after `count` of those that the last round left are still there.
@@ -122,7 +127,7 @@ impl OpenChannel {
         let spares = self.config.spare_rings().max(1);
         round.wanted = round.wanted.max(spares + seen);
         let most = round.others.map_or(usize::MAX, |others| spares + others);
-        let further = if moved > 0 { (2 * moved).min(self.room_of_overflow(rings)) } else { 0 };
+        let further = if moved > 0 { (2 * moved).min(self.room_of_overflow(Self::waiting(rings))) } else { 0 };
         round.wanted.max(spares + started).min(most) + further
     }
 

@@ -21,7 +21,7 @@ use tracepoint_ring::clock;
 pub struct LocalRings {
     trace: TraceInfo,
     channels: Vec<Arc<OpenChannel>>,
-    /// Those among them whose packets this process takes, for the supplier.
+    /// The same, for the supplier.
     supplied: Arc<Mutex<Vec<Arc<OpenChannel>>>>,
     removed: Vec<RemovedChannel>,
     /// Tells channels that were added that they are drained regularly.
@@ -52,12 +52,20 @@ impl RingSupplier {
             let _ = channel.supply_spares();
         }
     }
+
+    /// How many rings threads have gone on in so far, because their own were full.
+    pub fn overflowed(&self) -> u64 {
+        let channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        channels.iter().map(|channel| channel.overflowed()).sum()
+    }
 }
+
+/// If another process takes the packets, how soon after that a full ring serves again, four times over.
+const REUSE: Duration = Duration::from_millis(40);
 
 impl LocalRings {
     fn share_with_supplier(&self) {
-        let channels = if self.leaves_packets { Vec::new() } else { self.channels.clone() };
-        *self.supplied.lock().unwrap_or_else(PoisonError::into_inner) = channels;
+        (*self.supplied.lock().unwrap_or_else(PoisonError::into_inner)).clone_from(&self.channels);
     }
 
     fn empty_account(&self) -> Account {
@@ -166,7 +174,6 @@ impl Drain<LocalRings> {
     #[must_use]
     pub fn leave_packets(mut self) -> Self {
         self.source.leaves_packets = true;
-        self.source.share_with_supplier();
         self
     }
 
@@ -207,9 +214,11 @@ impl Drain<LocalRings> {
         Some(channel)
     }
 
-    /// The shortest time for which an event of these channels waits for the drain; `None` if events do not wait.
+    /// The shortest time for which an event of these channels waits for the drain, or a full ring for being used again; `None` if neither waits.
     pub fn wait_limit(&self) -> Option<Duration> {
-        self.source.channels.iter().filter_map(|channel| channel.config().max_wait()).min()
+        let LocalRings { channels, leaves_packets, .. } = &self.source;
+        let is_waiting = *leaves_packets && channels.iter().any(|channel| channel.overflow_waits());
+        channels.iter().filter_map(|channel| channel.config().max_wait()).chain(is_waiting.then_some(REUSE)).min()
     }
 
     /// The word on which the thread sleeps that drains these channels and supplies them with rings.
