@@ -209,6 +209,9 @@ pub struct Ack {
     /// Size of its rings in bytes while it records; at most the session's [`memory`](crate::Limits::memory).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ring_memory: u64,
+    /// Number of times that a thread has gone on in another ring because its own was full, while it records.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub overflowed: u64,
     /// Directory of its rings while it records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rings: Option<PathBuf>,
@@ -236,6 +239,7 @@ impl Ack {
             servers: Vec::new(),
             rotated: None,
             ring_memory: 0,
+            overflowed: 0,
             rings: None,
         }
     }

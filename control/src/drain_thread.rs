@@ -1,21 +1,21 @@
 //! The background thread of a session: moves packets from the rings to the sinks, keeps spare rings ready, and steers the clock.
 
 pub(crate) mod shared;
-mod spill_thread;
+mod supply_thread;
 
 use crate::consumer_loop::{PollInterval, Round};
 use crate::own_thread::{self, leave_signals_to_the_program};
 use crate::tsc;
 use shared::SharedDrain;
-use spill_thread::SpillThread;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
+use supply_thread::SupplyThread;
 use tracepoint_core::clock;
-use tracepoint_sinks::Drain;
+use tracepoint_sinks::{Drain, RingSupplier};
 
 /// Thread name, as shown by `top -H`.
 const NAME: &str = "tracepoint-drain";
@@ -35,6 +35,7 @@ pub(crate) struct DrainThread {
     thread: Option<JoinHandle<()>>,
     /// Processor time of the thread in ns, as of the end of its last round.
     taken: Arc<AtomicU64>,
+    supplier: RingSupplier,
     /// Why the last round could not make spare rings for new threads, if it could not.
     unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
 }
@@ -45,13 +46,13 @@ impl DrainThread {
         let taken = Arc::<AtomicU64>::default();
         let unsupplied = Arc::<Mutex<_>>::default();
         // Registered before the thread runs: events may start to wait for the drain before that.
-        let begin = |drain: &mut Drain| (drain.register_consumers(), drain.spiller());
-        let (consumers, spiller) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
+        let begin = |drain: &mut Drain| (drain.register_consumers(), drain.supplier());
+        let (consumers, supplier) = drain.with(begin).ok_or_else(|| io::Error::other("the session has ended"))?;
         let mut rounds = Rounds {
             drain: Arc::clone(&drain),
             taken: Arc::clone(&taken),
             unsupplied: Arc::clone(&unsupplied),
-            spill_thread: SpillThread::start(spiller)?,
+            supply_thread: SupplyThread::start(supplier.clone())?,
             looked: Instant::now(),
             flushed: Instant::now(),
         };
@@ -63,12 +64,17 @@ impl DrainThread {
             drop(consumers);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
-        Ok(Self { drain, thread: Some(thread), taken, unsupplied })
+        Ok(Self { drain, thread: Some(thread), taken, supplier, unsupplied })
     }
 
     /// Processor time of the thread, without its current round.
     pub(crate) fn taken(&self) -> Duration {
         Duration::from_nanos(self.taken.load(Ordering::Relaxed))
+    }
+
+    /// How many rings threads have gone on in so far, because their own were full.
+    pub(crate) fn overflowed(&self) -> u64 {
+        self.supplier.overflowed()
     }
 
     /// Why there were no spare rings for new threads after the last round; `None` if there were.
@@ -96,7 +102,7 @@ struct Rounds {
     drain: Arc<SharedDrain>,
     taken: Arc<AtomicU64>,
     unsupplied: Arc<Mutex<Option<io::ErrorKind>>>,
-    spill_thread: SpillThread,
+    supply_thread: SupplyThread,
     /// When the source of the clock was checked.
     looked: Instant,
     /// When old packets were looked for.
@@ -113,7 +119,7 @@ impl Rounds {
             if flush {
                 drain.flush(AGE);
             }
-            if drain.fullness() > 0 { self.spill_thread.watched(|| drain.drain()) } else { drain.drain() }
+            if drain.fullness() > 0 { self.supply_thread.watched(|| drain.drain()) } else { drain.drain() }
         };
         // Without memory for spare rings, new threads get none, and the channel counts their lost events. A round that panicked is
         // repeated: packets that it had not released are still in the rings.

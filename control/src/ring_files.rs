@@ -90,8 +90,8 @@ impl MemorySource for RingFiles {
         self.memory.choose_size(sizes)
     }
 
-    fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
-        self.memory.overflow_limit(taken, configured)
+    fn overflow_limit(&self, configured: usize) -> usize {
+        self.memory.overflow_limit(configured)
     }
 
     fn thread_count(&self) -> Option<usize> {
@@ -132,8 +132,8 @@ impl MemorySource for RingsInMemory {
         self.memory.choose_size(sizes)
     }
 
-    fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
-        self.memory.overflow_limit(taken, configured)
+    fn overflow_limit(&self, configured: usize) -> usize {
+        self.memory.overflow_limit(configured)
     }
 
     fn thread_count(&self) -> Option<usize> {

@@ -5,7 +5,7 @@
 //! ```text
 //!   site ──fired──▶ stage ──filter──▶ this thread's ring ──record──▶ open packet ──full──▶ closed packet ──drain──▶ sink
 //!                                      │                                │
-//!                                      └─ none: lost, no_ring           └─ no free packet: lost, ring_full (discard),
+//!                                      └─ none: lost, no_ring           └─ no free packet, and no other ring: lost, ring_full (discard),
 //!                                                                          or the oldest packet is overwritten (overwrite),
 //!                                                                          or the event waits for the consumer (wait)
 //! ```
@@ -20,7 +20,7 @@
 //!   the flusher may access the open packet. `wait_policy`: the bounded wait.
 //! * `ring`: the two buffers and the counters of one thread. `ownership`: its state. `pool`: the spare rings. `supplier`, `supply`: how many there are.
 //!   `ring_table`: the ring of each thread, empty in a forked child.
-//! * `overflow`: packets that were moved out of nearly full rings. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
+//! * `overflow`: goes on in another ring when a thread's own is full. `wake_word`: wakes the consumer when a ring gets full while it sleeps; `sleep_state`: the orderings of that.
 //! * `account`: what was fired, recorded and lost, by reason. `open`: the channel. `producer`: events on
 //!   their way into it. `consumer`: its consumer. `finish`: the end of its recording.
 //! * `failpoint`: named points at which a test kills the process; empty without the feature of that name.

@@ -43,6 +43,17 @@ impl LocalCounter {
         unsafe { base.add(OFFSET).cast::<Self>().as_ref() }.0.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Takes one increment back. Called as that is.
+    pub(crate) fn take_back(&self) {
+        #[cfg(all(target_arch = "x86_64", not(miri), not(tp_portable)))]
+        // SAFETY: as in `increment_at`.
+        unsafe {
+            std::arch::asm!("sub qword ptr [{}], 1", in(reg) &raw const self.0, options(nostack));
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri), not(tp_portable))))]
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Adds `n` to a counter that several threads share.
     pub(crate) fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use crate::error::SinkError;
 use crate::sink::Sink;
 use crate::trace_info::TraceInfo;
 use attached::AttachedSink;
-pub use local::{LocalRings, Spiller};
+pub use local::{LocalRings, RingSupplier};
 use progress::Progress;
 pub use remote::RemoteRings;
 pub use report::{SinkId, SinkReport};

@@ -29,7 +29,7 @@ pub mod udp;
 pub use ctf::{CtfError, CtfSink};
 pub use datatrace::Error as DtError;
 pub use description::{ChannelDescription, EventDescription, NewEvents, TraceStart};
-pub use drain::{Drain, Drained, LocalRings, RemoteRings, SinkId, SinkReport, Spiller};
+pub use drain::{Drain, Drained, LocalRings, RemoteRings, RingSupplier, SinkId, SinkReport};
 pub use dt::DtSink;
 pub use error::SinkError;
 #[doc(hidden)]

@@ -27,9 +27,6 @@ pub(crate) struct ChannelArguments {
     /// Contexts that each record has besides its fields: `process`, `thread`, `thread_name`, `cpu`, `user`, `call_stack`
     #[arg(long = "context", value_name = "CONTEXT", value_delimiter = ',')]
     contexts: Vec<String>,
-    /// Memory of each process for packets that the rings cannot hold while the sinks are slower than the events; 0 for none [default: 32M]
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
-    overflow: Option<u64>,
     /// No event wakes the consumer when a ring gets full while it sleeps: no event makes a system call, and bursts may lose more
     #[arg(long)]
     no_wake: bool,
@@ -74,7 +71,6 @@ impl ChannelArguments {
         self.memory.apply(spec);
         spec.channel.contexts.clone_from(&self.contexts);
         spec.channel.no_wake = self.no_wake;
-        spec.channel.overflow = self.overflow.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         self.added.apply(spec);
     }
 }

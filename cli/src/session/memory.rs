@@ -22,6 +22,10 @@ pub(crate) struct MemoryArguments {
     /// Largest number of rings of a process [default: as many as its memory holds]
     #[arg(long, value_name = "COUNT")]
     max_rings: Option<usize>,
+    /// Memory of each process for further rings, in which threads go on whose own are full; 0 for none [default: 32M, at most 32 rings, if the newest
+    /// events are lost when rings are full]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    overflow: Option<u64>,
 }
 
 impl MemoryArguments {
@@ -30,7 +34,8 @@ impl MemoryArguments {
         spec.limits.memory = self.memory;
         spec.limits.memory_cap = self.memory_cap;
         let channel = &mut spec.channel;
-        channel.ring_size = self.ring_size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+        [channel.ring_size, channel.overflow] =
+            [self.ring_size, self.overflow].map(|size| Some(usize::try_from(size?).unwrap_or(usize::MAX)));
         (channel.spares, channel.max_rings) = (self.spares, self.max_rings);
     }
 }

@@ -180,6 +180,12 @@ fn details(ack: &Ack, generation: u64, memory: u64) -> Vec<String> {
     if ack.ring_memory > 0 {
         lines.push(format!("its rings take {} of at most {}", units::bytes(ack.ring_memory), units::bytes(memory)));
     }
+    if ack.overflowed > 0 {
+        lines.push(format!(
+            "its threads have gone on in another ring {} times, because theirs were full",
+            ack.overflowed
+        ));
+    }
     let lost: Vec<_> = ack.counters.lost.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     if !lost.is_empty() {
         lines.push(format!("lost: {}", lost.join(", ")));

@@ -33,7 +33,7 @@ fn losses_are_counted_apart_and_fail_if_asked() -> Outcome {
     }
     let place = Place::new();
     let _traced = busy(&place, "exit_codes::losses_are_counted_apart_and_fail_if_asked", 2);
-    let record = ["record", "-e", "shop:paid", "--ring-size", "8K", "--duration", "500ms"];
+    let record = ["record", "-e", "shop:paid", "--ring-size", "8K", "--overflow", "0", "--duration", "500ms"];
     let (code, out, err) = place.tracectl(&[&record[..], &["-o", "text"]].concat());
     assert_eq!(code, Some(0), "{err}");
     let (headline, _) = out.split_once('\n').ok_or("no report")?;

@@ -82,13 +82,10 @@ impl ProcessMemory {
         *sizes[first..].iter().find(fits).unwrap_or(&sizes[sizes.len() - 1])
     }
 
-    /// How many bytes packets outside the rings may take, of the `configured` ones, where they take `taken`: no more than the rings leave of
-    /// the bound, and than other rings could get.
-    pub(super) fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
-        let used = self.used();
-        let room = self.tightest(used).map_or(u64::MAX, |place| place.room(used));
-        let most = self.bound.saturating_sub(used).min(room.saturating_add(taken as u64));
-        configured.min(usize::try_from(most).unwrap_or(usize::MAX))
+    /// How many bytes the rings may take in which threads go on, of the `configured` ones: a quarter of the bound, so that new threads find
+    /// rings.
+    pub(super) fn overflow_limit(&self, configured: usize) -> usize {
+        configured.min(usize::try_from(self.bound / 4).unwrap_or(usize::MAX))
     }
 
     /// Reserves `len` bytes, if that leaves enough for the program.
@@ -184,15 +181,6 @@ mod tests {
         drop(taken);
         assert_eq!(memory.used(), 0);
         sizes
-    }
-
-    #[test]
-    fn packets_outside_the_rings_take_what_the_rings_leave() {
-        let memory = ProcessMemory::new(1 << 20, None);
-        memory.seen().places = Some((Instant::now() + Duration::from_secs(3600), 0, Vec::new()));
-        assert_eq!(memory.overflow_limit(0, 100 * KIB), 100 * KIB);
-        let _rings = memory.reserve(1000 * KIB);
-        assert_eq!(memory.overflow_limit(0, 100 * KIB), 24 * KIB);
     }
 
     #[test]

@@ -257,6 +257,11 @@ impl Recording {
         self.running.as_ref().map_or(0, |running| running.rings.memory.used())
     }
 
+    /// Number of rings that threads have gone on in because their own were full.
+    pub(crate) fn overflowed(&self) -> u64 {
+        self.running.as_ref().map_or(0, |running| running.thread.overflowed())
+    }
+
     /// Directory of the rings; `None` if they are in memory.
     pub(crate) fn ring_dir(&self) -> Option<&Path> {
         Some(self.running.as_ref()?.rings.store.dir()?.path())

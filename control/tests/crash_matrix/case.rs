@@ -96,6 +96,9 @@ impl Case {
         let handed_on =
             self.point == Point::SwitchRequested || self.is_among(Point::FlushRequested, Point::DrainReleased);
         let nested = self.is_among(Point::Entered, Point::DrainReleased) && self.point != Point::Left;
+        if self.point == Point::FiredTwice {
+            return self.policy.name == "discard" && self.side == Side::Main;
+        }
         (self.policy.drained || !handed_on) && (self.side == Side::Main || nested)
     }
 
@@ -149,9 +152,19 @@ impl Case {
     }
 
     /// How many rings there may be: no more than threads, so that each has the ring of its number, and its successor the same. More only
-    /// where the making of rings is what this is about.
+    /// where rings are made, or a thread goes on in another one.
     pub(crate) fn rings(&self) -> usize {
-        if self.makes_rings() { 2 * THREADS } else { THREADS }
+        if self.makes_rings() || self.point == Point::FiredTwice { 2 * THREADS } else { THREADS }
+    }
+
+    /// How many of them are spare at first.
+    pub(crate) fn spares(&self) -> usize {
+        if self.makes_rings() { THREADS } else { self.rings() }
+    }
+
+    /// Whether a thread goes on where its ring is full.
+    pub(crate) fn overflows(&self, thread: usize) -> bool {
+        self.point == Point::FiredTwice && self.thread == thread
     }
 
     fn makes_rings(&self) -> bool {

@@ -72,6 +72,8 @@ struct Producer {
     ring: Ring,
     /// Whether it is to wait where the ring fills.
     drained: bool,
+    /// Whether it is to fill its ring before that is drained.
+    overflows: bool,
 }
 
 impl Producer {
@@ -85,7 +87,7 @@ impl Producer {
             }
             trace_tick(self.thread as u64, n);
             word.store(n, Ordering::Release);
-            if n.is_multiple_of(64) {
+            if n.is_multiple_of(64) && !self.overflows {
                 // The other one has a turn.
                 thread::sleep(Duration::from_micros(100));
             }
@@ -94,7 +96,8 @@ impl Producer {
 }
 
 fn session(case: &Case, dir: &Path) -> SessionBuilder {
-    let channel = (case.policy.channel)(PACKETS * PACKET).packets(PACKETS).spares(THREADS).max_rings(case.rings());
+    let channel =
+        (case.policy.channel)(PACKETS * PACKET).packets(PACKETS).spares(case.spares()).max_rings(case.rings());
     let builder = Session::builder("crash").events("crash:*").dir(dir.join("session")).channel(channel);
     if case.policy.drained {
         builder.sink(CtfSink::create(dir.join("ctf")).expect("a new directory"))
@@ -119,7 +122,8 @@ pub(crate) fn run(case: &Case, dir: &Path) {
         let name = format!("0-{thread}.ring");
         let path = files.iter().find(|path| path.ends_with(&name)).expect("a spare ring for each thread");
         let ring = Ring(File::open(path).expect("a ring"));
-        let producer = Producer { thread, ring, drained: case.policy.drained };
+        let overflows = case.overflows(thread);
+        let producer = Producer { thread, ring, drained: case.policy.drained && !overflows, overflows };
         let life = case.life(thread);
         let point = &words[crate::WATCHED + 2 * thread];
         thread::spawn(move || match life {

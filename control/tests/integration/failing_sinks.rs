@@ -19,7 +19,10 @@ tracepoint::define_trace! {
 }
 
 fn session() -> SessionBuilder {
-    Session::builder("weather").events("weather:*").in_memory().channel(Channel::discard(64 << 10).packets(16))
+    Session::builder("weather")
+        .events("weather:*")
+        .in_memory()
+        .channel(Channel::discard(64 << 10).packets(16).overflow(0))
 }
 
 /// Fires until the session fares as wanted.

@@ -173,7 +173,7 @@ fn an_existing_circular_file_needs_no_disk_space() -> Outcome {
         return Ok(());
     };
     let path = small.join("newest.dt");
-    let session = || session().channel(Channel::discard(32 << 10).packets(8)).in_memory();
+    let session = || session().channel(Channel::discard(32 << 10).packets(8).overflow(0)).in_memory();
     let error = session().sink(DtSink::create(&path, 300)?).start().err().ok_or("1.2 MB were taken")?;
     assert!(error.to_string().contains("newest.dt") && error.to_string().contains("make room"), "{error}");
     assert_eq!(std::fs::read_dir(&small)?.count(), 0, "nothing is left");

@@ -156,6 +156,12 @@ impl Buffer {
         self.stream.instance
     }
 
+    /// The stream goes on where the owner's last one has ended: its times are not before that. The owner has just taken the ring.
+    pub(super) fn follow(&self, last: &Self) {
+        let [own, last] = [self, last].map(|buffer| buffer.last_time.load(Ordering::Relaxed));
+        self.last_time.store(own.max(last), Ordering::Relaxed);
+    }
+
     /// Whether a packet with a record is open.
     fn has_records(&self) -> bool {
         !self.packet.load(Ordering::Relaxed).is_null() && self.used.load(Ordering::Relaxed) > HEADER_SIZE

@@ -17,6 +17,10 @@ const SPARE_BYTES: usize = 2 << 20;
 /// The number of spare rings when a channel is opened, by default, and their largest number at rest.
 const SPARES_AT_FIRST: usize = 16;
 
+/// The largest size of the overflow by default, and its largest number of rings.
+const OVERFLOW: usize = 32 << 20;
+const OVERFLOW_RINGS: usize = 32;
+
 /// What happens when a ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -131,7 +135,11 @@ impl Channel {
             max_wait: Duration::ZERO,
             contexts: Contexts::NONE,
             wakes: policy != Policy::Overwrite,
-            overflow: 0,
+            overflow: if policy == Policy::Discard {
+                ring_size.saturating_mul(OVERFLOW_RINGS).min(OVERFLOW)
+            } else {
+                0
+            },
             wakes_for_rings: true,
         }
     }
@@ -210,10 +218,11 @@ impl Channel {
         self
     }
 
-    /// Sets how many bytes of packets this process keeps in its memory, beside the rings, while the sinks are slower than the events: 0
-    /// by default, which is none. The memory is taken when a ring is nearly full, and given back when the sinks have the packets. Beyond it
-    /// events are lost as `ring_full`. If the process is killed, it loses what is in this memory, and recovery counts that as lost by the
-    /// `sink`.
+    /// Sets the size of the overflow in bytes: that of 32 rings by default, but not more than 32 MiB, under [`Policy::Discard`], and 0 under the
+    /// others. A thread whose ring is full
+    /// goes on in a spare ring, while the full ones wait for the sinks, up to this size for the whole channel; beyond it events are lost as
+    /// `ring_full`. The memory is taken when it is needed, within what the [source](super::MemorySource) of the rings allows, and given
+    /// back when it has been unused for some seconds. Each ring is a stream of its own. Under [`Policy::Wait`] an event waits first.
     #[must_use]
     pub fn overflow(mut self, bytes: usize) -> Self {
         self.overflow = bytes;

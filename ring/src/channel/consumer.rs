@@ -1,12 +1,12 @@
 //! The consumer's side of a channel: takes closed packets, keeps the pool filled, and has packets of idle threads closed. `finish` has its end.
 //!
 //! One thread at a time drains a channel: the lock on `taking` ensures that. It is held while packets are passed to the callback, so the
-//! callback must not drain the same channel. The draining lock, under which packets are copied, moved, closed and released, is not.
+//! callback must not drain the same channel. The lock on `closing`, under which open packets are closed and rings are supplied, is not: another
+//! thread may do that while a sink blocks.
 
 use super::buffer::Buffer;
 use super::config::Policy;
 use super::open::OpenChannel;
-use super::overflow::{MovedPacket, Overflow};
 use super::packet_header::{CHECKSUM, HEADER_SIZE, PacketHeader};
 use super::ring::Ring;
 use super::wait_policy::{ConsumerGuard, WaitPolicy};
@@ -14,7 +14,7 @@ use super::wake_word::WakeWord;
 use crate::thread;
 use crate::update;
 use std::io;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// Identifies a stream of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,8 +38,8 @@ pub struct Packet<'a> {
     pub events_after: u64,
 }
 
-/// The fullness in percent below which the overflow keeps no memory.
-const NEARLY_EMPTY: u32 = 25;
+/// The part of the spare rings, in percent, that may be taken before more are made between two rings that are drained.
+const MANY_TAKEN: u32 = 50;
 
 impl OpenChannel {
     /// Keeps spare rings ready, recycling the rings of ended threads, and gives the memory of unused ones back. To be called regularly by the
@@ -57,6 +57,16 @@ impl OpenChannel {
             self.free_deferred();
         }
         self.supply()
+    }
+
+    /// The part of [`maintain`](Self::maintain) that is urgent while the consumer is in a sink that may block: for another thread, which does
+    /// not wait for the sink.
+    ///
+    /// # Errors
+    ///
+    /// As [`maintain`](Self::maintain).
+    pub fn supply_spares(&self) -> io::Result<()> {
+        if self.spares_taken() > 0 { self.supply() } else { Ok(()) }
     }
 
     /// Registers a consumer, which drains the channel regularly until the guard is dropped: under [`Policy::Wait`] events wait only while there is
@@ -86,9 +96,6 @@ impl OpenChannel {
         if !self.ring_table.is_attached() || self.config.policy == Policy::Overwrite {
             return taken;
         }
-        if !self.overflow().is_empty() {
-            return 100;
-        }
         let rings = self.all_rings();
         let whole = rings.iter().filter(|ring| ring.is_whole());
         whole.flat_map(|ring| ring.buffers()).map(Buffer::waiting_percent).max().unwrap_or(0).max(taken)
@@ -99,7 +106,13 @@ impl OpenChannel {
     /// Does nothing under [`Policy::Overwrite`], whose rings are drained at the end.
     pub fn drain(&self, mut take: impl FnMut(Packet<'_>)) {
         if self.config.policy != Policy::Overwrite && self.ring_table.is_attached() {
-            self.drain_closed(&mut take);
+            self.drain_closed(&mut take, |ring| {
+                // A thread whose ring is full may be waiting for this one, or for one that is yet to be made.
+                if ring.has_ended() || self.spares_taken() >= MANY_TAKEN {
+                    // The next `maintain` has the same error.
+                    let _ = self.supply();
+                }
+            });
         }
     }
 
@@ -113,7 +126,7 @@ impl OpenChannel {
         if !self.ring_table.is_attached() {
             return;
         }
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let rings = self.all_rings();
         let requested: Vec<_> =
             rings.iter().flat_map(|ring| ring.buffers()).filter(|buffer| buffer.request_flush(before)).collect();
@@ -146,44 +159,18 @@ impl OpenChannel {
         }
     }
 
-    pub(super) fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>)) {
-        let mut copy = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Calls `then` after each ring of which packets were taken.
+    pub(super) fn drain_closed(&self, take: &mut dyn FnMut(Packet<'_>), then: impl Fn(&Ring)) {
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         for ring in self.all_rings().iter().filter(|ring| ring.is_whole()) {
+            let mut taken = 0;
             for buffer in ring.buffers() {
-                self.drain_buffer(buffer, &mut copy, take);
+                taken += self.drain_buffer(buffer, take);
+            }
+            if taken > 0 {
+                then(ring);
             }
         }
-        // Under load the next round follows at once, and may need the memory again.
-        if self.fullness() < NEARLY_EMPTY {
-            self.overflow().shrink();
-        }
-    }
-
-    /// Moves packets of rings that are nearly full into the [overflow](super::Channel::overflow). To be called while the consumer is in a sink
-    /// that may block; it does not wait for the sink.
-    pub fn spill(&self) {
-        if self.config.policy == Policy::Overwrite || !self.ring_table.is_attached() {
-            return;
-        }
-        let rings = self.all_rings();
-        let mut overflow = self.overflow();
-        for buffer in rings.iter().filter(|ring| ring.is_whole()).flat_map(|ring| ring.buffers()) {
-            self.spill_buffer(&mut overflow, buffer);
-        }
-    }
-
-    /// The number of packets that were moved into the overflow so far.
-    pub fn spilled(&self) -> u64 {
-        self.overflow().moved()
-    }
-
-    fn overflow(&self) -> MutexGuard<'_, Overflow> {
-        self.draining.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn spill_buffer(&self, overflow: &mut Overflow, buffer: &Buffer) {
-        let limit = |taken| self.source.overflow_limit(taken, self.config.overflow);
-        overflow.spill(buffer, limit, |number| self.leaving_packet(buffer, number));
     }
 
     pub(super) fn wait_policy(&self) -> Option<WaitPolicy> {
@@ -194,43 +181,28 @@ impl OpenChannel {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the packets that are closed by now, those of the overflow first. `copy` is where a packet is copied to.
-    fn drain_buffer(&self, buffer: &Buffer, copy: &mut Vec<u8>, take: &mut dyn FnMut(Packet<'_>)) {
+    /// Takes the packets that are closed by now; their number.
+    fn drain_buffer(&self, buffer: &Buffer, take: &mut dyn FnMut(Packet<'_>)) -> u64 {
         let stream = StreamId { class: self.class, instance: buffer.instance() };
-        let end = buffer.closed_packets().end;
-        loop {
-            let mut overflow = self.overflow();
-            if self.config.policy != Policy::Overwrite {
-                self.spill_buffer(&mut overflow, buffer);
-            }
-            if let Some(MovedPacket { bytes, events_before, events_after, .. }) = overflow.pop(stream.instance, end) {
-                drop(overflow);
-                take(Packet { stream, bytes: &bytes, events_before, events_after });
-                self.overflow().reuse(bytes);
-                continue;
-            }
-            let number = buffer.closed_packets().start;
-            if number >= end {
-                return;
-            }
-            let Some((bytes, events_before, events_after)) = self.leaving_packet(buffer, number) else { return };
-            copy.clear();
-            copy.extend_from_slice(bytes);
-            overflow.hand_on(stream.instance, number);
-            drop(overflow);
+        let closed = buffer.closed_packets();
+        for number in closed.clone() {
+            let Some((bytes, events_before, events_after)) = self.leaving_packet(buffer, number) else {
+                return number - closed.start;
+            };
             failpoint!(DrainBegun, stream.instance);
-            take(Packet { stream, bytes: copy, events_before, events_after });
+            take(Packet { stream, bytes, events_before, events_after });
             failpoint!(DrainTaken, stream.instance);
-            self.overflow().handed_on(buffer, number);
+            buffer.release(number + 1);
             failpoint!(DrainReleased, stream.instance);
         }
+        closed.end.saturating_sub(closed.start)
     }
 
     /// The bytes of a closed packet, with its checksum, and the numbers of records in the stream before and after it; `None` if it is not a
-    /// packet, because the memory has just been lost. The draining lock is held.
+    /// packet, because the memory has just been lost. The lock on `taking` is held.
     fn leaving_packet<'b>(&self, buffer: &'b Buffer, number: u64) -> Option<(&'b [u8], u64, u64)> {
-        // SAFETY: the packet is closed and not released, and the draining lock, which the caller holds for as long as it uses the bytes, excludes
-        // other consumers of this process. Under overwrite this runs only from `finish`, when the owners are outside any event.
+        // SAFETY: the packet is closed and not released, and the lock on `taking`, which the caller holds for as long as it uses the bytes,
+        // excludes other consumers of this process. Under overwrite this runs only from `finish`, when the owners are outside any event.
         let packet = || unsafe { buffer.packet(number) };
         let (bytes, events_before, events_after) = packet();
         if bytes.len() < HEADER_SIZE || events_before > events_after {

@@ -21,7 +21,7 @@ impl OpenChannel {
     pub fn finish(&self, mut take: impl FnMut(Packet<'_>)) -> Result<(), FinishError> {
         let rings = self.close_rings()?;
         let end = clock::now();
-        self.drain_closed(&mut take);
+        self.drain_closed(&mut take, |_| ());
         let whole = rings.iter().filter(|ring| ring.is_whole());
         for buffer in whole.flat_map(|ring| ring.buffers()).filter(|buffer| buffer.is_used()) {
             let account = buffer.account();
@@ -67,7 +67,7 @@ impl OpenChannel {
         // an older list has left its section. So the consumer may access the owners' parts of the rings.
         let rings = self.all_rings();
         // A concurrent `flush` or `maintain` has ended, and a later one finds nothing to close.
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         for ring in &rings {
             ring.flush();
         }

@@ -91,9 +91,8 @@ pub trait MemorySource: Send + Sync {
     /// If there is no memory; the channel then continues with the rings that it has.
     fn ring_memory(&self, request: RingRequest<'_>) -> io::Result<Box<dyn RingMemory>>;
 
-    /// How many bytes the [overflow](super::Channel::overflow) of the channel may take now, of the `configured` ones; it has `taken` bytes.
-    fn overflow_limit(&self, taken: usize, configured: usize) -> usize {
-        let _ = taken;
+    /// How many bytes the [overflow](super::Channel::overflow) of the channel may take, of the `configured` ones.
+    fn overflow_limit(&self, configured: usize) -> usize {
         configured
     }
 

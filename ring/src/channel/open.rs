@@ -52,10 +52,11 @@ pub struct OpenChannel {
     pub(super) wake_word: Arc<WakeWord>,
     /// The same for the thread that supplies rings, which is in this process also where the consumer is in another one.
     pub(super) supply_wake_word: Arc<WakeWord>,
-    /// Held while packets are taken or closed by a consumer.
-    pub(super) draining: Mutex<Overflow>,
-    /// The copy of the packet that is passed to the consumer's callback. Held while packets are taken.
-    pub(super) taking: Mutex<Vec<u8>>,
+    pub(super) overflow: Overflow,
+    /// Held while open packets are closed by a consumer.
+    pub(super) closing: Mutex<()>,
+    /// Held while packets are taken.
+    pub(super) taking: Mutex<()>,
     /// Makes the checksums of packets that leave their rings.
     pub(super) checksum: OnceLock<fn(&[u8]) -> u32>,
     /// The number of subscriptions that record here. Changed under the update lock.
@@ -172,7 +173,8 @@ impl OpenChannel {
             consumers: Arc::default(),
             wake_word,
             supply_wake_word,
-            draining: Mutex::default(),
+            overflow: Overflow::default(),
+            closing: Mutex::default(),
             taking: Mutex::default(),
             checksum: OnceLock::new(),
             subscriptions: AtomicU32::new(0),

@@ -1,120 +1,97 @@
-//! The overflow: packets that were moved out of rings which are nearly full, while the sinks are slower than the events.
+//! The overflow: spare rings in which a thread goes on whose own ring is full, while events come faster than the sinks take them.
 //!
 //! ```text
-//!   ring ──▶ copy of one packet ──▶ sink ──▶ its slot is released          as long as the ring is less than three quarters full
-//!     └────▶ overflow ───────────▶ sink                                    beyond that: the slots are released at once
+//!   thread ─▶ ring ─ ─ full ─ ─▶ next ring ─ ─ full ─ ─▶ …            each has streams of its own
+//!              │
+//!            ended: its packets wait for the consumer ──drained──▶ recycled, as the ring of a thread that has ended
 //! ```
 //!
-//! The consumer hands a *copy* of each packet to the sinks, so that no slot is in use while a sink writes, for however long. Its slot is
-//! released when the sinks have the packet: a process that is killed has it in an output or in its ring. Only where events would be lost
-//! otherwise, packets go into the overflow, which is memory of the process: a process that is killed then loses them. The consumer moves
-//! them between two packets, and another thread may call [`OpenChannel::spill`](super::OpenChannel::spill) while a sink blocks.
+//! Nothing is copied, and what waits is in rings. So everything that reads rings finds it: this process's consumer, one in another process, a
+//! snapshot, and the recovery of a killed process.
 //!
-//! The overflow is bounded. If it gets full, nothing is moved until all of it was taken: events that come faster than any sink is would
-//! only be copied once more before others are lost.
+//! **States.** The thread takes a permit; takes a ring out of the pool (L2) and owns it; puts it into the table of the threads' rings; moves
+//! the event's count of `fired` to it; and ends the full ring (L1). A kill between two of these steps leaves rings whose packets are as
+//! committed, and at worst one event that is counted as fired in both rings: the full ring then counts one as killed. The full ring has no
+//! owner from L1 on, and takes the way of the ring of an ended thread.
+//!
+//! **Nesting.** An event that another one interrupts, between its look at the table and its commit, may go on to write to the full ring. So
+//! a signal handler that interrupts an event stays in that event's ring, and its event is lost if that is full. Events that probes fire may
+//! go on in the next ring: the event around them is recorded by then ([`ThreadSlot::may_change_ring`]).
+//!
+//! **Order.** Readers merge streams by time, and the next ring's times are not before the last one of the full ring.
+//!
+//! **Limits.** The supplier gives out permits in each of its rounds: for spare rings that are drained, but one, which a new thread finds; and
+//! for so many that the ended rings whose packets wait stay within [`Channel::overflow`](super::Channel::overflow). Rings are made within the
+//! bounds of the process's memory, as for new threads. Without a permit an event is lost as `ring_full`, after one load more.
 
-use super::buffer::Buffer;
-use std::collections::{HashMap, VecDeque};
+use super::open::{EventId, OpenChannel};
+use super::ring::Ring;
+use crate::thread::ThreadSlot;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 
-/// The part of a ring, in percent, that waits to be drained when its packets are moved.
-const NEARLY_FULL: u32 = 75;
-
-/// The moved packets of a channel, and the packet that the sinks are being given.
+/// The permits of a channel. Relaxed accesses: what a permit stands for is ordered by the pool (L2).
 #[derive(Debug, Default)]
 pub(super) struct Overflow {
-    /// By stream instance, the oldest first.
-    streams: HashMap<u64, VecDeque<MovedPacket>>,
-    bytes: usize,
-    /// Whether it got full, and is not empty again.
-    is_exhausted: bool,
-    /// The stream instance and the number of the packet of which the consumer has a copy.
-    handed_on: Option<(u64, u64)>,
-    /// Memory of packets that were taken, for the next ones: fresh memory costs a page fault for each page.
-    spare: Vec<Vec<u8>>,
-    /// The number of packets that were moved so far.
-    moved: u64,
-}
-
-/// A packet that was moved.
-#[derive(Debug)]
-pub(super) struct MovedPacket {
-    pub(super) number: u64,
-    pub(super) bytes: Vec<u8>,
-    pub(super) events_before: u64,
-    pub(super) events_after: u64,
+    /// How many rings threads may go on in; below 0 if several threads took the last one at once.
+    permits: AtomicIsize,
+    /// How many rings threads have gone on in so far.
+    rings: AtomicU64,
+    /// Whether rings without an owner waited for the consumer in the supplier's last round.
+    is_waiting: AtomicBool,
 }
 
 impl Overflow {
-    /// The number of packets that were moved so far.
-    pub(super) const fn moved(&self) -> u64 {
-        self.moved
+    /// Replaces the permits. `is_waiting`: whether rings without an owner wait for the consumer.
+    pub(super) fn permit(&self, rings: usize, is_waiting: bool) {
+        self.permits.store(isize::try_from(rings).unwrap_or(isize::MAX), Ordering::Relaxed);
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
-        self.bytes == 0
+    /// Takes a permit, if there is one. The load keeps the cache line shared while there is none.
+    fn take_permit(&self) -> bool {
+        self.permits.load(Ordering::Relaxed) > 0 && self.permits.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
-    /// The oldest moved packet of a stream, if its number is below `end`.
-    pub(super) fn pop(&mut self, instance: u64, end: u64) -> Option<MovedPacket> {
-        let packets = self.streams.get_mut(&instance)?;
-        let packet = if packets.front()?.number < end { packets.pop_front()? } else { return None };
-        self.bytes -= packet.bytes.len();
-        self.is_exhausted &= self.bytes > 0;
-        Some(packet)
+    /// How many rings threads have gone on in so far.
+    pub(super) fn rings(&self) -> u64 {
+        self.rings.load(Ordering::Relaxed)
+    }
+}
+
+impl OpenChannel {
+    /// How many rings threads have gone on in so far, because their own were full.
+    pub fn overflowed(&self) -> u64 {
+        self.overflow.rings()
     }
 
-    /// Takes the memory of a packet that the sinks have.
-    pub(super) fn reuse(&mut self, bytes: Vec<u8>) {
-        self.spare.push(bytes);
+    /// Whether rings without an owner waited for the consumer at the last [`maintain`](Self::maintain): as soon as one is drained, the next
+    /// makes it serve again.
+    pub fn overflow_waits(&self) -> bool {
+        self.overflow.is_waiting.load(Ordering::Relaxed)
     }
 
-    /// Gives back what memory is not in use.
-    pub(super) fn shrink(&mut self) {
-        self.spare = Vec::new();
-    }
-
-    /// The consumer has a copy of this packet.
-    pub(super) const fn hand_on(&mut self, instance: u64, number: u64) {
-        self.handed_on = Some((instance, number));
-    }
-
-    /// The sinks have this packet: releases its slot, unless that was done meanwhile.
-    pub(super) fn handed_on(&mut self, buffer: &Buffer, number: u64) {
-        self.handed_on = None;
-        if buffer.closed_packets().start <= number {
-            buffer.release(number + 1);
+    /// The ring in which the thread of `slot` goes on with the event `id`, which fired and does not fit into its ring `full`; `None` if it cannot.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn next_ring(&self, slot: &'static ThreadSlot, full: &Ring, id: EventId) -> Option<&Ring> {
+        if !slot.may_change_ring() || !self.overflow.take_permit() {
+            return None;
         }
-    }
-
-    /// Moves the packets of a buffer that is nearly full, and releases their slots. `limit` returns how many bytes the packets here may have,
-    /// which have so many now. `packet` returns the bytes of a packet, and the numbers of records in the stream before and after it; `None`
-    /// if it is not one.
-    pub(super) fn spill<'b>(
-        &mut self,
-        buffer: &Buffer,
-        limit: impl Fn(usize) -> usize,
-        packet: impl Fn(u64) -> Option<(&'b [u8], u64, u64)>,
-    ) {
-        if self.is_exhausted || buffer.waiting_percent() < NEARLY_FULL {
-            return;
+        let next = self.take_spare()?;
+        next.own(slot.tid());
+        next.main.follow(&full.main);
+        let entry = self.ring_table.ring(slot);
+        let [was, is] = [full, next].map(|ring| std::ptr::from_ref(ring).cast_mut());
+        if entry.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            // The supplier has abandoned the ring, because its memory was lost.
+            next.end();
+            return None;
         }
-        let limit = limit(self.bytes);
-        for number in buffer.closed_packets() {
-            if self.handed_on != Some((buffer.instance(), number)) {
-                let Some((content, events_before, events_after)) = packet(number) else { return };
-                if self.bytes + content.len() > limit {
-                    self.is_exhausted = true;
-                    return;
-                }
-                let mut bytes = self.spare.pop().unwrap_or_default();
-                bytes.clear();
-                bytes.extend_from_slice(content);
-                self.bytes += content.len();
-                self.moved += 1;
-                let moved = MovedPacket { number, bytes, events_before, events_after };
-                self.streams.entry(buffer.instance()).or_default().push_back(moved);
-            }
-            buffer.release(number + 1);
-        }
+        next.event(id.get()).fired.increment();
+        failpoint!(FiredTwice, full.main.instance());
+        full.event(id.get()).fired.take_back();
+        self.overflow.rings.fetch_add(1, Ordering::Relaxed);
+        full.end();
+        Some(next)
     }
 }

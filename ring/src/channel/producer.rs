@@ -27,16 +27,11 @@ impl OpenChannel {
         if !self.ring_table.is_attached() || !slot.is_recorded_by(self.number) {
             return None;
         }
-        let taken = self.pool.take();
-        if self.config.wakes_for_rings && self.is_supply_needed(taken.is_some()) {
-            self.supply_wake_word.wake();
-        }
-        let taken = taken?;
-        // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
-        let ring = unsafe { &*taken };
+        let ring = self.take_spare()?;
         ring.own(slot.tid());
         let entry = self.ring_table.ring(slot);
-        match entry.compare_exchange(null_mut(), taken.cast_mut(), Ordering::Relaxed, Ordering::Relaxed) {
+        let taken = std::ptr::from_ref(ring).cast_mut();
+        match entry.compare_exchange(null_mut(), taken, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Some(ring),
             Err(by_handler) => {
                 // A signal handler has taken a ring for this thread in between; use that one.
@@ -45,6 +40,16 @@ impl OpenChannel {
                 Some(unsafe { &*by_handler })
             }
         }
+    }
+
+    /// Takes a ring out of the pool, and wakes the supplier if that has few left.
+    pub(super) fn take_spare(&self) -> Option<&Ring> {
+        let taken = self.pool.take();
+        if self.config.wakes_for_rings && self.is_supply_needed(taken.is_some()) {
+            self.supply_wake_word.wake();
+        }
+        // SAFETY: pointers in the pool are to rings of this channel, which live as long as it.
+        taken.map(|taken| unsafe { &*taken })
     }
 
     /// Handles an event of the calling thread: counts that it fired, calls `filter`, and records the event or counts why not.
@@ -67,10 +72,31 @@ impl OpenChannel {
         let event = ring.event(id.0);
         event.fired.increment();
         match filter() {
-            FilterOutcome::Accepted => ring.record(event, id.0, time, values),
+            FilterOutcome::Accepted => {
+                if !ring.record(event, id.0, time, values) {
+                    self.record_in_next_ring(slot, ring, id, time, values);
+                }
+            }
             FilterOutcome::Refused => event.filtered.increment(),
             FilterOutcome::Suppressed => event.suppressed.increment(),
             FilterOutcome::Panicked => ring.lost(id.0, Loss::Panicked),
+        }
+    }
+
+    /// Handles an event for which its ring is full.
+    #[cold]
+    #[inline(never)]
+    fn record_in_next_ring<V: Fields>(
+        &self,
+        slot: &'static ThreadSlot,
+        full: &Ring,
+        id: EventId,
+        time: u64,
+        values: &V,
+    ) {
+        let Some(next) = self.next_ring(slot, full, id) else { return full.lost(id.0, Loss::RingFull) };
+        if !next.record(next.event(id.0), id.0, time, values) {
+            next.lost(id.0, Loss::RingFull);
         }
     }
 

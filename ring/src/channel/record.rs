@@ -90,18 +90,19 @@ impl Ring {
         unsafe { self.base.add(entry).cast().as_ref() }
     }
 
-    /// Records an event, or counts the reason why it is lost. `event` is the entry of `id`.
+    /// Records an event, or counts the reason why it is lost; `false`, with neither done, if the ring is full. `event` is the entry of `id`.
     #[inline(always)]
-    pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) {
+    pub(super) fn record<V: Fields>(&self, event: &EventCounters, id: u16, time: u64, values: &V) -> bool {
         failpoint!(Fired, self.main.instance());
         let is_handler = self.main.handshake.is_writing();
         if !is_handler && self.main.try_record(Head::new(id, Timestamp::at(time)), values, || ()) {
             failpoint!(Left, self.main.instance());
             event.recorded.increment();
+            true
         } else {
             // An opaque copy, so that the compiler does not keep the values in memory on the path above.
             let values = std::hint::black_box(*values);
-            self.record_full_path(id, time, &values);
+            self.record_full_path(id, time, &values)
         }
     }
 
@@ -125,7 +126,7 @@ impl Ring {
 
     #[cold]
     #[inline(never)]
-    fn record_full_path<V: Fields>(&self, id: u16, time: u64, values: &V) {
+    fn record_full_path<V: Fields>(&self, id: u16, time: u64, values: &V) -> bool {
         let tid = &self.header().tid;
         let (buffer, result) = match self.main.record(tid, id, time, values) {
             Err(Refused::Writing) => match self.nested.record(tid, id, time, values) {
@@ -140,9 +141,11 @@ impl Ring {
         };
         match result {
             Ok(()) => self.event(id).recorded.increment(),
+            Err(Refused::Lost(Loss::RingFull)) if std::ptr::eq(buffer, &raw const self.main) => return false,
             Err(Refused::Lost(reason)) => self.lost_in(buffer, id, reason),
             Err(Refused::Writing) => self.lost_in(buffer, id, Loss::Nested),
         }
+        true
     }
 
     pub(super) fn lost(&self, id: u16, reason: Loss) {

@@ -3,7 +3,7 @@
 
 use super::account::EventCounters;
 use super::buffer::Buffer;
-use super::config::{Channel, Policy};
+use super::config::Channel;
 use super::header::{Header, Layout, Mapped, Owner};
 use super::memory::RingMemory;
 use super::packet_header::StreamKey;
@@ -126,7 +126,7 @@ impl Ring {
     }
 
     /// Whether the consumer is done with all packets.
-    fn is_drained(&self) -> bool {
+    pub(super) fn is_drained(&self) -> bool {
         self.buffers().into_iter().all(|buffer| buffer.closed_packets().is_empty())
     }
 
@@ -166,11 +166,6 @@ impl Ring {
     pub(super) fn buffers(&self) -> [&Buffer; 2] {
         [&self.main, &self.nested]
     }
-
-    /// Whether the ring of an ended thread should keep its contents for as long as possible before another thread gets it.
-    pub(super) fn keeps_history(config: &Channel) -> bool {
-        config.policy == Policy::Overwrite
-    }
 }
 
 impl std::fmt::Debug for Ring {
@@ -194,15 +189,20 @@ mod tests {
         Ring::new(&config, owner, layout, memory, None, 100).expect("large enough")
     }
 
+    /// Records an event, or counts it as lost.
+    fn record(ring: &Ring, time: u64, value: u64) {
+        assert!(ring.record(ring.event(0), 0, time, &(value, ())), "the ring is not full");
+    }
+
     /// A signal handler that interrupts a write finds the main buffer in use; one that interrupts that handler finds both in use.
     #[test]
     fn signal_handlers_write_to_the_nested_buffer() {
         let ring = ring();
         ring.main.interrupted(|| {
-            ring.record(ring.event(0), 0, 200, &(1u64, ()));
-            ring.nested.interrupted(|| ring.record(ring.event(0), 0, 300, &(2u64, ())));
+            record(&ring, 200, 1);
+            ring.nested.interrupted(|| record(&ring, 300, 2));
         });
-        ring.record(ring.event(0), 0, 400, &(3u64, ()));
+        record(&ring, 400, 3);
         let event = ring.event(0);
         assert_eq!((event.recorded.get(), event.lost(Loss::Nested).get()), (2, 1));
         let [main, nested] = ring.buffers().map(Buffer::account);
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn a_time_that_goes_back_is_clamped_and_counted() {
         let ring = ring();
-        ring.record(ring.event(0), 0, 500, &(1u64, ()));
-        ring.record(ring.event(0), 0, 400, &(2u64, ()));
+        record(&ring, 500, 1);
+        record(&ring, 400, 2);
         assert_eq!(ring.main.account().clamped, 1);
         ring.flush();
         let packets = ring.main.closed_packets();
@@ -234,11 +234,7 @@ mod tests {
     fn a_position_beyond_what_is_closed_frees_nothing() {
         let ring = ring();
         let fill = |from: u64| {
-            let before = ring.event(0).lost(Loss::RingFull).get();
-            let is_recorded = |n: &u64| {
-                ring.record(ring.event(0), 0, 200 + n, &(*n, ()));
-                ring.event(0).lost(Loss::RingFull).get() == before
-            };
+            let is_recorded = |n: &u64| ring.record(ring.event(0), 0, 200 + n, &(*n, ()));
             (from..from + 1_000_000).take_while(is_recorded).count() as u64
         };
         let recorded = fill(0);

@@ -11,7 +11,11 @@
 //! Each round brings the pool to `wanted` rings: those that the channel is configured with; one for each thread that has started in this
 //! period or the last and has none; and in a round in which threads took rings, or found none, twice as many as took one. What was unused
 //! for a whole period is parked. A ring is parked and not removed because its streams and its counters are part of the trace.
+//!
+//! Threads whose rings are full take spare rings, too (see `overflow`). For them a round brings the pool to twice as many more as were taken
+//! since the last one, within the limit of the overflow, and says how many they may take until the next.
 
+use super::buffer::WAKE_AT;
 use super::config::Policy;
 use super::header::Layout;
 use super::memory::RingRequest;
@@ -53,20 +57,20 @@ impl OpenChannel {
         let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
         let supplied = self.fill_pool(&mut rings, &mut round, at_first, None);
         round.was_filled = at_first >= self.config.spare_rings();
-        self.supply.left.store(self.pool.count(), Ordering::Relaxed);
+        self.leave(&rings);
         if rings.len() < needed { supplied } else { Ok(()) }
     }
 
     /// One round.
     pub(super) fn supply(&self) -> io::Result<()> {
         // Recycling closes packets, as `flush` does, and only one thread may do that at a time.
-        let _draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        let _closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut round = self.supply.round.lock().unwrap_or_else(PoisonError::into_inner);
         self.abandon_broken(&rings);
         let count = self.pool.count();
         round.fewest_spare = round.fewest_spare.min(count);
-        let wanted = self.demand(&rings, &mut round, count);
+        let wanted = self.demand(&rings, &mut round, count).min(self.pool.capacity());
         let missing = wanted.saturating_sub(count);
         let most = if round.was_filled { missing } else { missing.min(RINGS_PER_ROUND) };
         let deadline = Instant::now() + LONGEST_ROUND;
@@ -80,15 +84,36 @@ impl OpenChannel {
         if round.since.elapsed() >= PERIOD {
             self.park_unused(&rings, &mut round);
         }
-        self.supply.left.store(self.pool.count(), Ordering::Relaxed);
+        self.leave(&rings);
         supplied
+    }
+
+    /// Leaves what is in the pool to the threads until the next round.
+    fn leave(&self, rings: &[Arc<Ring>]) {
+        let left = self.pool.count();
+        self.supply.left.store(left, Ordering::Relaxed);
+        let waiting = Self::waiting(rings);
+        // One is left to a new thread.
+        self.overflow.permit(left.saturating_sub(1).min(self.room_of_overflow(waiting)), waiting > 0);
+    }
+
+    /// How many rings without an owner wait for the consumer.
+    fn waiting(rings: &[Arc<Ring>]) -> usize {
+        rings.iter().filter(|ring| ring.has_ended() && !ring.is_drained()).count()
+    }
+
+    /// How many more rings the overflow may have, of which so many are `waiting`.
+    fn room_of_overflow(&self, waiting: usize) -> usize {
+        (self.source.overflow_limit(self.config.overflow) / self.config.ring_size).saturating_sub(waiting)
     }
 
     /// How many rings the pool is to have after `count` of those that the last round left are still there.
     fn demand(&self, rings: &[Arc<Ring>], round: &mut Round, count: usize) -> usize {
         let ringless = self.ringless_discarded();
         let lost = ringless - std::mem::replace(&mut round.ringless, ringless);
-        let appeared = self.supply.left.load(Ordering::Relaxed).saturating_sub(count);
+        let overflowed = self.overflow.rings();
+        let moved = (overflowed - std::mem::replace(&mut round.overflowed, overflowed)) as usize;
+        let appeared = self.supply.left.load(Ordering::Relaxed).saturating_sub(count + moved);
         // Threads that fired for other channels only have no ring either, so the lost events are another bound.
         let without = if lost > 0 { thread::count_claimed(|slot| self.has_no_ring(slot)) } else { 0 };
         let seen = (2 * appeared).max(without.min(lost as usize));
@@ -102,7 +127,8 @@ impl OpenChannel {
         let spares = self.config.spare_rings().max(1);
         round.wanted = round.wanted.max(spares + seen);
         let most = round.others.map_or(usize::MAX, |others| spares + others);
-        round.wanted.max(spares + started).min(most).min(self.pool.capacity())
+        let further = if moved > 0 { (2 * moved).min(self.room_of_overflow(Self::waiting(rings))) } else { 0 };
+        round.wanted.max(spares + started).min(most) + further
     }
 
     /// Whether the supplier is to be woken after a thread has `taken` a ring from the pool, or found none: the last but one is taken, or half of
@@ -124,18 +150,25 @@ impl OpenChannel {
         mut wanted: usize,
         deadline: Option<Instant>,
     ) -> io::Result<()> {
-        if !Ring::keeps_history(&self.config) {
-            self.recycle(rings, round, &mut wanted);
+        if self.config.policy != Policy::Overwrite {
+            self.recycle(rings, round, &mut wanted, |ring| ring.main.waiting_percent() < WAKE_AT);
         }
         let made = self.make_rings(rings, round, &mut wanted, deadline);
-        // Under overwrite the rings of ended threads keep their history as long as other rings can be had.
-        self.recycle(rings, round, &mut wanted);
-        if wanted > 0 { made } else { Ok(()) }
+        // The rings of ended threads keep what is in them as long as other rings can be had: under overwrite history, otherwise many packets that
+        // have not been drained, behind which a new thread could record little.
+        let mut needed = match self.config.policy {
+            Policy::Overwrite => wanted,
+            _ if self.pool.count() == 0 => wanted.min(1),
+            _ => 0,
+        };
+        wanted -= needed;
+        self.recycle(rings, round, &mut needed, |_| true);
+        if wanted + needed > 0 { made } else { Ok(()) }
     }
 
-    /// Puts up to `wanted` rings of ended threads into the pool.
-    fn recycle(&self, rings: &[Arc<Ring>], round: &mut Round, wanted: &mut usize) {
-        for ring in rings.iter().filter(|ring| ring.is_whole() && ring.has_ended()) {
+    /// Puts up to `wanted` rings of ended threads into the pool, for which `is_fit` holds.
+    fn recycle(&self, rings: &[Arc<Ring>], round: &mut Round, wanted: &mut usize, is_fit: impl Fn(&Ring) -> bool) {
+        for ring in rings.iter().filter(|ring| ring.is_whole() && ring.has_ended() && is_fit(ring)) {
             if *wanted == 0 {
                 return;
             }

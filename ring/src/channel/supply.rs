@@ -24,6 +24,8 @@ pub(super) struct Round {
     pub(super) was_filled: bool,
     /// Events that were lost without a ring, as of the last round.
     pub(super) ringless: u64,
+    /// How many rings threads had gone on in, as of the last round.
+    pub(super) overflowed: u64,
     /// When the threads of the process were counted last.
     pub(super) counted: Instant,
     /// How many had no ring then; `None` if that is not known.
@@ -48,6 +50,7 @@ impl Supply {
             wanted,
             was_filled: false,
             ringless: 0,
+            overflowed: 0,
             counted: Instant::now(),
             others: None,
             fewest_others: usize::MAX,

@@ -92,6 +92,12 @@ impl ThreadSlot {
         self.outer_events.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether every event that the running one is nested in has come to its probes: then none of them uses a ring that it has looked up. An
+    /// event in its probes counts in both numbers; one that a signal handler or a field expression is nested in only in the first.
+    pub(crate) fn may_change_ring(&self) -> bool {
+        self.outer_events.load(Ordering::Relaxed) == self.callback_depth.load(Ordering::Relaxed)
+    }
+
     /// Resets what an earlier owner of the slot may have left: a thread that ends without unwinding ends inside its events.
     pub(super) fn reset_depths(&self) {
         self.callback_depth.store(0, Ordering::Relaxed);

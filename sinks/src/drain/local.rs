@@ -21,8 +21,8 @@ use tracepoint_ring::clock;
 pub struct LocalRings {
     trace: TraceInfo,
     channels: Vec<Arc<OpenChannel>>,
-    /// Those among them whose packets this process takes, for the spiller.
-    spilling: Arc<Mutex<Vec<Arc<OpenChannel>>>>,
+    /// The same, for the supplier.
+    supplied: Arc<Mutex<Vec<Arc<OpenChannel>>>>,
     removed: Vec<RemovedChannel>,
     /// Tells channels that were added that they are drained regularly.
     consumers: Vec<(u32, ConsumerGuard)>,
@@ -39,24 +39,33 @@ struct RemovedChannel {
     account: Account,
 }
 
-/// Moves packets of nearly full rings out of them, on another thread than the drain's, which may be in a sink that blocks.
+/// Makes rings on another thread than the drain's, which may be in a sink that blocks.
 #[derive(Clone, Debug)]
-pub struct Spiller(Arc<Mutex<Vec<Arc<OpenChannel>>>>);
+pub struct RingSupplier(Arc<Mutex<Vec<Arc<OpenChannel>>>>);
 
-impl Spiller {
-    /// Moves them.
-    pub fn spill(&self) {
+impl RingSupplier {
+    /// Makes those that are needed now.
+    pub fn supply(&self) {
         let channels = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for channel in &channels {
-            channel.spill();
+            // The drain's next round has the same error.
+            let _ = channel.supply_spares();
         }
+    }
+
+    /// How many rings threads have gone on in so far, because their own were full.
+    pub fn overflowed(&self) -> u64 {
+        let channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        channels.iter().map(|channel| channel.overflowed()).sum()
     }
 }
 
+/// If another process takes the packets, how soon after that a full ring serves again, four times over.
+const REUSE: Duration = Duration::from_millis(40);
+
 impl LocalRings {
-    fn share_with_spiller(&self) {
-        let channels = if self.leaves_packets { Vec::new() } else { self.channels.clone() };
-        *self.spilling.lock().unwrap_or_else(PoisonError::into_inner) = channels;
+    fn share_with_supplier(&self) {
+        (*self.supplied.lock().unwrap_or_else(PoisonError::into_inner)).clone_from(&self.channels);
     }
 
     fn empty_account(&self) -> Account {
@@ -153,9 +162,9 @@ impl Drain<LocalRings> {
         for channel in &channels {
             channel.checksum_with(checksum);
         }
-        let spilling = Arc::new(Mutex::new(channels.clone()));
+        let supplied = Arc::new(Mutex::new(channels.clone()));
         let source =
-            LocalRings { trace, channels, spilling, removed, consumers, flushes: false, leaves_packets: false };
+            LocalRings { trace, channels, supplied, removed, consumers, flushes: false, leaves_packets: false };
         let metadata = MetadataText::begin(&source.trace, &source.channels());
         Self::of(source, Vec::new(), metadata.as_str().to_owned())
     }
@@ -165,7 +174,6 @@ impl Drain<LocalRings> {
     #[must_use]
     pub fn leave_packets(mut self) -> Self {
         self.source.leaves_packets = true;
-        self.source.share_with_spiller();
         self
     }
 
@@ -186,7 +194,7 @@ impl Drain<LocalRings> {
         self.source.consumers.push((channel.class(), channel.register_consumer()));
         channel.checksum_with(checksum);
         self.source.channels.push(Arc::clone(channel));
-        self.source.share_with_spiller();
+        self.source.share_with_supplier();
         Ok(())
     }
 
@@ -196,7 +204,7 @@ impl Drain<LocalRings> {
         let Self { source, events, sinks, progress, .. } = self;
         let index = source.channels.iter().position(|channel| channel.class() == class)?;
         let channel = source.channels.remove(index);
-        source.share_with_spiller();
+        source.share_with_supplier();
         source.consumers.retain(|(registered, _)| *registered != class);
         let mut account = source.empty_account();
         account.complete = source.finish_channel(&channel, &mut |taken| deliver(taken, progress, sinks));
@@ -206,9 +214,11 @@ impl Drain<LocalRings> {
         Some(channel)
     }
 
-    /// The shortest time for which an event of these channels waits for the drain; `None` if events do not wait.
+    /// The shortest time for which an event of these channels waits for the drain, or a full ring for being used again; `None` if neither waits.
     pub fn wait_limit(&self) -> Option<Duration> {
-        self.source.channels.iter().filter_map(|channel| channel.config().max_wait()).min()
+        let LocalRings { channels, leaves_packets, .. } = &self.source;
+        let is_waiting = *leaves_packets && channels.iter().any(|channel| channel.overflow_waits());
+        channels.iter().filter_map(|channel| channel.config().max_wait()).chain(is_waiting.then_some(REUSE)).min()
     }
 
     /// The word on which the thread sleeps that drains these channels and supplies them with rings.
@@ -216,9 +226,9 @@ impl Drain<LocalRings> {
         self.source.channels.first().map(|channel| channel.supply_wake_word()).unwrap_or_default()
     }
 
-    /// Moves packets of nearly full rings out of them, while this drain is in a sink.
-    pub fn spiller(&self) -> Spiller {
-        Spiller(Arc::clone(&self.source.spilling))
+    /// Makes the rings that threads need while this drain is in a sink.
+    pub fn supplier(&self) -> RingSupplier {
+        RingSupplier(Arc::clone(&self.source.supplied))
     }
 
     /// How full the fullest ring is, in percent. 0 if packets are left to another process.

@@ -30,7 +30,7 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
 
 /// A channel of 16 packets of 4 KiB for each thread.
 pub(crate) fn channel() -> Channel {
-    Channel::discard(64 << 10).packets(16)
+    Channel::discard(64 << 10).packets(16).overflow(0)
 }
 
 /// A recording of the markers of a file.

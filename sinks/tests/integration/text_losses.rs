@@ -13,7 +13,9 @@ const EVENTS: u64 = 1_000;
 
 #[test]
 fn events_and_losses_add_up() -> Outcome {
-    for (config, what) in [(Channel::discard(4 << 10), "events"), (Channel::overwrite(4 << 10), "overwritten")] {
+    for (config, what) in
+        [(Channel::discard(4 << 10).overflow(0), "events"), (Channel::overwrite(4 << 10), "overwritten")]
+    {
         let out = Shared::default();
         let recording = Recording::start(config, vec![Box::new(TextSink::new(out.clone()))])?;
         (0..EVENTS).for_each(|n| tracepoint::trace!(event(n)));

@@ -70,7 +70,7 @@ fn a_record_fits_or_is_counted_as_too_large() {
 #[test]
 fn discard_keeps_the_oldest_and_overwrite_the_newest() {
     own_process!();
-    for (config, overwrites) in [(Channel::discard(8 * 512), false), (Channel::overwrite(8 * 512), true)] {
+    for (config, overwrites) in [(Channel::discard(8 * 512).overflow(0), false), (Channel::overwrite(8 * 512), true)] {
         let channel = open(config);
         let subscription = record("channel:wrapped", &channel);
         for n in 0..1000 {

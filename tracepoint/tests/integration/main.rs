@@ -53,6 +53,7 @@ mod many_fields;
 mod mark_places;
 mod names;
 mod off;
+mod overflow;
 mod panic;
 mod paths;
 mod probes;

@@ -31,6 +31,7 @@ impl ActiveSession {
             }
         }
         self.ack.ring_memory = self.recording.as_ref().map_or(0, Recording::ring_memory);
+        self.ack.overflowed = self.recording.as_ref().map_or(0, Recording::overflowed);
         let mut channels = self.ended_channels.clone();
         self.ack.counters = self.ended_counters.clone();
         for status in self.endings.iter().map(|(_, last_status)| last_status).chain([&self.last_status]) {

@@ -83,6 +83,8 @@ points! {
     OpenWithoutLimit
     /// The next packet is open.
     Opened
+    /// A thread goes on in another ring: the event is counted as fired in both.
+    FiredTwice
     /// The flusher has requested the packet of an idle thread.
     FlushRequested
     /// The fence after the request has been run.

@@ -1,7 +1,7 @@
-//! The thread that moves packets out of nearly full rings while the drain is in a sink that is slow.
+//! The thread that makes rings while the drain is in a sink that is slow: threads go on in them whose own are full.
 //!
 //! ```text
-//!   parked ──the drain begins a round that has packets──▶ watching: spills every 2 ms ──no such round for 10 ms──▶ parked
+//!   parked ──the drain begins a round that has packets──▶ watching: supplies every 2 ms ──no such round for 10 ms──▶ parked
 //! ```
 //!
 //! It is parked while the drain sleeps, so that an idle session has one thread that wakes up, and not two.
@@ -12,18 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{Builder, JoinHandle, park, sleep};
 use std::time::Duration;
-use tracepoint_sinks::Spiller;
+use tracepoint_sinks::RingSupplier;
 
 /// Thread name, as shown by `top -H`.
-const NAME: &str = "tracepoint-spill";
-/// The interval between two looks: rings of 1 MiB get full in 8 ms at 5 million events a second.
+const NAME: &str = "tracepoint-supply";
+/// The interval between two looks: rings of 1 MiB get full in 8 ms at 5 million events a second, and two are spare.
 const INTERVAL: Duration = Duration::from_millis(2);
 /// After how many looks without a round it parks.
 const LOOKS: u32 = 5;
 
 /// The thread. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct SpillThread {
+pub(super) struct SupplyThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -38,14 +38,14 @@ struct Shared {
     is_ended: AtomicBool,
 }
 
-impl SpillThread {
-    pub(super) fn start(spiller: Spiller) -> io::Result<Self> {
+impl SupplyThread {
+    pub(super) fn start(supplier: RingSupplier) -> io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let own = Arc::clone(&shared);
         let body = move || {
             tracepoint_core::private::never_trace_this_thread();
             leave_signals_to_the_program();
-            own.watch(&spiller);
+            own.watch(&supplier);
         };
         let thread = Builder::new().name(NAME.to_owned()).spawn(body)?;
         Ok(Self { shared, thread: Some(thread) })
@@ -70,11 +70,11 @@ impl SpillThread {
 }
 
 impl Shared {
-    fn watch(&self, spiller: &Spiller) {
+    fn watch(&self, supplier: &RingSupplier) {
         while !self.is_ended.load(Ordering::Relaxed) {
             let is_draining = self.is_draining.load(Ordering::Relaxed);
             if is_draining {
-                spiller.spill();
+                supplier.supply();
             }
             let left = self.looks.load(Ordering::Relaxed);
             if is_draining || left > 0 {
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-impl Drop for SpillThread {
+impl Drop for SupplyThread {
     fn drop(&mut self) {
         self.shared.is_ended.store(true, Ordering::Relaxed);
         self.unpark();
