@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-run_models() { # in the current directory
-    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target" cargo test -q -p tracepoint-models --release --lib
+run_models() { # in the current directory; with options for cargo
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$target" cargo test -q -p tracepoint-models --release --lib "$@"
 }
 
 target=${CARGO_TARGET_DIR:-$PWD/target}/loom
@@ -36,6 +36,11 @@ mutate() { # letter, file, extended regex, replacement
     perl -0pi -e "s/$3/$4/" "ring/src/$2"
     if cmp -s "ring/src/$2" "$root/ring/src/$2"; then
         echo "models.sh: the mutation $1 no longer matches $2" >&2
+        exit 1
+    fi
+    # A copy that does not compile is not a model that fails.
+    if ! run_models --no-run; then
+        echo "models.sh: the copy without $1 does not compile" >&2
         exit 1
     fi
     if run_models >/dev/null 2>&1; then

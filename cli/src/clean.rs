@@ -23,13 +23,13 @@ Examples:
 
 {EXIT_CODES}"))]
 pub(crate) struct Clean {
-    /// Remove what was left at least this long ago
+    /// Remove rings that were left at least this long ago
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1d", conflicts_with = "purge")]
     older_than: Duration,
     /// Remove everything: nothing can be recovered afterwards
     #[arg(long)]
     purge: bool,
-    /// Remove nothing, and show what would be removed
+    /// Show the rings that would be removed, and remove none
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Write one JSON object: `run_dir`, `dry_run`, `removed` and `kept`

@@ -32,7 +32,7 @@ pub(crate) struct Convert {
     /// Number of slots of the dt file, which keeps the newest N packets [default: the number of packets]
     #[arg(long, value_name = "N")]
     dt_slots: Option<u32>,
-    /// Size of a slot of the dt file, in bytes [default: what the largest packet needs]
+    /// Size of a slot of the dt file, in bytes [default: enough for the largest packet]
     #[arg(long, value_name = "BYTES")]
     slot_size: Option<u32>,
     /// Write one JSON object: `path`, `output`, `streams`, `packets`, `bytes`, `dropped`, `damage` and `changed`

@@ -40,7 +40,7 @@ use verbs::verbs;
     version,
     after_help = format!("\
 Examples:
-  tracectl list                                                     what can be traced
+  tracectl list                                                     list the processes that can be traced
   tracectl record -e 'net:*' -p 4242 --duration 10s -o /tmp/trace   record a running process
   tracectl view /tmp/trace                                          read the trace
   tracectl verify /tmp/trace                                        check that no event is missing
@@ -53,7 +53,7 @@ struct Arguments {
     /// Control the processes of USER, a name or number (root only); output of `record` stays owned by root
     #[arg(long, global = true, value_name = "USER")]
     user: Option<String>,
-    /// What `--user` becomes for `record`, which writes as root
+    /// The form of `--user` for `record`, which writes as root
     #[arg(long = user::BESIDE, hide = true, value_name = "USER:GROUP", value_parser = user::beside)]
     beside_root: Option<(u32, u32)>,
     #[command(subcommand)]

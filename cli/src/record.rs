@@ -45,7 +45,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Records running processes, or a command
 ///
 /// Recording ends with Ctrl-C, after `--duration`, at `--max-size`, or when the process or command has ended; then all events are switched off
-/// again. Each process has a trace of its own: CTF in the output directory, or what `--dt`, `--text` and `--udp` say, or with `-o` both. This
+/// again. Each process has a trace of its own: CTF in the output directory, or the outputs of `--dt`, `--text` and `--udp`, or with `-o` both. This
 /// program reads the rings of the processes and writes the traces, so that the processes need no rights in the output directory, and a process
 /// that is killed or stopped loses no event that it has committed.
 ///
@@ -234,7 +234,7 @@ impl Record {
         Ok((recorder, unrecorded, child))
     }
 
-    /// Fails if none of the processes can record. What only some cannot do is in the report at the end.
+    /// Fails if none of the processes can record. Failures of some processes are in the report at the end.
     fn require_one_process(&self, waited: &Acknowledged, recorder: &Recorder) -> Result<(), Failure> {
         report_silent(&waited.silent);
         waited.acks.iter().for_each(report_notices);

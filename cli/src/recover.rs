@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use tracepoint_reader::Recovered;
 use tracepoint_reader::recover::{Progress, RecoveredProcess, recover_with, snapshot_with};
 
-/// Completes the session of a process that died, from its rings and what its sinks had written
+/// Completes the session of a process that died, from its rings and the outputs of its sinks
 ///
-/// Makes a CTF trace from the rings of a process (`sessions/NAME/rings/PID-START` in the run directory), with the account of what was lost.
+/// Makes a CTF trace from the rings of a process (`sessions/NAME/rings/PID-START` in the run directory), with the account of lost events.
 /// It has every event that was committed before the process was killed. If there are several processes below DIR, each gets a directory of
 /// its own in OUT. A process that is still running gives a snapshot, which is reported as incomplete. DIR is not changed.
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// Serves a trace over UDP, to one client at a time, and ends when it has been read
 ///
-/// Events that one client has not read are sent to the next. Clients on this machine get what they ask for. Clients on other machines get
+/// Events that one client has not read are sent to the next. Clients on this machine choose the layout. Clients on other machines get
 /// batches once they have proven their address, and single events if `--allow` names their address. The server listens on the loopback
 /// interface unless `--address` says otherwise. Ctrl-C ends the session and the trace.
 #[derive(Debug, Args)]

@@ -13,8 +13,8 @@ use tracepoint_reader::{Report, verify};
 
 /// Checks that a trace accounts for every event
 ///
-/// Compares, for each step on the way of an event, what the tracer counted (fired, recorded, lost by reason) with what its rings counted and
-/// with what can be decoded, and each packet with its checksum. Each line is one comparison: its rule (docs/format-account.md), its subject, and both sides.
+/// Compares the counters of the tracer (fired, recorded, lost by reason) with those of its rings and with the events that can be decoded,
+/// and each packet with its checksum. Each line is one comparison: its rule (docs/format-account.md), its subject, and both sides.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -14,8 +14,8 @@ use tracepoint_reader::{DtSummary, DtTrace, Item, Trace};
 /// Shows the events of a trace, merged by time, one per line, and losses where they happened
 ///
 /// Reads CTF 1.8 directories, also those of other tracers, and dt files of sessions. Several traces below PATH are merged into one, and the
-/// chunks of a trace into the whole. Events are printed as `babeltrace2` prints them. Damage, and what a dt file no longer holds, is reported
-/// on the standard error; everything that can be read is shown.
+/// chunks of a trace into the whole. Events are printed as `babeltrace2` prints them. Damage, and the packets that a dt file no longer holds, are
+/// reported on the standard error; the rest is shown.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -113,6 +113,7 @@ fn mend(error: &io::Error) -> &'static str {
 /// Some trace objects could not be written in full. All of them are closed.
 #[derive(Debug, Error)]
 #[error("{}", joined(failures))]
+#[non_exhaustive]
 pub struct CloseAllError {
     /// The errors, in the order of creation.
     pub failures: Vec<Error>,

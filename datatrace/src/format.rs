@@ -42,6 +42,7 @@ enum Kind {
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum FieldValue {
     /// Of `u8` to `u128`, and whether it is to be shown in hexadecimal.
     Unsigned(u128, bool),
@@ -60,6 +61,7 @@ pub enum FieldValue {
 /// A text is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("column {column}: {reason}")]
+#[non_exhaustive]
 pub struct FormatError {
     /// The column, in characters from 1.
     pub column: usize,

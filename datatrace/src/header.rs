@@ -55,8 +55,9 @@ pub struct Header {
 /// Twenty bytes are not the header of a dt file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("byte {offset}: {reason}")]
+#[non_exhaustive]
 pub struct HeaderError {
-    /// Offset of the invalid field.
+    /// Offset of the invalid field, in bytes.
     pub offset: u64,
     /// What is wrong with it.
     pub reason: String,
@@ -88,12 +89,12 @@ impl Header {
         self.last.filter(|last| last.size == 0).map(|last| last.index)
     }
 
-    /// Offset of slot `index` in the file.
+    /// Offset of slot `index` in the file, in bytes.
     pub fn slot_offset(&self, index: u32) -> u64 {
         HEADER_SIZE as u64 + u64::from(index) * u64::from(self.buffer_size)
     }
 
-    /// Offset of the postambles in the file. The original's `dtPostAmbleLocation`.
+    /// Offset of the postambles in the file, in bytes. The original's `dtPostAmbleLocation`.
     pub fn postamble_location(&self) -> u64 {
         self.slot_offset(self.number_buffers)
     }

@@ -31,7 +31,7 @@ pub struct RomEntry {
     pub name: Option<String>,
     /// Bytes of its buffer.
     pub logsize: u32,
-    /// Buffers in its file.
+    /// The number of buffers in its file.
     pub filesize: u32,
     /// The line, from 1.
     pub line: usize,
@@ -40,6 +40,7 @@ pub struct RomEntry {
 /// A malformed line of the facility `trace`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {reason}")]
+#[non_exhaustive]
 pub struct RomError {
     /// The protocol.
     pub protocol: String,

@@ -42,10 +42,11 @@ pub(crate) fn checksum(tag: [u8; 4], length: [u8; 4], contents: &[u8]) -> u32 {
 
 /// A postamble that was read with its tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tagged {
     /// Its tag.
     pub tag: [u8; 4],
-    /// Its offset in the file.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// Its contents.
     pub contents: Vec<u8>,

@@ -217,7 +217,7 @@ impl<S: Storage> DtWriter<S> {
         self.slots.header()
     }
 
-    /// Offset of the postambles in the file as it is now. The original's `dtPostAmbleLocation`.
+    /// Offset of the postambles in the file as it is now, in bytes. The original's `dtPostAmbleLocation`.
     pub fn postamble_location(&self) -> u64 {
         self.slots.header().postamble_location()
     }

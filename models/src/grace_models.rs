@@ -7,7 +7,7 @@ use crate::rcu_pointer::RcuPointer;
 use crate::seqcount_latch::SeqcountLatch;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::thread;
+use loom::thread::{self, JoinHandle};
 
 /// A probe that records whether it was freed. It is accessed by relaxed operations, so that only the orderings of the structures keep a reader
 /// from seeing the flag set.
@@ -69,21 +69,30 @@ fn probe() -> Arc<Probe> {
     Arc::new(Probe { freed: AtomicUsize::new(0) })
 }
 
+/// A thread that fires.
+fn thread_of<R: 'static>(site: &Arc<Site>, fires: impl FnOnce(&Site) -> R + 'static) -> JoinHandle<R> {
+    let site = Arc::clone(site);
+    thread::spawn(move || fires(&site))
+}
+
+/// Unregisters the probe of a site while a thread fires it. Returns the site, and what the thread returns.
+fn unregister_while<R: 'static>(fires: impl FnOnce(&Site) -> R + 'static) -> (Arc<Site>, R) {
+    let probe = probe();
+    let site = Site::new(&probe);
+    let firing = thread_of(&site, fires);
+    site.unregister(&probe);
+    let returned = firing.join().unwrap();
+    (site, returned)
+}
+
 /// After `unregister` has waited, the probe is not running and will not run. Needs G1/G2, G3 and P1.
 #[test]
 fn nothing_runs_after_the_grace_period() {
     loom::model(|| {
-        let probe = probe();
-        let site = Site::new(&probe);
-        let firing = {
-            let site = Arc::clone(&site);
-            thread::spawn(move || {
-                site.fire();
-                site.fire();
-            })
-        };
-        site.unregister(&probe);
-        firing.join().unwrap();
+        let (site, ()) = unregister_while(|site| {
+            site.fire();
+            site.fire();
+        });
         assert!(!site.fire(), "a site that fires later finds no list");
     });
 }
@@ -95,10 +104,8 @@ fn the_grace_period_orders_the_probes_stores() {
         let probe = probe();
         let site = Site::new(&probe);
         let done = Arc::new(AtomicUsize::new(0));
-        let firing = {
-            let (site, done) = (Arc::clone(&site), Arc::clone(&done));
-            thread::spawn(move || site.fire_and_store(&done))
-        };
+        let stored = Arc::clone(&done);
+        let firing = thread_of(&site, move |site| site.fire_and_store(&stored));
         site.unregister(&probe);
         let seen = done.load(Ordering::Relaxed);
         let ran = firing.join().unwrap();
@@ -111,21 +118,14 @@ fn the_grace_period_orders_the_probes_stores() {
 #[test]
 fn a_handler_inside_enter_runs_the_fence() {
     loom::model(|| {
-        let probe = probe();
-        let site = Site::new(&probe);
-        let firing = {
-            let site = Arc::clone(&site);
-            thread::spawn(move || {
-                let is_outermost = site.section.enter(|| {
-                    site.fire();
-                    light_fence();
-                });
-                assert!(is_outermost, "the handler has not left the section");
-                site.section.exit();
-            })
-        };
-        site.unregister(&probe);
-        firing.join().unwrap();
+        unregister_while(|site| {
+            let is_outermost = site.section.enter(|| {
+                site.fire();
+                light_fence();
+            });
+            assert!(is_outermost, "the handler has not left the section");
+            site.section.exit();
+        });
     });
 }
 
@@ -137,15 +137,13 @@ fn a_later_section_publishes_the_stores_of_an_earlier_one() {
         let probe = probe();
         let site = Site::new(&probe);
         let done = Arc::new(AtomicUsize::new(0));
-        let firing = {
-            let (site, done) = (Arc::clone(&site), Arc::clone(&done));
-            thread::spawn(move || {
-                let ran = site.fire_and_store(&done);
-                site.section.enter(light_fence);
-                site.section.exit();
-                ran
-            })
-        };
+        let stored = Arc::clone(&done);
+        let firing = thread_of(&site, move |site| {
+            let ran = site.fire_and_store(&stored);
+            site.section.enter(light_fence);
+            site.section.exit();
+            ran
+        });
         let old = site.list.replace(None);
         assert!(begin_grace_period());
         let ended = site.section.open().is_none_or(|open| site.section.has_ended(open));
@@ -160,23 +158,16 @@ fn a_later_section_publishes_the_stores_of_an_earlier_one() {
 #[test]
 fn an_inner_event_does_not_end_the_outer_section() {
     loom::model(|| {
-        let probe = probe();
-        let site = Site::new(&probe);
-        let firing = {
-            let site = Arc::clone(&site);
-            thread::spawn(move || {
-                site.section.enter(light_fence);
-                // SAFETY: inside a section until `exit` below.
-                let seen = unsafe { site.list.read() };
-                site.fire();
-                if let Some(probe) = seen {
-                    assert_eq!(probe.freed.load(Ordering::Relaxed), 0, "freed under an open section");
-                }
-                site.section.exit();
-            })
-        };
-        site.unregister(&probe);
-        firing.join().unwrap();
+        unregister_while(|site| {
+            site.section.enter(light_fence);
+            // SAFETY: inside a section until `exit` below.
+            let seen = unsafe { site.list.read() };
+            site.fire();
+            if let Some(probe) = seen {
+                assert_eq!(probe.freed.load(Ordering::Relaxed), 0, "freed under an open section");
+            }
+            site.section.exit();
+        });
     });
 }
 

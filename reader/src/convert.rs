@@ -29,7 +29,7 @@ pub struct ConvertOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Converted {
-    /// Streams.
+    /// The number of streams.
     pub streams: u64,
     /// Packets that were written.
     pub packets: u64,

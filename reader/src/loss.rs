@@ -24,6 +24,7 @@ pub struct Loss {
 
 /// What is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LossKind {
     /// Events were discarded. `None`: their number is not known, because the counter was not zero when the stream began, or went back.
     Events(Option<u64>),
@@ -39,6 +40,7 @@ pub enum LossKind {
 /// A part of a stream that is damaged and left out: a packet, or all that follows. Other streams are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 #[error("{}: byte {offset}: {reason}", file.display())]
+#[non_exhaustive]
 pub struct Damage {
     /// The stream file.
     #[serde(serialize_with = "crate::json::text::path")]
@@ -47,4 +49,11 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong there.
     pub reason: String,
+}
+
+impl Damage {
+    /// Damage at this byte of a file.
+    pub fn new(file: impl Into<PathBuf>, offset: u64, reason: impl Into<String>) -> Self {
+        Self { file: file.into(), offset, reason: reason.into() }
+    }
 }

@@ -23,6 +23,7 @@ pub const MAX_METADATA: usize = 64 << 20;
 
 /// A clock.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Clock {
     /// Its name.
     pub name: String,
@@ -57,6 +58,7 @@ impl Clock {
 
 /// A value in the trace's environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EnvValue {
     /// A number; within the range of 64-bit numbers, signed or unsigned.
     Integer(i128),
@@ -66,6 +68,7 @@ pub enum EnvValue {
 
 /// A kind of event.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EventClass {
     /// Its id within the stream class.
     pub id: u64,
@@ -85,6 +88,7 @@ pub struct EventClass {
 
 /// A kind of stream: a channel.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StreamClass {
     /// Its id within the trace.
     pub id: u64,

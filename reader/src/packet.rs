@@ -25,9 +25,9 @@ pub struct Packet {
     pub class: Arc<StreamClass>,
     /// The instance of the class.
     pub instance: Option<u64>,
-    /// Time of its beginning.
+    /// Time of its beginning, in cycles of the stream's clock.
     pub begin: Option<u64>,
-    /// Time of its end as in the packet: 0 if it was never closed.
+    /// Time of its end as in the packet, in cycles: 0 if it was never closed.
     pub end: Option<u64>,
     /// Bits from its start to the end of its last event.
     pub content_bits: u64,

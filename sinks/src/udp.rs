@@ -9,6 +9,7 @@ mod dispatcher;
 mod event_merge;
 mod ingest;
 mod ingest_account;
+mod losses;
 mod options;
 mod outbox;
 mod queue;

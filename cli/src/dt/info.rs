@@ -11,7 +11,7 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Shows the header of a dt file, what its slots hold, and what its postambles are
+/// Shows the header of a dt file, and summaries of its slots and postambles
 ///
 /// Reads the file once, and checks the lengths, and the checksums of framed slots and tagged postambles.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Info {
     json: bool,
 }
 
-/// What the file has besides its header.
+/// The contents of the file besides its header.
 #[derive(Default)]
 struct Contents {
     slots: u64,

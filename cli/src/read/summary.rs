@@ -41,7 +41,7 @@ pub(super) fn print(ending: Ending, counts: &Counts) -> Outcome {
     let reason = match ending {
         Ending::Ended if !counts.any_lost() => return Outcome::Success,
         Ending::Ended => {
-            message::error("some of what was sent has not arrived");
+            message::error("some messages or events have not arrived");
             return Outcome::Lossy;
         }
         Ending::Unconfirmed => "the server did not confirm the end of the session",

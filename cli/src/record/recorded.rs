@@ -1,4 +1,4 @@
-//! What the recorder has taken from the rings, by process.
+//! The packets that the recorder has taken from the rings, by process.
 
 use std::collections::BTreeMap;
 use tracepoint_control::{Ack, ProcessKey, Recorded};

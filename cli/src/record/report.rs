@@ -17,7 +17,7 @@ use tracepoint_control::{
 };
 use tracepoint_reader::recover::RecoveredProcess;
 
-/// What was recorded, and what could not be.
+/// The result of a recording, with its failures.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     acks: Vec<Ack>,
@@ -91,7 +91,7 @@ fn is_silent(silent: &[ProcessKey], recorded: &Recorded) -> bool {
     recorded.process.is_some_and(|process| silent.contains(&process))
 }
 
-/// What was taken from a process that died.
+/// The packets that were taken from a process that died.
 fn recovered(session: &NamedSession<'_>, process: ProcessKey, recorded: &Recorded) -> RecoveredProcess {
     let mut taken = RecoveredProcess::default();
     let counters = recorded.counters.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What processes acknowledge, as messages.
+//! Messages about the acknowledgements of processes.
 
 use crate::failure::{Failure, Outcome};
 use crate::message;

@@ -4,7 +4,7 @@ use crate::units;
 use clap::Args;
 use tracepoint_control::{BudgetSpec, CpuPercent};
 
-/// What a session may cost each process.
+/// The limits of what a session costs each process.
 #[derive(Debug, Args)]
 pub(crate) struct BudgetArguments {
     /// Share of one core that each process may spend on the session, by estimate: `1%`. Over it, the most frequent event is switched off

@@ -13,7 +13,7 @@ use tracepoint_control::{Rule, SessionSpec, SinkSpec};
 ///
 /// Rules are named by their events, programs, process and channel. With `--level`, `--filter` or `--limit`, only rules that have that
 /// condition are removed. An output is named as it was given, and is complete when this command returns. Removing a channel removes the
-/// rules that name it; what is in its rings is written to the outputs. To exclude a part of what a rule matches, enable a rule that begins
+/// rules that name it; the packets in its rings are written to the outputs. To exclude some of the events that a rule matches, enable a rule that begins
 /// with `!`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\

@@ -14,7 +14,7 @@ use tracepoint_control::{ControlError, Rule, SessionSpec, SinkSpec};
 /// A rule that matches no event of the running processes is an error, unless `--wait` is given. All events that the budget of the session
 /// has switched off are switched on again.
 ///
-/// An output that is added while the session records receives what is recorded from then on.
+/// An output that is added while the session records receives the events that are recorded from then on.
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:

@@ -22,6 +22,7 @@ pub trait Filter: Send + Sync {
 
 /// The decision of a filter about an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Decision {
     /// The subscriber gets the event.
     Accept,

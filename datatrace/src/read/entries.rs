@@ -6,10 +6,11 @@ use std::io::{self, BufReader, Read};
 
 /// The bytes of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EntryBytes {
     /// The slot in which it begins.
     pub slot: u32,
-    /// Its offset in the file.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,

@@ -30,7 +30,7 @@ pub enum ReadError {
     Header {
         /// The file, or `dt file` for bytes in memory.
         path: PathBuf,
-        /// Offset in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
         /// What is wrong.
         reason: String,
@@ -42,7 +42,7 @@ pub enum ReadError {
         path: PathBuf,
         /// The slot, or the first of several.
         slot: u32,
-        /// Offset in the file.
+        /// Offset in the file, in bytes.
         offset: u64,
         /// What is wrong.
         reason: String,
@@ -52,7 +52,7 @@ pub enum ReadError {
     Postamble {
         /// The file, or `dt file` for bytes in memory.
         path: PathBuf,
-        /// Offset of the postamble.
+        /// Offset of the postamble, in bytes.
         offset: u64,
         /// What is wrong.
         reason: String,

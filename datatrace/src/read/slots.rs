@@ -27,7 +27,7 @@ impl<'a> Slot<'a> {
         self.place.index
     }
 
-    /// Offset of its entries in the file.
+    /// Offset of its entries in the file, in bytes.
     pub fn offset(&self) -> u64 {
         self.place.offset
     }

@@ -23,7 +23,7 @@ impl DtPacket<'_> {
         self.stream.instance
     }
 
-    /// Its offset in the file. Empty packets, which are outside the slots, have numbers behind the end of the file.
+    /// Its offset in the file, in bytes. Empty packets, which are outside the slots, have numbers behind the end of the file.
     pub fn offset(&self) -> u64 {
         self.part.offset
     }

@@ -39,7 +39,7 @@ pub struct DtSummary {
     pub slots: u64,
     /// Packets that are in slots.
     pub packets: u64,
-    /// Streams.
+    /// The number of streams.
     pub streams: u64,
     /// Packets before those in the file: overwritten, or never written.
     pub gone_packets: u64,

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use super::block::{self, Blocks, EventBlock, StreamBlock};
 use super::resolve::{Resolver, Roots};
-use super::tokens::{self, ParseError, native_order, shorten};
-use super::types::Type;
+use super::tokens::{self, ParseError, Token, shorten};
+use super::types::{ByteOrder, Type};
 use super::{Body, Clock, EventClass, Metadata, StreamClass};
+use winnow::Parser;
+use winnow::combinator::preceded;
 use winnow::error::{ErrMode, ParserError};
 
 /// How many types are searched for the clock of a stream.
@@ -146,4 +148,38 @@ fn first_clock(ty: &Type, left: &mut u32) -> Option<usize> {
         Type::Variant(ty) => ty.options.iter().find_map(|f| first_clock(&f.ty, left)),
         Type::Float(_) | Type::String => None,
     }
+}
+
+/// The byte order of the trace: types that are declared before the `trace` block need it.
+fn native_order(text: &str) -> ByteOrder {
+    let mut input = tokens::input(text, ByteOrder::Little);
+    let mut depth = 0u64;
+    let mut in_trace = false;
+    let mut last = ["", "", ""];
+    let mut next = preceded(tokens::blank, tokens::token);
+    while let Ok(token) = next.parse_next(&mut input) {
+        let word = match token {
+            Token::Word(word) | Token::Mark(word) => word,
+            Token::End => break,
+            _ => "",
+        };
+        match word {
+            "{" => {
+                in_trace |= depth == 0 && last[2] == "trace";
+                depth += 1;
+            }
+            "}" => {
+                depth = depth.saturating_sub(1);
+                if in_trace && depth == 0 {
+                    break;
+                }
+            }
+            "be" | "network" if in_trace && depth == 1 && last[1..] == ["byte_order", "="] => {
+                return ByteOrder::Big;
+            }
+            _ => {}
+        }
+        last = [last[1], last[2], word];
+    }
+    ByteOrder::Little
 }

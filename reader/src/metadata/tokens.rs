@@ -258,40 +258,6 @@ fn block_comment(input: &mut Input<'_>) -> Parsed<()> {
     rest.map_err(|_: ErrMode<ParseError>| parse_error_at(offset, "a comment is not closed: add `*/`"))
 }
 
-/// The byte order of the trace: types that are declared before the `trace` block need it.
-pub(super) fn native_order(text: &str) -> ByteOrder {
-    let mut input = input(text, ByteOrder::Little);
-    let mut depth = 0u64;
-    let mut in_trace = false;
-    let mut last = ["", "", ""];
-    let mut next = preceded(blank, token);
-    while let Ok(token) = next.parse_next(&mut input) {
-        let word = match token {
-            Token::Word(word) | Token::Mark(word) => word,
-            Token::End => break,
-            _ => "",
-        };
-        match word {
-            "{" => {
-                in_trace |= depth == 0 && last[2] == "trace";
-                depth += 1;
-            }
-            "}" => {
-                depth = depth.saturating_sub(1);
-                if in_trace && depth == 0 {
-                    break;
-                }
-            }
-            "be" | "network" if in_trace && depth == 1 && last[1..] == ["byte_order", "="] => {
-                return ByteOrder::Big;
-            }
-            _ => {}
-        }
-        last = [last[1], last[2], word];
-    }
-    ByteOrder::Little
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,7 +44,7 @@ pub struct Options {
     pub window: u16,
     /// How long a message waits for a missing one before it.
     pub gap_timeout: Duration,
-    /// The most messages that wait.
+    /// The largest number of messages that wait for an earlier one.
     pub max_held: usize,
     /// The silence after which a session in the legacy layout is given up. In this layout an idle server sends nothing.
     pub idle: Duration,

@@ -37,9 +37,9 @@ const MAX_OPEN: usize = 64;
 /// Events of the trace that are not in this session, as the server reports them: without their streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AbsentEvents {
-    /// Sent in earlier sessions, or in the legacy layout.
+    /// Events sent in earlier sessions, or in the legacy layout.
     pub sent_elsewhere: u64,
-    /// Lost by the server since the trace began.
+    /// Events lost by the server since the trace began.
     pub unsent: u64,
 }
 
@@ -83,7 +83,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// [`DirectoryError::Write`] if it cannot be written.
+    /// [`DirectoryError::Output`] if it cannot be written.
     pub fn grow(&mut self, metadata: &[u8]) -> Result<(), DirectoryError> {
         let known = usize::try_from(self.known).unwrap_or(usize::MAX).min(metadata.len());
         self.known -= known as u64;
@@ -103,7 +103,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// [`DirectoryError::Write`] if they cannot be written, [`DirectoryError::Metadata`] if the metadata is not well formed.
+    /// [`DirectoryError::Output`] if they cannot be written, [`DirectoryError::Metadata`] if the metadata is not well formed.
     pub fn batch(&mut self, batch: &EventBatch, mut damaged: impl FnMut(&Damage)) -> Result<u64, DirectoryError> {
         let mut written = 0;
         let uuid = self.decoder.metadata()?.uuid();
@@ -161,7 +161,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// [`DirectoryError::Write`] if a file cannot be written, [`DirectoryError::Metadata`] if the account is not well formed.
+    /// [`DirectoryError::Output`] if a file cannot be written, [`DirectoryError::Metadata`] if the account is not well formed.
     pub fn finish(mut self, account: Option<&[u8]>, absent: AbsentEvents) -> Result<(), DirectoryError> {
         let Some(account) = account else { return Ok(()) };
         let mut account = Account::parse(account)?;

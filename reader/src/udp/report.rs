@@ -6,6 +6,7 @@ use super::wire::{Batch, CtfPackets, Losses, Welcome};
 
 /// The layout of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// One event per message, as old clients and servers have it.
     Legacy,
@@ -43,6 +44,7 @@ pub enum Report {
 
 /// An event in the legacy layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LegacyEvent {
     /// The number of its message.
     pub seq: u32,

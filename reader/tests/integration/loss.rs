@@ -18,6 +18,7 @@ fn outline(directory: &std::path::Path) -> Vec<String> {
                 let kind = match loss.kind {
                     LossKind::Events(events) => format!("events {events:?}"),
                     LossKind::Packets { packets, events } => format!("packets {packets:?} with {events:?}"),
+                    kind => format!("{kind:?}"),
                 };
                 format!("{kind} from {} to {}", loss.from_ns - EPOCH, loss.to_ns - EPOCH)
             }

@@ -1,7 +1,8 @@
 //! Single events for the legacy layout: the events of several packets, merged by time.
 
+use super::losses::LossReason;
 use super::options::LegacyContent;
-use super::queue::{Layout, LossReason, PacketQueue, QueuedPacket};
+use super::queue::{Layout, PacketQueue, QueuedPacket};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;

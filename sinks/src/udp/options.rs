@@ -15,6 +15,7 @@ pub const DEFAULT_ALLOWED_RATE: u64 = 1 << 20;
 
 /// Which events are dropped when the queue for the client is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DropPolicy {
     /// The oldest: a client that connects late sees the end.
     #[default]
@@ -25,6 +26,7 @@ pub enum DropPolicy {
 
 /// The content of a message in the legacy layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LegacyContent {
     /// The text of the event: name and fields.
     #[default]

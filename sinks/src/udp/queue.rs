@@ -3,6 +3,7 @@
 //! The step before are the threads that push packets, which never wait for the network; the step after is the server's thread.
 
 use super::ingest::Messages;
+use super::losses::{LossReason, LostEvents};
 use super::options::DropPolicy;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
@@ -39,32 +40,6 @@ impl QueuedPacket {
 
     pub(super) fn left(&self) -> u64 {
         self.events.saturating_sub(self.done)
-    }
-}
-
-/// Why events were lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LossReason {
-    /// The queue was full.
-    Limit,
-    /// The queue was full because of a rate limit.
-    Rate,
-    TooLarge,
-    Unreadable,
-    /// No client requested them in time.
-    Unread,
-}
-
-impl LossReason {
-    /// The name in the account.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Limit => "udp_limit",
-            Self::Rate => "udp_rate",
-            Self::TooLarge => "udp_too_large",
-            Self::Unreadable => "udp_unreadable",
-            Self::Unread => "udp_unread",
-        }
     }
 }
 
@@ -108,7 +83,7 @@ pub(super) struct State {
     /// How many messages were ingested, and how many were too long.
     pub(super) messages: u64,
     pub(super) overlong: u64,
-    lost: BTreeMap<(StreamId, LossReason), u64>,
+    pub(super) lost: LostEvents,
 }
 
 /// The queue, which the pushing threads and the server's thread share.
@@ -162,7 +137,7 @@ impl PacketQueue {
             let Some(dropped) = place.and_then(|place| state.queue.remove(place)) else { break };
             state.bytes = state.bytes.saturating_sub(dropped.cost());
             let reason = if state.serving == Serving::Limited { LossReason::Rate } else { LossReason::Limit };
-            state.lose(dropped.stream, reason, dropped.left());
+            state.lost.add(dropped.stream, reason, dropped.left());
         }
     }
 
@@ -184,7 +159,7 @@ impl PacketQueue {
             Self::insert(&mut state, QueuedPacket { kept: true, ..held });
         } else {
             state.given += held.events;
-            state.lose(held.stream, LossReason::Unread, held.left());
+            state.lost.add(held.stream, LossReason::Unread, held.left());
         }
         drop(state);
         self.wake();
@@ -218,7 +193,7 @@ impl PacketQueue {
     }
 
     pub(super) fn lose(&self, stream: StreamId, reason: LossReason, events: u64) {
-        self.lock().lose(stream, reason, events);
+        self.lock().lost.add(stream, reason, events);
     }
 
     /// Drops all queued packets, because no client requested them in time.
@@ -226,7 +201,7 @@ impl PacketQueue {
         let mut state = self.lock();
         for held in std::mem::take(&mut state.queue) {
             state.bytes = state.bytes.saturating_sub(held.cost());
-            state.lose(held.stream, LossReason::Unread, held.left());
+            state.lost.add(held.stream, LossReason::Unread, held.left());
         }
     }
 
@@ -263,7 +238,7 @@ impl PacketQueue {
 
     /// What was lost of a stream, by reason.
     pub(super) fn lost_of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
-        self.lock().lost_of(stream)
+        self.lock().lost.of(stream)
     }
 }
 
@@ -272,34 +247,16 @@ impl State {
         !self.quit && !self.ended && !self.closed
     }
 
+    /// All losses, in the categories of the protocol. Messages that were too long are in no stream.
+    pub(super) fn losses(&self) -> Losses {
+        let mut losses = self.lost.by_category();
+        losses.too_large += self.overlong;
+        losses
+    }
+
     /// Packets in the queue.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
-    }
-
-    pub(super) fn lose(&mut self, stream: StreamId, reason: LossReason, events: u64) {
-        if events > 0 {
-            *self.lost.entry((stream, reason)).or_default() += events;
-        }
-    }
-
-    /// What was lost of a stream, by reason.
-    pub(super) fn lost_of(&self, stream: StreamId) -> BTreeMap<&'static str, u64> {
-        self.lost.iter().filter(|((of, _), _)| *of == stream).map(|((_, why), n)| (why.name(), *n)).collect()
-    }
-
-    /// All losses, in the categories of the protocol.
-    pub(super) fn losses(&self) -> Losses {
-        let mut losses = Losses { too_large: self.overlong, ..Losses::default() };
-        for ((_, reason), events) in &self.lost {
-            *match reason {
-                LossReason::Limit | LossReason::Unread => &mut losses.limit,
-                LossReason::Rate => &mut losses.rate,
-                LossReason::TooLarge => &mut losses.too_large,
-                LossReason::Unreadable => &mut losses.failed,
-            } += events;
-        }
-        losses
     }
 }
 

@@ -194,7 +194,7 @@ impl UdpServer {
         self.queue.end(|state| {
             let mut account = account?;
             if let Some(stream) = ingest {
-                let (recorded, too_long, lost) = (state.messages, state.overlong, state.lost_of(stream));
+                let (recorded, too_long, lost) = (state.messages, state.overlong, state.lost.of(stream));
                 ingest_account::add(&mut account, IngestCounts { stream, recorded, too_long, lost });
             }
             Some(account.to_json())

@@ -1,6 +1,7 @@
 //! Splits packets between records to fit into datagrams. Each part is a packet.
 
-use super::queue::{LossReason, PacketQueue, QueuedPacket};
+use super::losses::LossReason;
+use super::queue::{PacketQueue, QueuedPacket};
 use std::collections::HashMap;
 use tracepoint_reader::internal::{RecordSizes, check, seal};
 use tracepoint_reader::udp::wire::batch::BATCH_HEADER;

@@ -81,7 +81,7 @@ fn losses_are_printed_in_place_and_have_an_exit_code() {
     assert_eq!((&end["type"], &end["ending"]), (&"end".into(), &"ended".into()));
     assert_eq!(number(end, "events") + number(end, "lost_events"), 300);
     assert!(number(end, "lost_events") > 0, "{end}");
-    assert!(err.contains("some of what was sent has not arrived"), "{err}");
+    assert!(err.contains("some messages or events have not arrived"), "{err}");
     assert_eq!(code, Some(4));
 }
 

@@ -68,9 +68,9 @@ pub enum TextKind {
 pub struct Text<'a> {
     /// The kind of the text.
     pub kind: TextKind,
-    /// Offset of the piece in the text.
+    /// Offset of the piece in the text, in bytes.
     pub offset: u32,
-    /// Length of the whole text so far.
+    /// Length of the whole text so far, in bytes.
     pub total: u32,
     /// The bytes of the piece.
     pub bytes: &'a [u8],

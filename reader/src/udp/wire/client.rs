@@ -52,7 +52,7 @@ pub struct Accept {
     pub nonce: u16,
     /// The longest datagram with several events, in bytes of UDP payload.
     pub mtu: u16,
-    /// The longest datagram with a single event that does not fit into `mtu`; not less than `mtu`.
+    /// The longest datagram with a single event that does not fit into `mtu`, in bytes; not less than `mtu`.
     pub largest: u16,
     /// How many unacknowledged messages the server may send; 0: no limit.
     pub window: u16,

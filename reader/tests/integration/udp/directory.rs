@@ -50,7 +50,7 @@ fn read(path: &Path) -> (Vec<u64>, u64) {
             }
             Item::Loss(loss) => match loss.kind {
                 LossKind::Packets { events, .. } => missing += events.unwrap(),
-                LossKind::Events(events) => panic!("{events:?} discarded"),
+                kind => panic!("{kind:?}"),
             },
             other => panic!("{other:?}"),
         }

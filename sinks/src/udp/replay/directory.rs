@@ -67,7 +67,7 @@ fn next(packets: &mut Packets, damaged: &mut dyn FnMut(Damage)) -> Option<tracep
 impl OpenStream {
     /// Opens a stream file; `None` if it is empty.
     fn open(description: &Description, path: &Path, damaged: &mut dyn FnMut(Damage)) -> Result<Option<Self>, Damage> {
-        let damage = |reason| Damage { file: path.to_owned(), offset: 0, reason };
+        let damage = |reason: String| Damage::new(path, 0, reason);
         let file = File::open(path).map_err(|error| damage(format!("cannot be opened: {error}")))?;
         let mut packets = Packets::open(&description.metadata, path).map_err(|error| damage(error.to_string()))?;
         let next = next(&mut packets, damaged);
@@ -77,7 +77,7 @@ impl OpenStream {
     /// Reads the next packet.
     fn packet(&self, description: &Description) -> Result<Packet, Damage> {
         let offset = self.next.offset;
-        let damage = |reason| Damage { file: self.path.clone(), offset, reason };
+        let damage = |reason: String| Damage::new(&self.path, offset, reason);
         let content = self.next.content_bits.div_ceil(8);
         let size = if description.sizes.is_some() { content } else { self.next.size() };
         if size > LONGEST_PACKET {

@@ -20,7 +20,7 @@ pub(super) fn run(
                     return false;
                 }
             }
-            Err(reason) => damaged(Damage { file: trace.path().to_owned(), offset: packet.offset(), reason }),
+            Err(reason) => damaged(Damage::new(trace.path(), packet.offset(), reason)),
         }
     }
     true

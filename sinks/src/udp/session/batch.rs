@@ -5,6 +5,8 @@
 //!                                  └── trace at its end ─▶ account until its ACK ─▶ END …
 //! ```
 
+mod ending;
+
 use super::offer::Offer;
 use super::texts::{RETRANSMIT, TextFlow};
 use super::{Context, Next, earlier};
@@ -14,10 +16,8 @@ use crate::udp::split::DatagramSizes;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::batch::{TEXT_HEADER, seal_batch};
-use tracepoint_reader::udp::wire::{Accept, Ack, Batch, End, Ping, Text, TextKind, Welcome};
+use tracepoint_reader::udp::wire::{Accept, Ack, Batch, Ping, Text, TextKind, Welcome};
 
-/// How long the totals are retransmitted.
-const ENDING: Duration = Duration::from_secs(3);
 /// The pause after which a PING is sent.
 const SILENCE: Duration = Duration::from_millis(500);
 /// The timeout of a closed window: after it, sending continues although nothing was acknowledged.
@@ -283,69 +283,6 @@ impl BatchSession {
         self.seen = context.seq.wrapping_sub(1);
         self.moved = context.now;
         true
-    }
-
-    /// The account and the totals; `Some` if the session is over.
-    fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
-        let (metadata, account) = {
-            let state = context.queue.lock();
-            let account = state.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
-            (state.metadata.len() as u32, account as u32)
-        };
-        if self.texts() > ending.texts.0 {
-            ending.texts = (self.texts(), context.now);
-        }
-        let given_up = ending.texts.1 + ENDING;
-        if ending.since.is_none() && context.now < given_up {
-            let (mut sent_metadata, mut sent_account) = (self.metadata, self.account);
-            let flow = if sent_metadata.acknowledged() < metadata {
-                self.text(TextKind::Metadata, &mut sent_metadata, metadata, context);
-                Some(sent_metadata)
-            } else if sent_account.acknowledged() < account {
-                self.text(TextKind::Account, &mut sent_account, account, context);
-                Some(sent_account)
-            } else {
-                None
-            };
-            if let Some(flow) = flow {
-                (self.metadata, self.account) = (sent_metadata, sent_account);
-                let again = flow.deadline().unwrap_or(context.now + RETRANSMIT);
-                ending.next = again.min(given_up);
-                self.ending = Some(ending);
-                return None;
-            }
-        }
-        let first = ending.since.is_none();
-        let since = *ending.since.get_or_insert(context.now);
-        if ending.acknowledged || context.now >= since + ENDING {
-            return Some(Next::Over { trace: ending.trace });
-        }
-        if first || context.now >= ending.next {
-            self.send_totals(ending.trace, account, context);
-            ending.next = context.now + RETRANSMIT;
-        }
-        self.ending = Some(ending);
-        None
-    }
-
-    fn send_totals(&mut self, trace: bool, account: u32, context: &mut Context<'_>) {
-        let (metadata, lost) = {
-            let state = context.queue.lock();
-            (state.metadata.len() as u32, state.losses())
-        };
-        let (batches, events, legacy) = (self.number, self.events, self.legacy_events);
-        let end = End { trace, batches, events, legacy, metadata, account, lost };
-        let session = self.session;
-        self.queue_message(context, |seq| end.encode(seq, session));
-    }
-
-    /// Sends the totals once, because the server ends.
-    pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
-        // Flushing makes a buffer free, if the socket takes something.
-        if self.acknowledged && self.outbox.flush() != Flushed::Blocked {
-            self.send_totals(false, 0, context);
-            self.outbox.flush();
-        }
     }
 
     /// Sends as many pieces as the window and the outbox allow.

@@ -8,8 +8,8 @@
 use super::offer::Offer;
 use super::{Context, Next, earlier};
 use crate::udp::event_merge::EventMerge;
+use crate::udp::losses::LossReason;
 use crate::udp::outbox::{Flushed, Outbox};
-use crate::udp::queue::LossReason;
 use crate::udp::rate_limit::RateLimit;
 use std::time::{Duration, Instant};
 use tracepoint_reader::udp::wire::legacy::{LONGEST_CONTENT, MARK_SIZE};

@@ -1,0 +1,76 @@
+//! The end of a session: the texts until they are acknowledged, then the totals until they are.
+
+use super::{BatchSession, Ending};
+use crate::udp::outbox::Flushed;
+use crate::udp::session::texts::RETRANSMIT;
+use crate::udp::session::{Context, Next};
+use std::time::Duration;
+use tracepoint_reader::udp::wire::{End, TextKind};
+
+/// How long the totals are retransmitted.
+const ENDING: Duration = Duration::from_secs(3);
+
+impl BatchSession {
+    /// The account and the totals; `Some` if the session is over.
+    pub(super) fn totals(&mut self, mut ending: Ending, context: &mut Context<'_>) -> Option<Next> {
+        let (metadata, account) = {
+            let state = context.queue.lock();
+            let account = state.account.as_ref().filter(|_| ending.trace).map_or(0, Vec::len);
+            (state.metadata.len() as u32, account as u32)
+        };
+        if self.texts() > ending.texts.0 {
+            ending.texts = (self.texts(), context.now);
+        }
+        let given_up = ending.texts.1 + ENDING;
+        if ending.since.is_none() && context.now < given_up {
+            let (mut sent_metadata, mut sent_account) = (self.metadata, self.account);
+            let flow = if sent_metadata.acknowledged() < metadata {
+                self.text(TextKind::Metadata, &mut sent_metadata, metadata, context);
+                Some(sent_metadata)
+            } else if sent_account.acknowledged() < account {
+                self.text(TextKind::Account, &mut sent_account, account, context);
+                Some(sent_account)
+            } else {
+                None
+            };
+            if let Some(flow) = flow {
+                (self.metadata, self.account) = (sent_metadata, sent_account);
+                let again = flow.deadline().unwrap_or(context.now + RETRANSMIT);
+                ending.next = again.min(given_up);
+                self.ending = Some(ending);
+                return None;
+            }
+        }
+        let first = ending.since.is_none();
+        let since = *ending.since.get_or_insert(context.now);
+        if ending.acknowledged || context.now >= since + ENDING {
+            return Some(Next::Over { trace: ending.trace });
+        }
+        if first || context.now >= ending.next {
+            self.send_totals(ending.trace, account, context);
+            ending.next = context.now + RETRANSMIT;
+        }
+        self.ending = Some(ending);
+        None
+    }
+
+    fn send_totals(&mut self, trace: bool, account: u32, context: &mut Context<'_>) {
+        let (metadata, lost) = {
+            let state = context.queue.lock();
+            (state.metadata.len() as u32, state.losses())
+        };
+        let (batches, events, legacy) = (self.number, self.events, self.legacy_events);
+        let end = End { trace, batches, events, legacy, metadata, account, lost };
+        let session = self.session;
+        self.queue_message(context, |seq| end.encode(seq, session));
+    }
+
+    /// Sends the totals once, because the server ends.
+    pub(in crate::udp) fn send_end(&mut self, context: &mut Context<'_>) {
+        // Flushing makes a buffer free, if the socket takes something.
+        if self.acknowledged && self.outbox.flush() != Flushed::Blocked {
+            self.send_totals(false, 0, context);
+            self.outbox.flush();
+        }
+    }
+}
