@@ -50,6 +50,7 @@ fn fill(packets: &[Mutex<Vec<u8>>], filled: &AtomicUsize, written: &AtomicUsize,
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a count of events is far below 2^52")]
 fn write(
     packets: &[Mutex<Vec<u8>>],
     filled: &AtomicUsize,

@@ -95,7 +95,11 @@ fn is_traced() -> bool {
             panic!("{error}");
         }
         if let Ok(status) = env::var(EXITS) {
-            std::thread::spawn(|| (0..).for_each(fire));
+            std::thread::spawn(|| {
+                for n in 0.. {
+                    fire(n);
+                }
+            });
             std::process::exit(status.parse().expect("a number"));
         }
         if env::var_os(DIES).is_some() {

@@ -30,9 +30,9 @@ fn the_last_ring_is_missed_where_nothing_else_tells_of_it() {
         let (remains, _) = remains();
         let last = remains.process.join("0-1.ring");
         if empty {
-            fs::write(&last, []).unwrap()
+            fs::write(&last, []).unwrap();
         } else {
-            fs::remove_file(&last).unwrap()
+            fs::remove_file(&last).unwrap();
         }
         let process = recover(&remains.process, &remains.out()).unwrap().processes.remove(0);
         let told = process.notes.iter().any(|note| note.contains("no ring in 0-1.ring"));

@@ -197,7 +197,7 @@ fn a_stopping_client_gets_the_rest_of_the_metadata() -> Outcome {
     client.until(|kept| kept.events == 1);
     served.server.describe(&event.replace("id = 1;", "id = 3;").replace("test:text", "test:most"))?;
     client.say(ToServer::Leave(client.session));
-    let ended = |from: &tracepoint_reader::udp::wire::FromServer<'_>| matches!(from.message, ToClient::End(_));
+    let ended = |from: &FromServer<'_>| matches!(from.message, ToClient::End(_));
     while !client.next(ended) {}
     Ok(())
 }
