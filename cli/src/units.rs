@@ -12,6 +12,11 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a size, for example `64K`, `100M` or `2GiB`".to_owned())
 }
 
+/// The same, or 0 for none.
+pub(crate) fn size_or_none(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { size(text) }
+}
+
 /// Parses bytes per second: `10M/s`, or `10M`.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     size(text.strip_suffix("/s").unwrap_or(text))

@@ -108,7 +108,7 @@ fn added_channel(text: &str) -> Result<AddedChannel, String> {
             "policy" => added.policy = Some(value.to_owned()),
             "ring-size" => spec.ring_size = Some(size().map_err(invalid)?),
             "packets" => spec.packets = number()?,
-            "overflow" => spec.overflow = Some(size().map_err(invalid)?),
+            "overflow" => spec.overflow = Some(if value == "0" { 0 } else { size().map_err(invalid)? }),
             "spares" => spec.spares = Some(number()?),
             "max-rings" => spec.max_rings = Some(number()?),
             "max-wait" => {

@@ -24,7 +24,7 @@ pub(crate) struct MemoryArguments {
     max_rings: Option<usize>,
     /// Memory of each process for further rings, in which threads go on whose own are full; 0 for none [default: 32M, at most 32 rings, if the newest
     /// events are lost when rings are full]
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    #[arg(long, value_name = "SIZE", value_parser = units::size_or_none)]
     overflow: Option<u64>,
 }
 

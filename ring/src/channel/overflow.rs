@@ -16,7 +16,7 @@
 //!
 //! **Nesting.** An event that another one interrupts, between its look at the table and its commit, may go on to write to the full ring. So
 //! a signal handler that interrupts an event stays in that event's ring, and its event is lost if that is full. Events that probes fire may
-//! go on in the next ring: the event around them is recorded by then ([`ThreadSlot::may_change_ring`]).
+//! go on in the next ring: the event around them is recorded by then (`ThreadSlot::may_change_ring`).
 //!
 //! **Order.** Readers merge streams by time, and the next ring's times are not before the last one of the full ring.
 //!
@@ -24,9 +24,6 @@
 //! for so many that the ended rings whose packets wait stay within [`Channel::overflow`](super::Channel::overflow). Rings are made within the
 //! bounds of the process's memory, as for new threads. Without a permit an event is lost as `ring_full`, after one load more.
 
-use super::open::{EventId, OpenChannel};
-use super::ring::Ring;
-use crate::thread::ThreadSlot;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, Ordering};
 
 /// The permits of a channel. Relaxed accesses: what a permit stands for is ordered by the pool (L2).
@@ -48,50 +45,22 @@ impl Overflow {
     }
 
     /// Takes a permit, if there is one. The load keeps the cache line shared while there is none.
-    fn take_permit(&self) -> bool {
+    pub(super) fn take_permit(&self) -> bool {
         self.permits.load(Ordering::Relaxed) > 0 && self.permits.fetch_sub(1, Ordering::Relaxed) > 0
+    }
+
+    /// A thread has gone on in another ring.
+    pub(super) fn count(&self) {
+        self.rings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether rings without an owner waited for the consumer in the supplier's last round.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::Relaxed)
     }
 
     /// How many rings threads have gone on in so far.
     pub(super) fn rings(&self) -> u64 {
         self.rings.load(Ordering::Relaxed)
-    }
-}
-
-impl OpenChannel {
-    /// How many rings threads have gone on in so far, because their own were full.
-    pub fn overflowed(&self) -> u64 {
-        self.overflow.rings()
-    }
-
-    /// Whether rings without an owner waited for the consumer at the last [`maintain`](Self::maintain): as soon as one is drained, the next
-    /// makes it serve again.
-    pub fn overflow_waits(&self) -> bool {
-        self.overflow.is_waiting.load(Ordering::Relaxed)
-    }
-
-    /// The ring in which the thread of `slot` goes on with the event `id`, which fired and does not fit into its ring `full`; `None` if it cannot.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn next_ring(&self, slot: &'static ThreadSlot, full: &Ring, id: EventId) -> Option<&Ring> {
-        if !slot.may_change_ring() || !self.overflow.take_permit() {
-            return None;
-        }
-        let next = self.take_spare()?;
-        next.own(slot.tid());
-        next.main.follow(&full.main);
-        let entry = self.ring_table.ring(slot);
-        let [was, is] = [full, next].map(|ring| std::ptr::from_ref(ring).cast_mut());
-        if entry.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            // The supplier has abandoned the ring, because its memory was lost.
-            next.end();
-            return None;
-        }
-        next.event(id.get()).fired.increment();
-        failpoint!(FiredTwice, full.main.instance());
-        full.event(id.get()).fired.take_back();
-        self.overflow.rings.fetch_add(1, Ordering::Relaxed);
-        full.end();
-        Some(next)
     }
 }

@@ -1,4 +1,4 @@
-//! The producers' side of a channel: the full path of an event into this thread's ring, and the counts of events without a ring.
+//! The producers' side of a channel: the full path of an event into this thread's ring, or the next one, and the counts of events without a ring.
 
 use super::account::Loss;
 use super::open::{EventId, FilterOutcome, OpenChannel};
@@ -81,6 +81,42 @@ impl OpenChannel {
             FilterOutcome::Suppressed => event.suppressed.increment(),
             FilterOutcome::Panicked => ring.lost(id.0, Loss::Panicked),
         }
+    }
+
+    /// How many rings threads have gone on in so far, because their own were full.
+    pub fn overflowed(&self) -> u64 {
+        self.overflow.rings()
+    }
+
+    /// Whether rings without an owner waited for the consumer at the last [`maintain`](Self::maintain): as soon as one is drained, the next
+    /// makes it serve again.
+    pub fn overflow_waits(&self) -> bool {
+        self.overflow.is_waiting()
+    }
+
+    /// The ring in which the thread of `slot` goes on with the event `id`, which fired and does not fit into its ring `full`; `None` if it cannot.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn next_ring(&self, slot: &'static ThreadSlot, full: &Ring, id: EventId) -> Option<&Ring> {
+        if !slot.may_change_ring() || !self.overflow.take_permit() {
+            return None;
+        }
+        let next = self.take_spare()?;
+        next.own(slot.tid());
+        next.main.follow(&full.main);
+        let entry = self.ring_table.ring(slot);
+        let [was, is] = [full, next].map(|ring| std::ptr::from_ref(ring).cast_mut());
+        if entry.compare_exchange(was, is, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            // The supplier has abandoned the ring, because its memory was lost.
+            next.end();
+            return None;
+        }
+        next.event(id.get()).fired.increment();
+        failpoint!(FiredTwice, full.main.instance());
+        full.event(id.get()).fired.take_back();
+        self.overflow.count();
+        full.end();
+        Some(next)
     }
 
     /// Handles an event for which its ring is full.
