@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Counts the instructions of an event, and of a filter, with callgrind: the difference of two runs of different length, less that of the
 # same loop without a site, for one event. Instruction counts repeat exactly; times on a shared machine do not (scripts/peers.sh has
-# those).
+# those). The last table has times all the same: those of a packet's checksum, beside what else a drain does with the packet.
 #
-#   scripts/costs.sh          prints two Markdown tables
+#   scripts/costs.sh          prints three Markdown tables
 #   scripts/costs.sh --docs   also puts them into docs/costs.md and docs/filters.md
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ case "${1-}" in
 esac
 command -v valgrind >/dev/null || { echo "costs.sh: valgrind is missing: run scripts/setup.sh" >&2; exit 1; }
 
-cargo build -q --release -p tracepoint-benches --bin costs --bin filters
+cargo build -q --release -p tracepoint-benches --bin costs --bin filters --bin checksum
 programs=${CARGO_TARGET_DIR:-target}/release
 short=10000
 long=20000
@@ -94,8 +94,10 @@ put() { # page, name of its marked block; the new block is the standard input
 
 events=$(events)
 filters=$(filters)
-printf '%s\n\n%s\n' "$events" "$filters"
+checksum=$("$programs/checksum" 2001)
+printf '%s\n\n%s\n\n%s\n' "$events" "$filters" "$checksum"
 if [ -n "$docs" ]; then
     printf '%s\n' "$events" | put docs/costs.md costs
+    printf '%s\n' "$checksum" | put docs/costs.md checksum
     printf '%s\n' "$filters" | put docs/filters.md filters
 fi
