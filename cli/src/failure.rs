@@ -7,6 +7,7 @@ use std::num::NonZero;
 use std::process::ExitCode;
 use thiserror::Error;
 use tracepoint_control::ControlError;
+use tracepoint_control::core_dump::CoreHandlerError;
 use tracepoint_control::trigger::TriggerError;
 use tracepoint_reader::convert::ConvertError;
 use tracepoint_reader::udp::DirectoryError;
@@ -131,6 +132,12 @@ pub(crate) enum Failure {
     /// The command cannot be carried out; the text says why, and what to do.
     #[error("{0}")]
     Refused(String),
+    /// The command line is invalid in a way that `clap` does not find.
+    #[error("{0}")]
+    Usage(String),
+    /// The helper for core dumps cannot be installed or removed.
+    #[error(transparent)]
+    CoreHandler(#[from] CoreHandlerError),
     /// The trace cannot be served.
     #[error(transparent)]
     Serve(#[from] SinkError),
@@ -152,6 +159,7 @@ impl Failure {
     const fn outcome(&self) -> Outcome {
         match self {
             Self::NoServer(_) => Outcome::NoServer,
+            Self::Usage(_) => Outcome::Usage,
             _ => Outcome::Failed,
         }
     }

@@ -7,6 +7,7 @@
 mod clean;
 mod completions;
 mod convert;
+mod core_dump;
 mod dt;
 mod failure;
 mod interrupt;
@@ -78,6 +79,8 @@ verbs! {
     Triggers(trigger::triggers::Triggers),
     Untrigger(trigger::untrigger::Untrigger),
     Listen(trigger::listen::Listen),
+    Notify(core_dump::notify::Notify),
+    InstallCoreHandler(core_dump::install::InstallCoreHandler),
     Clean(clean::Clean),
     View(view::View),
     Verify(verify::Verify),

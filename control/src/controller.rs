@@ -5,7 +5,7 @@
 
 mod application;
 mod error;
-mod find;
+pub(crate) mod find;
 mod leftover;
 mod matching;
 mod named;

@@ -47,6 +47,7 @@ mod catalog;
 mod clock;
 mod consumer_loop;
 mod controller;
+pub mod core_dump;
 mod drain_thread;
 mod event;
 mod event_filter;

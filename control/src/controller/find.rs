@@ -18,11 +18,7 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
     }
     let proc = PathBuf::from(format!("/proc/{pid}"));
     let hidden = |source| ControlError::Hidden { pid, source };
-    let environment = fs::read(proc.join("environ")).map_err(hidden)?;
-    let secure = is_secure(&proc);
-    let variable = |name: &str| if secure { None } else { value(&environment, name) };
-    let user = user(&proc).map_err(hidden)?;
-    let place = place(variable, user);
+    let (place, user) = (place_of(&proc).map_err(hidden)?, user(&proc).map_err(hidden)?);
     let path = if place.is_absolute() { seen_from(&proc, &place) } else { proc.join("cwd").join(place) };
     match RunDir::open(&path) {
         // The environment is under the control of its user. The process has no entry in a directory of another user.
@@ -30,6 +26,14 @@ pub(super) fn run_dir_of(pid: u32) -> Result<RunDir, ControlError> {
         Err(error) if error.is_missing() => Err(ControlError::NotTraced { pid, run_dir: path }),
         opened => Ok(opened?),
     }
+}
+
+/// The path of the run directory of the process with this directory in `/proc`, as that process sees it.
+pub(crate) fn place_of(proc: &Path) -> io::Result<PathBuf> {
+    let environment = fs::read(proc.join("environ"))?;
+    let secure = is_secure(proc);
+    let variable = |name: &str| if secure { None } else { value(&environment, name) };
+    Ok(place(variable, user(proc)?))
 }
 
 /// The key of the process in its own pid namespace.
@@ -55,11 +59,16 @@ fn user(proc: &Path) -> io::Result<u32> {
     effective.ok_or_else(|| io::Error::other("its status file has no user id"))
 }
 
-/// Translates a path of the process: unchanged if the process shares our root and mount namespace, otherwise through `/proc/PID/root`.
-fn seen_from(proc: &Path, path: &Path) -> PathBuf {
+/// Whether the process shares our root directory and mount namespace.
+pub(crate) fn has_our_root(proc: &Path) -> bool {
     let id = |path: PathBuf| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
     let same = |name| id(proc.join(name)).is_some_and(|its| Some(its) == id(Path::new("/proc/self").join(name)));
-    if same("root") && same("ns/mnt") {
+    same("root") && same("ns/mnt")
+}
+
+/// Translates a path of the process: unchanged if the process shares our root and mount namespace, otherwise through `/proc/PID/root`.
+fn seen_from(proc: &Path, path: &Path) -> PathBuf {
+    if has_our_root(proc) {
         return path.to_owned();
     }
     proc.join("root").join(path.strip_prefix("/").unwrap_or(path))

@@ -37,5 +37,8 @@ fn errors_cross_threads() {
     is_error::<tracepoint_control::SpecError>();
     is_error::<tracepoint_control::filter::FilterError>();
     is_error::<tracepoint_control::trigger::PayloadTooLong>();
+    is_error::<tracepoint_control::core_dump::CoreArgumentsError>();
+    is_error::<tracepoint_control::core_dump::CoreHandlerError>();
+    is_error::<tracepoint_control::core_dump::PatternError>();
     is_error::<tracepoint_control::trigger::TriggerError>();
 }

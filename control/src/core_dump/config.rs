@@ -1,0 +1,43 @@
+//! The configuration of the helper, which the kernel starts without an environment.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What the helper does with core images, and what `core_pattern` was before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// The pattern before the helper was installed.
+    pub(super) previous: String,
+    /// Whether core images are passed on to the handler in `previous`.
+    pub(super) chain: bool,
+    /// The directory into which core images are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) save: Option<PathBuf>,
+}
+
+impl Config {
+    /// Where it is, unless the pattern says otherwise.
+    pub(super) const PLACE: &str = "/var/lib/tracepoint/core-handler.toml";
+
+    pub(super) fn read(file: &Path) -> io::Result<Self> {
+        toml::from_str(&fs::read_to_string(file)?).map_err(io::Error::other)
+    }
+
+    /// Writes it, for root alone, under its name only when it is complete.
+    pub(super) fn write(&self, file: &Path) -> io::Result<()> {
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        if let Some(dir) = file.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        let new = file.with_extension("new");
+        let _ = fs::remove_file(&new);
+        let mut out: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&new, file)
+    }
+}

@@ -1,0 +1,131 @@
+//! `core_pattern`: the text by which the kernel starts a helper for a process that dumps core (`man 5 core`).
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The kernel keeps so many bytes of a pattern, and cuts off the rest without an error.
+const MAX_LEN: usize = 127;
+/// The arguments of `tracectl notify --core`, in this order. The first [`REQUIRED`] are always there.
+pub(super) const SPECIFIERS: [&str; 13] =
+    ["%P", "%u", "%g", "%e", "%h", "%s", "%t", "%p", "%i", "%I", "%c", "%d", "%E"];
+/// How many of [`SPECIFIERS`] a helper needs.
+pub(super) const REQUIRED: usize = 6;
+/// The command of `tracectl` that is the helper.
+const VERB: &str = " notify ";
+
+/// A pattern cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// The kernel splits a pattern at spaces, and replaces `%`.
+    #[error("{path} cannot stand in core_pattern, because of a space or `%`: install the program in another directory")]
+    Path {
+        /// The path of the program or of its configuration.
+        path: String,
+    },
+    /// The kernel would cut it off.
+    #[error(
+        "the pattern would have {len} bytes, and the kernel keeps {MAX_LEN}: install the program under a shorter path"
+    )]
+    TooLong {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// The present handler wants to be told what this helper does not know.
+    #[error("the present handler uses `{specifier}`, which cannot be passed on to it")]
+    Specifier {
+        /// The specifier.
+        specifier: String,
+    },
+}
+
+/// The pattern that has the kernel start `program` with its configuration in `config`, which is named if it is not at its usual place.
+pub(super) fn for_helper(program: &Path, config: Option<&Path>) -> Result<String, PatternError> {
+    let plain = |path: &Path| {
+        let text = path.to_string_lossy().into_owned();
+        let is_plain = path.to_str().is_some() && !text.contains(|c: char| c == '%' || c.is_whitespace());
+        if is_plain { Ok(text) } else { Err(PatternError::Path { path: text }) }
+    };
+    let mut pattern = format!("|{}{VERB}", plain(program)?);
+    if let Some(config) = config {
+        let _ = write!(pattern, "--config {} ", plain(config)?);
+    }
+    let _ = write!(pattern, "--core {}", SPECIFIERS.join(" "));
+    if pattern.len() > MAX_LEN { Err(PatternError::TooLong { len: pattern.len() }) } else { Ok(pattern) }
+}
+
+/// Whether a pattern starts this helper.
+pub(super) fn is_ours(pattern: &str) -> bool {
+    pattern.starts_with('|') && pattern.contains(VERB) && pattern.contains(" --core %P ")
+}
+
+/// Whether a pattern starts a program.
+pub(super) fn is_handler(pattern: &str) -> bool {
+    pattern.starts_with('|')
+}
+
+/// The command line of the handler in `pattern`, for the values of [`SPECIFIERS`]; as the kernel makes it: first split, then replaced. A value
+/// that is not there is empty.
+pub(super) fn expand(pattern: &str, values: &[OsString]) -> Result<Vec<OsString>, PatternError> {
+    let words = pattern.trim_start_matches('|').split_whitespace();
+    words.map(|word| expand_word(word, values)).collect()
+}
+
+fn expand_word(word: &str, values: &[OsString]) -> Result<OsString, PatternError> {
+    let (mut expanded, mut rest) = (OsString::new(), word);
+    while let Some((text, after)) = rest.split_once('%') {
+        expanded.push(text);
+        // The kernel drops a `%` at the end.
+        let Some(letter) = after.chars().next() else { return Ok(expanded) };
+        if letter == '%' {
+            expanded.push("%");
+        } else {
+            let specifier = format!("%{letter}");
+            let Some(index) = SPECIFIERS.iter().position(|known| *known == specifier) else {
+                return Err(PatternError::Specifier { specifier });
+            };
+            expanded.push(values.get(index).unwrap_or(&OsString::new()));
+        }
+        rest = &after[letter.len_utf8()..];
+    }
+    expanded.push(rest);
+    Ok(expanded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values() -> Vec<OsString> {
+        (0..SPECIFIERS.len()).map(|index| format!("<{index}>").into()).collect()
+    }
+
+    #[test]
+    fn the_kernel_gets_a_pattern_that_it_does_not_cut_off() {
+        let pattern = for_helper(Path::new("/usr/local/bin/tracectl"), None).expect("it is short");
+        assert!(pattern.starts_with("|/usr/local/bin/tracectl notify --core %P %u %g %e %h %s "), "{pattern}");
+        assert!(is_ours(&pattern) && is_handler(&pattern));
+        let own = for_helper(Path::new("/usr/bin/tracectl"), Some(Path::new("/etc/core.toml"))).expect("it is short");
+        assert!(own.contains(" --config /etc/core.toml --core %P "), "{own}");
+        assert!(is_ours(&own));
+        let long = format!("/{}", "x".repeat(100));
+        assert!(matches!(for_helper(Path::new(&long), None), Err(PatternError::TooLong { len: 128.. })));
+        for bad in ["/opt/my tools/tracectl", "/opt/100%/tracectl"] {
+            assert!(matches!(for_helper(Path::new(bad), None), Err(PatternError::Path { .. })), "{bad}");
+        }
+        assert!(!is_ours("|/usr/lib/systemd/systemd-coredump %P %u %g %s %t %c %h") && !is_ours("core"));
+    }
+
+    #[test]
+    fn another_handler_is_expanded_as_the_kernel_does() {
+        let expanded = expand("|/lib/handler %P  -x%u:%s %% a%", &values()).expect("all are known");
+        assert_eq!(expanded, ["/lib/handler", "<0>", "-x<1>:<5>", "%", "a"]);
+        // What a value contains is not split and not expanded again.
+        let mut hostile = values();
+        hostile[3] = "a %P b".into();
+        assert_eq!(expand("|h %e", &hostile).expect("known"), ["h", "a %P b"]);
+        assert_eq!(expand("|h %d.", &[]).expect("known"), ["h", "."]);
+        assert_eq!(expand("|h %Z", &values()), Err(PatternError::Specifier { specifier: "%Z".to_owned() }));
+    }
+}
