@@ -16,10 +16,6 @@ use tracepoint_peers::interval::Interval;
 use tracepoint_peers::machine::Machine;
 use tracepoint_peers::systems::{Absent, Figure, Report};
 
-/// Where processor time is measured, threads wake up less often than elsewhere: without a tracer a load takes little, and its noise
-/// is small beside an event.
-const COST_TICK: Duration = Duration::from_millis(10);
-
 /// The values of all rounds.
 #[derive(Default)]
 struct Samples(Vec<(String, &'static str, Vec<f64>)>);
@@ -197,20 +193,21 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What it takes while idle, and nanoseconds in the program and in other processes for an event at each rate.
+    /// What it takes while idle, and nanoseconds in the program and in other processes for an event at each rate. Of the threads that
+    /// fire, it is the time inside their events: what they take to fall asleep and to wake up is more, and varies more.
     fn cost(&self, system: System) -> Result<(Idle, Vec<(f64, f64)>)> {
         say("cost", system);
         let plan = self.plan;
-        let phase = |&(rate, time): &(u64, Duration)| Phase { tick: COST_TICK, ..Phase::steady(rate, time, plan.rest) };
-        let phases = plan.costs.iter().map(phase).collect();
+        let phases = plan.costs.iter().map(|(rate, time)| Phase::steady(*rate, *time, plan.rest)).collect();
         let mut trial = Trial::start(system, self.tracectl)?;
         thread::sleep(plan.pause);
         let idle = trial.idle(plan.idle)?;
         let (mut spent, mut before) = (Vec::new(), None::<Spent>);
         trial.run(&Load { threads: 1, pause: plan.pause, phases }, |mark, now| {
             if let Some(before) = before {
-                let ns = |now: Duration, before: Duration| (now - before).as_nanos() as f64 / mark.events as f64;
-                spent.push((ns(now.program, before.program), ns(now.consumer, before.consumer)));
+                let ns = |time: Duration| time.as_nanos() as f64 / mark.events as f64;
+                let others = now.program.saturating_sub(before.program + mark.processor);
+                spent.push((ns(mark.firing + others), ns(now.consumer.saturating_sub(before.consumer))));
             }
             before = Some(now);
             Ok(())

@@ -1,5 +1,6 @@
 //! A load: threads of the traced program that fire events, phase after phase.
 
+use crate::processes::thread_time;
 use serde::{Deserialize, Serialize};
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -34,21 +35,19 @@ pub(crate) struct Phase {
     /// Events of each thread.
     pub(crate) most: u64,
     pub(crate) rest: Duration,
-    /// How long a thread sleeps between its events at a low rate.
-    pub(crate) tick: Duration,
 }
 
 impl Phase {
     pub(crate) const fn steady(rate: u64, time: Duration, rest: Duration) -> Self {
-        Self { rate: Some(rate), time, most: u64::MAX, rest, tick: TICK }
+        Self { rate: Some(rate), time, most: u64::MAX, rest }
     }
 
     pub(crate) const fn flat_out(time: Duration) -> Self {
-        Self { rate: None, time, most: u64::MAX, rest: Duration::ZERO, tick: TICK }
+        Self { rate: None, time, most: u64::MAX, rest: Duration::ZERO }
     }
 
     pub(crate) const fn burst(events: u64) -> Self {
-        Self { rate: None, time: Duration::MAX, most: events, rest: Duration::ZERO, tick: TICK }
+        Self { rate: None, time: Duration::MAX, most: events, rest: Duration::ZERO }
     }
 
     /// Whether events came at the rate.
@@ -64,6 +63,10 @@ pub(crate) struct Mark {
     pub(crate) events: u64,
     /// The time of the slowest thread.
     pub(crate) wall: Duration,
+    /// The time of all threads inside events.
+    pub(crate) firing: Duration,
+    /// The processor time of all threads, which is mostly that of falling asleep and waking up.
+    pub(crate) processor: Duration,
     /// Whether events came at the rate of the phase.
     pub(crate) reached: bool,
 }
@@ -73,10 +76,12 @@ pub(crate) fn fire<S: Site>(load: &Load, mut report: impl FnMut(Mark)) {
     let cpus = cpu::allowed();
     let barrier = Barrier::new(load.threads + 1);
     let fired = Mutex::new(Mark::default());
-    let add = |events, wall| {
+    let add = |mark: Mark| {
         let mut fired = fired.lock().expect("no panic");
-        fired.events += events;
-        fired.wall = fired.wall.max(wall);
+        fired.events += mark.events;
+        fired.wall = fired.wall.max(mark.wall);
+        fired.firing += mark.firing;
+        fired.processor += mark.processor;
     };
     let take = || std::mem::take(&mut *fired.lock().expect("no panic"));
     thread::scope(|scope| {
@@ -88,13 +93,13 @@ pub(crate) fn fire<S: Site>(load: &Load, mut report: impl FnMut(Mark)) {
                     cpu::pin_to(*cpu);
                 }
                 S::event(0, 0, 0);
-                add(1, Duration::ZERO);
+                add(Mark { events: 1, ..Mark::default() });
                 barrier.wait();
                 for phase in &load.phases {
                     barrier.wait();
-                    let begun = Instant::now();
-                    let events = run::<S>(phase, load.threads as u64, begun);
-                    add(events, begun.elapsed());
+                    let before = thread_time();
+                    let mark = run::<S>(phase, load.threads as u64);
+                    add(Mark { processor: thread_time().saturating_sub(before), ..mark });
                     barrier.wait();
                 }
             });
@@ -113,21 +118,24 @@ pub(crate) fn fire<S: Site>(load: &Load, mut report: impl FnMut(Mark)) {
 }
 
 /// The events of one of `threads` threads.
-fn run<S: Site>(phase: &Phase, threads: u64, begun: Instant) -> u64 {
-    let mut fired = 0;
+fn run<S: Site>(phase: &Phase, threads: u64) -> Mark {
+    let begun = Instant::now();
+    let mut mark = Mark::default();
     loop {
-        let elapsed = begun.elapsed();
-        if elapsed >= phase.time || fired >= phase.most {
-            return fired;
+        mark.wall = begun.elapsed();
+        if mark.wall >= phase.time || mark.events >= phase.most {
+            return mark;
         }
         let due = match phase.rate {
-            None => fired + UNPACED,
-            Some(rate) => (u128::from(rate / threads) * elapsed.as_nanos() / 1_000_000_000) as u64,
+            None => mark.events + UNPACED,
+            Some(rate) => (u128::from(rate / threads) * mark.wall.as_nanos() / 1_000_000_000) as u64,
         };
-        burst::<S>(fired, due.min(phase.most));
-        fired = due.min(phase.most);
+        let due = due.min(phase.most);
+        burst::<S>(mark.events, due);
+        mark.events = due;
+        mark.firing += begun.elapsed().saturating_sub(mark.wall);
         if phase.rate.is_some_and(|rate| rate / threads < SLEEPS_BELOW) {
-            thread::sleep(phase.tick);
+            thread::sleep(TICK);
         }
     }
 }

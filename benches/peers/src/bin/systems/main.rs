@@ -28,10 +28,9 @@ use tracepoint_peers::systems::Report;
 /// Figures, medians over the rounds: `steady-1` and `steady-2`, the highest rate of one and two threads that loses nothing, in events
 /// per second, beginning at once after a pause; `flat`, events per second of wall time that are kept of a thread that fires as fast
 /// as it can, and `flat-lost`, the part in percent that is lost; `burst`, the largest burst of a thread after a pause of which
-/// nothing is lost; `program-N` and `consumer-N`, nanoseconds of processor time for an event at N events per second, in the traced
-/// program (less what it takes without a tracer) and in other processes; `wakes-program` and `wakes-consumer`, wake-ups per second
-/// while nothing happens; `rss`, `pss`, `consumer-pss` and `shared`, KiB that an idle program, its recorder and all shared memory
-/// grow by.
+/// nothing is lost; `program-N` and `consumer-N`, nanoseconds for an event at N events per second, inside events and in threads of
+/// the traced program that do not fire, and in other processes; `wakes-program` and `wakes-consumer`, wake-ups per second while
+/// nothing happens; `rss`, `pss`, `consumer-pss` and `shared`, KiB that an idle program, its recorder and all shared memory grow by.
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   systems                            everything, about five minutes

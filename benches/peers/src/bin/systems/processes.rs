@@ -10,14 +10,23 @@ pub(crate) type Pid = u32;
 
 /// The processor time of a process, with all its threads.
 pub(crate) fn processor_time(pid: Pid) -> Result<Duration> {
-    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
-    let pid_of_c = libc::pid_t::try_from(pid)?;
-    // SAFETY: both write one value to a place of their type.
-    let failed = unsafe {
-        libc::clock_getcpuclockid(pid_of_c, &raw mut clock) != 0 || libc::clock_gettime(clock, &raw mut time) != 0
-    };
-    ensure!(!failed, "process {pid} has no clock");
-    Ok(Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec)?))
+    let mut clock = 0;
+    // SAFETY: it writes one value to a place of its type.
+    let failed = unsafe { libc::clock_getcpuclockid(libc::pid_t::try_from(pid)?, &raw mut clock) };
+    ensure!(failed == 0, "process {pid} has no clock");
+    time(clock).with_context(|| format!("process {pid} has ended"))
+}
+
+/// The processor time of this thread.
+pub(crate) fn thread_time() -> Duration {
+    time(libc::CLOCK_THREAD_CPUTIME_ID).expect("every thread has this clock")
+}
+
+fn time(clock: libc::clockid_t) -> Option<Duration> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: it writes one value to a place of its type.
+    let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (failed == 0).then(|| Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.cast_unsigned() as u32))
 }
 
 /// The sum of the processor times.

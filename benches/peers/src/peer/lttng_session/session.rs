@@ -78,7 +78,7 @@ pub fn load_provider() -> Result<(), Unusable> {
     let loaded = LOADED.get_or_init(|| {
         lttng(&["list"]).map_err(|error| error.to_string())?;
         let path = concat!(env!("PEERS_LTTNG_PROVIDER"), "\0");
-        let path = CStr::from_bytes_with_nul(path.as_bytes()).expect("ends with the one NUL");
+        let path = CStr::from_bytes_with_nul(path.as_bytes()).map_err(|error| error.to_string())?;
         // SAFETY: a path; the object's constructors are LTTng's.
         if unsafe { libc::dlopen(path.as_ptr(), NOW) }.is_null() {
             return Err(format!("{} was not loaded: liblttng-ust.so is missing", path.to_string_lossy()));
