@@ -2,7 +2,6 @@
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 /// A process id.
@@ -74,21 +73,4 @@ pub(crate) fn shared() -> Result<u64> {
 fn number(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
-}
-
-/// The processes whose names begin with `prefix`.
-pub(crate) fn named(prefix: &str) -> Result<Vec<Pid>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let path = entry?.path();
-        let pid = path.file_name().and_then(|name| name.to_str()?.parse().ok());
-        if let Some(pid) = pid.filter(|_| has_name(&path, prefix)) {
-            found.push(pid);
-        }
-    }
-    Ok(found)
-}
-
-fn has_name(process: &Path, prefix: &str) -> bool {
-    fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with(prefix))
 }

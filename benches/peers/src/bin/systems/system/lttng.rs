@@ -1,8 +1,9 @@
 //! LTTng-UST, by its command line: a session with a default channel.
 
 use super::Recording;
-use crate::processes::{self, Pid};
+use crate::processes::Pid;
 use anyhow::{Context, Result};
+use std::fs;
 use std::path::Path;
 use tracepoint_peers::peer::lttng_session::lttng;
 
@@ -33,7 +34,7 @@ impl Session {
 
 impl Recording for Session {
     fn consumers(&self) -> Result<Vec<Pid>> {
-        processes::named("lttng-")
+        named("lttng-")
     }
 
     fn stop(&mut self) -> Result<Option<u64>> {
@@ -53,4 +54,21 @@ impl Drop for Session {
             let _ = lttng(&["destroy", &self.name]);
         }
     }
+}
+
+/// The processes whose names begin with `prefix`.
+fn named(prefix: &str) -> Result<Vec<Pid>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        let pid = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+        if let Some(pid) = pid.filter(|_| has_name(&path, prefix)) {
+            found.push(pid);
+        }
+    }
+    Ok(found)
+}
+
+fn has_name(process: &Path, prefix: &str) -> bool {
+    fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with(prefix))
 }
