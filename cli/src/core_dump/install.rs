@@ -16,7 +16,7 @@ use tracepoint_control::core_dump::{CoreHandler, CoreHandlerOptions, PatternChan
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
-  sudo tracectl install-core-handler --dry-run
+  tracectl install-core-handler --dry-run               show what would be changed
   sudo tracectl install-core-handler --save /var/crash
   sudo tracectl install-core-handler --chain            keep systemd-coredump, or another handler, working
   sudo tracectl install-core-handler --uninstall

@@ -20,8 +20,8 @@ use tracepoint_control::trigger::{TriggerError, trigger_fire};
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples:
-  echo '|/usr/bin/tracectl notify --core %P %u %g %e %h %s' > /proc/sys/kernel/core_pattern
   tracectl notify --core 4242 1000 1000 server host 11 < /dev/null    what the kernel does when process 4242 crashes
+  echo '|/usr/bin/tracectl notify --core %P %u %g %e %h %s' > /proc/sys/kernel/core_pattern
 
 {EXIT_CODES}"))]
 pub(crate) struct Notify {

@@ -62,6 +62,10 @@ fn normalize(ring: &mut [u8]) {
     put(ring, 144, &[0; 8]);
     // The number of rings is younger than the files; `rings_by_need` has a test of it.
     put(ring, 152, &[0; 8]);
+    // The ring of a thread that has ended goes back to the pool as soon as the drain sees that another thread found none.
+    if ring[256] == 0 && ring[260..264] != [0; 4] {
+        put(ring, 256, &2u32.to_le_bytes());
+    }
     if ring[256] != 0 {
         put(ring, 260, &77u32.to_le_bytes());
     }
