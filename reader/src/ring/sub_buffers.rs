@@ -99,9 +99,9 @@ impl Ring {
         let head = PacketHeader::parse(bytes);
         if head.magic != PACKET_MAGIC {
             return Ok(match (head.magic, head.stream.uuid) {
-                // The owner clears the magic first when it prepares a place, and leaves the uuid.
-                (0, uuid) if uuid == self.uuid() => Found::Prepared,
                 (0, uuid) if uuid == [0; 16] => Found::Nothing,
+                // The owner clears the magic first when it prepares a place, and leaves the uuid.
+                (0, uuid) if is_partly(&uuid, &self.uuid()) => Found::Prepared,
                 _ => Found::Garbage,
             });
         }
@@ -153,6 +153,12 @@ impl Ring {
         bytes[CONTENT_SIZE..CONTENT_SIZE + 8].copy_from_slice(&content.to_le_bytes());
         Ok(Found::Packet(length))
     }
+}
+
+/// Whether a place that was never used has the uuid up to some word: the owner may be killed between two stores. The first word has the magic
+/// and four bytes of it.
+fn is_partly(found: &[u8; 16], uuid: &[u8; 16]) -> bool {
+    [4, 12, 16].into_iter().any(|end| found[..end] == uuid[..end] && found[end..].iter().all(|byte| *byte == 0))
 }
 
 fn grow(bytes: &mut Vec<u8>, length: usize) {
@@ -292,6 +298,19 @@ pub(crate) mod tests {
             let records = &packet.bytes[HEADER_SIZE..];
             assert!(records == [1; 8] || records == [1; 16], "{records:?}");
             assert_eq!(PacketHeader::parse(&packet.bytes).content_bits, packet.bytes.len() as u64 * 8);
+        }
+    }
+
+    /// Its owner may have been killed between any two stores of the uuid.
+    #[test]
+    fn a_place_that_is_prepared_for_the_first_time_is_unused() {
+        for (uuid_bytes, is_unused) in [(0, true), (4, true), (5, false), (12, true), (14, false), (16, true)] {
+            let mut bytes = ring(0, &[]);
+            bytes[24..40].fill(7);
+            bytes[4096..4096 + HEADER_SIZE].fill(0);
+            bytes[4100..4100 + uuid_bytes].fill(7);
+            let found = looks(&bytes, &bytes).remove(0);
+            assert_eq!(matches!(found, Some(SubBuffer::Unused)), is_unused, "{uuid_bytes} bytes: {found:?}");
         }
     }
 
