@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tracepoint_control::{Agent, Session, sinks::CtfSink, state_dump};
+use tracepoint::{Agent, Session, sinks::CtfSink, state_dump};
 
 tracepoint::define_trace! {
     provider = "server";

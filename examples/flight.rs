@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use tracepoint_control::{Channel, Session};
+use tracepoint::{Channel, Session};
 
 tracepoint::define_trace! {
     provider = "worker";

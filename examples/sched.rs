@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::io;
-use tracepoint_control::{Agent, Session, sinks::CtfSink};
+use tracepoint::{Agent, Session, sinks::CtfSink};
 use tracepoint_reader::Trace;
 use tracepoint_reader::text::{TextOptions, TextWriter};
 

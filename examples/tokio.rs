@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Wake, Poll};
 use tracepoint::context::{self, Context};
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint::{Channel, Session, sinks::CtfSink};
 use tracepoint_reader::{Item, Trace};
 
 tracepoint::define_trace! {

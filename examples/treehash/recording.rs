@@ -4,9 +4,9 @@ use crate::options::Options;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use tracepoint_control::sinks::account::{Account, EventAccount};
-use tracepoint_control::sinks::{CtfSink, DtSink};
-use tracepoint_control::{Channel, Session};
+use tracepoint::sinks::account::{Account, EventAccount};
+use tracepoint::sinks::{CtfSink, DtSink};
+use tracepoint::{Channel, Session};
 
 /// How much each thread can have recorded and not yet written. With the files in the page cache, a thread that has a processor
 /// to itself records some 100,000 events or 13 MB a second: this lasts for 0.3 s, should the thread that writes find no

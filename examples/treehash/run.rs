@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 use std::time::Instant;
-use tracepoint_control::Agent;
+use tracepoint::Agent;
 
 /// Runs the program with the options of the command line.
 ///

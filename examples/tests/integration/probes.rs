@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use tracepoint_control::{Channel, Session, sinks::CtfSink};
+use tracepoint::{Channel, Session, sinks::CtfSink};
 use treehash::progress::Progress;
 use treehash::trace;
 use treehash::walk::{Work, hash_tree};

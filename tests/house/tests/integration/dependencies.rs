@@ -72,3 +72,11 @@ fn the_facade_alone_is_the_core() {
     let core = ["tracepoint-core", "tracepoint-macros", "tracepoint-ring"];
     assert!(needed.iter().all(|name| core.contains(name)), "a library without features compiles {needed:?}");
 }
+
+#[test]
+fn the_examples_use_the_front_door() {
+    let members = Packages::read().members();
+    let allowed = ["datatrace", "tracepoint", "tracepoint-reader"];
+    let others = members["tracepoint-examples"].on_members.iter().filter(|name| !allowed.contains(&name.as_str()));
+    assert_eq!(others.collect::<Vec<_>>(), <Vec<&String>>::new(), "users copy from the examples");
+}
