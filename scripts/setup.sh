@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 
 packages=(
     babeltrace2 # reads CTF traces
+    babeltrace  # its predecessor, which still has users, does too
+    python3-babeltrace # and lttng-analyses by this
     valgrind    # callgrind counts instructions, helgrind looks for races
     binutils    # GNU ld, readelf, objdump
     gdb         # runs programs whose sites change under its breakpoints

@@ -1,7 +1,8 @@
 //! The CTF metadata of a trace: the layout of its packets and records, in TSDL.
 //!
 //! The layout of packets is that of `tracepoint::channel`: packed and little-endian. The only field with an alignment of more than a
-//! byte is `events_before`: its 64 bits of alignment account for the four bytes of padding in front of it.
+//! byte is `events_before`: its 64 bits of alignment account for the four bytes of padding in front of it. The time of an event is aligned
+//! to a bit, which places it where an alignment of a byte would: Babeltrace 1 aborts on an integer of 48 bits that is aligned to a byte.
 
 mod tsdl;
 mod types;
@@ -180,7 +181,9 @@ fn clock(out: &mut String, trace: &TraceInfo) {
 fn stream(out: &mut String, channel: &ChannelDescription, clock: &str) {
     out.push('\n');
     tsdl::comment(out, "", &format!("Channel {}, policy {}", channel.name, channel.policy.name()));
-    let time = |bits: u8| format!("integer {{ size = {bits}; align = 8; signed = false; map = clock.{clock}.value; }}");
+    let time = |bits: u8, align: u8| {
+        format!("integer {{ size = {bits}; align = {align}; signed = false; map = clock.{clock}.value; }}")
+    };
     let _ = write!(
         out,
         "stream {{
@@ -201,9 +204,9 @@ fn stream(out: &mut String, channel: &ChannelDescription, clock: &str) {
 \t}} align(8);
 ",
         channel.class,
-        time(64),
-        time(64),
-        time(48)
+        time(64, 8),
+        time(64, 8),
+        time(48, 1)
     );
     if !channel.context.is_empty() {
         out.push_str("\tevent.context := struct {\n");

@@ -4,6 +4,7 @@
 
 use crate::common::{Outcome, Recording, Shared, assert_balances, place, view};
 use std::path::Path;
+use std::process::Command;
 use tracepoint_ring::channel::Channel;
 use tracepoint_sinks::{CtfSink, TextSink};
 
@@ -72,8 +73,27 @@ fn every_type_is_read_back() -> Outcome {
     ];
     assert_eq!(fields, expected);
     assert_eq!(text.text(), stdout, "both sinks, line by line");
+    assert_babeltrace_1_reads(&dir, expected.len());
     assert_balances(&dir);
     Ok(())
+}
+
+/// Babeltrace 1, and its binding for Python with which lttng-analyses reads, still have users. The binding cannot read an enumeration
+/// whose value has no name.
+fn assert_babeltrace_1_reads(dir: &Path, events: usize) {
+    const COUNT: &str = "import babeltrace, sys
+traces = babeltrace.TraceCollection()
+traces.add_traces_recursive(sys.argv[1], 'ctf')
+print(sum(1 for event in traces.events if event.name == 'types:modes' or list(event.items())))";
+    let run = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).arg(dir).output();
+        let output = output.unwrap_or_else(|error| panic!("{program}: {error} (see scripts/setup.sh)"));
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program}: {messages}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(run("babeltrace", &["--clock-seconds"]).matches(" types:").count(), events);
+    assert_eq!(run("/usr/bin/python3", &["-c", COUNT]).trim(), events.to_string());
 }
 
 /// The event's name and fields, without the packet's context between them.
