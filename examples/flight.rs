@@ -58,6 +58,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The session goes on: a snapshot can be taken at any time.
     let now = flight.snapshot(directory.join("end"))?;
     println!("{panicked} of 4 workers panicked; {} events in {}", now.events, now.path.display());
-    flight.stop()?;
+    println!("{}", flight.stop()?);
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The smallest program with a tracepoint, a probe, a marker and a recording. Copy it to begin.
+//! A bare hook, a probe that is connected while the program runs, and a marker that the probe exports: for programs whose probes are
+//! their own. Most programs declare fields in `define_trace!` and need neither; the README has the shortest of these.
 //!
 //! `cargo run --example sched`
 

@@ -1,6 +1,8 @@
 //! Status and final summary of a session.
 
+use crate::ack::Counters;
 use crate::consumer_loop::DrainCounters;
+use std::fmt;
 use tracepoint_sinks::account::{Account, EventAccount};
 use tracepoint_sinks::{SinkError, SinkReport};
 
@@ -99,6 +101,22 @@ impl Summary {
     /// event that goes into several is listed for each. [`Account::channels`] has them per channel.
     pub fn events(&self) -> &[EventAccount] {
         events(self.account(), &self.together)
+    }
+
+    /// The sums over all events, with what was lost by reason: before the rings, in them (`overwritten`), and by the first sink (`sink`).
+    pub fn counters(&self) -> Counters {
+        let mut counters = Counters::default();
+        if let Some(account) = self.account() {
+            counters.add_account(account, self.bytes);
+        }
+        counters
+    }
+}
+
+/// As in `flight: 301970 recorded, of which 282797 overwritten`.
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.session, self.counters())
     }
 }
 

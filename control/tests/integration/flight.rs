@@ -42,6 +42,24 @@ pub(crate) fn checked(trace: &Path) -> Result<BTreeMap<u64, Vec<u64>>, Box<dyn s
     numbers(trace)
 }
 
+/// The summary of a flight recorder counts what was overwritten.
+#[test]
+fn the_summary_says_what_was_overwritten() -> Outcome {
+    own_process!();
+    let session = flight("counted", 16 << 10).in_memory().start()?;
+    (0..10_000).for_each(|n| tracepoint::trace!(step(1, n)));
+    let place = place();
+    let kept = session.snapshot(place.path().join("kept"))?.events;
+    let summary = session.stop()?;
+    let counters = summary.counters();
+    assert_eq!(
+        (counters.recorded, counters.overwritten(), counters.total_lost()),
+        (10_000, 10_000 - kept, 10_000 - kept)
+    );
+    assert_eq!(summary.to_string(), format!("counted: 10000 recorded, of which {} overwritten", 10_000 - kept));
+    Ok(())
+}
+
 /// The snapshot ends with the last event before it, and the session goes on: in files and in memory, without a sink.
 #[test]
 fn a_snapshot_ends_with_the_last_event() -> Outcome {
