@@ -1,0 +1,9 @@
+//! The messages with which traces are carried over a network.
+//!
+//! Everything here encodes and decodes bytes, in both directions; it has no socket, no clock and no state. [`relay`] is the protocol by which
+//! stock senders hand traces to a relay daemon.
+
+mod bytes;
+pub mod relay;
+
+pub use bytes::{Decoded, Malformed};
