@@ -4,7 +4,7 @@ use super::command::{payload, terminated, texts};
 use crate::net::Malformed;
 use crate::net::bytes::Fields;
 
-/// CREATE_TRACE_CHUNK: new files go into this chunk.
+/// `CREATE_TRACE_CHUNK`: new files go into this chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateChunk {
     /// Its number; 0 for the first.
@@ -44,7 +44,7 @@ pub enum ChunkEnd {
     Delete,
 }
 
-/// CLOSE_TRACE_CHUNK.
+/// `CLOSE_TRACE_CHUNK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseChunk {
     /// Its number.
@@ -81,7 +81,7 @@ impl CloseChunk {
     }
 }
 
-/// ROTATE_STREAMS: packets of these streams from the given ones on belong to the new chunk.
+/// `ROTATE_STREAMS`: packets of these streams from the given ones on belong to the new chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RotateStreams {
     /// The new chunk; `None` at the end of a session.

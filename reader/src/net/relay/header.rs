@@ -41,7 +41,7 @@ impl ControlHeader {
 pub struct DataHeader {
     /// For routing, which was never built. 0; ignored.
     pub circuit_id: u64,
-    /// The handle of the stream, from the answer to ADD_STREAM.
+    /// The handle of the stream, from the answer to `ADD_STREAM`.
     pub handle: u64,
     /// The number of the packet in its stream; pairs it with its index. The stock sender counts from 0.
     pub sequence: u64,

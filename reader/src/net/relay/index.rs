@@ -1,11 +1,11 @@
-//! SEND_INDEX, and the entries of index files, which have the same fields.
+//! `SEND_INDEX`, and the entries of index files, which have the same fields.
 
 use super::MINOR_WITH_LONG_INDEX;
 use super::command::payload;
 use crate::net::Malformed;
 use crate::net::bytes::Fields;
 
-/// SEND_INDEX: describes a packet.
+/// `SEND_INDEX`: describes a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     /// The handle of the stream.

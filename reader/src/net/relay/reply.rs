@@ -9,7 +9,7 @@ use crate::net::{Decoded, Malformed};
 /// The longest path in an answer, in bytes; a limit of this implementation.
 const LONGEST_PATH: u32 = 4096;
 
-/// The answer to DATA_PENDING and END_DATA_PENDING.
+/// The answer to `DATA_PENDING` and `END_DATA_PENDING`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// Everything is stored.
@@ -26,7 +26,7 @@ pub enum Pending {
 pub enum Reply {
     /// To VERSION: the version of the relay, not the one that both speak.
     Version(Version),
-    /// To CREATE_SESSION.
+    /// To `CREATE_SESSION`.
     Session {
         /// The relay's number of the session; 0 on failure.
         id: u64,
@@ -35,7 +35,7 @@ pub enum Reply {
         /// The directory of the session below that of the relay. From minor 11 on.
         path: String,
     },
-    /// To ADD_STREAM.
+    /// To `ADD_STREAM`.
     Stream {
         /// The handle of the stream; 2^64 - 1 on failure.
         handle: u64,
@@ -44,23 +44,23 @@ pub enum Reply {
     },
     /// To most commands.
     Code(ReturnCode),
-    /// To DATA_PENDING and END_DATA_PENDING.
+    /// To `DATA_PENDING` and `END_DATA_PENDING`.
     Pending(Pending),
-    /// To CLOSE_TRACE_CHUNK.
+    /// To `CLOSE_TRACE_CHUNK`.
     ChunkClosed {
         /// The result.
         code: ReturnCode,
         /// The directory of the chunk.
         path: String,
     },
-    /// To TRACE_CHUNK_EXISTS.
+    /// To `TRACE_CHUNK_EXISTS`.
     ChunkExists {
         /// The result.
         code: ReturnCode,
         /// Whether it exists.
         exists: bool,
     },
-    /// To GET_CONFIGURATION.
+    /// To `GET_CONFIGURATION`.
     Configuration {
         /// The result.
         code: ReturnCode,
@@ -70,7 +70,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The answer to `command` at the start of received bytes; SEND_METADATA has none.
+    /// The answer to `command` at the start of received bytes; `SEND_METADATA` has none.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! VERSION and CREATE_SESSION.
+//! VERSION and `CREATE_SESSION`.
 
 use super::MINOR_WITH_CHUNKS;
 use super::command::{payload, terminated, texts};
@@ -27,7 +27,7 @@ impl Version {
     }
 }
 
-/// CREATE_SESSION: once for each control connection.
+/// `CREATE_SESSION`: once for each control connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateSession {
     /// The name of the session.
@@ -108,6 +108,8 @@ impl CreateSession {
         out.extend_from_slice(&self.creation_time.to_be_bytes());
         out.push(u8::from(self.current_chunk.is_some()));
         out.extend_from_slice(&self.current_chunk.unwrap_or_default().to_be_bytes());
-        texts.into_iter().for_each(|text| terminated(text, out));
+        for text in texts {
+            terminated(text, out);
+        }
     }
 }

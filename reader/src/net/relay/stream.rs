@@ -1,11 +1,11 @@
-//! ADD_STREAM.
+//! `ADD_STREAM`.
 
 use super::MINOR_WITH_CHUNKS;
 use super::command::{payload, terminated, texts};
 use crate::net::Malformed;
 use crate::net::bytes::put_text;
 
-/// ADD_STREAM: announces a stream of packets, or the metadata of a trace.
+/// `ADD_STREAM`: announces a stream of packets, or the metadata of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddStream {
     /// The name of its file; [`METADATA_CHANNEL`](super::METADATA_CHANNEL) for the metadata.

@@ -9,7 +9,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(&String::from_iter(pair), 16).expect("hexadecimal digits")).collect()
 }
 
-fn command<'a>(bytes: &'a [u8], minor: u32) -> Command<'a> {
+fn command(bytes: &[u8], minor: u32) -> Command<'_> {
     match Command::decode(bytes, minor, LONGEST_PAYLOAD) {
         Ok(Decoded::Whole(command, size)) => {
             assert_eq!(size, bytes.len());
