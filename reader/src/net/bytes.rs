@@ -13,7 +13,7 @@ pub enum Decoded<T> {
 
 impl<T> Decoded<T> {
     /// Converts the message.
-    pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Decoded<U> {
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Decoded<U> {
         match self {
             Self::Whole(message, size) => Decoded::Whole(convert(message), size),
             Self::Needs(size) => Decoded::Needs(size),
