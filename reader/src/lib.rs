@@ -5,7 +5,8 @@
 //! each [`Loss`] that the tracer counted and each [`Damage`] that the reader found. [`text`] and [`json`] write these [`Item`]s.
 //! [`account`] is the tracer's own count of what happened to every event, and [`verify()`] balances it against the trace. [`recover()`]
 //! makes a trace of the rings that a process left behind. [`DtTrace`] is a trace in a circular dt file, which [`Trace`] opens too;
-//! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server.
+//! [`convert`] converts between dt files and directories. [`udp`] is the client of the UDP trace server. [`net`] has the messages with which
+//! traces are carried over a network.
 //!
 //! Input is treated as hostile: lengths, depths and memory are bounded, no input causes a panic, and damage in one stream leaves the
 //! others readable. A trace is read through windows of bounded size, so it may be larger than memory.
@@ -40,6 +41,7 @@ pub mod json;
 mod loss;
 mod merge;
 pub mod metadata;
+pub mod net;
 mod packet;
 mod record_sizes;
 pub mod recover;

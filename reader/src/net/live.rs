@@ -1,0 +1,45 @@
+//! The protocol of stock live viewers: what `babeltrace2 -i lttng-live` sends to a relay daemon, and what that answers.
+//!
+//! ```text
+//!   viewer ── Request ──▶ relay     16 bytes of header, then the payload
+//!   viewer ◀── reply ──── relay     a bare structure: the request tells which
+//! ```
+//!
+//! A viewer sends one request and waits for its reply. All integers are big-endian, and structures are packed; packets and metadata are
+//! passed through. The type of the reply to each [`Request`]:
+//!
+//! | request | reply |
+//! |---|---|
+//! | [`Connect`](Request::Connect) | [`Connect`] |
+//! | [`ListSessions`](Request::ListSessions) | [`Sessions`] |
+//! | [`CreateSession`](Request::CreateSession) | [`Created`] |
+//! | [`Attach`](Request::Attach) | [`Streams<AttachStatus>`](Streams) |
+//! | [`NewStreams`](Request::NewStreams) | [`Streams<NewStreamsStatus>`](Streams) |
+//! | [`NextIndex`](Request::NextIndex) | [`Index`] |
+//! | [`Packet`](Request::Packet) | [`PacketBytes`] |
+//! | [`Metadata`](Request::Metadata) | [`MetadataBytes`] |
+//! | [`Detach`](Request::Detach) | [`Detached`] |
+//!
+//! Each type decodes from the start of the bytes that have arrived so far ([`Decoded`]), and says how many bytes it still needs, so that a
+//! reader never waits for more than the message has, and allocates no more than was sent.
+
+mod reply;
+mod request;
+mod status;
+mod streams;
+
+pub use reply::{Created, Detached, Index, MetadataBytes, PacketBytes};
+pub use request::{Connect, Request, Seek};
+pub use status::{AttachStatus, IndexStatus, MetadataStatus, NewStreamsStatus, PacketStatus, Status};
+pub use streams::{SessionRecord, Sessions, StreamRecord, Streams};
+
+/// The default port of a relay daemon for viewers.
+pub const LIVE_PORT: u16 = 5344;
+/// The major version of the protocol; another one is refused.
+pub const MAJOR: u32 = 2;
+/// The minor version that this implementation announces.
+pub const MINOR: u32 = 13;
+/// Bit 0 of flags: metadata has not been fetched yet.
+pub const NEW_METADATA: u32 = 1;
+/// Bit 1 of flags: streams have not been announced yet.
+pub const NEW_STREAM: u32 = 2;

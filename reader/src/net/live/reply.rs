@@ -1,0 +1,221 @@
+//! Replies about one stream: indexes, packets and metadata; and the replies that are only a status.
+
+use super::{IndexStatus, MetadataStatus, NEW_METADATA, NEW_STREAM, PacketStatus, Status};
+use crate::metadata::MAX_METADATA;
+use crate::net::bytes::Fields;
+use crate::net::{Decoded, Malformed};
+
+const INDEX_SIZE: usize = 64;
+/// The size of the head before packet bytes, and of that before metadata.
+const HEAD: usize = 12;
+
+/// The index of a packet, or what is known instead. Where [`status`](Self::status) is not `Ok` the other fields are 0, except
+/// `timestamp_end` and `stream_class` of `Inactive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Where the packet begins in its stream, in bytes.
+    pub offset: u64,
+    /// Its size with padding, in bits.
+    pub packet_bits: u64,
+    /// Its size without padding, in bits.
+    pub content_bits: u64,
+    /// Its begin, in cycles of the trace's clock.
+    pub begin: u64,
+    /// Its end, in cycles; for `Inactive`, the time before which no packet of the stream begins.
+    pub end: u64,
+    /// The stream's counter of discarded events.
+    pub discarded: u64,
+    /// The id of the stream's class in the metadata. The same in each reply of a stream, or stock viewers abort.
+    pub stream_class: u64,
+    /// What this is.
+    pub status: IndexStatus,
+    /// [`NEW_METADATA`] and [`NEW_STREAM`]; stock viewers look at them only if the status is `Ok`.
+    pub flags: u32,
+}
+
+/// Bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketBytes<'a> {
+    /// How the request ended. Only `Ok` is followed by bytes, and by one at least.
+    pub status: PacketStatus,
+    /// [`NEW_METADATA`] and [`NEW_STREAM`].
+    pub flags: u32,
+    /// The bytes: never more than were requested.
+    pub bytes: &'a [u8],
+}
+
+/// New metadata: whole packets, or text that ends behind a declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetadataBytes<'a> {
+    /// How the request ended. Only `Ok` is followed by bytes, and by one at least.
+    pub status: MetadataStatus,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+/// The reply to [`Request::CreateSession`](super::Request::CreateSession): whether the session object was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Created(pub bool);
+
+/// The reply to [`Request::Detach`](super::Request::Detach): whether the session was attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detached(pub bool);
+
+impl Index {
+    /// A reply that is only a status: `Retry`, `Hup` or `Error`.
+    pub const fn only(status: IndexStatus) -> Self {
+        let (offset, packet_bits, content_bits, begin, end, discarded) = (0, 0, 0, 0, 0, 0);
+        Self { offset, packet_bits, content_bits, begin, end, discarded, stream_class: 0, status, flags: 0 }
+    }
+
+    /// The stream is idle: no packet of it will begin before `end`.
+    pub const fn inactive(end: u64, stream_class: u64) -> Self {
+        Self { end, stream_class, ..Self::only(IndexStatus::Inactive) }
+    }
+
+    /// Whether metadata has to be fetched before the packet is decoded.
+    pub const fn has_new_metadata(&self) -> bool {
+        self.flags & NEW_METADATA != 0
+    }
+
+    /// Whether streams have to be fetched before the packet is decoded.
+    pub const fn has_new_stream(&self) -> bool {
+        self.flags & NEW_STREAM != 0
+    }
+
+    /// Appends the reply.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let words =
+            [self.offset, self.packet_bits, self.content_bits, self.begin, self.end, self.discarded, self.stream_class];
+        words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        out.extend_from_slice(&self.status.number().to_be_bytes());
+        out.extend_from_slice(&self.flags.to_be_bytes());
+    }
+
+    /// Decodes a reply.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed::Number`] for an unknown status.
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+        let Some(fields) = Fields::of(bytes, INDEX_SIZE) else {
+            return Ok(Decoded::Needs(INDEX_SIZE));
+        };
+        let index = Self {
+            offset: fields.u64(0),
+            packet_bits: fields.u64(8),
+            content_bits: fields.u64(16),
+            begin: fields.u64(24),
+            end: fields.u64(32),
+            discarded: fields.u64(40),
+            stream_class: fields.u64(48),
+            status: IndexStatus::of(fields.u32(56))?,
+            flags: fields.u32(60),
+        };
+        Ok(Decoded::Whole(index, INDEX_SIZE))
+    }
+}
+
+impl<'a> PacketBytes<'a> {
+    /// A reply without bytes.
+    pub const fn only(status: PacketStatus, flags: u32) -> Self {
+        Self { status, flags, bytes: &[] }
+    }
+
+    /// Appends the reply.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        for word in [self.status.number(), self.bytes.len() as u32, self.flags] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        out.extend_from_slice(self.bytes);
+    }
+
+    /// Decodes a reply to a request for `requested` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if it has more bytes, or an unknown status.
+    pub fn decode(bytes: &'a [u8], requested: u32) -> Result<Decoded<Self>, Malformed> {
+        let Some(fields) = Fields::of(bytes, HEAD) else {
+            return Ok(Decoded::Needs(HEAD));
+        };
+        let (status, length, flags) = (PacketStatus::of(fields.u32(0))?, fields.u32(4), fields.u32(8));
+        // No bytes follow another status, whatever the length.
+        let length = if status == PacketStatus::Ok { length } else { 0 };
+        Ok(content(bytes, length.into(), requested.into(), "bytes of a packet")?.map(|bytes| Self {
+            status,
+            flags,
+            bytes,
+        }))
+    }
+}
+
+impl<'a> MetadataBytes<'a> {
+    /// A reply without bytes.
+    pub const fn only(status: MetadataStatus) -> Self {
+        Self { status, bytes: &[] }
+    }
+
+    /// Appends the reply.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&(self.bytes.len() as u64).to_be_bytes());
+        out.extend_from_slice(&self.status.number().to_be_bytes());
+        out.extend_from_slice(self.bytes);
+    }
+
+    /// Decodes a reply.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if it has more bytes than metadata may have, or an unknown status.
+    pub fn decode(bytes: &'a [u8]) -> Result<Decoded<Self>, Malformed> {
+        let Some(fields) = Fields::of(bytes, HEAD) else {
+            return Ok(Decoded::Needs(HEAD));
+        };
+        let (length, status) = (fields.u64(0), MetadataStatus::of(fields.u32(8))?);
+        let length = if status == MetadataStatus::Ok { length } else { 0 };
+        Ok(content(bytes, length, MAX_METADATA as u64, "bytes of metadata")?.map(|bytes| Self { status, bytes }))
+    }
+}
+
+/// The `length` bytes behind the head.
+fn content<'a>(bytes: &'a [u8], length: u64, most: u64, what: &'static str) -> Result<Decoded<&'a [u8]>, Malformed> {
+    if length > most {
+        return Err(Malformed::TooMany { what, count: length, most });
+    }
+    let size = HEAD + length as usize;
+    Ok(bytes.get(HEAD..size).map_or(Decoded::Needs(size), |content| Decoded::Whole(content, size)))
+}
+
+impl Created {
+    /// Appends the reply.
+    pub fn encode(self, out: &mut Vec<u8>) {
+        status_word(self.0, out);
+    }
+
+    /// Decodes a reply.
+    pub fn decode(bytes: &[u8]) -> Decoded<Self> {
+        is_success(bytes).map(Self)
+    }
+}
+
+impl Detached {
+    /// Appends the reply.
+    pub fn encode(self, out: &mut Vec<u8>) {
+        status_word(self.0, out);
+    }
+
+    /// Decodes a reply.
+    pub fn decode(bytes: &[u8]) -> Decoded<Self> {
+        is_success(bytes).map(Self)
+    }
+}
+
+fn status_word(is_success: bool, out: &mut Vec<u8>) {
+    let status: u32 = if is_success { 1 } else { 2 };
+    out.extend_from_slice(&status.to_be_bytes());
+}
+
+fn is_success(bytes: &[u8]) -> Decoded<bool> {
+    Fields::of(bytes, 4).map_or(Decoded::Needs(4), |fields| Decoded::Whole(fields.u32(0) == 1, 4))
+}

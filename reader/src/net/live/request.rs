@@ -1,0 +1,227 @@
+//! What a viewer sends.
+
+use super::MAJOR;
+use crate::net::bytes::Fields;
+use crate::net::{Decoded, Malformed};
+
+/// The size of the header: size of the payload (u64), command (u32), version (u32, 0).
+const HEADER: usize = 16;
+/// The longest payload that is accepted, in bytes. What is beyond the structure of the command is ignored.
+const LONGEST_PAYLOAD: u64 = 4096;
+/// The size of CONNECT, in both directions.
+const CONNECT_SIZE: usize = 20;
+
+const CONNECT: u32 = 1;
+const LIST_SESSIONS: u32 = 2;
+const ATTACH_SESSION: u32 = 3;
+const GET_NEXT_INDEX: u32 = 4;
+const GET_PACKET: u32 = 5;
+const GET_METADATA: u32 = 6;
+const GET_NEW_STREAMS: u32 = 7;
+const CREATE_SESSION: u32 = 8;
+const DETACH_SESSION: u32 = 9;
+
+/// The first message, in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connect {
+    /// The session of the viewer. A viewer sends `u64::MAX`, a relay its choice.
+    pub viewer_session: u64,
+    /// The major version of the protocol.
+    pub major: u32,
+    /// The minor version.
+    pub minor: u32,
+    /// 1 for a connection of commands; a relay sends 0.
+    pub kind: u32,
+}
+
+/// Where a viewer begins to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek {
+    /// At the first packet that the relay has.
+    Beginning,
+    /// At the first packet that is completed after the request. A relay may deliver older ones as well.
+    Last,
+}
+
+/// A request of a viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Request {
+    /// Begins the connection.
+    Connect(Connect),
+    /// Lists the sessions of the relay.
+    ListSessions,
+    /// Creates the viewer's own session object, to which sessions are attached.
+    CreateSession,
+    /// Attaches a session.
+    Attach {
+        /// The id of the session in the list.
+        session: u64,
+        /// Unused, 0.
+        offset: u64,
+        /// Where to begin.
+        seek: Seek,
+    },
+    /// The index of the next packet.
+    NextIndex {
+        /// The stream.
+        stream: u64,
+    },
+    /// A range of bytes of a stream.
+    Packet {
+        /// The stream.
+        stream: u64,
+        /// The first byte, relative to the same origin as [`Index::offset`](super::Index::offset).
+        offset: u64,
+        /// How many bytes at most.
+        length: u32,
+    },
+    /// The metadata that was not delivered yet.
+    Metadata {
+        /// The metadata stream.
+        stream: u64,
+    },
+    /// The streams that were not announced yet.
+    NewStreams {
+        /// The session.
+        session: u64,
+    },
+    /// Ends the reading of a session.
+    Detach {
+        /// The session.
+        session: u64,
+    },
+}
+
+impl Connect {
+    /// What this implementation sends as a viewer.
+    pub const fn viewer() -> Self {
+        Self { viewer_session: u64::MAX, major: MAJOR, minor: super::MINOR, kind: 1 }
+    }
+
+    /// What this implementation answers as a relay.
+    pub const fn relay(viewer_session: u64) -> Self {
+        Self { viewer_session, major: MAJOR, minor: super::MINOR, kind: 0 }
+    }
+
+    /// Appends the structure, which is the whole reply of a relay.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.viewer_session.to_be_bytes());
+        for word in [self.major, self.minor, self.kind] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+    }
+
+    /// Decodes the reply of a relay.
+    pub fn decode(bytes: &[u8]) -> Decoded<Self> {
+        match Fields::of(bytes, CONNECT_SIZE) {
+            Some(fields) => Decoded::Whole(Self::of(fields), CONNECT_SIZE),
+            None => Decoded::Needs(CONNECT_SIZE),
+        }
+    }
+
+    fn of(fields: Fields<'_>) -> Self {
+        Self { viewer_session: fields.u64(0), major: fields.u32(8), minor: fields.u32(12), kind: fields.u32(16) }
+    }
+}
+
+impl Request {
+    /// Appends the request with its header.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.resize(begin + HEADER, 0);
+        let command = match self {
+            Self::Connect(connect) => {
+                connect.encode(out);
+                CONNECT
+            }
+            Self::ListSessions => LIST_SESSIONS,
+            Self::CreateSession => CREATE_SESSION,
+            Self::Attach { session, offset, seek } => {
+                put(out, [*session, *offset]);
+                let seek: u32 = if *seek == Seek::Beginning { 1 } else { 2 };
+                out.extend_from_slice(&seek.to_be_bytes());
+                ATTACH_SESSION
+            }
+            Self::NextIndex { stream } => {
+                put(out, [*stream]);
+                GET_NEXT_INDEX
+            }
+            Self::Packet { stream, offset, length } => {
+                put(out, [*stream, *offset]);
+                out.extend_from_slice(&length.to_be_bytes());
+                GET_PACKET
+            }
+            Self::Metadata { stream } => {
+                put(out, [*stream]);
+                GET_METADATA
+            }
+            Self::NewStreams { session } => {
+                put(out, [*session]);
+                GET_NEW_STREAMS
+            }
+            Self::Detach { session } => {
+                put(out, [*session]);
+                DETACH_SESSION
+            }
+        };
+        let payload = (out.len() - begin - HEADER) as u64;
+        out[begin..begin + 8].copy_from_slice(&payload.to_be_bytes());
+        out[begin + 8..begin + 12].copy_from_slice(&command.to_be_bytes());
+    }
+
+    /// Decodes the request at the start of `bytes`. Its version is ignored, as stock relays do.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if the command or a number in it is unknown, or the payload is shorter than its structure, or longer than 4096 bytes. A
+    /// relay closes the connection then.
+    pub fn decode(bytes: &[u8]) -> Result<Decoded<Self>, Malformed> {
+        let Some(header) = Fields::of(bytes, HEADER) else {
+            return Ok(Decoded::Needs(HEADER));
+        };
+        let (payload, kind) = (header.u64(0), header.u32(8));
+        let structure = match kind {
+            CONNECT | ATTACH_SESSION | GET_PACKET => 20,
+            LIST_SESSIONS | CREATE_SESSION => 0,
+            GET_NEXT_INDEX | GET_METADATA | GET_NEW_STREAMS | DETACH_SESSION => 8,
+            _ => return Err(Malformed::Command(kind)),
+        };
+        if payload < structure {
+            return Err(Malformed::Short { kind, size: payload });
+        }
+        if payload > LONGEST_PAYLOAD {
+            return Err(Malformed::TooMany { what: "bytes of a request", count: payload, most: LONGEST_PAYLOAD });
+        }
+        let size = HEADER + payload as usize;
+        let Some(Fields(whole)) = Fields::of(bytes, size) else {
+            return Ok(Decoded::Needs(size));
+        };
+        let fields = Fields(&whole[HEADER..]);
+        let request = match kind {
+            CONNECT => Self::Connect(Connect::of(fields)),
+            LIST_SESSIONS => Self::ListSessions,
+            ATTACH_SESSION => {
+                let seek = match fields.u32(16) {
+                    1 => Seek::Beginning,
+                    2 => Seek::Last,
+                    number => return Err(Malformed::Number { what: "seek", number }),
+                };
+                Self::Attach { session: fields.u64(0), offset: fields.u64(8), seek }
+            }
+            GET_NEXT_INDEX => Self::NextIndex { stream: fields.u64(0) },
+            GET_PACKET => Self::Packet { stream: fields.u64(0), offset: fields.u64(8), length: fields.u32(16) },
+            GET_METADATA => Self::Metadata { stream: fields.u64(0) },
+            GET_NEW_STREAMS => Self::NewStreams { session: fields.u64(0) },
+            DETACH_SESSION => Self::Detach { session: fields.u64(0) },
+            _ => Self::CreateSession,
+        };
+        Ok(Decoded::Whole(request, size))
+    }
+}
+
+fn put<const N: usize>(out: &mut Vec<u8>, words: [u64; N]) {
+    for word in words {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+}

@@ -1,0 +1,80 @@
+//! The headers of commands and of packets.
+
+use crate::net::bytes::Fields;
+
+/// In front of the payload of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControlHeader {
+    /// For routing, which was never built. 0; ignored.
+    pub circuit_id: u64,
+    /// Bytes of payload. Any number may arrive: compare it with a limit before making room.
+    pub size: u64,
+    /// The number of the command.
+    pub command: u32,
+    /// 0; ignored.
+    pub version: u32,
+}
+
+impl ControlHeader {
+    /// Its size in bytes.
+    pub const SIZE: usize = 24;
+
+    /// Decodes a header.
+    pub fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+        let fields = Fields(bytes);
+        Self { circuit_id: fields.u64(0), size: fields.u64(8), command: fields.u32(16), version: fields.u32(20) }
+    }
+
+    /// The bytes of the header.
+    pub fn encode(&self) -> [u8; Self::SIZE] {
+        let mut out = [0; Self::SIZE];
+        out[..8].copy_from_slice(&self.circuit_id.to_be_bytes());
+        out[8..16].copy_from_slice(&self.size.to_be_bytes());
+        out[16..20].copy_from_slice(&self.command.to_be_bytes());
+        out[20..].copy_from_slice(&self.version.to_be_bytes());
+        out
+    }
+}
+
+/// In front of each packet on a data connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataHeader {
+    /// For routing, which was never built. 0; ignored.
+    pub circuit_id: u64,
+    /// The handle of the stream, from the answer to `ADD_STREAM`.
+    pub handle: u64,
+    /// The number of the packet in its stream; pairs it with its index. The stock sender counts from 0.
+    pub sequence: u64,
+    /// Bytes of the packet that follow.
+    pub size: u32,
+    /// Zero bytes that the receiver appends to them. Both together are the packet's size.
+    pub padding: u32,
+}
+
+impl DataHeader {
+    /// Its size in bytes.
+    pub const SIZE: usize = 32;
+
+    /// Decodes a header.
+    pub fn decode(bytes: &[u8; Self::SIZE]) -> Self {
+        let fields = Fields(bytes);
+        Self {
+            circuit_id: fields.u64(0),
+            handle: fields.u64(8),
+            sequence: fields.u64(16),
+            size: fields.u32(24),
+            padding: fields.u32(28),
+        }
+    }
+
+    /// The bytes of the header.
+    pub fn encode(&self) -> [u8; Self::SIZE] {
+        let mut out = [0; Self::SIZE];
+        out[..8].copy_from_slice(&self.circuit_id.to_be_bytes());
+        out[8..16].copy_from_slice(&self.handle.to_be_bytes());
+        out[16..24].copy_from_slice(&self.sequence.to_be_bytes());
+        out[24..28].copy_from_slice(&self.size.to_be_bytes());
+        out[28..].copy_from_slice(&self.padding.to_be_bytes());
+        out
+    }
+}

@@ -1,0 +1,159 @@
+//! The stream protocol between a sender and a collector, as `docs/format-stream.md` defines it.
+//!
+//! ```text
+//!   sender ── ToCollector ──▶ collector      control connection, in frames: HELLO … GIVE_UP
+//!   sender ◀── ToSender ───── collector      CHALLENGE … ERROR
+//!   sender ── Attach, records ▶ collector    data connection over TCP: packets with their Route
+//!   sender ── Datagram ─────▶ collector      data over UDP: fragments of the same packets, probes
+//! ```
+//!
+//! Both sides find out by [`Capabilities`], within a command of the relay protocol, that the other one speaks it. Integers are big-endian, but
+//! those inside a packet. No length that is announced makes a decoder allocate more than the bytes that have arrived.
+
+mod datagram;
+mod fields;
+mod packet;
+mod to_collector;
+mod to_sender;
+
+pub use datagram::{Attach, Datagram, DatagramHeader, RecordHeader};
+pub use packet::{ROUTE_OFFSET, ROUTE_SIZE, Route, WIRE_HEAD, route_of, stored_packet, wire_head};
+pub use to_collector::{
+    Announce, ClockProbe, Close, ClosedStream, Hello, Piece, SeqRange, Sync, SyncEntry, ToCollector,
+};
+pub use to_sender::{
+    Ack, AckEntry, Announced, ClockReply, Delivered, ErrorCode, Nack, NackEntry, Ready, ToSender, Welcome,
+};
+
+use thiserror::Error;
+
+/// The version of the protocol.
+pub const VERSION: u8 = 1;
+/// `seq` of no packet: `prev_seq` of a stream's first packet, and *last* of a stream of which nothing was sent.
+pub const NO_SEQ: u64 = u64::MAX;
+/// An error bound of the clock alignment that is not known.
+pub const NO_BOUND: u64 = u64::MAX;
+/// The size of the header of a frame, in bytes.
+pub const FRAME_HEADER: usize = 24;
+/// The largest payload of a frame, in bytes.
+pub const LONGEST_PAYLOAD: usize = (1 << 20) + 64;
+/// The longest piece of metadata or of an account in one frame, in bytes.
+pub const LONGEST_PIECE: usize = 1 << 20;
+/// The longest name of a host, session, process, channel or stream, in bytes.
+pub const LONGEST_NAME: usize = 255;
+/// The largest packet, in bytes on the wire.
+pub const LARGEST_PACKET: u32 = 128 << 20;
+/// The largest number of streams of a session.
+pub const MOST_STREAMS: usize = 1 << 16;
+/// The most entries of one SYNC, ACK, CLOSE or CLOSED, so that each fits a frame.
+pub const MOST_ENTRIES: usize = 16 << 10;
+/// The most entries of one NACK.
+pub const MOST_NACKS: usize = 1024;
+/// The texts before the nonces in the authentication code of a sender and of a collector.
+pub const AUTHENTICATED: [&[u8]; 2] = [b"tracepoint-stream sender", b"tracepoint-stream collector"];
+
+/// Added to the number of a message in the header of its frame.
+const KIND_BASE: u32 = 0x5450_0000;
+
+/// The reason why bytes are not a message of this protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// It is shorter than its fields.
+    #[error("it is too short")]
+    Short,
+    /// A frame or a text is longer than the limit, or has more entries.
+    #[error("it is too long")]
+    Long,
+    /// A frame of an unknown kind.
+    #[error("its kind is unknown")]
+    Kind,
+    /// A text is not UTF-8, has a NUL, or is empty.
+    #[error("it has a text that is empty, not UTF-8, or contains a NUL")]
+    Text,
+    /// The checksum of a datagram's header does not fit.
+    #[error("its checksum is wrong")]
+    Checksum,
+    /// Fields contradict each other or the protocol.
+    #[error("its fields contradict each other")]
+    Field,
+}
+
+/// What a side can do: the `query_flags` and flags of the relay's `GET_CONFIGURATION`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// The highest version that it speaks.
+    pub version: u8,
+    /// A sender would like to send data over UDP; a collector takes them.
+    pub udp: bool,
+    /// The collector asks for a shared key.
+    pub key: bool,
+}
+
+impl Capabilities {
+    const MAGIC: u64 = 0x5450;
+
+    /// Those of this implementation.
+    pub const fn new(udp: bool, key: bool) -> Self {
+        Self { version: VERSION, udp, key }
+    }
+
+    /// The 64 flags.
+    pub const fn flags(self) -> u64 {
+        Self::MAGIC << 48 | (self.version as u64) << 40 | (self.udp as u64) << 1 | (self.key as u64) << 2
+    }
+
+    /// The capabilities in flags of the other side; `None` if it is a stock one.
+    pub const fn of(flags: u64) -> Option<Self> {
+        let version = (flags >> 40) as u8;
+        if flags >> 48 != Self::MAGIC || version == 0 {
+            return None;
+        }
+        Some(Self { version, udp: flags & 2 != 0, key: flags & 4 != 0 })
+    }
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// The number of the message.
+    pub kind: u32,
+    /// The bytes of the payload.
+    pub size: usize,
+}
+
+impl FrameHeader {
+    /// Decodes the header at the start of `bytes`; `None` if there are fewer than [`FRAME_HEADER`].
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed::Kind`] if it is the header of a command of the relay protocol, [`Malformed::Long`] if the payload is too long.
+    pub fn decode(bytes: &[u8]) -> Option<Result<Self, Malformed>> {
+        let header: &[u8; FRAME_HEADER] = bytes.first_chunk()?;
+        Some(Self::of(header))
+    }
+
+    fn of(header: &[u8; FRAME_HEADER]) -> Result<Self, Malformed> {
+        let mut fields = fields::Reader::new(header);
+        fields.u64()?;
+        let (size, kind) = (fields.u64()?, fields.u32()?);
+        let kind = kind.checked_sub(KIND_BASE).filter(|kind| *kind < 256).ok_or(Malformed::Kind)?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= LONGEST_PAYLOAD).ok_or(Malformed::Long)?;
+        Ok(Self { kind, size })
+    }
+}
+
+/// Appends a frame, whose payload `write` appends.
+fn frame(out: &mut Vec<u8>, kind: u32, write: impl FnOnce(fields::Writer<'_>) -> fields::Writer<'_>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; FRAME_HEADER]);
+    write(fields::Writer(out));
+    let size = (out.len() - start - FRAME_HEADER) as u64;
+    debug_assert!(size <= LONGEST_PAYLOAD as u64, "the sender splits longer messages");
+    out[start + 8..start + 16].copy_from_slice(&size.to_be_bytes());
+    out[start + 16..start + 20].copy_from_slice(&(KIND_BASE + kind).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests;

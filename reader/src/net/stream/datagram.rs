@@ -1,0 +1,164 @@
+//! What precedes packets on a data connection over TCP, and in datagrams.
+
+use super::fields::{Reader, Writer};
+use super::packet::WIRE_HEAD;
+use super::{LARGEST_PACKET, Malformed};
+
+/// The first 32 bytes of a data connection of a sender: the token of its session. A stock sender begins with a zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attach {
+    /// The token.
+    pub token: [u8; 16],
+}
+
+impl Attach {
+    /// Its size in bytes, which is that of a stock data header.
+    pub const SIZE: usize = 32;
+    const MAGIC: [u8; 8] = *b"TPSTREAM";
+
+    /// Decodes the beginning of a data connection; `None` if it is that of a stock sender.
+    pub fn decode(bytes: &[u8; Self::SIZE]) -> Option<Self> {
+        let token = bytes[8..].first_chunk()?;
+        bytes.starts_with(&Self::MAGIC).then_some(Self { token: *token })
+    }
+
+    /// The bytes.
+    pub fn encode(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..8].copy_from_slice(&Self::MAGIC);
+        bytes[8..24].copy_from_slice(&self.token);
+        bytes
+    }
+}
+
+/// What precedes a packet on a data connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// The bytes of the packet on the wire.
+    pub size: u32,
+}
+
+impl RecordHeader {
+    /// Its own size in bytes.
+    pub const SIZE: usize = 8;
+
+    /// Decodes the header.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if the packet would be too short or too long.
+    pub fn decode(bytes: &[u8; Self::SIZE]) -> Result<Self, Malformed> {
+        let size = Reader::new(bytes).u32()?;
+        match size {
+            size if (size as usize) < WIRE_HEAD => Err(Malformed::Short),
+            size if size > LARGEST_PACKET => Err(Malformed::Long),
+            size => Ok(Self { size }),
+        }
+    }
+
+    /// The bytes.
+    pub fn encode(self) -> [u8; Self::SIZE] {
+        let [a, b, c, d] = self.size.to_be_bytes();
+        [a, b, c, d, 0, 0, 0, 0]
+    }
+}
+
+/// The header of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramHeader {
+    /// Whether it is a probe; then it has nothing but a token.
+    pub probe: bool,
+    /// The token of its session.
+    pub token: [u8; 16],
+    /// The stream.
+    pub handle: u64,
+    /// The packet's number in the stream.
+    pub seq: u64,
+    /// Where the fragment begins in the packet on the wire.
+    pub offset: u32,
+    /// The size of the packet on the wire.
+    pub total: u32,
+    /// The size of every fragment of the packet but the last.
+    pub unit: u32,
+    /// Whether the fragment was sent before.
+    pub again: bool,
+}
+
+/// A datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// The header.
+    pub header: DatagramHeader,
+    /// The bytes of the fragment.
+    pub bytes: &'a [u8],
+}
+
+impl DatagramHeader {
+    /// Its size in bytes.
+    pub const SIZE: usize = 56;
+    const MAGIC: u16 = 0x5453;
+    const VERSION: u8 = 1;
+    const CHECKSUM: usize = 4;
+
+    /// A probe.
+    pub const fn probe(token: [u8; 16]) -> Self {
+        Self { probe: true, token, handle: 0, seq: 0, offset: 0, total: 0, unit: 0, again: false }
+    }
+
+    /// The bytes.
+    pub fn encode(&self) -> [u8; Self::SIZE] {
+        let mut out = Vec::with_capacity(Self::SIZE);
+        let to = Writer(&mut out).u16(Self::MAGIC).bytes(&[Self::VERSION, if self.probe { 2 } else { 1 }]);
+        let to = to.u32(0).bytes(&self.token).u64(self.handle).u64(self.seq).u32(self.offset);
+        to.u32(self.total).u32(self.unit).u32(self.again.into());
+        let mut bytes = [0; Self::SIZE];
+        bytes.copy_from_slice(&out);
+        let sum = crc32c::crc32c(&bytes);
+        bytes[Self::CHECKSUM..Self::CHECKSUM + 4].copy_from_slice(&sum.to_be_bytes());
+        bytes
+    }
+
+    /// The length of the fragment at its offset, if the fields agree with each other.
+    fn length(&self) -> Option<usize> {
+        let is_packet = self.total as usize >= WIRE_HEAD && self.total <= LARGEST_PACKET && self.offset < self.total;
+        let fits = is_packet && self.unit > 0 && self.offset.is_multiple_of(self.unit);
+        fits.then(|| self.unit.min(self.total - self.offset) as usize)
+    }
+}
+
+impl<'a> Datagram<'a> {
+    /// Decodes a datagram.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if it is not one of this protocol.
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, Malformed> {
+        let (bytes, rest) = datagram.split_first_chunk::<{ DatagramHeader::SIZE }>().ok_or(Malformed::Short)?;
+        let mut fields = Reader::new(bytes);
+        if fields.u16()? != DatagramHeader::MAGIC || fields.u8()? != DatagramHeader::VERSION {
+            return Err(Malformed::Kind);
+        }
+        let (kind, sum) = (fields.u8()?, fields.u32()?);
+        let mut unsealed = *bytes;
+        unsealed[DatagramHeader::CHECKSUM..DatagramHeader::CHECKSUM + 4].fill(0);
+        if sum != crc32c::crc32c(&unsealed) {
+            return Err(Malformed::Checksum);
+        }
+        let header = DatagramHeader {
+            probe: kind == 2,
+            token: fields.array()?,
+            handle: fields.u64()?,
+            seq: fields.u64()?,
+            offset: fields.u32()?,
+            total: fields.u32()?,
+            unit: fields.u32()?,
+            again: fields.u32()? & 1 != 0,
+        };
+        match kind {
+            1 if header.length() != Some(rest.len()) => Err(Malformed::Field),
+            1 => Ok(Self { header, bytes: rest }),
+            2 => Ok(Self { header, bytes: &[] }),
+            _ => Err(Malformed::Kind),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The messages of a collector.
+
+use super::fields::{Reader, Writer};
+use super::{MOST_ENTRIES, MOST_NACKS, Malformed, frame};
+
+/// A message to the sender, in a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToSender<'a> {
+    /// The collector's random number, if it asks for a shared key.
+    Challenge([u8; 32]),
+    /// The session is open.
+    Welcome(Welcome<'a>),
+    /// A stream's file exists.
+    Announced(Announced),
+    /// What is stored.
+    Ack(Ack),
+    /// Asks for packets.
+    Nack(Nack),
+    /// The collector's time.
+    ClockReply(ClockReply),
+    /// The way for data is open.
+    Ready(Ready),
+    /// Whether packets may be sent: `None`, or the reason why not.
+    Flow(Option<&'a str>),
+    /// Streams are complete.
+    Closed(Vec<Delivered>),
+    /// The account is stored.
+    Done,
+    /// The connection ends.
+    Error(ErrorCode, &'a str),
+}
+
+/// The session is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome<'a> {
+    /// The version that is spoken.
+    pub version: u32,
+    /// Whether the collector has data of this session.
+    pub resumed: bool,
+    /// Whether it expects data over UDP.
+    pub udp: bool,
+    /// The number of the session in the collector.
+    pub session: u64,
+    /// Identifies the data of this connection.
+    pub token: [u8; 16],
+    /// The bytes of metadata that the collector has.
+    pub metadata: u64,
+    /// The TCP port for data; 0 for the default.
+    pub tcp_port: u16,
+    /// The UDP port for data.
+    pub udp_port: u16,
+    /// The largest datagram that it takes, in bytes.
+    pub mtu: u32,
+    /// Bytes of packets that may be sent without acknowledgement.
+    pub window: u64,
+    /// The authentication code of the collector; zero without a shared key.
+    pub code: [u8; 32],
+    /// The name of the collector, for messages.
+    pub name: &'a str,
+}
+
+/// A stream's file exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// The number of the announcement.
+    pub request: u32,
+    /// The handle of the stream.
+    pub handle: u64,
+    /// The lowest `seq` that is not stored.
+    pub next: u64,
+    /// Records up to the end of the last packet stored.
+    pub events_after: u64,
+}
+
+/// What is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The number of the last SYNC whose packets are all stored or given up; 0 for none.
+    pub sync: u64,
+    /// Bytes of metadata that are stored.
+    pub metadata: u64,
+    /// Streams that have changed.
+    pub entries: Vec<AckEntry>,
+}
+
+/// The progress of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckEntry {
+    /// The stream.
+    pub handle: u64,
+    /// The lowest `seq` that is neither stored nor given up.
+    pub next: u64,
+}
+
+/// Asks for packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nack {
+    /// Which.
+    pub entries: Vec<NackEntry>,
+}
+
+/// Whole packets of a stream, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NackEntry {
+    /// The stream.
+    pub handle: u64,
+    /// `seq` of the first packet.
+    pub first: u64,
+    /// `seq` of the last packet; that of the first, if a part is asked for.
+    pub last: u64,
+    /// The first byte of the part.
+    pub offset: u32,
+    /// Its length; 0 for whole packets.
+    pub length: u32,
+}
+
+/// The collector's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockReply {
+    /// The number of the probe.
+    pub number: u64,
+    /// The time in the probe.
+    pub sent: u64,
+    /// When the probe was received, in ns of the collector's `CLOCK_REALTIME`.
+    pub received: u64,
+    /// When this answer was sent, likewise.
+    pub replied: u64,
+}
+
+/// The way on which data have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A data connection over TCP is attached.
+    Tcp,
+    /// A probe over UDP has come.
+    Udp,
+}
+
+/// The sums of a stream that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// The stream.
+    pub handle: u64,
+    /// Packets in its file.
+    pub packets: u64,
+    /// Packets that were sent and are not in the file.
+    pub packets_lost: u64,
+    /// Events in its file.
+    pub events: u64,
+    /// The steps of `events_before` over packets that are not in the file.
+    pub events_lost: u64,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// 1: the version.
+    Version,
+    /// 2: the shared key.
+    Key,
+    /// 3: a name or an announcement.
+    Refused,
+    /// 4: a message that does not fit here, or malformed.
+    Protocol,
+    /// 100: there are too many senders.
+    Busy,
+    /// 101: the collector ends.
+    Ending,
+    /// 102: it cannot write.
+    Storage,
+    /// Another number.
+    Other(u32),
+}
+
+impl ErrorCode {
+    const KNOWN: [(Self, u32); 7] = [
+        (Self::Version, 1),
+        (Self::Key, 2),
+        (Self::Refused, 3),
+        (Self::Protocol, 4),
+        (Self::Busy, 100),
+        (Self::Ending, 101),
+        (Self::Storage, 102),
+    ];
+
+    /// The number on the wire.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Other(number) => number,
+            code => Self::KNOWN.iter().find(|(known, _)| *known == code).map_or(0, |(_, number)| *number),
+        }
+    }
+
+    /// Whether another attempt may succeed.
+    pub fn is_temporary(self) -> bool {
+        self.number() >= 100
+    }
+}
+
+impl From<u32> for ErrorCode {
+    fn from(number: u32) -> Self {
+        Self::KNOWN.iter().find(|(_, known)| *known == number).map_or(Self::Other(number), |(code, _)| *code)
+    }
+}
+
+impl<'a> ToSender<'a> {
+    /// Decodes the payload of a frame of this kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] if it is not such a message.
+    pub fn decode(kind: u32, payload: &'a [u8]) -> Result<Self, Malformed> {
+        let mut fields = Reader::new(payload);
+        let fields = &mut fields;
+        Ok(match kind {
+            129 => Self::Challenge(fields.array()?),
+            130 => Self::Welcome(Welcome::read(fields)?),
+            131 => {
+                let (request, handle) = (fields.u32()?, fields.u64()?);
+                if handle == 0 || handle == u64::MAX {
+                    return Err(Malformed::Field);
+                }
+                Self::Announced(Announced { request, handle, next: fields.u64()?, events_after: fields.u64()? })
+            }
+            132 => {
+                let (sync, metadata) = (fields.u64()?, fields.u64()?);
+                let entry = |fields: &mut Reader<'_>| Ok(AckEntry { handle: fields.u64()?, next: fields.u64()? });
+                Self::Ack(Ack { sync, metadata, entries: fields.entries(MOST_ENTRIES, 16, entry)? })
+            }
+            133 => Self::Nack(Nack { entries: fields.entries(MOST_NACKS, 32, NackEntry::read)? }),
+            134 => {
+                let (number, sent, received) = (fields.u64()?, fields.u64()?, fields.u64()?);
+                Self::ClockReply(ClockReply { number, sent, received, replied: fields.u64()? })
+            }
+            135 => Self::Ready(match fields.u32()? {
+                1 => Ready::Tcp,
+                2 => Ready::Udp,
+                _ => return Err(Malformed::Field),
+            }),
+            136 => {
+                let (state, reason) = (fields.u32()?, fields.text()?);
+                Self::Flow((state != 0).then_some(reason))
+            }
+            137 => Self::Closed(fields.entries(MOST_ENTRIES, 40, Delivered::read)?),
+            138 => Self::Done,
+            139 => Self::Error(fields.u32()?.into(), fields.text()?),
+            _ => return Err(Malformed::Kind),
+        })
+    }
+
+    /// Appends the frame. Lists are within their limits, or the other side refuses it.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Challenge(nonce) => frame(out, 129, |to| to.bytes(nonce)),
+            Self::Welcome(welcome) => frame(out, 130, |to| welcome.write(to)),
+            Self::Announced(Announced { request, handle, next, events_after }) => {
+                frame(out, 131, |to| to.u32(*request).u64(*handle).u64(*next).u64(*events_after));
+            }
+            Self::Ack(ack) => frame(out, 132, |to| {
+                let to = to.u64(ack.sync).u64(ack.metadata);
+                to.entries(&ack.entries, |to, entry| to.u64(entry.handle).u64(entry.next))
+            }),
+            Self::Nack(nack) => frame(out, 133, |to| {
+                to.entries(&nack.entries, |to, entry| {
+                    to.u64(entry.handle).u64(entry.first).u64(entry.last).u32(entry.offset).u32(entry.length)
+                })
+            }),
+            Self::ClockReply(ClockReply { number, sent, received, replied }) => {
+                frame(out, 134, |to| to.u64(*number).u64(*sent).u64(*received).u64(*replied));
+            }
+            Self::Ready(way) => frame(out, 135, |to| to.u32(if *way == Ready::Tcp { 1 } else { 2 })),
+            Self::Flow(reason) => {
+                frame(out, 136, |to| to.u32(reason.is_some().into()).text(reason.unwrap_or_default()));
+            }
+            Self::Closed(entries) => frame(out, 137, |to| {
+                to.entries(entries, |to, entry| {
+                    let to = to.u64(entry.handle).u64(entry.packets).u64(entry.packets_lost);
+                    to.u64(entry.events).u64(entry.events_lost)
+                })
+            }),
+            Self::Done => frame(out, 138, |to| to),
+            Self::Error(code, text) => frame(out, 139, |to| to.u32(code.number()).text(text)),
+        }
+    }
+}
+
+impl<'a> Welcome<'a> {
+    fn read(fields: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let (version, flags) = (fields.u32()?, fields.u32()?);
+        let (session, token, metadata) = (fields.u64()?, fields.array()?, fields.u64()?);
+        let (tcp_port, udp_port, mtu, window) = (fields.u16()?, fields.u16()?, fields.u32()?, fields.u64()?);
+        fields.u64()?;
+        let (code, name) = (fields.array()?, fields.text()?);
+        let (resumed, udp) = (flags & 1 != 0, flags & 2 != 0);
+        Ok(Self { version, resumed, udp, session, token, metadata, tcp_port, udp_port, mtu, window, code, name })
+    }
+
+    fn write<'w>(&self, to: Writer<'w>) -> Writer<'w> {
+        let flags = u32::from(self.resumed) | u32::from(self.udp) << 1;
+        let to = to.u32(self.version).u32(flags).u64(self.session).bytes(&self.token).u64(self.metadata);
+        let to = to.u16(self.tcp_port).u16(self.udp_port).u32(self.mtu).u64(self.window).u64(0);
+        to.bytes(&self.code).text(self.name)
+    }
+}
+
+impl NackEntry {
+    fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (handle, first, last) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        let entry = Self { handle, first, last, offset: fields.u32()?, length: fields.u32()? };
+        if first > last || (entry.length != 0 && first != last) { Err(Malformed::Field) } else { Ok(entry) }
+    }
+}
+
+impl Delivered {
+    fn read(fields: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (handle, packets, packets_lost) = (fields.u64()?, fields.u64()?, fields.u64()?);
+        Ok(Self { handle, packets, packets_lost, events: fields.u64()?, events_lost: fields.u64()? })
+    }
+}
