@@ -10,7 +10,7 @@ use crate::session::controller;
 use clap::Args;
 use std::path::Path;
 use tracepoint_control::trigger::{ActionResult, FiredTrigger, Watchers};
-use tracepoint_control::{ControlError, Controller, Do, NamedSession};
+use tracepoint_control::{ControlError, Controller, NamedSession};
 
 /// The session of a verb, which need not be named if there is only one.
 #[derive(Debug, Args)]
@@ -42,14 +42,6 @@ impl SessionOption {
                 Err(Failure::Refused(format!("there are several sessions: {names}; choose one with `-s NAME`")))
             }
         }
-    }
-}
-
-/// An action, as on the command line.
-fn describe(action: &Do) -> String {
-    match action {
-        Do::Snapshot(output) => format!("snapshot into {}", output.display()),
-        action => action.name().to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `tracectl trigger`: sets a trigger on a session.
 
-use super::{SessionOption, describe, unwatched};
+use super::{SessionOption, unwatched};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::{message, units};
 use clap::{Args, ValueEnum};
@@ -9,42 +9,92 @@ use std::env;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tracepoint_control::trigger::{TriggerOptions, trigger_set};
 use tracepoint_control::{Do, Limit, When};
 
-/// An action on the command line.
+/// A kind of condition on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Action {
-    /// Write what the session's rings hold into a new directory
-    Snapshot,
-    /// Stop the session
-    Stop,
+enum Kind {
+    /// A process of this system dumps core, and a helper that the kernel started says so
+    #[value(name = "OnAnyCoreDump")]
+    CoreDump,
+    /// An event that the session records fires and matches: `event 'shop:*' --filter 'status >= 500'`
+    Event,
+    /// A ring is at least so full while it is drained: `ring-full 80%`
+    RingFull,
+    /// A process begins to lose events
+    Lost,
+    /// The outputs of the session have taken so many bytes: `size 512M`
+    Size,
+    /// The traces of the session continue in new chunks
+    Rotated,
+    /// A thread of a process panics
+    Panic,
+    /// A process gets a signal: `signal USR2`; also `USR1` and `RTMIN+N`
+    Signal,
+    /// A process ends by `exit`, or because `main` returns
+    Exit,
+    /// A process is killed without a core dump, for example by SIGKILL
+    Killed,
 }
 
 /// Sets a trigger: when something happens, do something to a session
 ///
-/// `OnAnyCoreDump`: a process of this system has dumped core, and a helper that the kernel started has said so. Each snapshot is a directory
-/// `TIME-PID` with a trace of each process of the session, the one that died included. A trigger of a stopped session does nothing.
+/// Actions are done in the order in which they are given; one that fails does not keep the next from being done:
+///
+/// `snapshot`: write what the rings of the session hold into a new directory `TIME-PID`, with a trace of each process
+///
+/// `start`, `stop`: start or stop the session
+///
+/// `rotate`: continue its traces in new chunks
+///
+/// `notify`: send a message to the subscribers of the notification socket
+///
+/// `run PROGRAM ARG…`: run a program, without a shell. It is the last action; put `--` before arguments that begin with `-`
+///
+/// A trigger of a stopped session acts only if it has the action `start`.
 #[derive(Debug, Args)]
-#[command(after_help = format!("\
+#[command(override_usage = "tracectl trigger [OPTIONS] <WHAT> [VALUE] <ACTION>...", after_help = format!("\
 Examples:
   tracectl trigger -s flight OnAnyCoreDump snapshot
-  tracectl trigger -s flight OnAnyCoreDump snapshot stop --output /var/tmp/crashes
+  tracectl trigger -s flight event 'shop:paid' --filter 'status >= 500' snapshot --before 10s --after 5s
+  tracectl trigger -s flight panic snapshot --output /var/tmp/crashes
+  tracectl trigger -s flight signal USR2 snapshot notify
+  tracectl trigger -s flight killed snapshot run -- /usr/local/bin/page --urgent
+  tracectl trigger -s web ring-full 80% notify --limit 1/10min
+  tracectl trigger -s web lost snapshot stop
+  tracectl trigger -s web size 512M rotate
   tracectl trigger OnAnyCoreDump snapshot --limit 5/h --keep 20 --max-size 4G
 
 {EXIT_CODES}"))]
 pub(crate) struct Trigger {
     #[command(flatten)]
     session: SessionOption,
-    /// What happens: `OnAnyCoreDump`
+    /// What happens
     #[arg(value_name = "WHAT")]
-    when: When,
-    /// What to do, in this order; an action that fails does not keep the next from being done
+    when: Kind,
+    /// The value of `event`, `ring-full`, `size` or `signal`, then the actions: `snapshot`, `start`, `stop`, `rotate`, `notify`, `run PROGRAM ARG…`
     #[arg(value_name = "ACTION", required = true)]
-    actions: Vec<Action>,
+    words: Vec<String>,
+    /// With `event`: only events whose fields satisfy this expression, such as `size > 4096 && comm == "postgres*"`
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<String>,
+    /// With `event`: only events of these levels: `<=info`, `==err`, `>=debug`
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<String>,
+    /// With `event`: only in programs whose path, or its last component, matches this pattern
+    #[arg(long, value_name = "PATTERN")]
+    exe: Option<String>,
     /// Where snapshots go [default: `$XDG_STATE_HOME/tracepoint/snapshots/NAME`, or below `~/.local/state`]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Leave events out of snapshots that are older than this at the occurrence
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    before: Option<Duration>,
+    /// Take snapshots this long after the occurrence
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    after: Option<Duration>,
     /// A name for the trigger: letters, digits, `-` and `_` [default: the first of t1, t2 … that is free]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -69,33 +119,93 @@ impl Trigger {
     pub(crate) fn run(&self) -> VerbResult {
         let controller = self.session.controller()?;
         let session = self.session.session(&controller)?;
-        let output = if self.actions.contains(&Action::Snapshot) {
-            match &self.output {
-                Some(output) => std::path::absolute(output)?,
-                None => default_output(session.name())?,
-            }
-        } else {
-            PathBuf::new()
-        };
-        let mut actions = self.actions.iter().map(|action| match action {
-            Action::Snapshot => Do::Snapshot(output.clone()),
-            Action::Stop => Do::Stop,
-        });
-        let Some(first) = actions.next() else { return Ok(Outcome::Usage) };
+        let (when, words) = self.when()?;
+        let mut actions = self.actions(words, session.name())?;
+        let done = actions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ");
+        let first = actions.remove(0);
         let mut options = TriggerOptions::default();
-        options.then = actions.collect();
+        options.then = actions;
         options.id.clone_from(&self.id);
         (options.every, options.once_after) = (self.every, self.once_after);
         options.limit = self.limit.map(|limit| limit.to_string());
+        (options.before, options.after) = (self.before, self.after);
         (options.keep, options.max_size) = (self.keep, self.max_size);
-        let done = std::iter::once(&first).chain(&options.then).map(describe).collect::<Vec<_>>().join(", then ");
-        let id = trigger_set(&session, self.when, first, &options)?;
-        message::summary(&format!("trigger {id} of {}: {}: {done}", session.name(), self.when));
-        if let Some(note) = unwatched(controller.path()) {
+        let described = when.to_string();
+        let note = (!when.is_noticed_in_process()).then(|| unwatched(controller.path())).flatten();
+        let id = trigger_set(&session, when, first, &options)?;
+        message::summary(&format!("trigger {id} of {}: {described}: {done}", session.name()));
+        if let Some(note) = note {
             message::note(&note);
         }
         Ok(Outcome::Success)
     }
+
+    /// The condition, and the words behind it.
+    fn when(&self) -> Result<(When, &[String]), Failure> {
+        let kind = self.when.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let takes_value = matches!(self.when, Kind::Event | Kind::RingFull | Kind::Size | Kind::Signal);
+        let (value, actions) = if takes_value { self.words.split_at(1) } else { self.words.split_at(0) };
+        let invalid = |reason| Failure::Usage(format!("the condition `{kind}` cannot be used: {reason}"));
+        let mut when = match (self.when, value) {
+            (Kind::Size, [size]) => When::Size(units::size(size).map_err(invalid)?),
+            (_, value) => [&[kind.clone()], value].concat().join(" ").parse().map_err(invalid)?,
+        };
+        if let When::Event(rule) = &mut when {
+            (rule.filter, rule.level, rule.exe) = (self.filter.clone(), self.level.clone(), self.exe.clone());
+        } else if self.filter.is_some() || self.level.is_some() || self.exe.is_some() {
+            return Err(Failure::Usage(format!("`--filter`, `--level` and `--exe` are for `event`, not for `{kind}`")));
+        }
+        Ok((when, actions))
+    }
+
+    /// The actions that the words name, at least one.
+    fn actions(&self, mut words: &[String], session: &str) -> Result<Vec<Do>, Failure> {
+        let mut actions = Vec::new();
+        while let [word, rest @ ..] = words {
+            words = rest;
+            actions.push(match word.as_str() {
+                "snapshot" => Do::Snapshot(match &self.output {
+                    Some(output) => std::path::absolute(output)?,
+                    None => default_output(session)?,
+                }),
+                "start" => Do::Start,
+                "stop" => Do::Stop,
+                "rotate" => Do::Rotate,
+                "notify" => Do::Notify,
+                "run" => {
+                    let [program, arguments @ ..] = std::mem::take(&mut words) else {
+                        return Err(Failure::Usage("`run` takes a program: `run PROGRAM ARG…`".to_owned()));
+                    };
+                    let program = find_program(program)?;
+                    Do::Run(std::iter::once(program).chain(arguments.iter().cloned()).collect())
+                }
+                other => {
+                    return Err(Failure::Usage(format!(
+                        "there is no action `{other}`; there are `snapshot`, `start`, `stop`, `rotate`, `notify` and `run PROGRAM ARG…`"
+                    )));
+                }
+            });
+        }
+        if actions.is_empty() {
+            return Err(Failure::Usage("what is to be done? For example `snapshot`".to_owned()));
+        }
+        Ok(actions)
+    }
+}
+
+/// The absolute path of a program. It is found now: whoever runs it later has another `PATH` and another working directory.
+fn find_program(name: &str) -> Result<String, Failure> {
+    let found = if name.contains('/') {
+        Some(std::path::absolute(name)?)
+    } else {
+        let paths = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&paths).map(|dir| dir.join(name)).find(|path| path.is_absolute() && path.is_file())
+    };
+    let missing = || Failure::Refused(format!("the program `{name}` is not in `PATH`; name it by its path"));
+    let path = found.ok_or_else(missing)?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| Failure::Refused(format!("the path of the program is not UTF-8: {}", path.to_string_lossy())))
 }
 
 /// The default place for the snapshots of a session. It is decided now: a helper that the kernel starts has no environment.

@@ -1,6 +1,6 @@
 //! `tracectl triggers`: shows the triggers of sessions, and what they have done.
 
-use super::{describe, outcome, unwatched};
+use super::{outcome, unwatched};
 use crate::failure::{EXIT_CODES, Failure, Outcome, VerbResult};
 use crate::session::controller;
 use crate::table::{Table, number, text};
@@ -118,7 +118,7 @@ fn table(found: &[(String, TriggerStatus)]) -> Table {
             || "never".to_owned(),
             |ns| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(ns)).to_string(),
         );
-        let texts = [text(session), text(&spec.id), text(spec.when)];
+        let texts = [text(session), text(&spec.id), text(&spec.when)];
         table.row(Style::new(), texts.into_iter().chain(numbers).chain([text(last)]));
     }
     table
@@ -126,10 +126,12 @@ fn table(found: &[(String, TriggerStatus)]) -> Table {
 
 /// Actions, policy and limits of a trigger.
 fn settings(spec: &TriggerSpec) -> String {
-    let mut parts: Vec<_> = spec.actions.iter().map(describe).collect();
+    let mut parts: Vec<_> = spec.actions.iter().map(ToString::to_string).collect();
     parts.extend(spec.every.map(|nth| format!("on each {nth}th occurrence")));
     parts.extend(spec.once_after.map(|nth| format!("once, on occurrence {nth}")));
     parts.extend(spec.limit.as_ref().map(|limit| format!("at most {limit}")));
+    parts.extend(spec.before.map(|time| format!("events of {} before", humantime::format_duration(time))));
+    parts.extend(spec.after.map(|time| format!("taken {} after", humantime::format_duration(time))));
     parts.push(format!("keeps {} snapshots within {}", spec.keep, units::bytes(spec.max_size)));
     parts.join(", ")
 }

@@ -146,9 +146,32 @@ fn triggers_belong_to_their_session() -> Outcome {
     assert!(said.contains("snapshot into /tmp/tracepoint/snapshots/two\n"), "{said}");
     set(&["stop", "--every", "3", "--limit", "2/h"]);
     set(&["stop", "--id", "mine"]);
+    for (words, said) in [
+        (
+            &["event", "shop:*", "--filter", "status >= 500", "snapshot", "-o", "/a", "--before", "10s", "--id", "e"][..],
+            "trigger e of two: event `shop:*` --filter 'status >= 500': snapshot into /a\n",
+        ),
+        (&["size", "1K", "rotate", "notify", "--id", "s"], "trigger s of two: size 1024: rotate, then notify\n"),
+        (
+            &["signal", "SIGUSR2", "run", "--id", "r", "--", "/bin/true", "-x"],
+            "trigger r of two: signal USR2: run /bin/true -x\n",
+        ),
+    ] {
+        let (code, _, err) = place.tracectl(&[&["trigger", "-s", "two"], words].concat());
+        assert!(code == Some(0) && err.contains(said), "{err}");
+    }
+    place.well(&["untrigger", "-s", "two", "e", "s", "r"]);
     let refused = place.refused(&["trigger", "-s", "one", "OnAnyCoreDump", "stop", "--id", "mine"]);
     assert!(refused.contains("untrigger mine"), "{refused}");
-    for wrong in [&["OnFullMoon", "stop"][..], &["OnAnyCoreDump", "howl"], &["OnAnyCoreDump"]] {
+    for wrong in [
+        &["OnFullMoon", "stop"][..],
+        &["OnAnyCoreDump", "howl"],
+        &["OnAnyCoreDump"],
+        &["signal", "KILL", "stop"],
+        &["ring-full", "80%"],
+        &["lost", "run"],
+        &["lost", "stop", "--filter", "a == 1"],
+    ] {
         assert_eq!(place.tracectl(&[&["trigger", "-s", "one"], wrong].concat()).0, Some(2), "{wrong:?}");
     }
 

@@ -1,79 +1,39 @@
 //! A trigger of a session: when something happens, do something to the session. One `[[trigger]]` of `session.toml`.
 
+mod action;
 mod entry;
 #[cfg(test)]
 mod tests;
+mod when;
 
+pub use action::Do;
 pub(crate) use entry::TriggerEntry;
+pub use when::When;
 
 use super::SpecError;
 use crate::limit::Limit;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// Maximum number of actions within the period of a limit: each has its time in the state.
 const MAX_LIMIT: u64 = 1000;
-
-/// The condition of a trigger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum When {
-    /// Any process of the system dumps core, and its helper notifies this user. On the command line and in files: `OnAnyCoreDump`.
-    #[serde(rename = "OnAnyCoreDump")]
-    CoreDump,
-}
-
-impl fmt::Display for When {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CoreDump => f.write_str("OnAnyCoreDump"),
-        }
-    }
-}
-
-impl FromStr for When {
-    type Err = String;
-
-    /// Parses the name on the command line.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "OnAnyCoreDump" => Ok(Self::CoreDump),
-            _ => Err("there is `OnAnyCoreDump`".to_owned()),
-        }
-    }
-}
-
-/// An action of a trigger.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Do {
-    /// Writes what the session's rings hold into a new directory in this one, an absolute path: a trace of each process.
-    Snapshot(PathBuf),
-    /// Stops the session.
-    Stop,
-}
-
-impl Do {
-    /// Its name on the command line: `snapshot` or `stop`.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Snapshot(_) => "snapshot",
-            Self::Stop => "stop",
-        }
-    }
-}
+/// Maximum number of actions.
+const MAX_ACTIONS: usize = 16;
+/// Maximum time that a snapshot waits after the occurrence.
+const MAX_AFTER: Duration = Duration::from_secs(3600);
 
 /// A trigger of a session: a condition, the actions, and how often they are done.
 ///
 /// ```
-/// use tracepoint_control::{Do, TriggerSpec, When};
+/// use std::time::Duration;
+/// use tracepoint_control::{Do, Rule, TriggerSpec, When};
 ///
 /// let trigger = TriggerSpec::new(When::CoreDump, Do::Snapshot("/var/tmp/crashes".into())).then(Do::Stop).keep(3);
 /// assert_eq!(trigger.actions.len(), 2);
+///
+/// let slow = When::Event(Rule::new("shop:request").filter("ns > 1_000_000_000"));
+/// let trigger = TriggerSpec::new(slow, Do::Snapshot("/var/tmp/slow".into())).before(Duration::from_secs(10)).limit("5/h");
+/// # assert!(trigger.before.is_some());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,6 +55,12 @@ pub struct TriggerSpec {
     /// Act at most so often, for example `5/h`: a [`Limit`] without a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// Its snapshots have the events of this long before the occurrence only; by default all that the rings hold. In files: `10s`.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub before: Option<Duration>,
+    /// Its snapshots are taken this long after the occurrence, at most an hour; by default at once. In files: `5s`.
+    #[serde(default, with = "duration", skip_serializing_if = "Option::is_none")]
+    pub after: Option<Duration>,
     /// How many of its snapshots are kept, the newest: 10 by default.
     #[serde(default = "TriggerSpec::default_keep")]
     pub keep: u32,
@@ -113,6 +79,8 @@ impl TriggerSpec {
             every: None,
             once_after: None,
             limit: None,
+            before: None,
+            after: None,
             keep: Self::default_keep(),
             max_size: Self::default_size(),
         }
@@ -154,6 +122,20 @@ impl TriggerSpec {
         self
     }
 
+    /// Leaves events out of its snapshots that are older than this at the occurrence.
+    #[must_use]
+    pub const fn before(mut self, time: Duration) -> Self {
+        self.before = Some(time);
+        self
+    }
+
+    /// Takes its snapshots this long after the occurrence.
+    #[must_use]
+    pub const fn after(mut self, time: Duration) -> Self {
+        self.after = Some(time);
+        self
+    }
+
     /// Keeps this many snapshots.
     #[must_use]
     pub const fn keep(mut self, snapshots: u32) -> Self {
@@ -188,15 +170,18 @@ impl TriggerSpec {
         if self.id.is_empty() || self.id.len() > 64 || !self.id.bytes().all(is_plain) {
             return bad("its id must have 1 to 64 letters, digits, `-` and `_`".to_owned());
         }
-        if self.actions.is_empty() {
-            return bad("it has no action; there are `snapshot` and `stop`".to_owned());
+        if self.actions.is_empty() || self.actions.len() > MAX_ACTIONS {
+            return bad(format!("it must have 1 to {MAX_ACTIONS} actions"));
         }
-        for action in &self.actions {
-            if let Do::Snapshot(path) = action
-                && !path.is_absolute()
-            {
-                return bad(format!("the directory of its snapshots must be absolute, not `{}`", path.display()));
-            }
+        if let Err(reason) = self.when.check().and_then(|()| self.actions.iter().try_for_each(Do::check)) {
+            return bad(reason);
+        }
+        let has_window = self.before.is_some() || self.after.is_some();
+        if has_window && !self.actions.iter().any(|action| matches!(action, Do::Snapshot(_))) {
+            return bad("`before` and `after` are for snapshots, and it takes none".to_owned());
+        }
+        if self.before.is_some_and(|time| time.is_zero()) || self.after.is_some_and(|time| time > MAX_AFTER) {
+            return bad("`before` must be more than 0, and `after` at most an hour".to_owned());
         }
         if self.every == Some(0) || self.once_after == Some(0) || self.keep == 0 || self.max_size == 0 {
             return bad("`every`, `once_after`, `keep` and `max_size` must be more than 0".to_owned());
@@ -218,5 +203,21 @@ impl TriggerSpec {
             Some(number) => bad(format!("{number} does not fit into 63 bits")),
             None => Ok(()),
         }
+    }
+}
+
+/// Times in files: as humans write them.
+mod duration {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::time::Duration;
+
+    #[expect(clippy::ref_option, reason = "serde requires this signature")]
+    pub(super) fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        time.map(|time| humantime::format_duration(time).to_string()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| humantime::parse_duration(&text).map_err(serde::de::Error::custom)).transpose()
     }
 }

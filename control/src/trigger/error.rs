@@ -23,6 +23,12 @@ pub enum TriggerError {
         /// The triggers it has, as text.
         known: String,
     },
+    /// Only [`When::CoreDump`](crate::When::CoreDump) is reported by a message.
+    #[error("the condition `{when}` is noticed by the library itself; only `OnAnyCoreDump` is reported by a message")]
+    NotFired {
+        /// The condition.
+        when: &'static str,
+    },
     /// The notification socket cannot be used.
     #[error("cannot use the notification socket {}: {source}", path.display())]
     Socket {

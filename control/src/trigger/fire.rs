@@ -50,6 +50,10 @@ pub struct TriggerOptions {
     pub once_after: Option<u64>,
     /// As [`TriggerSpec::limit`].
     pub limit: Option<String>,
+    /// As [`TriggerSpec::before`].
+    pub before: Option<Duration>,
+    /// As [`TriggerSpec::after`].
+    pub after: Option<Duration>,
     /// As [`TriggerSpec::keep`].
     pub keep: Option<u32>,
     /// As [`TriggerSpec::max_size`], in bytes.
@@ -65,6 +69,8 @@ impl TriggerOptions {
             every: self.every,
             once_after: self.once_after,
             limit: self.limit.clone(),
+            before: self.before,
+            after: self.after,
             keep: self.keep.unwrap_or(default.keep),
             max_size: self.max_size.unwrap_or(default.max_size),
             ..default
@@ -84,9 +90,10 @@ pub fn trigger_set(
     action: Do,
     options: &TriggerOptions,
 ) -> Result<String, TriggerError> {
+    let what = format!("trigger {when}");
     let trigger = options.spec(when, action);
     let (mut id, mut is_new) = (String::new(), true);
-    session.change(&format!("trigger {when}"), |spec| {
+    session.change(&what, |spec| {
         let before = spec.triggers().count();
         id = spec
             .add_trigger(&trigger)
@@ -138,11 +145,15 @@ pub enum Fired {
 ///
 /// # Errors
 ///
+/// [`TriggerError::NotFired`] if `when` is not [`When::CoreDump`]: other conditions are noticed, not reported.
 /// [`TriggerError::NotPermitted`], [`TriggerError::Unsupported`], [`TriggerError::Malformed`] and [`TriggerError::ListenerAction`] are the negative
 /// answers of a listener. [`TriggerError::Action`] is the first action that failed here; the others were done. [`TriggerError::Socket`] and
 /// [`TriggerError::Control`]: the path or the run directory cannot be used.
+#[expect(clippy::needless_pass_by_value, reason = "a condition without a value reads best by value")]
 pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) -> Result<Fired, TriggerError> {
-    let When::CoreDump = when;
+    if when != When::CoreDump {
+        return Err(TriggerError::NotFired { when: when.kind() });
+    }
     let path = socket_path.map_or_else(|| RunDir::place().join(NOTIFY), Path::to_owned);
     match connect_to(&path, Instant::now() + CONNECT_TIMEOUT) {
         Ok(socket) => match notify(&socket, payload) {
@@ -168,7 +179,7 @@ pub fn trigger_fire(when: When, socket_path: Option<&Path>, payload: &CoreDump) 
             Err(TriggerError::socket(&path)(error))
         };
     }
-    let fired = TriggerRunner::new(Controller::at(RunDir::open(run_dir)?)?).run(when, payload)?;
+    let fired = TriggerRunner::new(Controller::at(RunDir::open(run_dir)?)?).run(payload)?;
     match fired.iter().find_map(FiredTrigger::failure) {
         Some(error) => Err(error),
         None => Ok(Fired::Here(fired)),

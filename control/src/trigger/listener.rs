@@ -19,7 +19,6 @@ use super::socket::{OwnedSocket, peer};
 use crate::controller::{ControlError, Controller};
 use crate::group::group;
 use crate::rundir::RunDir;
-use crate::spec::When;
 use connection::{Connection, Progress};
 use nix::sys::socket::UnixCredentials;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -147,7 +146,7 @@ fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<DoneJob>, wake: &OwnedFd,
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { client, core }) = next else { return };
         let opened = RunDir::open(run_dir).map_err(ControlError::from).and_then(Controller::at);
-        let fired = opened.and_then(|controller| TriggerRunner::new(controller).run(When::CoreDump, &core));
+        let fired = opened.and_then(|controller| TriggerRunner::new(controller).run(&core));
         if results.send(DoneJob { client, core, fired }).is_err() {
             return;
         }

@@ -1,10 +1,11 @@
-//! Performs the actions of the triggers that a core dump fires.
+//! Performs the actions of triggers.
 //!
 //! This is the one place that does so: the listener, and whoever fires a trigger while there is no listener, both call
 //! [`TriggerRunner::run`]. Several may run at the same time, in any processes; they meet in the [state](super::state) of each trigger.
 
 use super::in_code;
 use super::message::CoreDump;
+use super::occurrence::Occurrence;
 use super::snapshot::{self, Failure};
 use super::state::{self, ActionResult, Decision};
 use crate::controller::{ControlError, Controller, NamedSession};
@@ -49,8 +50,8 @@ impl TriggerRunner {
         Self { controller }
     }
 
-    /// Performs the actions of all triggers with this condition: session by session, and in a session in the order of its triggers. Takes as
-    /// long as the snapshots take.
+    /// Performs the actions of all triggers with the condition [`When::CoreDump`]: session by session, and in a session in the order of its
+    /// triggers. Takes as long as the actions take.
     ///
     /// A session that is damaged, or removed meanwhile, is left out. A failed action is entered in its result and in the trigger's state, and
     /// the following actions are performed.
@@ -58,23 +59,34 @@ impl TriggerRunner {
     /// # Errors
     ///
     /// If the run directory cannot be read.
-    pub fn run(&self, when: When, core: &CoreDump) -> Result<Vec<FiredTrigger>, ControlError> {
-        let mut fired = Vec::new();
+    pub fn run(&self, core: &CoreDump) -> Result<Vec<FiredTrigger>, ControlError> {
+        let (mut fired, occurrence) = (Vec::new(), Occurrence::core_dump(core));
         for name in self.controller.sessions()? {
             let Ok(session) = self.controller.session(&name) else { continue };
             let (Ok(spec), Ok(dir)) = (session.spec(), session.dir()) else { continue };
             let owner = Owner { name, dir, session: Some(session), is_active: spec.state == State::Active };
-            let wanted = spec.triggers().flatten().filter(|trigger| trigger.when == when);
-            fired.extend(wanted.map(|trigger| owner.perform(trigger, core)));
+            let wanted = spec.triggers().flatten().filter(|trigger| trigger.when == When::CoreDump);
+            fired.extend(wanted.map(|trigger| owner.perform(trigger, &occurrence)));
         }
         for process in in_code::all(&self.controller) {
             if process.is_alive() || process.process.pid == core.pid {
                 let owner = Owner { name: process.session, dir: process.dir, session: None, is_active: true };
-                let wanted = process.triggers.iter().filter(|trigger| trigger.when == when);
-                fired.extend(wanted.map(|trigger| owner.perform(trigger, core)));
+                let wanted = process.triggers.iter().filter(|trigger| trigger.when == When::CoreDump);
+                fired.extend(wanted.map(|trigger| owner.perform(trigger, &occurrence)));
             }
         }
         Ok(fired)
+    }
+
+    /// Performs the actions of one trigger of a session that a controller has created, whose condition has occurred. `None` if the session
+    /// or the trigger was removed, or cannot be read.
+    pub fn run_one(&self, session: &str, id: &str, occurrence: &Occurrence) -> Option<FiredTrigger> {
+        let named = self.controller.session(session).ok()?;
+        let (spec, dir) = (named.spec().ok()?, named.dir().ok()?);
+        let trigger = spec.triggers().flatten().find(|trigger| trigger.id == id)?;
+        let is_active = spec.state == State::Active;
+        let owner = Owner { name: session.to_owned(), dir, session: Some(named), is_active };
+        Some(owner.perform(trigger, occurrence))
     }
 }
 
@@ -90,7 +102,7 @@ struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    fn perform(&self, trigger: &TriggerSpec, core: &CoreDump) -> FiredTrigger {
+    fn perform(&self, trigger: &TriggerSpec, occurrence: &Occurrence) -> FiredTrigger {
         let mut fired = FiredTrigger {
             session: self.name.clone(),
             trigger: trigger.id.clone(),
@@ -98,7 +110,8 @@ impl Owner<'_> {
             actions: Vec::new(),
         };
         let now = SystemTime::now();
-        match state::begin(&self.dir, trigger, self.is_active, now) {
+        let is_active = self.is_active || trigger.actions.contains(&Do::Start);
+        match state::begin(&self.dir, trigger, is_active, occurrence.skipped, now) {
             Ok(Decision::Act) => {}
             Ok(Decision::Suppress(reason)) => {
                 fired.suppressed = Some(reason.to_owned());
@@ -114,15 +127,20 @@ impl Owner<'_> {
         let (mut temporaries, mut snapshots) = (Vec::new(), Vec::new());
         for action in &trigger.actions {
             let done = match action {
-                Do::Snapshot(output) => snapshot::reserve(output, core, now).and_then(|reserved| {
+                Do::Snapshot(output) => snapshot::reserve(output, occurrence, now).and_then(|reserved| {
                     temporaries.push(reserved.temporary.clone());
                     // If this cannot be entered, the directory stays should this process be killed now.
                     let _ = state::writing(&self.dir, trigger, reserved.temporary.clone(), now);
-                    let kept = reserved.write(self.dir.path(), core, now)?;
+                    let kept = reserved.write(self.dir.path(), occurrence)?;
                     snapshots.push(kept.clone());
                     Ok(Some(kept.path))
                 }),
-                Do::Stop => self.stop(trigger).map(|()| None),
+                Do::Start => self.set_state(trigger, State::Active).map(|()| None),
+                Do::Stop => self.set_state(trigger, State::Stopped).map(|()| None),
+                action => {
+                    let reason = format!("the action `{}` is not done by this version", action.name());
+                    Err(Failure::new(&reason, Errno::OPNOTSUPP.raw_os_error()))
+                }
             };
             fired.actions.push(result(action, done.as_ref().map(Clone::clone)));
         }
@@ -131,16 +149,17 @@ impl Owner<'_> {
         fired
     }
 
-    fn stop(&self, trigger: &TriggerSpec) -> Result<(), Failure> {
+    fn set_state(&self, trigger: &TriggerSpec, state: State) -> Result<(), Failure> {
         let Some(session) = &self.session else {
-            let reason = "a session in code is stopped by its program";
+            let reason = "a session in code is controlled by its program";
             return Err(Failure::new(&reason, Errno::OPNOTSUPP.raw_os_error()));
         };
-        let stopped = session.change(&format!("stop by trigger {}", trigger.id), |spec| {
-            spec.state = State::Stopped;
+        let verb = if state == State::Active { "start" } else { "stop" };
+        let changed = session.change(&format!("{verb} by trigger {}", trigger.id), |spec| {
+            spec.state = state;
             Ok(())
         });
-        stopped.map(drop).map_err(|error| failure(&error))
+        changed.map(drop).map_err(|error| failure(&error))
     }
 }
 

@@ -1,22 +1,21 @@
 //! The action `snapshot`: what the session's rings hold, in a directory that appears when it is complete.
 //!
 //! ```text
-//!   make DIR/.TIME-PID.new ─▶ take a snapshot into it ─▶ add the core dump to the metadata ─▶ rename to DIR/TIME-PID
+//!   make DIR/.TIME-PID.new ─▶ take a snapshot into it ─▶ add the occurrence to the metadata ─▶ rename to DIR/TIME-PID
 //! ```
 //!
 //! The traces are those of `tracectl snapshot`, made by the same function. The temporary directory reserves the name, so that snapshots that
 //! are taken at the same time, by whichever processes, get names of their own.
 
-use super::message::CoreDump;
+use super::occurrence::Occurrence;
 use super::state::KeptSnapshot;
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 use tracepoint_reader::RecoverError;
-use tracepoint_sinks::{EnvironmentValue, environment_block};
 
 /// How many snapshots of one time and process get a name.
 const MAX_SAME: u32 = 1000;
@@ -61,11 +60,11 @@ pub(super) struct Reserved {
 }
 
 /// Makes the directory `output`, for this user only, and a temporary directory in it.
-pub(super) fn reserve(output: &Path, core: &CoreDump, now: SystemTime) -> Result<Reserved, Failure> {
+pub(super) fn reserve(output: &Path, occurrence: &Occurrence, now: SystemTime) -> Result<Reserved, Failure> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(output);
     made.map_err(Failure::of_path("make", output))?;
     let time = humantime::format_rfc3339_millis(now).to_string().replace(':', "");
-    let first = format!("{time}-{}", core.pid);
+    let first = format!("{time}-{}", occurrence.pid);
     for number in 1..=MAX_SAME {
         let name = if number == 1 { first.clone() } else { format!("{first}-{number}") };
         let reserved = Reserved { temporary: output.join(format!(".{name}.new")), path: output.join(name) };
@@ -84,17 +83,17 @@ pub(super) fn reserve(output: &Path, core: &CoreDump, now: SystemTime) -> Result
 
 impl Reserved {
     /// Writes the snapshot of the session in `session`. What it has written is removed on failure.
-    pub(super) fn write(self, session: &Path, core: &CoreDump, now: SystemTime) -> Result<KeptSnapshot, Failure> {
-        let written = self.write_all(session, core, now);
+    pub(super) fn write(self, session: &Path, occurrence: &Occurrence) -> Result<KeptSnapshot, Failure> {
+        let written = self.write_all(session, occurrence);
         if written.is_err() {
             self.abandon();
         }
         written
     }
 
-    fn write_all(&self, session: &Path, core: &CoreDump, now: SystemTime) -> Result<KeptSnapshot, Failure> {
+    fn write_all(&self, session: &Path, occurrence: &Occurrence) -> Result<KeptSnapshot, Failure> {
         let recovered = tracepoint_reader::recover::snapshot(session, &self.temporary)?;
-        let environment = environment(core, now);
+        let environment = occurrence.environment();
         for process in &recovered.processes {
             let path = process.output.join("metadata");
             let append = || File::options().append(true).open(&path)?.write_all(environment.as_bytes());
@@ -120,23 +119,4 @@ fn size(directory: &Path) -> io::Result<u64> {
         bytes += metadata.blocks() * 512 + if metadata.is_dir() { size(&entry.path())? } else { 0 };
     }
     Ok(bytes)
-}
-
-/// A further environment block of the metadata, with what is known about the core dump.
-fn environment(core: &CoreDump, now: SystemTime) -> String {
-    use EnvironmentValue::{Number, Text};
-    // Years beyond 9999 cannot be formatted.
-    let latest = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
-    let time = humantime::format_rfc3339_nanos(core.time.unwrap_or(now).min(latest)).to_string();
-    let (executable, host) = (core.executable.to_string_lossy(), core.host.to_string_lossy());
-    let mut entries = vec![
-        ("core_pid", Number(core.pid.into())),
-        ("core_uid", Number(core.uid.into())),
-        ("core_gid", Number(core.gid.into())),
-        ("core_exe", Text(&executable)),
-        ("core_host", Text(&host)),
-        ("core_time", Text(&time)),
-    ];
-    entries.extend(core.signal.map(|signal| ("core_signal", Number(signal.into()))));
-    environment_block(&entries)
 }

@@ -93,17 +93,21 @@ pub(super) fn create(session: &PrivateDir, id: &str) -> Result<(), DirError> {
     change(session, id, |state| *state = TriggerState::default())
 }
 
-/// Counts an occurrence, and decides whether the trigger acts on it.
+/// Counts an occurrence, and decides whether the trigger acts on it. `skipped` occurrences came before it, and count without being acted on:
+/// a policy that would have acted on one of them acts on this one.
 pub(super) fn begin(
     session: &PrivateDir,
     trigger: &TriggerSpec,
     active: bool,
+    skipped: u64,
     now: SystemTime,
 ) -> Result<Decision, DirError> {
     change(session, &trigger.id, |state| {
-        state.occurred += 1;
+        let before = state.occurred;
+        state.occurred = before.saturating_add(skipped).saturating_add(1);
+        state.suppressed = state.suppressed.saturating_add(skipped);
         let decision =
-            if active { state.decide(trigger, ns(now)) } else { Decision::Suppress("the session is stopped") };
+            if active { state.decide(trigger, before, ns(now)) } else { Decision::Suppress("the session is stopped") };
         match decision {
             Decision::Act => (state.fired, state.last_ns) = (state.fired + 1, Some(ns(now))),
             Decision::Suppress(_) => state.suppressed += 1,
@@ -194,9 +198,9 @@ fn ns(time: SystemTime) -> u64 {
 }
 
 impl TriggerState {
-    /// Whether to act on the occurrence that was counted last.
-    fn decide(&mut self, trigger: &TriggerSpec, now: u64) -> Decision {
-        if trigger.every.is_some_and(|nth| !self.occurred.is_multiple_of(nth)) {
+    /// Whether to act on the occurrence that was counted last; `before` is the number that was acted on or decided about before.
+    fn decide(&mut self, trigger: &TriggerSpec, before: u64, now: u64) -> Decision {
+        if trigger.every.is_some_and(|nth| self.occurred / nth == before / nth) {
             return Decision::Suppress("it acts on each Nth occurrence only");
         }
         if trigger.once_after.is_some_and(|nth| self.occurred < nth || self.fired > 0) {
@@ -243,7 +247,7 @@ mod tests {
         let session = PrivateDir::at(temp.path()).expect("a directory");
         let decide = |second: &u64| {
             let now = UNIX_EPOCH + Duration::from_secs(1_700_000_000 + second);
-            begin(&session, trigger, true, now).expect("written") == Decision::Act
+            begin(&session, trigger, true, 0, now).expect("written") == Decision::Act
         };
         let acts: Vec<_> = seconds.iter().map(decide).collect();
         let state = read(&session, &trigger.id);
@@ -266,12 +270,31 @@ mod tests {
         assert_eq!(acts(&trigger().limit("1/10s"), &[100, 3, 4]), [yes, yes, no]);
     }
 
+    /// Occurrences that were only counted make policies act as if each had been decided about, but at most once.
+    #[test]
+    fn skipped_occurrences_count() -> Result<(), DirError> {
+        let temp = tempfile::tempdir().expect("a directory");
+        let session = PrivateDir::at(temp.path())?;
+        let (every, once) = (trigger().every(10).named("e"), trigger().once_after(5).named("o"));
+        for (skipped, acts) in [(7, false), (0, false), (3, true), (5, false), (30, true)] {
+            let decision = begin(&session, &every, true, skipped, SystemTime::now())?;
+            assert_eq!(decision == Decision::Act, acts, "{skipped}");
+        }
+        for (skipped, acts) in [(3, false), (1, true), (9, false)] {
+            let decision = begin(&session, &once, true, skipped, SystemTime::now())?;
+            assert_eq!(decision == Decision::Act, acts, "{skipped}");
+        }
+        let state = read(&session, "e");
+        assert_eq!((state.occurred, state.fired, state.suppressed), (50, 2, 48));
+        Ok(())
+    }
+
     #[test]
     fn a_stopped_session_suppresses() -> Result<(), DirError> {
         let temp = tempfile::tempdir().expect("a directory");
         let session = PrivateDir::at(temp.path())?;
-        assert!(matches!(begin(&session, &trigger(), false, SystemTime::now())?, Decision::Suppress(_)));
-        assert_eq!(begin(&session, &trigger().once_after(2), true, SystemTime::now())?, Decision::Act);
+        assert!(matches!(begin(&session, &trigger(), false, 0, SystemTime::now())?, Decision::Suppress(_)));
+        assert_eq!(begin(&session, &trigger().once_after(2), true, 0, SystemTime::now())?, Decision::Act);
         Ok(())
     }
 
@@ -294,7 +317,7 @@ mod tests {
         session.subdir(TRIGGERS)?.put_whole("t1.json", b"{\"occurred\": 7, \"newer\": [1]}")?;
         assert_eq!(read(&session, "t1").occurred, 7);
         session.subdir(TRIGGERS)?.replace("t1.json", b"\xff{")?;
-        assert_eq!(begin(&session, &trigger(), true, SystemTime::now())?, Decision::Act);
+        assert_eq!(begin(&session, &trigger(), true, 0, SystemTime::now())?, Decision::Act);
         assert_eq!(read(&session, "t1").occurred, 1);
         Ok(())
     }

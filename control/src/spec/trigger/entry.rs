@@ -1,6 +1,6 @@
 //! The triggers of a session's description, understood or not.
 
-use super::super::{SessionSpec, SpecError};
+use super::super::{ChannelSpec, SessionSpec, SpecError};
 use super::{Do, TriggerSpec, When};
 use serde::Serialize;
 use toml::{Table, Value};
@@ -68,7 +68,7 @@ impl SessionSpec {
     ///
     /// # Errors
     ///
-    /// If the trigger is invalid, its id is taken, or it would be the 101st.
+    /// If the trigger is invalid, its id is taken, it would be the 101st, or its condition cannot occur in this session.
     pub fn add_trigger(&mut self, trigger: &TriggerSpec) -> Result<String, SpecError> {
         let ids: Vec<_> = self.triggers.iter().map(TriggerEntry::id).collect();
         let mut trigger = trigger.clone();
@@ -90,6 +90,7 @@ impl SessionSpec {
                 "a session has at most {MAX_TRIGGERS} triggers; remove one with `tracectl untrigger ID`"
             )));
         }
+        self.check_has_drained_ring(&trigger)?;
         self.triggers.push(TriggerEntry::new(&trigger)?);
         Ok(trigger.id)
     }
@@ -102,17 +103,34 @@ impl SessionSpec {
         }
     }
 
-    /// Checks the triggers of a session in code: no other process can stop it.
+    /// Checks the triggers of a session in code: no other process controls it.
     pub(crate) fn check_triggers_in_code(&self) -> Result<(), SpecError> {
         for trigger in self.triggers() {
             let trigger = trigger.map_err(Clone::clone)?;
-            if trigger.actions.contains(&Do::Stop) {
-                return Err(SpecError::invalid(format!(
-                    "trigger `{}`: the action `stop` is for sessions that a controller has created (`tracectl create`); a session in code \
-                     is stopped by its program",
+            let refused = |what: String| {
+                Err(SpecError::invalid(format!(
+                    "trigger `{}`: {what} is for sessions that a controller has created (`tracectl create`); a session in code is \
+                     controlled by its program",
                     trigger.id
-                )));
+                )))
+            };
+            if let Some(action) = trigger.actions.iter().find(|action| action.controls_session()) {
+                return refused(format!("the action `{}`", action.name()));
             }
+            if matches!(trigger.when, When::Size(_) | When::Rotated) {
+                return refused(format!("the condition `{}`", trigger.when.kind()));
+            }
+            self.check_has_drained_ring(trigger)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the condition `ring-full` can occur.
+    fn check_has_drained_ring(&self, trigger: &TriggerSpec) -> Result<(), SpecError> {
+        if matches!(trigger.when, When::RingFull(_)) && self.all_channels().all(ChannelSpec::keeps_newest) {
+            return Err(SpecError::invalid(
+                "the condition `ring-full` needs a channel that is drained: the rings of a flight recorder are always full",
+            ));
         }
         Ok(())
     }

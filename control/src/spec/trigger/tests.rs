@@ -2,6 +2,8 @@
 
 use super::super::SessionSpec;
 use super::{Do, TriggerSpec, When};
+use crate::spec::{DrainedBy, Rule};
+use std::time::Duration;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -32,7 +34,7 @@ fn an_unknown_trigger_is_kept() -> Outcome {
     let newer = "\n[[trigger]]\nid = \"new\"\nwhen = \"OnFullMoon\"\nactions = [\"howl\"]\n";
     let read = SessionSpec::parse((spec.to_toml()? + newer).as_bytes())?;
     let [Ok(known), Err(error)] = &read.triggers().collect::<Vec<_>>()[..] else { panic!("{read:?}") };
-    assert_eq!((known.id.as_str(), known.when), ("t1", When::CoreDump));
+    assert_eq!((known.id.as_str(), &known.when), ("t1", &When::CoreDump));
     assert!(error.to_string().contains("trigger `new` is not supported"), "{error}");
     let written = read.to_toml()?;
     assert!(written.contains("OnFullMoon") && SessionSpec::parse(written.as_bytes())? == read, "{written}");
@@ -43,9 +45,88 @@ fn an_unknown_trigger_is_kept() -> Outcome {
     Ok(())
 }
 
+/// All conditions, actions and windows have a form in files, and conditions one in texts.
+#[test]
+fn all_conditions_and_actions_are_written_and_read() -> Outcome {
+    let rule = Rule::new("shop:*").filter("status >= 500").level("<=info").exe("shopd");
+    let conditions = [
+        (When::CoreDump, "OnAnyCoreDump"),
+        (When::Event(Rule::new("shop:*")), "event shop:*"),
+        (When::Event(rule), ""),
+        (When::RingFull(80), "ring-full 80%"),
+        (When::Lost, "lost"),
+        (When::Size(512 << 20), "size 536870912"),
+        (When::Rotated, "rotated"),
+        (When::Panic, "panic"),
+        (When::Signal("USR2".into()), "signal SIGUSR2"),
+        (When::Signal("RTMIN+3".into()), "signal RTMIN+3"),
+        (When::Exit, "exit"),
+        (When::Killed, "killed"),
+    ];
+    let mut spec = SessionSpec::new();
+    spec.drain = DrainedBy::Recorder;
+    for (when, text) in conditions {
+        if !text.is_empty() {
+            assert_eq!(text.parse(), Ok(when.clone()), "{text}");
+        }
+        assert!(when.to_string().starts_with(when.kind()), "{when}");
+        spec.add_trigger(&TriggerSpec::new(when, Do::Snapshot("/a".into())).before(Duration::from_millis(1500)))?;
+    }
+    let run = Do::Run(["/usr/bin/page", "--urgent", "a b"].map(str::to_owned).to_vec());
+    let all = TriggerSpec::new(When::Panic, Do::Start).then(Do::Stop).then(Do::Rotate).then(Do::Notify).then(run);
+    spec.add_trigger(&all.then(Do::Snapshot("/a".into())).after(Duration::from_secs(5)))?;
+    let text = spec.to_toml()?;
+    assert_eq!(SessionSpec::parse_strictly(text.as_bytes())?, spec, "{text}");
+    for part in
+        ["before = \"1s 500ms\"", "after = \"5s\"", "ring-full = 80", "filter = \"status >= 500\"", "signal = \"USR2\""]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn invalid_texts_of_conditions_are_refused() {
+    for (text, part) in [
+        ("OnFullMoon", "there are"),
+        ("panic now", "there are"),
+        ("event", "it is empty"),
+        ("event !a:*", "without `!`"),
+        ("ring-full", "ring-full 80%"),
+        ("ring-full 101%", "1 % to 100 %"),
+        ("size 0", "more than 0"),
+        ("size much", "size 1000000"),
+        ("signal KILL", "USR1"),
+        ("signal RTMIN+99", "USR1"),
+    ] {
+        let error = text.parse::<When>().expect_err(text);
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+/// Conditions that cannot occur, and what only a controller can do, are refused when the trigger is set.
+#[test]
+fn triggers_that_cannot_act_are_refused() -> Outcome {
+    let mut flight = SessionSpec::new();
+    flight.channel.policy = "overwrite".to_owned();
+    let error = flight.trigger(When::RingFull(50), Do::Notify).expect_err("its rings are always full").to_string();
+    assert!(error.contains("always full"), "{error}");
+    for (when, action) in [(When::Panic, Do::Rotate), (When::Panic, Do::Start), (When::Size(1), Do::Notify)] {
+        let mut spec = SessionSpec::new();
+        spec.trigger(when, action)?;
+        let error = spec.check_triggers_in_code().expect_err("it is in code").to_string();
+        assert!(error.contains("a session in code"), "{error}");
+    }
+    Ok(())
+}
+
 #[test]
 fn invalid_triggers_are_refused() {
     let snapshot = |path: &str| TriggerSpec::new(When::CoreDump, Do::Snapshot(path.into()));
+    let on = |when: When| TriggerSpec::new(when, Do::Notify);
+    let run = |command: &[&str]| {
+        TriggerSpec::new(When::Panic, Do::Run(command.iter().map(|part| (*part).to_owned()).collect()))
+    };
     for (trigger, part) in [
         (snapshot("here"), "must be absolute"),
         (snapshot("/a").named("../x"), "letters"),
@@ -57,6 +138,17 @@ fn invalid_triggers_are_refused() {
         (snapshot("/a").limit("5/h burst 7"), "without a burst"),
         (snapshot("/a").limit("5000/h"), "at most 1000"),
         (snapshot("/a").max_size(u64::MAX), "63 bits"),
+        (snapshot("/a").before(Duration::ZERO), "more than 0"),
+        (snapshot("/a").after(Duration::from_secs(3601)), "an hour"),
+        (on(When::Panic).before(Duration::from_secs(1)), "it takes none"),
+        (on(When::Event(Rule::new("a:b").limit("5/s"))), "takes a limit"),
+        (on(When::Event(Rule::new("a:b").filter("x >"))), "filter"),
+        (on(When::Size(u64::MAX)), "63 bits"),
+        (run(&[]), "takes a program"),
+        (run(&["true"]), "must be absolute"),
+        (run(&["/bin/true", "a\0b"]), "NUL"),
+        (run(&["/bin/true", &"x".repeat(64 << 10)]), "bytes"),
+        ((0..16).fold(on(When::Panic), |trigger, _| trigger.then(Do::Notify)), "1 to 16"),
     ] {
         let error = SessionSpec::new().add_trigger(&trigger).expect_err(part).to_string();
         assert!(error.contains(part), "{error}");
