@@ -148,7 +148,7 @@ impl Trigger {
         let invalid = |reason| Failure::Usage(format!("the condition `{kind}` cannot be used: {reason}"));
         let mut when = match (self.when, value) {
             (Kind::Size, [size]) => When::Size(units::size(size).map_err(invalid)?),
-            (_, value) => [&[kind.clone()], value].concat().join(" ").parse().map_err(invalid)?,
+            (_, value) => [std::slice::from_ref(&kind), value].concat().join(" ").parse().map_err(invalid)?,
         };
         if let When::Event(rule) = &mut when {
             (rule.filter, rule.level, rule.exe) = (self.filter.clone(), self.level.clone(), self.exe.clone());

@@ -87,7 +87,9 @@ impl Index {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let words =
             [self.offset, self.packet_bits, self.content_bits, self.begin, self.end, self.discarded, self.stream_class];
-        words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+        for word in words {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
         out.extend_from_slice(&self.status.number().to_be_bytes());
         out.extend_from_slice(&self.flags.to_be_bytes());
     }
