@@ -20,6 +20,7 @@ use std::time::Duration;
 /// assert_eq!(limit.to_string(), "1000/s burst 20");
 /// assert_eq!("1000/s burst 20".parse(), Ok(limit));
 /// assert_eq!("5/min".parse(), Ok(Limit::new(5, Duration::from_secs(60))));
+/// assert_eq!("100k".parse(), Ok(Limit::per_second(100_000)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
@@ -121,19 +122,29 @@ pub struct LimitError {
 impl FromStr for Limit {
     type Err = LimitError;
 
-    /// Parses `N/s`, or with another period such as `ms` or `15min`, optionally followed by ` burst N`.
+    /// Parses `N/s`, or with another period such as `ms` or `15min`, optionally followed by ` burst N`. Without a period, N is per second. N may
+    /// end with `k` or `M`, for thousands and millions.
     fn from_str(text: &str) -> Result<Self, LimitError> {
         let bad = || LimitError {
             text: text.to_owned(),
-            reason: "expected for example `1000/s`, `5/15min` or `1000/s burst 20`".to_owned(),
+            reason: "expected for example `1000/s`, `100k/s`, `5/15min` or `1000/s burst 20`".to_owned(),
         };
-        let number = |word: &str| word.replace('_', "").parse::<u64>().map_err(|_| bad());
+        let number = |word: &str| {
+            let digits = word.trim_end_matches(['k', 'K', 'M']);
+            let factor = match &word[digits.len()..] {
+                "" => 1,
+                "M" => 1_000_000,
+                "k" | "K" => 1000,
+                _ => return Err(bad()),
+            };
+            digits.replace('_', "").parse::<u64>().ok().and_then(|count| count.checked_mul(factor)).ok_or_else(bad)
+        };
         let (rate, burst) = match text.split_whitespace().collect::<Vec<_>>()[..] {
             [rate] => (rate, None),
             [rate, "burst", burst] => (rate, Some(number(burst)?)),
             _ => return Err(bad()),
         };
-        let (events, period) = rate.split_once('/').ok_or_else(bad)?;
+        let (events, period) = rate.split_once('/').unwrap_or((rate, "s"));
         let count = if period.starts_with(|c: char| c.is_ascii_digit()) { "" } else { "1" };
         let period = humantime::parse_duration(&format!("{count}{}", period.replace('_', ""))).map_err(|_| bad())?;
         let limit = Self::new(number(events)?, period);
@@ -237,10 +248,14 @@ mod tests {
         }
         assert_eq!("5/day".parse::<Limit>().map(|limit| limit.to_string()), Ok("5/24h".to_owned()));
         assert_eq!("1_000/1_000ms".parse::<Limit>(), Ok(Limit::per_second(1000)));
+        assert_eq!("5".parse::<Limit>(), Ok(Limit::per_second(5)));
+        assert_eq!("2M/min burst 1K".parse::<Limit>(), Ok(Limit::new(2_000_000, Duration::from_secs(60)).burst(1000)));
         for text in [
             "",
-            "5",
             "5/",
+            "k/s",
+            "5kk",
+            "99999999999999M",
             "/s",
             "5/fortnight",
             "0/s",

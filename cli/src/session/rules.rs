@@ -12,7 +12,7 @@ pub(crate) struct RuleArguments {
     /// Events, as `provider:name` with `*`, `?` and `[a-z]`; `!…` excludes events. May be given several times
     #[arg(short = 'e', long = "event", value_name = "RULE")]
     pub(crate) events: Vec<String>,
-    /// Only events of these levels: `<=info`, `==err`, `>=debug`
+    /// Only events of these levels: `<=info` or `info` for those that are at least as important, `==err`, `>=debug`
     #[arg(long, value_name = "LEVEL")]
     pub(crate) level: Option<String>,
     /// Only in programs whose path, or the last part of it, matches
@@ -22,9 +22,9 @@ pub(crate) struct RuleArguments {
     #[arg(short, long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
     /// Only events whose fields fulfil a condition, for example `size > 4096 && path == "*.rs"` (docs/filters.md)
-    #[arg(long, value_name = "EXPR", value_parser = expression)]
+    #[arg(long, value_name = "EXPR", value_parser = expression, allow_hyphen_values = true)]
     pub(crate) filter: Option<String>,
-    /// At most so many of these events in each process: `1000/s`, `5/15min`, `1000/s burst 20`
+    /// At most so many of these events in each process: `1000/s`, `100k`, `5/15min`, `1000/s burst 20`
     #[arg(long, value_name = "LIMIT")]
     pub(crate) limit: Option<Limit>,
 }

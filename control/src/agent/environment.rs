@@ -89,7 +89,7 @@ fn add_sink(builder: SessionBuilder, target: Target, context: &Context) -> Resul
 }
 
 fn parse(text: &str) -> Result<(SessionSpec, Target), SpecError> {
-    // The sink follows the first `=` after which a sink's kind stands; the `=` of `<=info` and `==err` does not qualify.
+    // The sink follows the first `=` after which a sink's kind or a path stands; the `=` of `<=info` and `==err` does not qualify.
     let sink = text.match_indices('=').find_map(|(at, _)| Some((&text[..at], target(&text[at + 1..])?)));
     let (rules, target) = sink.unwrap_or((text, Target::Ctf(None)));
     let (levels, events): (Vec<_>, Vec<_>) =
@@ -114,6 +114,7 @@ fn target(text: &str) -> Option<Target> {
     match kind {
         "ctf" => Some(Target::Ctf(path)),
         "text" => Some(Target::Text(path)),
+        _ if text.starts_with(['/', '.']) => Some(Target::Ctf(Some(text.into()))),
         _ => None,
     }
 }
@@ -128,6 +129,8 @@ mod tests {
         for (text, rules, level, expected) in [
             ("a:*", &["a:*"][..], None, Target::Ctf(None)),
             ("a:*,!a:b=ctf:/x=y", &["a:*", "!a:b"], None, ctf("/x=y")),
+            ("a:*=/tmp/t=u", &["a:*"], None, ctf("/tmp/t=u")),
+            ("<=info=./t", &["*"], Some("<=info"), ctf("./t")),
             ("a:*, b:*=text", &["a:*", "b:*"], None, Target::Text(None)),
             ("a:*,<=info", &["a:*"], Some("<=info"), Target::Ctf(None)),
             ("<=info=text:/tmp/x", &["*"], Some("<=info"), Target::Text(Some("/tmp/x".into()))),

@@ -53,7 +53,7 @@ fn rules_that_match_no_event_suggest_the_nearest_names() {
         (session("s").events("net"), ["`net`", "`net:*`"]),
         (session("s").events("net:[a"), ["`net:[a`", "byte 5"]),
         (session("s").events("*").events("!*"), ["`!*`", "leave no event"]),
-        (session("s").events(Rule::new("*").level("info")), ["`info`", "`<=info`"]),
+        (session("s").events(Rule::new("*").level("loud")), ["`loud`", "`<=info`"]),
         (session("s").events(Rule::new("*").level("<=loud")), ["`<=loud`", "levels are"]),
         (session("s").events(Rule::new("net:*").level("<=err")), ["`<=err`", "most important of them is Info"]),
         (session("s").channel(Channel::discard(64)), ["channel", "512 bytes"]),

@@ -1,4 +1,4 @@
-//! The condition of a rule on levels: `<=info`, `==err`, `>=debug`.
+//! The condition of a rule on levels: `<=info`, `==err`, `>=debug`; `info` means `<=info`.
 
 use tracepoint_core::Level;
 
@@ -24,13 +24,11 @@ impl LevelRule {
         } else if let Some(rest) = trimmed.strip_prefix(">=") {
             (Self::AtLeast, rest)
         } else {
-            return Err(
-                "it does not begin with `<=`, `==` or `>=`; use for example `<=info` for events that are at least as \
-                 important, `==err`, or `>=debug`"
-                    .to_owned(),
-            );
+            (Self::AtMost, trimmed)
         };
-        rest.trim().parse().map(rule).map_err(|error| format!("{error}"))
+        rest.trim().parse().map(rule).map_err(|error| {
+            format!("{error}; use for example `<=info` or `info` for events that are at least as important, `==err`, or `>=debug`")
+        })
     }
 
     /// Whether it selects events of `level`.
@@ -50,6 +48,7 @@ mod tests {
     #[test]
     fn smaller_numbers_are_more_important() {
         assert_eq!(LevelRule::parse("<=info"), Ok(LevelRule::AtMost(Level::Info)));
+        assert_eq!(LevelRule::parse("info"), Ok(LevelRule::AtMost(Level::Info)));
         assert_eq!(LevelRule::parse(" == debug_line "), Ok(LevelRule::Exactly(Level::DebugLine)));
         let rule = LevelRule::AtMost(Level::Info);
         assert!(rule.matches(Level::Err) && rule.matches(Level::Info) && !rule.matches(Level::Debug));
@@ -58,7 +57,9 @@ mod tests {
 
     #[test]
     fn errors_say_what_was_expected() {
-        for (text, part) in [("", "does not begin"), ("info", "does not begin"), ("<=loud", "not a level")] {
+        for (text, part) in
+            [("", "`<=info`"), ("loud", "not a level"), ("<=loud", "not a level"), ("=info", "`<=info`")]
+        {
             let error = LevelRule::parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
